@@ -1,0 +1,94 @@
+/* base/clock.c -- see base/clock.h. The rate is measured against CLOCK_MONOTONIC_RAW, which no time
+ * daemon slews. */
+#define _GNU_SOURCE
+#include "base/clock.h"
+
+#include <pthread.h>
+
+#include "opscope/segment.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+enum { MEASURE_NS = 2000000, READ_TRIES = 5 };
+
+bool opscope__clock_is_counter = false;
+
+static pthread_once_t measured = PTHREAD_ONCE_INIT;
+static uint64_t source_measured;
+static uint64_t rate_measured;
+
+static uint64_t read_clock_ns(clockid_t id)
+{
+    struct timespec now;
+    clock_gettime(id, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t opscope__monotonic_ns(void)
+{
+    return read_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* The counter and a clock at the same moment: of a few tries the one with the least in between. */
+static void read_together(clockid_t id, uint64_t *ticks, uint64_t *ns)
+{
+    uint64_t best = UINT64_MAX;
+    for (int i = 0; i < READ_TRIES; i++) {
+        uint64_t before = opscope__ticks();
+        uint64_t clock = read_clock_ns(id);
+        uint64_t after = opscope__ticks();
+        if (after - before < best) {
+            best = after - before;
+            *ticks = before + best / 2;
+            *ns = clock;
+        }
+    }
+}
+
+static uint64_t find_source(void)
+{
+#if defined(__x86_64__)
+    unsigned eax, ebx, ecx, edx;
+    /* Advanced power management, bit 8: the counter runs at one rate in all states (AMD APM vol. 3,
+     * CPUID Fn8000_0007; Intel SDM vol. 3B, "Invariant TSC"). */
+    if (__get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx) && (edx & (1u << 8))) {
+        return OPSCOPE_CLOCK_TSC;
+    }
+    return OPSCOPE_CLOCK_MONOTONIC;
+#elif defined(__aarch64__)
+    return OPSCOPE_CLOCK_CNTVCT;
+#else
+    return OPSCOPE_CLOCK_MONOTONIC;
+#endif
+}
+
+static void measure(void)
+{
+    source_measured = find_source();
+    rate_measured = 1000000000u;
+    if (source_measured == OPSCOPE_CLOCK_MONOTONIC) {
+        return;
+    }
+    opscope__clock_is_counter = true;
+#if defined(__aarch64__)
+    __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(rate_measured));
+#else
+    uint64_t first_ticks = 0, first_ns = 0, last_ticks = 0, last_ns = 0;
+    read_together(CLOCK_MONOTONIC_RAW, &first_ticks, &first_ns);
+    do {
+        read_together(CLOCK_MONOTONIC_RAW, &last_ticks, &last_ns);
+    } while (last_ns - first_ns < MEASURE_NS);
+    rate_measured = (uint64_t)((double)(last_ticks - first_ticks) * 1e9 /
+                               (double)(last_ns - first_ns));
+#endif
+}
+
+void opscope__clock_start(opscope__clock *out)
+{
+    pthread_once(&measured, measure);
+    out->source = source_measured;
+    out->ticks_per_second = rate_measured;
+    read_together(CLOCK_REALTIME, &out->anchor_ticks, &out->anchor_unix_ns);
+}

@@ -1,0 +1,38 @@
+/* base/status.c -- the words for opscope/status.h's codes. */
+#include "opscope/status.h"
+
+const char *opscope_status_text(int status)
+{
+    switch (status) {
+    case OPSCOPE_OK:
+        return "ok";
+    case OPSCOPE_ERR_INVALID:
+        return "invalid argument";
+    case OPSCOPE_ERR_NO_MEMORY:
+        return "out of memory";
+    case OPSCOPE_ERR_NOT_FOUND:
+        return "not found";
+    case OPSCOPE_ERR_FULL:
+        return "a fixed limit is reached";
+    case OPSCOPE_ERR_WOULD_DEADLOCK:
+        return "called from within the callback it waits for";
+    case OPSCOPE_ERR_NO_SPACE:
+        return "no space";
+    case OPSCOPE_ERR_READ_ONLY:
+        return "read-only directory";
+    case OPSCOPE_ERR_PERMISSION:
+        return "permission denied, or the directory belongs to another user";
+    case OPSCOPE_ERR_IO:
+        return "input/output error";
+    case OPSCOPE_ERR_UNSUPPORTED:
+        return "unsupported here";
+    case OPSCOPE_ERR_BUSY:
+        return "already running";
+    case OPSCOPE_ERR_LOST:
+        return "the task was lost when the process forked";
+    case OPSCOPE_ERR_CALLBACK:
+        return "a callback or task failed";
+    default:
+        return "unknown status";
+    }
+}

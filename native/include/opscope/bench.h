@@ -1,0 +1,38 @@
+/* opscope/bench.h -- what a range costs, timed by loops that have to run in C.
+ *
+ * The idea: a bench operator is a C function that does nothing. It is called in a loop through a
+ * pointer, so the compiler can neither see into it nor move anything out of the loop: bare, around
+ * two reads of the clock, and within a range. The difference to the bare one is what was added.
+ * What is registered meanwhile is the caller's choice (agent/opscope/bench/record.py).
+ *
+ * Threads: any; a loop runs on the caller's. Forks: nothing to do.
+ *
+ *     double ns;
+ *     opscope_bench_ns(OPSCOPE_BENCH_RANGE, 1000000, &ns);
+ */
+#ifndef OPSCOPE_BENCH_H
+#define OPSCOPE_BENCH_H
+
+#include <stdint.h>
+
+#include "opscope/record.h"
+#include "opscope/status.h"
+
+OPSCOPE_BEGIN_DECLS
+
+typedef enum opscope_bench_loop {
+    OPSCOPE_BENCH_BARE = 0,      /* the operator alone */
+    OPSCOPE_BENCH_TWO_READS = 1, /* with a read of the clock before and after its work */
+    OPSCOPE_BENCH_RANGE = 2      /* with a range around its work */
+} opscope_bench_loop;
+
+/* Nanoseconds one call of that operator takes, over `count` calls (at least 1). */
+OPSCOPE_API int opscope_bench_ns(opscope_bench_loop loop, uint64_t count, double *out);
+
+/* A callback pair that does nothing, as the cheapest there can be. */
+OPSCOPE_API int opscope_bench_empty_start(const opscope_range *fn, void *user, void **context);
+OPSCOPE_API int opscope_bench_empty_end(const opscope_range *fn, void *user, void *context);
+
+OPSCOPE_END_DECLS
+
+#endif

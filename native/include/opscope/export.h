@@ -1,0 +1,15 @@
+/* opscope/export.h -- how a symbol leaves the library. No declarations of its own. */
+#ifndef OPSCOPE_EXPORT_H
+#define OPSCOPE_EXPORT_H
+
+#define OPSCOPE_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+#define OPSCOPE_BEGIN_DECLS extern "C" {
+#define OPSCOPE_END_DECLS }
+#else
+#define OPSCOPE_BEGIN_DECLS
+#define OPSCOPE_END_DECLS
+#endif
+
+#endif

@@ -1,0 +1,43 @@
+/* opscope/fork.h -- run a function as a task on a pool of threads; wait for it.
+ *
+ * The idea: fork captures the caller's state (opscope/debug_info.h) and the task runs within it,
+ * so its ranges carry the caller's labels and local callbacks. A thread that waits runs other
+ * queued tasks meanwhile, so tasks may fork and wait themselves to any depth.
+ *
+ * Threads: any. The pool starts at the first fork. Forks of the process: the child starts with an
+ * empty pool; waiting there for an unfinished task of the parent gives ERR_LOST.
+ *
+ *     opscope_future *future;
+ *     opscope_fork(task, arg, &future);
+ *     int result;
+ *     opscope_wait(future, &result);
+ *     opscope_future_release(future);
+ */
+#ifndef OPSCOPE_FORK_H
+#define OPSCOPE_FORK_H
+
+#include <stdbool.h>
+
+#include "opscope/status.h"
+
+OPSCOPE_BEGIN_DECLS
+
+typedef struct opscope_future opscope_future;
+
+/* A task: returns OPSCOPE_OK or a code of its own, which opscope_wait hands on. */
+typedef int (*opscope_task)(void *arg);
+
+OPSCOPE_API int opscope_fork(opscope_task task, void *arg, opscope_future **out);
+/* Returns OPSCOPE_OK once the task has ended, its result in *result. */
+OPSCOPE_API int opscope_wait(opscope_future *future, int *result);
+OPSCOPE_API bool opscope_future_done(const opscope_future *future);
+OPSCOPE_API void opscope_future_release(opscope_future *future);
+
+/* How many threads the pool may have: default the processors this process may use. Takes effect
+ * for threads not yet started; ERR_INVALID outside 1 to 256. */
+OPSCOPE_API int opscope_pool_set_threads(int count);
+OPSCOPE_API int opscope_pool_threads(void);
+
+OPSCOPE_END_DECLS
+
+#endif

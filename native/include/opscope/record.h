@@ -1,0 +1,197 @@
+/* opscope/record.h -- open a range around an operator; be called around everybody's ranges.
+ *
+ * The idea: a program opens a range when an operator starts and closes it when the operator ends.
+ * Whoever wants to know registers a callback, a start/end pair, for all threads (global) or for
+ * the calling one (local). While nobody listens, a range is two compares and a decrement.
+ *
+ * Threads: every function may be called from any thread at any time, operators running or not.
+ * A range is closed on the thread that opened it, unless its info says is_async.
+ * Forks: the child keeps global callbacks and the forking thread's local ones. A range open at the
+ * fork is open in both processes and its ends run in both; the recorder counts it in the parent.
+ *
+ *     static const opscope_op *op;                       // once
+ *     op = opscope_op_intern("core::mm", "", OPSCOPE_FUNCTION, OPSCOPE_FORWARD);
+ *     opscope_range range;                               // at every call
+ *     opscope_range_open(&range, op, NULL);
+ *     multiply(a, b, c);
+ *     opscope_range_close(&range);
+ */
+#ifndef OPSCOPE_RECORD_H
+#define OPSCOPE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "opscope/status.h"
+
+OPSCOPE_BEGIN_DECLS
+
+/* ---- words ------------------------------------------------------------------------------ */
+
+/* What kind of work a range is. The order is that of PyTorch's at::RecordScope. */
+typedef enum opscope_scope {
+    OPSCOPE_FUNCTION = 0,
+    OPSCOPE_BACKWARD_FUNCTION = 1,
+    OPSCOPE_TORCHSCRIPT_FUNCTION = 2,
+    OPSCOPE_KERNEL_FUNCTION_DTYPE = 3,
+    OPSCOPE_CUSTOM_CLASS = 4,
+    OPSCOPE_BUILD_FEATURE = 5,
+    OPSCOPE_LITE_INTERPRETER = 6,
+    OPSCOPE_USER_SCOPE = 7,
+    OPSCOPE_STATIC_RUNTIME_OP = 8,
+    OPSCOPE_STATIC_RUNTIME_MODEL = 9,
+    OPSCOPE_SCOPE_COUNT = 10
+} opscope_scope;
+
+/* Which part of a program's work a range belongs to. A range of a weak phase (other, forward)
+ * takes the phase of the nearest enclosing range that has a strong one. */
+typedef enum opscope_phase {
+    OPSCOPE_OTHER = 0,
+    OPSCOPE_FORWARD = 1,
+    OPSCOPE_BACKWARD = 2,
+    OPSCOPE_OPTIMIZER = 3,
+    OPSCOPE_DATA = 4,
+    OPSCOPE_COMM = 5,
+    OPSCOPE_PHASE_COUNT = 6
+} opscope_phase;
+
+/* An operator: interned once, never freed, compared by pointer. */
+typedef struct opscope_op {
+    const char *name;          /* "core::mm" */
+    const char *overload_name; /* "" where there is none */
+    uint32_t id;               /* dense from 1; 1 is the operator "other" */
+    uint8_t scope;             /* opscope_scope */
+    uint8_t phase;             /* opscope_phase */
+} opscope_op;
+
+/* One input or output, as the callback sees it. Pointers are valid during the callback only. */
+typedef enum opscope_value_kind {
+    OPSCOPE_VALUE_NONE = 0,
+    OPSCOPE_VALUE_BOOL = 1,  /* as.integer, 0 or 1 */
+    OPSCOPE_VALUE_INT = 2,   /* as.integer */
+    OPSCOPE_VALUE_FLOAT = 3, /* as.real */
+    OPSCOPE_VALUE_TEXT = 4,  /* as.text, NUL-terminated UTF-8 */
+    OPSCOPE_VALUE_OBJECT = 5 /* as.object, of the kind `type` names */
+} opscope_value_kind;
+
+typedef struct opscope_value {
+    opscope_value_kind kind;
+    const char *type; /* for OBJECT: "python" (a borrowed PyObject *), "tensor", ...; else NULL */
+    union {
+        int64_t integer;
+        double real;
+        const char *text;
+        void *object;
+    } as;
+} opscope_value;
+
+/* Fills `values` with up to `capacity` values and returns how many there are in all. */
+typedef size_t (*opscope_box)(void *arg, opscope_value *values, size_t capacity);
+
+/* What an opener may say beyond the operator. Lives at least as long as the range is open. */
+typedef struct opscope_range_info {
+    int64_t sequence_nr;        /* joins a forward range and its backward; -1: none */
+    uint64_t forward_thread_id; /* for backward ranges: the thread of the forward; 0: none */
+    opscope_box inputs;         /* called only where a firing callback asks; may be NULL */
+    void *inputs_arg;
+    bool is_async; /* may be closed by another thread */
+} opscope_range_info;
+
+/* An open range. The callback's `fn`. Fields are read-only to callbacks. */
+typedef struct opscope_range {
+    struct opscope__firing *firing; /* NULL: nothing fires for this range */
+    const opscope_op *op;
+    const opscope_range_info *info; /* may be NULL */
+    uint64_t handle;                /* unique in the process where a callback needs ids; else 0 */
+    uint64_t thread_id;             /* of the opener, dense from 1 */
+    uint64_t fired;                 /* private: a bit for each callback of `firing` */
+    uint64_t failed;                /* private: opscope_range_fail was called */
+    void **contexts;                /* private: contexts of the fired ones, in order */
+    void *few_contexts[2];          /* private: where `contexts` points while they fit */
+} opscope_range;
+
+/* A callback. start and end return OPSCOPE_OK, or a negative code that is counted as its error.
+ * What start leaves in *context comes back to end. Operators run by a callback are not recorded. */
+typedef struct opscope_callback {
+    int (*start)(const opscope_range *fn, void *user, void **context); /* may be NULL */
+    int (*end)(const opscope_range *fn, void *user, void *context);    /* may be NULL */
+    void *user;
+    void (*drop)(void *user); /* called once, when no call can follow; may be NULL */
+    double sampling_prob;     /* within [0, 1]; each thread draws for itself */
+    uint32_t scopes;          /* bit 1 << scope for each wanted scope; 0: all */
+    bool needs_inputs;
+    bool needs_outputs;
+    bool needs_ids;
+} opscope_callback;
+
+/* Names a registered callback: from one counter that starts at 1, never reused. */
+typedef uint64_t opscope_handle;
+
+/* ---- operators -------------------------------------------------------------------------- */
+
+/* The operator of that name, overload and scope, made at the first call. Strings are copied.
+ * ERR_FULL beyond 65,536 operators: open such a range with opscope_op_other(). */
+OPSCOPE_API int opscope_op_intern(const char *name, const char *overload_name, opscope_scope scope,
+                                  opscope_phase phase, const opscope_op **out);
+OPSCOPE_API const opscope_op *opscope_op_other(void);
+/* The operator with that id, or NULL. Ids run from 1 to opscope_op_count(). */
+OPSCOPE_API const opscope_op *opscope_op_by_id(uint32_t id);
+OPSCOPE_API uint32_t opscope_op_count(void);
+
+/* ---- callbacks -------------------------------------------------------------------------- */
+
+/* ERR_INVALID where sampling_prob is outside [0, 1] or NaN, or a scope bit is unknown;
+ * ERR_FULL where a thread would see more than 64 callbacks. */
+OPSCOPE_API int opscope_add_global_callback(const opscope_callback *callback, opscope_handle *out);
+OPSCOPE_API int opscope_add_thread_local_callback(const opscope_callback *callback,
+                                                  opscope_handle *out);
+/* Look in the caller's local callbacks, then in the global ones; ERR_NOT_FOUND for an unknown
+ * handle. Repeating disable or enable does nothing. A removed callback still gets the end of
+ * ranges it saw start; with `wait`, remove returns once no such range is open on any thread
+ * (ERR_WOULD_DEADLOCK, the callback removed, where the caller itself is inside one). */
+OPSCOPE_API int opscope_remove_callback(opscope_handle handle, bool wait);
+OPSCOPE_API int opscope_disable_callback(opscope_handle handle);
+OPSCOPE_API int opscope_enable_callback(opscope_handle handle);
+/* Removes the global callbacks and the caller's local ones. */
+OPSCOPE_API void opscope_clear_callbacks(void);
+/* Whether a range of this thread could be seen by a callback that is not disabled. */
+OPSCOPE_API bool opscope_has_callbacks(void);
+/* Failures that callbacks reported since the process started. */
+OPSCOPE_API uint64_t opscope_callback_errors(void);
+
+/* Turns this thread's switch (default on) and returns what it was: off silences all callbacks. */
+OPSCOPE_API bool opscope_recording_set(bool on);
+OPSCOPE_API bool opscope_recording(void);
+
+/* Makes sampling repeatable: threads that start afterwards, and this one, draw from `seed`, each
+ * in its own sequence by its thread id. 0 goes back to the operating system's randomness. */
+OPSCOPE_API void opscope_seed(uint64_t seed);
+
+/* This thread's id: dense from 1 in order of first use, the same until the thread ends. */
+OPSCOPE_API uint64_t opscope_thread_id(void);
+
+/* ---- ranges, for callers that cannot hold an opscope_range ------------------------------- */
+
+/* Opens a range in memory of the library; NULL where nothing fires (then there is nothing to end).
+ * The inline opscope_range_open and opscope_range_close stand in opscope/range_inline.h. */
+OPSCOPE_API opscope_range *opscope_range_begin(const opscope_op *op,
+                                               const opscope_range_info *info);
+OPSCOPE_API void opscope_range_end(opscope_range *range);
+/* Marks the range as failed (its operator raised); counted by the recorder. */
+OPSCOPE_API void opscope_range_fail(opscope_range *range);
+OPSCOPE_API bool opscope_range_failed(const opscope_range *range);
+/* Gives the range's outputs to the callbacks that ask; called before the close. */
+OPSCOPE_API void opscope_range_outputs(opscope_range *range, opscope_box outputs, void *arg);
+
+/* ---- for callbacks ----------------------------------------------------------------------- */
+
+/* The inputs or outputs, where this callback asked for them; else *count is 0. */
+OPSCOPE_API const opscope_value *opscope_fn_inputs(const opscope_range *fn, size_t *count);
+OPSCOPE_API const opscope_value *opscope_fn_outputs(const opscope_range *fn, size_t *count);
+
+OPSCOPE_END_DECLS
+
+#include "opscope/range_inline.h"
+
+#endif
