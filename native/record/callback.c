@@ -1,0 +1,442 @@
+/* record/callback.c -- the registry of callbacks: add, remove, enable, disable, clear; and the
+ * building of a thread's firing from it. What happens when a range opens is in record/range.c. */
+#include "record/callback.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/atomics.h"
+#include "base/fence.h"
+#include "record/process.h"
+
+enum { WAIT_STEP_NS = 50000 };
+
+static struct opscope__callback *globals[OPSCOPE__CALLBACK_LIMIT]; /* registry lock */
+static uint32_t global_count;                                      /* registry lock */
+static opscope_handle last_handle;                                 /* registry lock */
+
+/* ---- references --------------------------------------------------------------------------- */
+
+static void release(struct opscope__callback *callback, struct opscope__callback **dead)
+{
+    if (--callback->reference_count == 0) {
+        callback->next_dead = *dead;
+        *dead = callback;
+    }
+}
+
+void opscope__callbacks_drop(struct opscope__callback *dead)
+{
+    while (dead != NULL) {
+        struct opscope__callback *next = dead->next_dead;
+        if (dead->spec.drop != NULL) {
+            dead->spec.drop(dead->spec.user);
+        }
+        free(dead);
+        dead = next;
+    }
+}
+
+void opscope__callback_list_release(struct opscope__callback_list *list,
+                                    struct opscope__callback **dead)
+{
+    if (--list->reference_count == 0) {
+        for (uint32_t i = 0; i < list->count; i++) {
+            release(list->items[i], dead);
+        }
+        free(list);
+    }
+}
+
+/* A copy of `list` without the item at `omitted` (none: UINT32_MAX) and with `added` (may be NULL)
+ * at its end. The copy has one reference. */
+static struct opscope__callback_list *list_copy(const struct opscope__callback_list *list,
+                                                uint32_t omitted, struct opscope__callback *added)
+{
+    uint32_t count = list != NULL ? list->count : 0;
+    struct opscope__callback_list *copy =
+        malloc(sizeof *copy + (count + 1) * sizeof copy->items[0]);
+    if (copy == NULL) {
+        return NULL;
+    }
+    copy->reference_count = 1;
+    copy->count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i != omitted) {
+            list->items[i]->reference_count++;
+            copy->items[copy->count++] = list->items[i];
+        }
+    }
+    if (added != NULL) {
+        added->reference_count++;
+        copy->items[copy->count++] = added;
+    }
+    return copy;
+}
+
+/* ---- firings ------------------------------------------------------------------------------- */
+
+static bool concerns(const struct opscope__callback *callback, int scope)
+{
+    return callback->spec.scopes == 0 || (callback->spec.scopes >> scope & 1u) != 0;
+}
+
+static void set_lane(struct opscope__firing *firing, int scope, opscope__random *random)
+{
+    struct opscope__lane *lane = &firing->lanes[scope];
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < firing->count; i++) {
+        const struct opscope__callback *callback = firing->callbacks[i];
+        double prob = callback->spec.sampling_prob;
+        if (!concerns(callback, scope) || prob <= 0.0) {
+            continue;
+        }
+        if (prob >= 1.0) {
+            lane->always |= (uint64_t)1 << i;
+            least = 1;
+            continue;
+        }
+        uint64_t countdown = opscope__random_countdown(random, prob);
+        firing->countdowns[(uint32_t)scope * firing->count + i] = countdown;
+        lane->sampled |= (uint64_t)1 << i;
+        least = countdown < least ? countdown : least;
+    }
+    lane->armed = least;
+}
+
+struct opscope__firing *opscope__firing_create(struct opscope__thread *thread, bool *out_empty)
+{
+    struct opscope__callback *wanted[2 * OPSCOPE__CALLBACK_LIMIT];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < global_count; i++) {
+        if (globals[i]->enabled) {
+            wanted[count++] = globals[i];
+        }
+    }
+    uint32_t local_count = thread->local != NULL ? thread->local->count : 0;
+    for (uint32_t i = 0; i < local_count && count < OPSCOPE__CALLBACK_LIMIT; i++) {
+        if (thread->local->items[i]->enabled) {
+            wanted[count++] = thread->local->items[i];
+        }
+    }
+    *out_empty = count == 0 || !thread->recording;
+    if (*out_empty) {
+        return NULL;
+    }
+    size_t head = sizeof(struct opscope__firing) + count * sizeof wanted[0];
+    struct opscope__firing *firing =
+        calloc(1, head + (size_t)OPSCOPE_SCOPE_COUNT * count * sizeof firing->countdowns[0]);
+    if (firing == NULL) {
+        return NULL;
+    }
+    firing->owner = thread;
+    firing->version = opscope__version;
+    firing->count = count;
+    firing->countdowns = (uint64_t *)(void *)((char *)firing + head);
+    for (uint32_t i = 0; i < count; i++) {
+        wanted[i]->reference_count++;
+        firing->callbacks[i] = wanted[i];
+        firing->needs_inputs |= (uint64_t)wanted[i]->spec.needs_inputs << i;
+        firing->needs_outputs |= (uint64_t)wanted[i]->spec.needs_outputs << i;
+        firing->needs_ids |= (uint64_t)wanted[i]->spec.needs_ids << i;
+    }
+    for (int scope = 0; scope < OPSCOPE_SCOPE_COUNT; scope++) {
+        set_lane(firing, scope, &thread->random);
+    }
+    return firing;
+}
+
+void opscope__firing_destroy(struct opscope__firing *firing, struct opscope__callback **dead)
+{
+    for (uint32_t i = 0; i < firing->count; i++) {
+        release(firing->callbacks[i], dead);
+    }
+    free(firing);
+}
+
+uint64_t opscope__lane_draw(struct opscope__firing *firing, opscope_scope scope,
+                            opscope__random *random, uint64_t *out_skip)
+{
+    struct opscope__lane *lane = &firing->lanes[scope];
+    uint64_t *countdowns = &firing->countdowns[(uint32_t)scope * firing->count];
+    uint64_t fired = lane->always;
+    uint64_t least = lane->always != 0 ? 1 : UINT64_MAX;
+    for (uint64_t rest = lane->sampled; rest != 0; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+        countdowns[i] -= lane->armed;
+        if (countdowns[i] == 0) {
+            fired |= (uint64_t)1 << i;
+            countdowns[i] =
+                opscope__random_countdown(random, firing->callbacks[i]->spec.sampling_prob);
+        }
+        least = countdowns[i] < least ? countdowns[i] : least;
+    }
+    lane->armed = least;
+    *out_skip = least;
+    return fired;
+}
+
+/* ---- the public registry ------------------------------------------------------------------ */
+
+static int make(const opscope_callback *spec, struct opscope__callback **out)
+{
+    double prob = spec->sampling_prob;
+    if (!(prob >= 0.0 && prob <= 1.0) || spec->scopes >> OPSCOPE_SCOPE_COUNT != 0) {
+        return OPSCOPE_ERR_INVALID;
+    }
+    struct opscope__callback *callback = calloc(1, sizeof *callback);
+    if (callback == NULL) {
+        return OPSCOPE_ERR_NO_MEMORY;
+    }
+    callback->spec = *spec;
+    callback->enabled = true;
+    callback->reference_count = 1;
+    *out = callback;
+    return OPSCOPE_OK;
+}
+
+int opscope_add_global_callback(const opscope_callback *spec, opscope_handle *out)
+{
+    struct opscope__callback *callback;
+    int status = make(spec, &callback);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    opscope__process_start();
+    opscope__registry_lock();
+    if (global_count == OPSCOPE__CALLBACK_LIMIT) {
+        opscope__registry_unlock();
+        free(callback);
+        return OPSCOPE_ERR_FULL;
+    }
+    callback->handle = ++last_handle;
+    opscope_handle handle = callback->handle;
+    globals[global_count++] = callback;
+    opscope__version_bump();
+    opscope__registry_unlock();
+    *out = handle;
+    return OPSCOPE_OK;
+}
+
+int opscope_add_thread_local_callback(const opscope_callback *spec, opscope_handle *out)
+{
+    struct opscope__thread *thread = opscope__thread_self();
+    struct opscope__callback *callback;
+    int status = thread != NULL ? make(spec, &callback) : OPSCOPE_ERR_NO_MEMORY;
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    struct opscope__callback *dead = NULL;
+    struct opscope__callback_list *list = NULL;
+    opscope__registry_lock();
+    uint32_t local_count = thread->local != NULL ? thread->local->count : 0;
+    if (global_count + local_count >= OPSCOPE__CALLBACK_LIMIT) {
+        status = OPSCOPE_ERR_FULL;
+    } else if ((list = list_copy(thread->local, UINT32_MAX, callback)) == NULL) {
+        status = OPSCOPE_ERR_NO_MEMORY;
+    }
+    if (status == OPSCOPE_OK) {
+        callback->handle = ++last_handle;
+        *out = callback->handle;
+        if (thread->local != NULL) {
+            opscope__callback_list_release(thread->local, &dead);
+        }
+        thread->local = list;
+        callback->reference_count--; /* the list has it now */
+    }
+    opscope__registry_unlock();
+    if (status != OPSCOPE_OK) {
+        free(callback);
+        return status;
+    }
+    opscope__callbacks_drop(dead);
+    opscope__hot.version = 0;
+    return OPSCOPE_OK;
+}
+
+/* Where a handle was found. */
+struct place {
+    struct opscope__callback *callback;
+    bool is_local;
+    uint32_t index;
+};
+
+/* With the registry lock held: in the thread's local list first, then in the global one. */
+static bool find(const struct opscope__thread *thread, opscope_handle handle, struct place *out)
+{
+    uint32_t local_count = thread != NULL && thread->local != NULL ? thread->local->count : 0;
+    for (uint32_t i = 0; i < local_count; i++) {
+        if (thread->local->items[i]->handle == handle) {
+            *out = (struct place){thread->local->items[i], true, i};
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < global_count; i++) {
+        if (globals[i]->handle == handle) {
+            *out = (struct place){globals[i], false, i};
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t open_in(const struct opscope__firing *firing,
+                        const struct opscope__callback *callback)
+{
+    for (uint32_t i = 0; firing != NULL && i < firing->count; i++) {
+        if (firing->callbacks[i] == callback) {
+            return opscope__firing_open_total(firing);
+        }
+    }
+    return 0;
+}
+
+/* With the registry lock held: ranges open on `thread` that may hold the callback. */
+static uint64_t open_on(const struct opscope__thread *thread,
+                        const struct opscope__callback *callback)
+{
+    uint64_t open = open_in(thread->firing, callback);
+    for (const struct opscope__firing *stale = thread->stale; stale; stale = stale->next_stale) {
+        open += open_in(stale, callback);
+    }
+    return open;
+}
+
+static uint64_t open_anywhere(const struct opscope__callback *callback)
+{
+    uint64_t open = 0;
+    for (const struct opscope__thread *t = opscope__registry_first(); t != NULL; t = t->next) {
+        open += open_on(t, callback);
+    }
+    for (const struct opscope__firing *f = opscope__registry_orphans(); f; f = f->next_stale) {
+        open += open_in(f, callback);
+    }
+    return open;
+}
+
+/* The caller holds a reference to `callback`, which is in no list any more. */
+static int wait_until_left(const struct opscope__thread *self,
+                           const struct opscope__callback *callback)
+{
+    opscope__fence_heavy();
+    for (;;) {
+        opscope__registry_lock();
+        bool own = self != NULL && open_on(self, callback) != 0;
+        uint64_t open = open_anywhere(callback);
+        opscope__registry_unlock();
+        if (own) {
+            return OPSCOPE_ERR_WOULD_DEADLOCK;
+        }
+        if (open == 0) {
+            return OPSCOPE_OK;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = WAIT_STEP_NS}, NULL);
+    }
+}
+
+int opscope_remove_callback(opscope_handle handle, bool wait)
+{
+    struct opscope__thread *thread = opscope__hot.thread;
+    struct opscope__callback *dead = NULL;
+    struct opscope__callback_list *shorter = NULL;
+    struct place place;
+    int status = OPSCOPE_OK;
+    opscope__process_start();
+    opscope__registry_lock();
+    if (!find(thread, handle, &place)) {
+        status = OPSCOPE_ERR_NOT_FOUND;
+    } else if (place.is_local) {
+        shorter = list_copy(thread->local, place.index, NULL);
+        status = shorter != NULL ? OPSCOPE_OK : OPSCOPE_ERR_NO_MEMORY;
+    }
+    if (status != OPSCOPE_OK) {
+        opscope__registry_unlock();
+        return status;
+    }
+    place.callback->reference_count++; /* ours, for the wait */
+    if (place.is_local) {
+        opscope__callback_list_release(thread->local, &dead);
+        thread->local = shorter;
+        opscope__hot.version = 0;
+    } else {
+        memmove(&globals[place.index], &globals[place.index + 1],
+                (global_count - place.index - 1) * sizeof globals[0]);
+        global_count--;
+        release(place.callback, &dead);
+    }
+    opscope__version_bump();
+    opscope__registry_unlock();
+
+    if (wait) {
+        status = wait_until_left(thread, place.callback);
+    }
+    opscope__registry_lock();
+    release(place.callback, &dead);
+    opscope__registry_unlock();
+    opscope__callbacks_drop(dead);
+    return status;
+}
+
+static int set_enabled(opscope_handle handle, bool enabled)
+{
+    struct place place;
+    opscope__process_start();
+    opscope__registry_lock();
+    bool found = find(opscope__hot.thread, handle, &place);
+    if (found && place.callback->enabled != enabled) {
+        place.callback->enabled = enabled;
+        opscope__version_bump();
+    }
+    opscope__registry_unlock();
+    return found ? OPSCOPE_OK : OPSCOPE_ERR_NOT_FOUND;
+}
+
+int opscope_disable_callback(opscope_handle handle)
+{
+    return set_enabled(handle, false);
+}
+
+int opscope_enable_callback(opscope_handle handle)
+{
+    return set_enabled(handle, true);
+}
+
+void opscope_clear_callbacks(void)
+{
+    struct opscope__thread *thread = opscope__hot.thread;
+    struct opscope__callback *dead = NULL;
+    opscope__process_start();
+    opscope__registry_lock();
+    while (global_count > 0) {
+        release(globals[--global_count], &dead);
+    }
+    if (thread != NULL && thread->local != NULL) {
+        opscope__callback_list_release(thread->local, &dead);
+        thread->local = NULL;
+    }
+    opscope__version_bump();
+    opscope__registry_unlock();
+    opscope__callbacks_drop(dead);
+}
+
+bool opscope_has_callbacks(void)
+{
+    const struct opscope__thread *thread = opscope__hot.thread;
+    if (thread != NULL && !thread->recording) {
+        return false;
+    }
+    bool any = false;
+    opscope__process_start();
+    opscope__registry_lock();
+    for (uint32_t i = 0; i < global_count; i++) {
+        any = any || globals[i]->enabled;
+    }
+    uint32_t local_count = thread != NULL && thread->local != NULL ? thread->local->count : 0;
+    for (uint32_t i = 0; i < local_count; i++) {
+        any = any || thread->local->items[i]->enabled;
+    }
+    opscope__registry_unlock();
+    return any;
+}

@@ -1,0 +1,78 @@
+/* record/callback.h -- registered callbacks, and the snapshot of them a thread fires.
+ *
+ * A firing is one thread's immutable view of the callbacks that concern it: the enabled global ones
+ * in the order of registration, then its enabled local ones, with the countdowns that are sampling.
+ * A range keeps the firing it was opened with, so its ends match its starts whatever is added or
+ * removed meanwhile.
+ *
+ * Who may be inside a callback? A firing counts its open ranges. opener × remover:
+ *   opener   stores open + 1, light fence, loads the version; where it changed: takes the store back
+ *   remover  changes the version, heavy fence, loads every open count that concerns the callback
+ * At least one sees the other's store (base/fence.h): either the remover waits for the range, or the
+ * opener does not start it. The count going down is a release; the remover's load an acquire: what
+ * the callback did happened before remove returns.
+ */
+#ifndef OPSCOPE_RECORD_CALLBACK_H
+#define OPSCOPE_RECORD_CALLBACK_H
+
+#include "record/thread.h"
+
+enum { OPSCOPE__CALLBACK_LIMIT = 64 };
+
+struct opscope__callback {
+    opscope_callback spec;
+    opscope_handle handle;
+    uint32_t reference_count;            /* registry lock */
+    bool enabled;                        /* registry lock */
+    struct opscope__callback *next_dead; /* while on the way to its drop */
+};
+
+/* A thread's local callbacks: shared with captured states, so never changed in place. */
+struct opscope__callback_list {
+    uint32_t reference_count; /* registry lock */
+    uint32_t count;
+    struct opscope__callback *items[];
+};
+
+/* How the ranges of one scope fire. Bits are indices into the firing's callbacks. */
+struct opscope__lane {
+    uint64_t always;  /* p = 1: at every range */
+    uint64_t sampled; /* 0 < p < 1: when its countdown ends */
+    uint64_t armed;   /* what the thread's skip was last set to */
+};
+
+struct opscope__firing {
+    struct opscope__thread *owner;     /* NULL once the thread has ended; relaxed */
+    struct opscope__firing *next_stale; /* registry lock */
+    uint64_t version;
+    uint64_t open_count;               /* owner stores (release), removers load (acquire) */
+    uint64_t closed_elsewhere_count;   /* registry lock: async ranges closed by other threads */
+    uint64_t needs_inputs;             /* bits */
+    uint64_t needs_outputs;
+    uint64_t needs_ids;
+    uint32_t count;
+    struct opscope__lane lanes[OPSCOPE_SCOPE_COUNT]; /* owner */
+    uint64_t *countdowns;              /* owner: [scope * count + callback] */
+    struct opscope__callback *callbacks[];
+};
+
+/* With the registry lock held: a new firing for this thread; NULL with *out_empty where nothing
+ * fires, NULL without where memory ran out. */
+struct opscope__firing *opscope__firing_create(struct opscope__thread *thread, bool *out_empty);
+/* With the lock held: drops the firing's references; dead callbacks go to the front of *dead. */
+void opscope__firing_destroy(struct opscope__firing *firing, struct opscope__callback **dead);
+void opscope__callback_list_release(struct opscope__callback_list *list,
+                                    struct opscope__callback **dead);
+/* Without the lock: runs the drops. */
+void opscope__callbacks_drop(struct opscope__callback *dead);
+
+/* The next countdown, and what fires, when the thread's skip for `scope` has come to 0. */
+uint64_t opscope__lane_draw(struct opscope__firing *firing, opscope_scope scope,
+                            opscope__random *random, uint64_t *out_skip);
+
+static inline uint64_t opscope__firing_open_total(const struct opscope__firing *firing)
+{
+    return __atomic_load_n(&firing->open_count, __ATOMIC_ACQUIRE) - firing->closed_elsewhere_count;
+}
+
+#endif

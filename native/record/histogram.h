@@ -1,0 +1,41 @@
+/* record/histogram.h -- which bucket of the exponential histogram a duration belongs to.
+ *
+ * Base 2^(1/8): eight buckets an octave (OpenTelemetry's scale 3, Prometheus's schema 3), so that a
+ * value differs from the geometric middle of its bucket by at most 4.5 %. Durations are integers in
+ * units of 2^-40 s (0.9 ps): the octave is the place of the top bit, the bucket within it comes from
+ * comparing the rest with seven constants. Integers only, so no floating-point flag of the observed
+ * program changes.
+ */
+#ifndef OPSCOPE_RECORD_HISTOGRAM_H
+#define OPSCOPE_RECORD_HISTOGRAM_H
+
+#include <stdint.h>
+
+/* 2^63 * 2^(k/8), rounded up, for k = 1..7; then nothing is larger. */
+static const uint64_t opscope__bucket_bounds[9] = {
+    0,
+    0x8b95c1e3ea8bd6e7u,
+    0x9837f0518db8a970u,
+    0xa5fed6a9b15138ebu,
+    0xb504f333f9de6485u,
+    0xc5672a115506dadeu,
+    0xd744fccad69d6af5u,
+    0xeac0c6e7dd24392fu,
+    UINT64_MAX,
+};
+
+/* The last bound at or below the start of each sixteenth of the octave; none holds two bounds. */
+static const uint8_t opscope__bucket_guess[16] = {0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 6, 7, 7};
+
+/* `duration` in units of 2^-40 s. Octave o and bucket k cover [2^((8(o-40)+k)/8), the next) s. */
+static inline void opscope__bucket_of(uint64_t duration, uint32_t *octave, uint32_t *bucket)
+{
+    uint64_t value = duration | (duration == 0);
+    uint32_t zeros = (uint32_t)__builtin_clzll(value);
+    uint64_t mantissa = value << zeros;
+    uint32_t guess = opscope__bucket_guess[mantissa >> 59 & 15];
+    *octave = 63 - zeros;
+    *bucket = guess + (mantissa >= opscope__bucket_bounds[guess + 1]);
+}
+
+#endif

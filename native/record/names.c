@@ -1,0 +1,132 @@
+/* record/names.c -- see record/names.h. */
+#include "record/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opscope/record.h"
+#include "opscope/status.h"
+
+enum { VALUE_LIMIT = 128, OP_ID_LIMIT = 65536, LABEL_SET_LIMIT = 1024, OTHER_LABEL_SET = 1 };
+
+/* "key NUL value NUL" for each label, as in the dictionary. */
+struct label_text {
+    uint32_t bytes;
+    char text[OPSCOPE__LABEL_KEY_LIMIT * (OPSCOPE__LABEL_KEY_BYTES + VALUE_LIMIT)];
+};
+
+/* All guarded by the segment lock. */
+static uint8_t op_is_written[OP_ID_LIMIT + 1];
+static struct label_text *label_sets[LABEL_SET_LIMIT]; /* by id, from OTHER_LABEL_SET */
+static uint32_t label_set_count;
+static char label_keys[OPSCOPE__LABEL_KEY_LIMIT][OPSCOPE__LABEL_KEY_BYTES];
+static uint32_t label_key_count;
+
+int opscope__names_start(const char *keys)
+{
+    char read_keys[OPSCOPE__LABEL_KEY_LIMIT][OPSCOPE__LABEL_KEY_BYTES] = {{0}};
+    uint32_t count = 0;
+    for (const char *key = keys; key != NULL && *key != '\0';) {
+        size_t bytes = strcspn(key, ",");
+        if (bytes == 0 || bytes >= OPSCOPE__LABEL_KEY_BYTES || count == OPSCOPE__LABEL_KEY_LIMIT) {
+            return OPSCOPE_ERR_INVALID;
+        }
+        memcpy(read_keys[count++], key, bytes);
+        key += bytes + (key[bytes] == ',');
+    }
+    memcpy(label_keys, read_keys, sizeof label_keys);
+    label_key_count = count;
+    memset(op_is_written, 0, sizeof op_is_written);
+    for (uint32_t id = 1; id <= label_set_count; id++) {
+        free(label_sets[id]);
+    }
+    label_set_count = 0;
+    return OPSCOPE_OK;
+}
+
+bool opscope__names_add_op(opscope__segment *segment, uint32_t op_id)
+{
+    const opscope_op *op = op_id <= OP_ID_LIMIT ? opscope_op_by_id(op_id) : NULL;
+    char text[2 * VALUE_LIMIT];
+    if (op == NULL) {
+        return false;
+    }
+    if (op_is_written[op_id]) {
+        return true;
+    }
+    size_t name_bytes = strnlen(op->name, VALUE_LIMIT - 1);
+    size_t overload_bytes = strnlen(op->overload_name, VALUE_LIMIT - 1);
+    memcpy(text, op->name, name_bytes);
+    text[name_bytes] = '\0';
+    memcpy(text + name_bytes + 1, op->overload_name, overload_bytes);
+    text[name_bytes + 1 + overload_bytes] = '\0';
+    op_is_written[op_id] =
+        opscope__segment_add_entry(segment, OPSCOPE_ENTRY_OP, op->scope, op_id, text,
+                                   (uint32_t)(name_bytes + overload_bytes + 2));
+    return op_is_written[op_id];
+}
+
+static void append(struct label_text *into, const char *text, size_t limit)
+{
+    size_t bytes = strnlen(text, limit - 1);
+    memcpy(into->text + into->bytes, text, bytes);
+    into->text[into->bytes + bytes] = '\0';
+    into->bytes += (uint32_t)bytes + 1;
+}
+
+static uint32_t add(opscope__segment *segment, const struct label_text *labels)
+{
+    if (label_set_count + 1 == LABEL_SET_LIMIT) {
+        return OTHER_LABEL_SET;
+    }
+    struct label_text *copy = malloc(sizeof *copy);
+    uint32_t id = label_set_count + 1;
+    if (copy == NULL || !opscope__segment_add_entry(segment, OPSCOPE_ENTRY_LABELS, 0, id,
+                                                    labels->text, labels->bytes)) {
+        free(copy);
+        return label_set_count >= OTHER_LABEL_SET ? OTHER_LABEL_SET : 0;
+    }
+    *copy = *labels;
+    label_sets[id] = copy;
+    label_set_count = id;
+    return id;
+}
+
+/* Before the first set: the one for what finds no room, so that it is there when room is short. */
+static void add_other(opscope__segment *segment)
+{
+    struct label_text other = {.bytes = 0};
+    for (uint32_t i = 0; i < label_key_count; i++) {
+        append(&other, label_keys[i], OPSCOPE__LABEL_KEY_BYTES);
+        append(&other, "other", VALUE_LIMIT);
+    }
+    (void)add(segment, &other);
+}
+
+uint32_t opscope__names_label_set(opscope__segment *segment, const opscope_debug_info *chain)
+{
+    struct label_text labels = {.bytes = 0};
+    for (uint32_t i = 0; i < label_key_count; i++) {
+        const opscope_debug_info *link = chain;
+        while (link != NULL && strcmp(link->key, label_keys[i]) != 0) {
+            link = link->parent;
+        }
+        if (link != NULL) {
+            append(&labels, link->key, OPSCOPE__LABEL_KEY_BYTES);
+            append(&labels, link->value, VALUE_LIMIT);
+        }
+    }
+    if (labels.bytes == 0) {
+        return 0;
+    }
+    if (label_set_count == 0) {
+        add_other(segment);
+    }
+    for (uint32_t id = 1; id <= label_set_count; id++) {
+        if (label_sets[id]->bytes == labels.bytes &&
+            memcmp(label_sets[id]->text, labels.text, labels.bytes) == 0) {
+            return id;
+        }
+    }
+    return add(segment, &labels);
+}

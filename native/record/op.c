@@ -1,0 +1,135 @@
+/* record/op.c -- the operators of this process: interned by name, overload and scope, never freed. */
+#include "record/op.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomics.h"
+#include "record/process.h"
+
+enum { OP_LIMIT = 65536, SLOT_COUNT = 1 << 17 };
+
+/* Filled in order of ids, each published by `op_count`. */
+static const opscope_op *ops[OP_LIMIT + 1];
+static uint32_t op_count; /* store_release under the lock; load_acquire by readers without it */
+static uint32_t slots[SLOT_COUNT]; /* lock: open addressing, ids; 0 is free */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void opscope__ops_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void opscope__ops_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    do {
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    } while (*text++ != '\0');
+    return hash;
+}
+
+static char *copy_text(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = malloc(bytes);
+    return copy != NULL ? memcpy(copy, text, bytes) : NULL;
+}
+
+/* With the lock held: a new operator in `slot`. */
+static int make(const char *name, const char *overload_name, opscope_scope scope,
+                opscope_phase phase, uint32_t slot, const opscope_op **out)
+{
+    if (op_count == OP_LIMIT) {
+        return OPSCOPE_ERR_FULL;
+    }
+    opscope_op *op = malloc(sizeof *op);
+    char *name_copy = copy_text(name);
+    char *overload_copy = copy_text(overload_name);
+    if (op == NULL || name_copy == NULL || overload_copy == NULL) {
+        free(op);
+        free(name_copy);
+        free(overload_copy);
+        return OPSCOPE_ERR_NO_MEMORY;
+    }
+    uint32_t id = op_count + 1;
+    *op = (opscope_op){.name = name_copy,
+                       .overload_name = overload_copy,
+                       .id = id,
+                       .scope = (uint8_t)scope,
+                       .phase = (uint8_t)phase};
+    ops[id] = op;
+    slots[slot] = id;
+    opscope__store_release(&op_count, id); /* partner: opscope_op_by_id */
+    *out = op;
+    return OPSCOPE_OK;
+}
+
+/* With the lock held. */
+static int intern(const char *name, const char *overload_name, opscope_scope scope,
+                  opscope_phase phase, const opscope_op **out)
+{
+    uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u + (uint64_t)scope, name), overload_name);
+    uint32_t slot = (uint32_t)(hash >> 32) % SLOT_COUNT;
+    for (; slots[slot] != 0; slot = (slot + 1) % SLOT_COUNT) {
+        const opscope_op *op = ops[slots[slot]];
+        if (op->scope == scope && strcmp(op->name, name) == 0 &&
+            strcmp(op->overload_name, overload_name) == 0) {
+            *out = op;
+            return OPSCOPE_OK;
+        }
+    }
+    return make(name, overload_name, scope, phase, slot, out);
+}
+
+/* With the lock held: id 1 is "other", whatever is interned first. */
+static int start(void)
+{
+    const opscope_op *other;
+    return op_count != 0 ? OPSCOPE_OK
+                         : intern("other", "", OPSCOPE_USER_SCOPE, OPSCOPE_OTHER, &other);
+}
+
+int opscope_op_intern(const char *name, const char *overload_name, opscope_scope scope,
+                      opscope_phase phase, const opscope_op **out)
+{
+    if (name == NULL || name[0] == '\0' || overload_name == NULL ||
+        (unsigned)scope >= OPSCOPE_SCOPE_COUNT || (unsigned)phase >= OPSCOPE_PHASE_COUNT) {
+        return OPSCOPE_ERR_INVALID;
+    }
+    opscope__process_start();
+    opscope__ops_lock();
+    int status = start();
+    if (status == OPSCOPE_OK) {
+        status = intern(name, overload_name, scope, phase, out);
+    }
+    opscope__ops_unlock();
+    return status;
+}
+
+const opscope_op *opscope_op_by_id(uint32_t id)
+{
+    return id >= 1 && id <= opscope_op_count() ? ops[id] : NULL;
+}
+
+uint32_t opscope_op_count(void)
+{
+    return opscope__load_acquire(&op_count);
+}
+
+const opscope_op *opscope_op_other(void)
+{
+    const opscope_op *other = opscope_op_by_id(1);
+    if (other == NULL && opscope_op_intern("other", "", OPSCOPE_USER_SCOPE, OPSCOPE_OTHER,
+                                           &other) != OPSCOPE_OK) {
+        static const opscope_op without_memory = {"other", "", 1, OPSCOPE_USER_SCOPE, OPSCOPE_OTHER};
+        return &without_memory;
+    }
+    return other;
+}

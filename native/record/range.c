@@ -1,0 +1,330 @@
+/* record/range.c -- what happens when a range opens that somebody may want to see, and its close.
+ * The countdown before it is inline, in opscope/range_inline.h. */
+#include "record/range.h"
+
+#include <stdlib.h>
+
+#include "base/atomics.h"
+#include "base/fence.h"
+#include "record/callback.h"
+
+enum { FEW_CONTEXTS = 2, VALUES_AT_FIRST = 16 };
+
+/* A range of opscope_range_begin; on the thread's free list while not open. */
+struct opscope__kept_range {
+    opscope_range range; /* first: opscope_range_end gets this address */
+    opscope_range_info info;
+    struct opscope__kept_range *next;
+};
+
+static uint64_t callback_errors; /* add_relaxed by any thread; load_relaxed by readers */
+
+uint64_t opscope_callback_errors(void)
+{
+    return opscope__load_relaxed(&callback_errors);
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+/* Leaves `into` empty where memory runs out: the callback then sees no values. */
+static void box(struct opscope__values *into, opscope_box fill, void *arg)
+{
+    into->count = 0;
+    size_t wanted = into->capacity != 0 ? into->capacity : VALUES_AT_FIRST;
+    for (int round = 0; round < 2; round++) {
+        if (wanted > into->capacity) {
+            opscope_value *items = realloc(into->items, wanted * sizeof *items);
+            if (items == NULL) {
+                return;
+            }
+            into->items = items;
+            into->capacity = wanted;
+        }
+        wanted = fill(arg, into->items, into->capacity);
+        if (wanted <= into->capacity) {
+            into->count = wanted;
+            return;
+        }
+    }
+}
+
+const opscope_value *opscope_fn_inputs(const opscope_range *fn, size_t *count)
+{
+    const struct opscope__thread *thread = opscope__hot.thread;
+    (void)fn;
+    *count = 0;
+    if (thread == NULL || thread->running == NULL || !thread->running->spec.needs_inputs) {
+        return NULL;
+    }
+    *count = thread->inputs.count;
+    return thread->inputs.items;
+}
+
+const opscope_value *opscope_fn_outputs(const opscope_range *fn, size_t *count)
+{
+    const struct opscope__thread *thread = opscope__hot.thread;
+    *count = 0;
+    if (thread == NULL || thread->running == NULL || !thread->running->spec.needs_outputs ||
+        thread->outputs_of != fn) {
+        return NULL;
+    }
+    *count = thread->outputs.count;
+    return thread->outputs.items;
+}
+
+void opscope_range_outputs(opscope_range *range, opscope_box outputs, void *arg)
+{
+    struct opscope__thread *thread = opscope__hot.thread;
+    if (range->firing == NULL || thread == NULL ||
+        (range->fired & range->firing->needs_outputs) == 0) {
+        return;
+    }
+    thread->outputs_of = range;
+    box(&thread->outputs, outputs, arg);
+}
+
+void opscope_range_fail(opscope_range *range)
+{
+    if (range->firing != NULL) {
+        range->failed = 1;
+    }
+}
+
+bool opscope_range_failed(const opscope_range *range)
+{
+    return range->failed != 0;
+}
+
+/* ---- open ---------------------------------------------------------------------------------- */
+
+static void run_starts(opscope_range *range, struct opscope__thread *thread)
+{
+    struct opscope__callback **callbacks = range->firing->callbacks;
+    void **context = range->contexts;
+    for (uint64_t rest = range->fired; rest != 0; rest &= rest - 1, context++) {
+        const struct opscope__callback *callback = callbacks[__builtin_ctzll(rest)];
+        *context = NULL;
+        if (callback->spec.start == NULL) {
+            continue;
+        }
+        thread->running = callback;
+        if (__builtin_expect(callback->spec.start(range, callback->spec.user, context) != 0, 0)) {
+            *context = NULL;
+            opscope__add_relaxed(&callback_errors, 1);
+        }
+    }
+    thread->running = NULL;
+}
+
+/* Whether `firing` may be used: see the table in record/callback.h. */
+static bool claim(struct opscope__firing *firing)
+{
+    /* Partner: the acquire in opscope__firing_open_total; single writer, so a plain add will do. */
+    opscope__store_relaxed(&firing->open_count, firing->open_count + 1);
+    opscope__fence_light();
+    if (__builtin_expect(opscope__load_relaxed(&opscope__version) == firing->version, 1)) {
+        return true;
+    }
+    opscope__store_release(&firing->open_count, firing->open_count - 1);
+    return false;
+}
+
+static uint64_t draw(struct opscope__firing *firing, opscope_scope scope,
+                     struct opscope__thread *thread)
+{
+    const struct opscope__lane *lane = &firing->lanes[scope];
+    if (__builtin_expect(lane->sampled == 0, 1)) {
+        opscope__hot.skip[scope] = lane->armed;
+        return lane->always;
+    }
+    return opscope__lane_draw(firing, scope, &thread->random, &opscope__hot.skip[scope]);
+}
+
+/* What fires for this range: 0, with *out unset, or the callbacks' bits and the claimed firing. */
+static uint64_t choose(opscope_scope scope, struct opscope__firing **out)
+{
+    struct opscope__hot *hot = &opscope__hot;
+    for (;;) {
+        if (hot->version != opscope__load_relaxed(&opscope__version)) {
+            if (opscope__thread_refresh() == NULL || --hot->skip[scope] != 0) {
+                return 0;
+            }
+        }
+        struct opscope__thread *thread = hot->thread;
+        if (thread == NULL || thread->firing == NULL) {
+            hot->skip[scope] = UINT64_MAX;
+            return 0;
+        }
+        uint64_t fired = draw(thread->firing, scope, thread);
+        /* Operators run by a callback are not recorded: their draws go nowhere. */
+        if (fired == 0 || thread->running != NULL) {
+            return 0;
+        }
+        if (claim(thread->firing)) {
+            *out = thread->firing;
+            return fired;
+        }
+        hot->version = 0;
+    }
+}
+
+/* Room for the contexts of all that fires; false where memory ran out. */
+static bool hold_contexts(opscope_range *range)
+{
+    range->contexts = range->few_contexts;
+    if ((range->fired & (range->fired - 1)) != 0) {
+        size_t count = (size_t)__builtin_popcountll(range->fired);
+        if (count > FEW_CONTEXTS) {
+            range->contexts = malloc(count * sizeof(void *));
+        }
+    }
+    return range->contexts != NULL;
+}
+
+void opscope__range_open_slow(opscope_range *range, const opscope_op *op,
+                              const opscope_range_info *info)
+{
+    struct opscope__firing *firing;
+    range->firing = NULL;
+    uint64_t fired = choose((opscope_scope)op->scope, &firing);
+    if (fired == 0) {
+        return;
+    }
+    struct opscope__thread *thread = opscope__hot.thread;
+    range->fired = fired;
+    if (!hold_contexts(range)) {
+        opscope__store_release(&firing->open_count, firing->open_count - 1);
+        return;
+    }
+    range->firing = firing;
+    range->op = op;
+    range->info = info;
+    range->thread_id = thread->id;
+    range->failed = 0;
+    range->handle = 0;
+    if (__builtin_expect((fired & firing->needs_ids) != 0, 0)) {
+        range->handle = thread->id << 40 | ++thread->handle_count;
+    }
+    if (__builtin_expect((fired & firing->needs_inputs) != 0, 0)) {
+        thread->inputs.count = 0;
+        if (info != NULL && info->inputs != NULL) {
+            box(&thread->inputs, info->inputs, info->inputs_arg);
+        }
+    }
+    run_starts(range, thread);
+}
+
+/* ---- close --------------------------------------------------------------------------------- */
+
+static void run_ends(opscope_range *range, struct opscope__thread *thread)
+{
+    struct opscope__callback **callbacks = range->firing->callbacks;
+    void **context = range->contexts;
+    /* A range closed inside a callback (its own, or one it opened itself) leaves that one running. */
+    const struct opscope__callback *running = thread->running;
+    for (uint64_t rest = range->fired; rest != 0; rest &= rest - 1, context++) {
+        const struct opscope__callback *callback = callbacks[__builtin_ctzll(rest)];
+        if (callback->spec.end == NULL) {
+            continue;
+        }
+        thread->running = callback;
+        if (__builtin_expect(callback->spec.end(range, callback->spec.user, *context) != 0, 0)) {
+            opscope__add_relaxed(&callback_errors, 1);
+        }
+    }
+    thread->running = running;
+}
+
+/* The close of an async range by another thread than its opener, or after its thread ended. */
+static void close_elsewhere(struct opscope__firing *firing)
+{
+    opscope__registry_lock();
+    firing->closed_elsewhere_count++;
+    opscope__registry_unlock();
+    opscope__firing_sweep(NULL);
+}
+
+void opscope__range_close_slow(opscope_range *range)
+{
+    struct opscope__thread *thread = opscope__thread_self();
+    if (thread == NULL) {
+        return;
+    }
+    struct opscope__firing *firing = range->firing;
+    run_ends(range, thread);
+    if (__builtin_expect(range->contexts != range->few_contexts, 0)) {
+        free(range->contexts);
+    }
+    range->firing = NULL;
+    if (thread->outputs_of == range) {
+        thread->outputs_of = NULL;
+    }
+    if (__builtin_expect(opscope__load_relaxed(&firing->owner) != thread, 0)) {
+        close_elsewhere(firing);
+        return;
+    }
+    /* Partner: the acquire in opscope__firing_open_total; after it `firing` may be freed only by
+     * this thread, as it owns it. */
+    opscope__store_release(&firing->open_count, firing->open_count - 1);
+    if (__builtin_expect(firing != thread->firing, 0)) {
+        opscope__firing_sweep(thread);
+    }
+}
+
+/* ---- ranges in the library's memory -------------------------------------------------------- */
+
+static struct opscope__kept_range *take(struct opscope__thread *thread)
+{
+    struct opscope__kept_range *kept = thread->kept_ranges;
+    if (kept != NULL) {
+        thread->kept_ranges = kept->next;
+        return kept;
+    }
+    return malloc(sizeof *kept);
+}
+
+static void put_back(struct opscope__thread *thread, struct opscope__kept_range *kept)
+{
+    if (thread == NULL) {
+        free(kept);
+        return;
+    }
+    kept->next = thread->kept_ranges;
+    thread->kept_ranges = kept;
+}
+
+opscope_range *opscope_range_begin(const opscope_op *op, const opscope_range_info *info)
+{
+    if (opscope__range_is_skipped(op)) {
+        return NULL;
+    }
+    struct opscope__thread *thread = opscope__thread_self();
+    struct opscope__kept_range *kept = thread != NULL ? take(thread) : NULL;
+    if (kept == NULL) {
+        return NULL;
+    }
+    if (info != NULL) {
+        kept->info = *info;
+    }
+    opscope__range_open_slow(&kept->range, op, info != NULL ? &kept->info : NULL);
+    if (kept->range.firing == NULL) {
+        put_back(thread, kept);
+        return NULL;
+    }
+    return &kept->range;
+}
+
+void opscope_range_end(opscope_range *range)
+{
+    opscope_range_close(range);
+    put_back(opscope__hot.thread, (struct opscope__kept_range *)(void *)range);
+}
+
+void opscope__kept_ranges_free(struct opscope__kept_range *kept)
+{
+    while (kept != NULL) {
+        struct opscope__kept_range *next = kept->next;
+        free(kept);
+        kept = next;
+    }
+}

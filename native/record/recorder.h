@@ -1,0 +1,27 @@
+/* record/recorder.h -- what the rest of the record layer tells the recorder. */
+#ifndef OPSCOPE_RECORD_RECORDER_H
+#define OPSCOPE_RECORD_RECORDER_H
+
+#include <stdint.h>
+
+#include "opscope/recorder.h"
+#include "record/thread.h"
+
+/* The thread ends: its table is free for the next new thread. */
+void opscope__recorder_thread_end(struct opscope__thread *thread);
+void opscope__recorder_thread_free(struct opscope__recorder_thread *state);
+/* An API was used for the first time: into the segment, where there is one. */
+void opscope__recorder_usage(const char *key);
+
+/* For record/process.c. With all locks held; then, without any, so that the child's first range
+ * makes its segment. */
+void opscope__settings_lock(void);
+void opscope__settings_unlock(void);
+void opscope__recorder_fork_child(void);
+void opscope__recorder_fork_child_done(void);
+
+/* For record/window.c: opens and closes a window; the weight in units of 2^-16. */
+void opscope__recorder_window_open(uint64_t weight);
+void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns);
+
+#endif

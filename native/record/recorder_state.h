@@ -1,0 +1,79 @@
+/* record/recorder_state.h -- what the recorder keeps: once for the process, and for each thread. */
+#ifndef OPSCOPE_RECORD_RECORDER_STATE_H
+#define OPSCOPE_RECORD_RECORDER_STATE_H
+
+#include "record/recorder.h"
+#include "record/segment.h"
+#include "record/table.h"
+
+enum { OPSCOPE__FRAME_LIMIT = 256, OPSCOPE__DIRECTORY_BYTES = 160, OTHER_OP_ID = 1 };
+
+#define OPSCOPE__WEIGHT_ONE ((uint64_t)1 << OPSCOPE_SEGMENT_WEIGHT_LOG2)
+
+/* An open range. Owner: the thread that opened it. */
+struct opscope__frame {
+    const opscope_range *range; /* to know it again at the end */
+    uint64_t key;               /* of its cell */
+    uint64_t weight;            /* units of 2^-16 */
+    uint64_t serial;            /* of the recorder, at the start */
+    uint64_t start_ticks;
+    uint64_t child_ticks;       /* durations of the ranges directly within */
+    uint32_t epoch;
+};
+
+/* Owner: the thread. */
+struct opscope__recorder_thread {
+    uint32_t epoch;                 /* of the segment its table is in */
+    uint32_t depth;                 /* open frames */
+    opscope__table *table;          /* NULL: there was no room for one */
+    opscope_segment_header *header;
+    struct opscope__frame frames[OPSCOPE__FRAME_LIMIT];
+};
+
+struct opscope__recorder {
+    /* Read on the hot path; relaxed. A change reaches threads a little later, which is all right:
+     * the weight and the serial of a range are both taken at its start. */
+    uint64_t weight;          /* of a range that starts now; 0: do not record */
+    uint64_t serial;          /* changes whenever ranges begin or cease to be all recorded; 0: they
+                                 are not, so no self time is known */
+    uint64_t units_per_tick;  /* 2^-40 s in a tick, times 2^32; written before the first range */
+
+    /* Segment lock. */
+    opscope__segment segment;
+    opscope__table *free_tables;
+    uint32_t table_count;
+    bool is_pending;          /* forked: this process has yet to make its segment */
+
+    /* Settings lock. */
+    bool is_running;
+    opscope_handle handle;
+    double sampling_prob;
+    uint64_t window_ns;
+    uint64_t period_ns;
+    uint32_t scopes;
+    uint64_t serial_count;
+    uint64_t record_cost_ps;
+    char directory[OPSCOPE__DIRECTORY_BYTES];
+    char label_keys[OPSCOPE__DIRECTORY_BYTES];
+};
+
+extern struct opscope__recorder opscope__recorder;
+
+/* record/recorder.c: the callback. */
+int opscope__recorder_range_start(const opscope_range *fn, void *user, void **context);
+int opscope__recorder_range_end(const opscope_range *fn, void *user, void *context);
+
+/* record/recorder_thread.c. Cold: the thread's state for the segment of now; NULL without memory. */
+struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__thread *thread);
+/* Counts a range that could not be recorded. */
+void opscope__recorder_drop(struct opscope__recorder_thread *state);
+
+/* record/recorder_life.c. With the segment lock held: the segment of a forked child. */
+void opscope__recorder_resume(void);
+
+/* record/notes.c: the facts about the process, kept to be written into every segment it makes.
+ * With the segment lock held. */
+int opscope__notes_set(opscope__segment *segment, const char *key, const char *value);
+void opscope__notes_write_all(opscope__segment *segment);
+
+#endif

@@ -1,0 +1,84 @@
+/* record/recorder_thread.c -- what the recorder keeps for a thread: how it gets a table and gives it
+ * back. */
+#include "record/recorder_state.h"
+
+#include <stdlib.h>
+
+#include "base/atomics.h"
+
+void opscope__recorder_drop(struct opscope__recorder_thread *state)
+{
+    if (state->header != NULL) {
+        opscope__add_relaxed(&state->header->dropped_count, 1);
+    }
+}
+
+/* With the segment lock held: a table that a thread left, else a new one, else NULL. */
+static opscope__table *take_table(struct opscope__recorder *recorder)
+{
+    opscope__table *table = recorder->free_tables;
+    if (table != NULL) {
+        recorder->free_tables = table->next_free;
+        return table;
+    }
+    if (recorder->segment.base == NULL || recorder->segment.is_full) {
+        return NULL;
+    }
+    table = opscope__table_create(&recorder->segment, recorder->table_count);
+    recorder->table_count += table != NULL;
+    return table;
+}
+
+/* With the segment lock held: back to the others, or away where its segment is no more. */
+static void give_table(struct opscope__recorder *recorder, opscope__table *table)
+{
+    if (table->epoch != recorder->segment.epoch) {
+        opscope__table_destroy(table);
+        return;
+    }
+    table->next_free = recorder->free_tables;
+    recorder->free_tables = table;
+}
+
+struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__thread *thread)
+{
+    struct opscope__recorder *recorder = &opscope__recorder;
+    struct opscope__recorder_thread *state = thread->recorder;
+    if (state == NULL) {
+        state = calloc(1, sizeof *state);
+        if (state == NULL) {
+            return NULL;
+        }
+        thread->recorder = state;
+    }
+    opscope__segment_lock();
+    if (state->table != NULL) {
+        give_table(recorder, state->table);
+    }
+    if (recorder->is_pending) {
+        opscope__recorder_resume();
+    }
+    state->table = take_table(recorder);
+    state->header = recorder->segment.base != NULL ? opscope__segment_header(&recorder->segment)
+                                                   : NULL;
+    state->epoch = recorder->segment.epoch;
+    state->depth = 0;
+    opscope__segment_unlock();
+    return state;
+}
+
+void opscope__recorder_thread_end(struct opscope__thread *thread)
+{
+    struct opscope__recorder_thread *state = thread->recorder;
+    if (state != NULL && state->table != NULL) {
+        opscope__segment_lock();
+        give_table(&opscope__recorder, state->table);
+        opscope__segment_unlock();
+        state->table = NULL;
+    }
+}
+
+void opscope__recorder_thread_free(struct opscope__recorder_thread *state)
+{
+    free(state);
+}

@@ -1,0 +1,295 @@
+/* record/segment.c -- see record/segment.h. */
+#define _GNU_SOURCE
+#include "record/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/atomics.h"
+#include "base/clock.h"
+#include "opscope/status.h"
+#include "record/identity.h"
+
+enum {
+    MAPPED_BYTES = OPSCOPE_SEGMENT_HEADER_BYTES +
+                   OPSCOPE_SEGMENT_CHUNK_LIMIT * OPSCOPE_SEGMENT_CHUNK_BYTES,
+    RESERVE_BYTES = 8 * OPSCOPE_SEGMENT_CHUNK_BYTES, /* the file grows by this much at a time */
+    ENTRY_ALIGN = 8
+};
+
+_Static_assert(sizeof(opscope_segment_header) <= OPSCOPE_SEGMENT_HEADER_BYTES, "one page");
+_Static_assert(sizeof(opscope_chunk) <= OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES, "chunk header");
+_Static_assert(sizeof(opscope_cell) == 192 && sizeof(opscope_line) == 64, "whole cache lines");
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void opscope__segment_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void opscope__segment_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static int status_of_errno(void)
+{
+    switch (errno) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return OPSCOPE_ERR_NO_SPACE;
+    case EROFS:
+        return OPSCOPE_ERR_READ_ONLY;
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+        return OPSCOPE_ERR_PERMISSION;
+    case ENOMEM:
+        return OPSCOPE_ERR_NO_MEMORY;
+    default:
+        return OPSCOPE_ERR_IO;
+    }
+}
+
+/* Disk blocks for the file up to `bytes`. Touching a page without one would be SIGBUS; growing past
+ * RLIMIT_FSIZE would be SIGXFSZ: both end the program, so both are asked first. */
+static int reserve(int fd, uint64_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
+        return OPSCOPE_ERR_NO_SPACE;
+    }
+    int error = posix_fallocate(fd, 0, (off_t)bytes);
+    if (error != 0) {
+        errno = error;
+        return status_of_errno();
+    }
+    return OPSCOPE_OK;
+}
+
+/* ---- the file ------------------------------------------------------------------------------ */
+
+/* Opens the directory, made where missing, and refuses one in which others could put files. */
+static int open_directory(const char *path, int *out)
+{
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return status_of_errno();
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return status_of_errno();
+    }
+    struct stat info;
+    bool safe = fstat(fd, &info) == 0 &&
+                ((info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) ||
+                 (info.st_uid == 0 && (info.st_mode & S_ISVTX) != 0));
+    if (!safe) {
+        close(fd);
+        return OPSCOPE_ERR_PERMISSION;
+    }
+    *out = fd;
+    return OPSCOPE_OK;
+}
+
+static void fill_header(opscope_segment_header *header, const opscope__identity *identity,
+                        const uint8_t *random_id)
+{
+    opscope__clock clock;
+    opscope__clock_start(&clock);
+    memcpy(header->magic, "OPSCOPE", sizeof header->magic);
+    header->version = OPSCOPE_SEGMENT_VERSION;
+    header->header_bytes = OPSCOPE_SEGMENT_HEADER_BYTES;
+    header->chunk_bytes = OPSCOPE_SEGMENT_CHUNK_BYTES;
+    header->chunk_limit = OPSCOPE_SEGMENT_CHUNK_LIMIT;
+    memcpy(header->boot_id, identity->boot_id, sizeof header->boot_id);
+    memcpy(header->random_id, random_id, sizeof header->random_id);
+    header->pid_namespace = identity->pid_namespace;
+    header->pid = identity->pid;
+    header->process_start = identity->process_start;
+    header->uid = identity->uid;
+    header->clock_source = clock.source;
+    header->ticks_per_second = clock.ticks_per_second;
+    header->anchor_ticks = clock.anchor_ticks;
+    header->anchor_unix_ns = clock.anchor_unix_ns;
+    header->created_unix_ns = clock.anchor_unix_ns;
+}
+
+static int map_file(opscope__segment *segment, int fd)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        return status_of_errno();
+    }
+    void *base = mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED) {
+        return status_of_errno();
+    }
+    /* Shared memory of no use in the program's core dumps. */
+    (void)madvise(base, MAPPED_BYTES, MADV_DONTDUMP);
+    segment->base = base;
+    segment->device = info.st_dev;
+    segment->inode = info.st_ino;
+    return OPSCOPE_OK;
+}
+
+/* The file's two names: hidden until it is published. */
+static int name_file(opscope__segment *segment, const char *directory, bool hidden,
+                     const opscope__identity *identity, const uint8_t *random_id)
+{
+    uint64_t random;
+    memcpy(&random, random_id, sizeof random);
+    int length = snprintf(segment->path, sizeof segment->path, "%s/%s%llu-%llu-%016llx.seg",
+                          directory, hidden ? "." : "", (unsigned long long)identity->pid,
+                          (unsigned long long)identity->process_start, (unsigned long long)random);
+    return length > 0 && (size_t)length < sizeof segment->path ? OPSCOPE_OK : OPSCOPE_ERR_INVALID;
+}
+
+int opscope__segment_create(opscope__segment *segment, const char *directory)
+{
+    opscope__identity identity;
+    uint8_t random_id[16] = {0};
+    int directory_fd, fd = -1;
+    opscope__identity_read(&identity);
+    (void)!getrandom(random_id, sizeof random_id, GRND_NONBLOCK);
+    *segment = (opscope__segment){.epoch = segment->epoch + 1};
+
+    int status = open_directory(directory, &directory_fd);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    status = name_file(segment, directory, true, &identity, random_id);
+    if (status == OPSCOPE_OK) {
+        fd = openat(directory_fd, strrchr(segment->path, '/') + 1,
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        status = fd >= 0 ? reserve(fd, RESERVE_BYTES) : status_of_errno();
+    }
+    if (status == OPSCOPE_OK) {
+        segment->reserved_bytes = RESERVE_BYTES;
+        status = map_file(segment, fd);
+    }
+    if (status == OPSCOPE_OK) {
+        fill_header(opscope__segment_header(segment), &identity, random_id);
+    } else if (fd >= 0) {
+        unlink(segment->path);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    close(directory_fd);
+    return status;
+}
+
+int opscope__segment_publish(opscope__segment *segment)
+{
+    char hidden[sizeof segment->path];
+    memcpy(hidden, segment->path, sizeof hidden);
+    char *name = strrchr(segment->path, '/') + 1;
+    memmove(name, name + 1, strlen(name)); /* without the dot */
+    /* Partner: the reader's look at `state` before it trusts the rest of the header. */
+    opscope__store_release(&opscope__segment_header(segment)->state, OPSCOPE_SEGMENT_LIVE);
+    return rename(hidden, segment->path) == 0 ? OPSCOPE_OK : status_of_errno();
+}
+
+/* ---- chunks -------------------------------------------------------------------------------- */
+
+static int grow(opscope__segment *segment)
+{
+    int fd = open(segment->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return status_of_errno();
+    }
+    struct stat info;
+    int status = OPSCOPE_ERR_IO;
+    if (fstat(fd, &info) == 0 && info.st_dev == segment->device && info.st_ino == segment->inode) {
+        status = reserve(fd, segment->reserved_bytes + RESERVE_BYTES);
+    }
+    close(fd);
+    if (status == OPSCOPE_OK) {
+        segment->reserved_bytes += RESERVE_BYTES;
+    }
+    return status;
+}
+
+opscope_chunk *opscope__segment_add_chunk(opscope__segment *segment, uint32_t kind, uint32_t table,
+                                          uint32_t first)
+{
+    if (segment->base == NULL || segment->is_full) {
+        return NULL;
+    }
+    opscope_segment_header *header = opscope__segment_header(segment);
+    uint32_t index = header->chunk_count;
+    uint64_t offset = OPSCOPE_SEGMENT_HEADER_BYTES + (uint64_t)index * OPSCOPE_SEGMENT_CHUNK_BYTES;
+    bool fits = index < OPSCOPE_SEGMENT_CHUNK_LIMIT;
+    while (fits && offset + OPSCOPE_SEGMENT_CHUNK_BYTES > segment->reserved_bytes) {
+        fits = grow(segment) == OPSCOPE_OK;
+    }
+    if (!fits) {
+        opscope__store_relaxed(&segment->is_full, true);
+        return NULL;
+    }
+    opscope_chunk *chunk = (opscope_chunk *)(void *)(segment->base + offset);
+    chunk->kind = kind;
+    chunk->table = table;
+    chunk->first = first;
+    /* Partner: the reader of the file; the chunk's header is whole before it is counted. */
+    opscope__store_release(&header->chunk_count, index + 1);
+    return chunk;
+}
+
+bool opscope__segment_add_entry(opscope__segment *segment, enum opscope_entry_kind kind,
+                                uint16_t detail, uint32_t id, const char *text, uint32_t bytes)
+{
+    const uint32_t room = OPSCOPE_SEGMENT_CHUNK_BYTES - OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES;
+    const uint32_t needed = (uint32_t)sizeof(opscope_entry) +
+                            (bytes + ENTRY_ALIGN - 1) / ENTRY_ALIGN * ENTRY_ALIGN;
+    opscope_chunk *chunk = segment->dictionary;
+    if (needed > room) {
+        return false;
+    }
+    if (chunk == NULL || chunk->used + needed > room) {
+        chunk = opscope__segment_add_chunk(segment, OPSCOPE_CHUNK_DICTIONARY, 0, 0);
+        if (chunk == NULL) {
+            return false;
+        }
+        segment->dictionary = chunk;
+    }
+    char *at = (char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES + chunk->used;
+    *(opscope_entry *)(void *)at =
+        (opscope_entry){.kind = (uint16_t)kind, .detail = detail, .id = id, .bytes = bytes};
+    memcpy(at + sizeof(opscope_entry), text, bytes);
+    /* Partner: the reader of the file; an entry is whole before it is counted. */
+    opscope__store_release(&chunk->used, chunk->used + needed);
+    return true;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+void opscope__segment_abandon(opscope__segment *segment)
+{
+    if (segment->base != NULL) {
+        (void)mmap(segment->base, MAPPED_BYTES, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    }
+    /* A new epoch, so that nobody takes what he has from this segment for part of the next. */
+    *segment = (opscope__segment){.epoch = segment->epoch + 1};
+}
+
+void opscope__segment_close(opscope__segment *segment, bool discard)
+{
+    /* Partner: the reader of the file; whatever was counted before is in it. */
+    opscope__store_release(&opscope__segment_header(segment)->state, OPSCOPE_SEGMENT_CLOSED);
+    if (discard) {
+        unlink(segment->path);
+    }
+    opscope__segment_abandon(segment);
+}

@@ -1,0 +1,167 @@
+/* record/table.c -- see record/table.h: how a table begins and grows. */
+#include "record/table.h"
+
+#include <stdlib.h>
+
+#include "base/atomics.h"
+#include "record/names.h"
+
+enum { SLOTS_LOG2_AT_FIRST = 8, SLOTS_LOG2_LIMIT = 17, OTHER_OP_ID = 1 };
+
+static void *chunk_items(opscope_chunk *chunk)
+{
+    return (char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES;
+}
+
+/* ---- slots --------------------------------------------------------------------------------- */
+
+static void put(opscope__table *table, uint64_t key, opscope_cell *cell)
+{
+    const uint32_t mask = (uint32_t)(UINT64_MAX >> table->shift);
+    uint32_t slot = opscope__table_slot(table, key);
+    while (table->slots[slot].key != 0) {
+        slot = (slot + 1) & mask;
+    }
+    table->slots[slot] = (struct opscope__slot){key, cell};
+}
+
+/* Keeps half of the slots free; false where they cannot grow any more. */
+static bool make_room(opscope__table *table)
+{
+    uint32_t log2 = 64 - table->shift;
+    if (table->slot_used_count < (1u << log2) / 2) {
+        return true;
+    }
+    struct opscope__slot *old = table->slots;
+    struct opscope__slot *grown =
+        log2 < SLOTS_LOG2_LIMIT ? calloc((size_t)2 << log2, sizeof *grown) : NULL;
+    if (grown == NULL) {
+        return false;
+    }
+    table->slots = grown;
+    table->shift--;
+    for (uint32_t i = 0; i < 1u << log2; i++) {
+        if (old[i].key != 0) {
+            put(table, old[i].key, old[i].cell);
+        }
+    }
+    free(old);
+    return true;
+}
+
+/* ---- chunks -------------------------------------------------------------------------------- */
+
+/* The chunk to put the next cell or line in: `current`, or a new one once that holds `capacity`. */
+static opscope_chunk *chunk_with_room(opscope__segment *segment, opscope_chunk *current,
+                                      enum opscope_chunk_kind kind, uint32_t table,
+                                      uint32_t capacity)
+{
+    if (current != NULL && current->used < capacity) {
+        return current;
+    }
+    uint32_t first = current != NULL ? current->first + current->used : 0;
+    return opscope__segment_add_chunk(segment, (uint32_t)kind, table, first);
+}
+
+/* With the segment lock held. */
+static opscope_cell *add_cell(opscope__table *table, opscope__segment *segment, uint64_t key)
+{
+    opscope_chunk *chunk = chunk_with_room(segment, table->cells, OPSCOPE_CHUNK_CELLS, table->id,
+                                           OPSCOPE__CELLS_PER_CHUNK);
+    if (chunk == NULL) {
+        return NULL;
+    }
+    table->cells = chunk;
+    opscope_cell *cell = (opscope_cell *)chunk_items(chunk) + chunk->used;
+    cell->key = key;
+    /* Partner: the reader of the file; the key is there before the cell is counted. */
+    opscope__store_release(&chunk->used, chunk->used + 1);
+    return cell;
+}
+
+/* With the segment lock held. */
+static opscope_line *add_line(opscope__table *table, opscope__segment *segment, opscope_cell *cell,
+                              uint32_t octave)
+{
+    opscope_chunk *chunk = chunk_with_room(segment, table->lines, OPSCOPE_CHUNK_LINES, table->id,
+                                           OPSCOPE__LINES_PER_CHUNK);
+    if (chunk == NULL) {
+        return NULL;
+    }
+    uint32_t number = chunk->first + chunk->used;
+    uint32_t chunk_number = number / OPSCOPE__LINES_PER_CHUNK;
+    if (chunk_number >= OPSCOPE__LINE_CHUNK_LIMIT) {
+        return NULL;
+    }
+    table->lines = chunk;
+    table->line_chunks[chunk_number] = chunk_items(chunk);
+    /* Partner: the reader of the file; it takes a cell's line number only below `used`. */
+    opscope__store_release(&chunk->used, chunk->used + 1);
+    opscope__store_release(&cell->octave_line[octave], (uint16_t)(number + 1));
+    return opscope__table_line(table, cell, octave);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id)
+{
+    opscope__table *table = calloc(1, sizeof *table);
+    if (table == NULL) {
+        return NULL;
+    }
+    table->id = id;
+    table->epoch = segment->epoch;
+    table->shift = 64 - SLOTS_LOG2_AT_FIRST;
+    table->slots = calloc((size_t)1 << SLOTS_LOG2_AT_FIRST, sizeof *table->slots);
+    table->other = table->slots != NULL ? add_cell(table, segment, OTHER_OP_ID) : NULL;
+    bool complete = table->other != NULL;
+    for (uint32_t octave = 0; complete && octave < OPSCOPE_SEGMENT_OCTAVES; octave++) {
+        complete = add_line(table, segment, table->other, octave) != NULL;
+    }
+    if (!complete) {
+        opscope__table_destroy(table);
+        return NULL;
+    }
+    put(table, OTHER_OP_ID, table->other);
+    table->slot_used_count = 1;
+    return table;
+}
+
+void opscope__table_destroy(opscope__table *table)
+{
+    free(table->slots);
+    free(table);
+}
+
+opscope_cell *opscope__table_add(opscope__table *table, opscope__segment *segment, uint64_t key)
+{
+    if (!make_room(table)) {
+        return table->other;
+    }
+    opscope_cell *cell = NULL;
+    if (!opscope__load_relaxed(&segment->is_full)) {
+        opscope__segment_lock();
+        if (table->epoch == segment->epoch && opscope__names_add_op(segment, (uint32_t)key)) {
+            cell = add_cell(table, segment, key);
+        }
+        opscope__segment_unlock();
+    }
+    cell = cell != NULL ? cell : table->other;
+    put(table, key, cell);
+    table->slot_used_count++;
+    return cell;
+}
+
+opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,
+                                      opscope_cell *cell, uint32_t octave)
+{
+    if (table->lines->used == OPSCOPE__LINES_PER_CHUNK &&
+        opscope__load_relaxed(&segment->is_full)) {
+        return NULL;
+    }
+    opscope__segment_lock();
+    opscope_line *line =
+        table->epoch == segment->epoch ? add_line(table, segment, cell, octave) : NULL;
+    opscope__segment_unlock();
+    return line;
+}

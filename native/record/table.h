@@ -1,0 +1,80 @@
+/* record/table.h -- one thread's table of cells in the segment.
+ *
+ * The cells and the lines of their histograms lie in the segment; what finds them, a hash from key
+ * to cell, in private memory. A table outlives its thread: the next new thread takes it over and
+ * goes on counting in it, so nothing is folded or copied when a thread ends, and the sum over the
+ * tables is right at every moment. Owner of a table: the thread that holds it. Only what asks the
+ * segment for more takes the segment lock.
+ */
+#ifndef OPSCOPE_RECORD_TABLE_H
+#define OPSCOPE_RECORD_TABLE_H
+
+#include "record/segment.h"
+
+enum {
+    OPSCOPE__CELLS_PER_CHUNK =
+        (OPSCOPE_SEGMENT_CHUNK_BYTES - OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES) / sizeof(opscope_cell),
+    OPSCOPE__LINES_PER_CHUNK =
+        (OPSCOPE_SEGMENT_CHUNK_BYTES - OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES) / sizeof(opscope_line),
+    OPSCOPE__LINE_CHUNK_LIMIT = UINT16_MAX / OPSCOPE__LINES_PER_CHUNK
+};
+
+struct opscope__slot {
+    uint64_t key; /* 0: free */
+    opscope_cell *cell;
+};
+
+typedef struct opscope__table {
+    struct opscope__table *next_free; /* segment lock, while nobody holds it */
+    uint32_t id;                      /* in the segment */
+    uint32_t epoch;                   /* of the segment */
+    uint32_t shift;                   /* 64 - log2 of the number of slots */
+    struct opscope__slot *slots;
+    uint32_t slot_used_count;
+    opscope_cell *other;              /* the first cell: what finds no room of its own */
+    opscope_chunk *cells;             /* the chunks being filled now */
+    opscope_chunk *lines;
+    opscope_line *line_chunks[OPSCOPE__LINE_CHUNK_LIMIT];
+} opscope__table;
+
+/* With the segment lock held: a table with its `other` cell, complete with all its lines. */
+opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id);
+void opscope__table_destroy(opscope__table *table);
+
+/* Cold: the cell of a key seen for the first time; the `other` cell where there is no room. */
+opscope_cell *opscope__table_add(opscope__table *table, opscope__segment *segment, uint64_t key);
+/* Cold: the line of an octave seen for the first time; NULL where there is no room. */
+opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,
+                                      opscope_cell *cell, uint32_t octave);
+
+static inline uint32_t opscope__table_slot(const opscope__table *table, uint64_t key)
+{
+    return (uint32_t)(key * 0x9e3779b97f4a7c15u >> table->shift);
+}
+
+/* NULL where the key is new. */
+static inline opscope_cell *opscope__table_find(const opscope__table *table, uint64_t key)
+{
+    const uint32_t mask = (uint32_t)(UINT64_MAX >> table->shift);
+    uint32_t slot = opscope__table_slot(table, key);
+    while (table->slots[slot].key != key) {
+        if (table->slots[slot].key == 0) {
+            return NULL;
+        }
+        slot = (slot + 1) & mask;
+    }
+    return table->slots[slot].cell;
+}
+
+static inline opscope_line *opscope__table_line(const opscope__table *table,
+                                                const opscope_cell *cell, uint32_t octave)
+{
+    uint32_t number = cell->octave_line[octave];
+    if (__builtin_expect(number == 0, 0)) {
+        return NULL;
+    }
+    number--;
+    return &table->line_chunks[number / OPSCOPE__LINES_PER_CHUNK][number % OPSCOPE__LINES_PER_CHUNK];
+}
+
+#endif

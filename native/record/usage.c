@@ -1,0 +1,110 @@
+/* record/usage.c -- the once-per-process API-usage log. */
+#include "record/usage.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/atomics.h"
+#include "record/process.h"
+#include "record/recorder.h"
+
+enum { KEY_LIMIT = 4096 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char *keys[KEY_LIMIT];  /* written once each, then published by key_count */
+static size_t key_count;       /* store_release under the lock; load_acquire by readers without */
+static opscope_usage_handler handler;                   /* lock */
+static void *handler_user;                              /* lock */
+static opscope_usage_metadata_handler metadata_handler; /* lock */
+static void *metadata_user;                             /* lock */
+
+void opscope__usage_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void opscope__usage_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* With the lock held: whether `key` is new, and then kept. A key is said once in a process's life,
+ * from call sites that remember it: looking through the few there are is cheap enough. */
+static bool keep(const char *key)
+{
+    for (size_t i = 0; i < key_count; i++) {
+        if (strcmp(keys[i], key) == 0) {
+            return false;
+        }
+    }
+    size_t bytes = strlen(key) + 1;
+    char *copy = key_count < KEY_LIMIT ? malloc(bytes) : NULL;
+    if (copy == NULL) {
+        return false;
+    }
+    keys[key_count] = memcpy(copy, key, bytes);
+    opscope__store_release(&key_count, key_count + 1); /* partner: opscope_api_usage_key */
+    return true;
+}
+
+void opscope_log_api_usage_once(const char *key)
+{
+    opscope__process_start();
+    opscope__usage_lock();
+    bool is_new = keep(key);
+    opscope_usage_handler call = handler;
+    void *user = handler_user;
+    opscope__usage_unlock();
+    if (!is_new) {
+        return;
+    }
+    const char *wanted = getenv("OPSCOPE_API_USAGE_STDERR");
+    if (wanted != NULL && strcmp(wanted, "1") == 0) {
+        dprintf(STDERR_FILENO, "OPSCOPE_API_USAGE %s\n", key);
+    }
+    opscope__recorder_usage(key);
+    if (call != NULL) {
+        call(key, user);
+    }
+}
+
+void opscope_set_api_usage_handler(opscope_usage_handler new_handler, void *user)
+{
+    opscope__process_start();
+    opscope__usage_lock();
+    handler = new_handler;
+    handler_user = user;
+    size_t said = key_count; /* later keys reach the new handler by themselves */
+    opscope__usage_unlock();
+    for (size_t i = 0; new_handler != NULL && i < said; i++) {
+        new_handler(keys[i], user);
+    }
+}
+
+void opscope_log_api_usage_metadata(const char *context, const char *key, const char *value)
+{
+    opscope__usage_lock();
+    opscope_usage_metadata_handler call = metadata_handler;
+    void *user = metadata_user;
+    opscope__usage_unlock();
+    if (call != NULL) {
+        call(context, key, value, user);
+    }
+}
+
+void opscope_set_api_usage_metadata_handler(opscope_usage_metadata_handler new_handler, void *user)
+{
+    opscope__usage_lock();
+    metadata_handler = new_handler;
+    metadata_user = user;
+    opscope__usage_unlock();
+}
+
+const char *opscope_api_usage_key(size_t index)
+{
+    return index < opscope__load_acquire(&key_count) ? keys[index] : NULL;
+}

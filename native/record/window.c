@@ -1,0 +1,156 @@
+/* record/window.c -- drives the recorder's windows from a thread of its own.
+ *
+ * The thread sleeps; at random moments it opens a window, sleeps for its length and closes it. Gaps
+ * are exponential, so a window is as likely at one moment as at any other, whatever rhythm the
+ * program has. A window's weight is wall time over time on: measured, over all windows so far, with
+ * the plan standing in for the first few; so late timers make weights right, not estimates wrong.
+ *
+ * It is a C thread: no interpreter, no GIL, all signals blocked. At a fork it is not in the child,
+ * which starts one of its own with its first segment. Lock: `lock` guards the plan; it is not held
+ * while a window opens or closes.
+ */
+#define _GNU_SOURCE
+#include "record/window.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "opscope/status.h"
+#include "record/random.h"
+#include "record/recorder_state.h"
+
+enum { PRIOR_WINDOWS = 10 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed;
+static bool has_thread;
+static uint64_t plan_serial; /* goes up with each change of the plan */
+static uint64_t window_ns;   /* 0: no windows */
+static uint64_t period_ns;
+
+void opscope__window_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void opscope__window_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void opscope__window_fork_child(void)
+{
+    has_thread = false;
+    window_ns = 0;
+}
+
+/* With the lock held: sleeps for `ns`, or until the plan is another than `serial`. */
+static bool sleep_within(uint64_t serial, uint64_t ns)
+{
+    uint64_t end = opscope__monotonic_ns() + ns;
+    const struct timespec until = {.tv_sec = (time_t)(end / 1000000000u),
+                                   .tv_nsec = (long)(end % 1000000000u)};
+    while (plan_serial == serial && opscope__monotonic_ns() < end) {
+        pthread_cond_timedwait(&changed, &lock, &until);
+    }
+    return plan_serial == serial;
+}
+
+/* With the lock held: windows as planned, until the plan changes. */
+static void follow_plan(opscope__random *random)
+{
+    const uint64_t serial = plan_serial;
+    const double planned_on = (double)window_ns, planned_period = (double)period_ns;
+    const uint64_t began = opscope__monotonic_ns();
+    double on = 0.0, cycles = 0.0;
+    uint64_t cycle_start = began;
+    for (;;) {
+        double gap = -log(opscope__random_unit(random)) * (planned_period - planned_on);
+        if (!sleep_within(serial, (uint64_t)gap)) {
+            return;
+        }
+        double weight = (PRIOR_WINDOWS * planned_period + cycles) /
+                        (PRIOR_WINDOWS * planned_on + on);
+        pthread_mutex_unlock(&lock);
+        uint64_t open = opscope__monotonic_ns();
+        opscope__recorder_window_open((uint64_t)llround(weight * (double)OPSCOPE__WEIGHT_ONE));
+        pthread_mutex_lock(&lock);
+        bool goes_on = sleep_within(serial, (uint64_t)planned_on);
+        pthread_mutex_unlock(&lock);
+        uint64_t close = opscope__monotonic_ns();
+        opscope__recorder_window_close(close - open, close - began);
+        pthread_mutex_lock(&lock);
+        on += (double)(close - open);
+        cycles += (double)(close - cycle_start);
+        cycle_start = close;
+        if (!goes_on) {
+            return;
+        }
+    }
+}
+
+static void *drive(void *unused)
+{
+    (void)unused;
+    opscope__random random;
+    opscope__random_seed(&random, 0, 0);
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (window_ns == 0) {
+            pthread_cond_wait(&changed, &lock);
+        }
+        follow_plan(&random);
+    }
+    return NULL;
+}
+
+static int start_thread(void)
+{
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&changed, &clock);
+    pthread_condattr_destroy(&clock);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, drive, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        return OPSCOPE_ERR_NO_MEMORY;
+    }
+    pthread_setname_np(thread, "opscope-window");
+    pthread_detach(thread);
+    has_thread = true;
+    return OPSCOPE_OK;
+}
+
+int opscope__window_start(uint64_t new_window_ns, uint64_t new_period_ns)
+{
+    pthread_mutex_lock(&lock);
+    window_ns = new_window_ns;
+    period_ns = new_period_ns;
+    plan_serial++;
+    int status = has_thread ? OPSCOPE_OK : start_thread();
+    if (status == OPSCOPE_OK) {
+        pthread_cond_signal(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void opscope__window_stop(void)
+{
+    pthread_mutex_lock(&lock);
+    window_ns = 0;
+    plan_serial++;
+    if (has_thread) {
+        pthread_cond_signal(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+}
