@@ -1,0 +1,102 @@
+"""Opscope: always-on, fleet-wide operator observability for Python numerics.
+
+This package imports nothing but the standard library and its own C module. ``native/README.md``
+says how it works below; the README what it is for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opscope.errors import (
+    AgentError,
+    BridgeError,
+    CallbackError,
+    ConfigError,
+    OpscopeError,
+    RecorderError,
+    TaskLostError,
+)
+from opscope.record.callbacks import (
+    add_global_callback,
+    add_thread_local_callback,
+    callback_errors,
+    clear_callbacks,
+    disable_callback,
+    enable_callback,
+    has_callbacks,
+    remove_callback,
+)
+from opscope.record.debug_info import child_environment, debug_info, get_debug_info, propagate
+from opscope.record.function import RecordFunction
+from opscope.record.ranges import record_function, recording
+from opscope.record.scope import RecordScope
+from opscope.record.tasks import Future, fork, wait
+from opscope.record.usage import (
+    log_api_usage_metadata,
+    log_api_usage_once,
+    set_api_usage_handler,
+    set_api_usage_metadata_handler,
+)
+
+if TYPE_CHECKING:
+    from opscope.agent.serve import serve
+    from opscope.attach import attach, attach_status, detach
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AgentError",
+    "BridgeError",
+    "CallbackError",
+    "ConfigError",
+    "Future",
+    "OpscopeError",
+    "RecordFunction",
+    "RecordScope",
+    "RecorderError",
+    "TaskLostError",
+    "add_global_callback",
+    "add_thread_local_callback",
+    "attach",
+    "attach_status",
+    "callback_errors",
+    "child_environment",
+    "clear_callbacks",
+    "debug_info",
+    "detach",
+    "disable_callback",
+    "enable_callback",
+    "fork",
+    "get_debug_info",
+    "has_callbacks",
+    "log_api_usage_metadata",
+    "log_api_usage_once",
+    "propagate",
+    "record_function",
+    "recording",
+    "remove_callback",
+    "serve",
+    "set_api_usage_handler",
+    "set_api_usage_metadata_handler",
+    "wait",
+]
+
+# Names whose modules are needed by few programs and cost time or memory to import.
+_LATER = {
+    "attach": "opscope.attach",
+    "attach_status": "opscope.attach",
+    "detach": "opscope.attach",
+    "serve": "opscope.agent.serve",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module 'opscope' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,104 @@
+"""``fn``: what a callback is told about the range it is called for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opscope._native import ffi, lib
+from opscope.record.scope import RecordScope
+from opscope.record.values import unbox
+
+# By operator id: operators live as long as the process.
+_names: dict[int, tuple[str, str, RecordScope]] = {}
+
+
+def _describe(op: Any) -> tuple[str, str, RecordScope]:
+    name = ffi.string(op.name).decode(errors="replace")
+    overload = ffi.string(op.overload_name).decode(errors="replace")
+    return name, overload, RecordScope(op.scope)
+
+
+class RecordFunction:
+    """A range as its callbacks see it.
+
+    ``inputs``, ``outputs`` and ``debug_info`` can be read during the callback only; the rest is
+    kept. ``handle`` is 0 unless the callback was added with ``needs_ids``; ``sequence_nr`` is -1
+    and ``forward_thread_id`` 0 where there is none.
+    """
+
+    __slots__ = (
+        "_range",
+        "forward_thread_id",
+        "handle",
+        "is_async",
+        "name",
+        "overload_name",
+        "scope",
+        "sequence_nr",
+        "thread_id",
+    )
+
+    def __init__(self, fn: Any) -> None:
+        op = fn.op
+        known = _names.get(op.id)
+        if known is None or op.id == 1:
+            known = _names[op.id] = _describe(op)
+        self.name, self.overload_name, self.scope = known
+        self.handle: int = fn.handle
+        self.thread_id: int = fn.thread_id
+        info = fn.info
+        if info == ffi.NULL:
+            self.sequence_nr = -1
+            self.forward_thread_id = 0
+            self.is_async = False
+        else:
+            self.sequence_nr = info.sequence_nr
+            self.forward_thread_id = info.forward_thread_id
+            self.is_async = info.is_async
+        self._range: Any = fn
+
+    def _current(self) -> Any:
+        if self._range is None:
+            raise RuntimeError(
+                f"{self.name}: inputs, outputs and debug_info can be read during the callback only"
+            )
+        return self._range
+
+    @property
+    def inputs(self) -> tuple[object, ...]:
+        """The operator's inputs, where the callback was added with ``needs_inputs``; else ()."""
+        count = ffi.new("size_t *")
+        values = lib.opscope_fn_inputs(self._current(), count)
+        return tuple(unbox(values[i]) for i in range(count[0]))
+
+    @property
+    def outputs(self) -> tuple[object, ...]:
+        """At the end, with ``needs_outputs``: what the operator returned; else ()."""
+        count = ffi.new("size_t *")
+        values = lib.opscope_fn_outputs(self._current(), count)
+        return tuple(unbox(values[i]) for i in range(count[0]))
+
+    @property
+    def debug_info(self) -> dict[str, str]:
+        """The labels in force on this thread."""
+        self._current()
+        return debug_info_dict()
+
+    @property
+    def failed(self) -> bool:
+        """At the end: whether the operator raised."""
+        return bool(lib.opscope_range_failed(self._current()))
+
+    def __repr__(self) -> str:
+        return f"<RecordFunction {self.name!r} scope={self.scope.name} thread={self.thread_id}>"
+
+
+def debug_info_dict() -> dict[str, str]:
+    """The labels in force on this thread; an inner label shadows an outer one of its key."""
+    labels: dict[str, str] = {}
+    link = lib.opscope_debug_info_current()
+    while link != ffi.NULL:
+        key = ffi.string(link.key).decode(errors="replace")
+        labels.setdefault(key, ffi.string(link.value).decode(errors="replace"))
+        link = link.parent
+    return labels

@@ -1,0 +1,96 @@
+"""The recorder from Python: starting it, changing how it samples, asking how it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from opscope._native import ffi, lib
+from opscope.errors import RecorderError, check
+
+
+class RecorderStatus(NamedTuple):
+    """How this process's recorder stands."""
+
+    running: bool
+    in_window: bool
+    dropped_count: int
+    """Ranges that found no room and are in no table."""
+    folded_count: int
+    """Ranges counted under the operator "other" for want of room."""
+    window_count: int
+    record_cost_s: float
+    """What one recorded range costs, measured when the recorder started; seconds."""
+    path: str
+    """Of the segment; empty where no recorder runs."""
+
+
+def _ns(milliseconds: float) -> int:
+    return round(milliseconds * 1e6)
+
+
+def _check_sampling(sampling: float, window_ms: float, period_ms: float) -> None:
+    if window_ms:
+        if not 0.0 < window_ms < period_ms:
+            raise ValueError(
+                f"a window of {window_ms} ms does not fit into a period of {period_ms} ms"
+            )
+    elif not 0.0 <= sampling <= 1.0:
+        raise ValueError(f"sampling must be within [0, 1], not {sampling!r}")
+
+
+def start(
+    directory: str,
+    *,
+    sampling: float = 1.0,
+    window_ms: float = 0.0,
+    period_ms: float = 0.0,
+    label_keys: Sequence[str] = ("model_id",),
+) -> None:
+    """Record this process's ranges into a new segment in ``directory`` (an absolute path).
+
+    ``sampling`` is the probability of each range; with ``window_ms``, every range inside windows of
+    that length, ``period_ms`` apart on average, at random moments. ``label_keys``: at most two
+    debug-info keys that become labels. RecorderError with the reason where it cannot be done.
+    """
+    _check_sampling(sampling, window_ms, period_ms)
+    options = ffi.new("opscope_recorder_options *")
+    kept = ffi.new("char[]", directory.encode()), ffi.new("char[]", ",".join(label_keys).encode())
+    options.directory, options.label_keys = kept
+    options.sampling_prob = sampling
+    options.window_ns = _ns(window_ms)
+    options.period_ns = _ns(period_ms)
+    check(lib.opscope_recorder_start(options), f"cannot record into {directory}", RecorderError)
+
+
+def stop(discard: bool = False) -> None:
+    """Stop recording. The segment stays for the host agent; with ``discard`` it is removed."""
+    check(lib.opscope_recorder_stop(discard), "no recorder runs", RecorderError)
+
+
+def set_sampling(sampling: float, *, window_ms: float = 0.0, period_ms: float = 0.0) -> None:
+    """Change how the running recorder samples; the arguments are those of :func:`start`."""
+    _check_sampling(sampling, window_ms, period_ms)
+    status = lib.opscope_recorder_set_sampling(sampling, _ns(window_ms), _ns(period_ms))
+    check(status, "no recorder runs", RecorderError)
+
+
+def note(key: str, value: str) -> None:
+    """Write a fact about this process into its segment; a later value replaces an earlier one."""
+    status = lib.opscope_recorder_note(key.encode(), value.encode(errors="replace"))
+    check(status, f"cannot note {key}", RecorderError)
+
+
+def status() -> RecorderStatus:
+    """How the recorder stands."""
+    out = ffi.new("opscope_recorder_status *")
+    lib.opscope_recorder_read_status(out)
+    return RecorderStatus(
+        running=out.running,
+        in_window=out.in_window,
+        dropped_count=out.dropped_count,
+        folded_count=out.folded_count,
+        window_count=out.window_count,
+        record_cost_s=out.record_cost_ps * 1e-12,
+        path=ffi.string(out.path).decode(errors="replace"),
+    )

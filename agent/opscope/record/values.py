@@ -1,0 +1,43 @@
+"""Inputs and outputs of ranges: Python objects to ``opscope_value`` and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opscope._native import ffi, lib
+
+# cffi keeps no reference for a handle: what boxes through it keeps the tuple alive itself.
+_PYTHON = ffi.new("char[]", b"python")
+
+
+@ffi.def_extern(name="opscope_py_box", error=0)  # type: ignore[untyped-decorator]
+def _box(arg: Any, values: Any, capacity: int) -> int:
+    objects: tuple[object, ...] = ffi.from_handle(arg)
+    for value, item in zip(values[0 : min(capacity, len(objects))], objects, strict=False):
+        value.kind = lib.OPSCOPE_VALUE_OBJECT
+        value.type = _PYTHON
+        getattr(value, "as").object = ffi.cast("void *", id(item))
+    return len(objects)
+
+
+def unbox(value: Any) -> object:
+    """The Python object for one ``opscope_value``; an object that is not Python's as ``None``."""
+    union = getattr(value, "as")
+    if value.kind == lib.OPSCOPE_VALUE_INT:
+        return int(union.integer)
+    if value.kind == lib.OPSCOPE_VALUE_BOOL:
+        return bool(union.integer)
+    if value.kind == lib.OPSCOPE_VALUE_FLOAT:
+        return float(union.real)
+    if value.kind == lib.OPSCOPE_VALUE_TEXT:
+        return ffi.string(union.text).decode(errors="replace")
+    if value.kind == lib.OPSCOPE_VALUE_OBJECT and ffi.string(value.type) == b"python":
+        return _object_at(int(ffi.cast("uintptr_t", union.object)))
+    return None
+
+
+def _object_at(address: int) -> object:
+    # ctypes only where somebody asks for inputs: it takes a millisecond to import.
+    import ctypes
+
+    return ctypes.cast(address, ctypes.py_object).value if address else None
