@@ -104,6 +104,12 @@ static void set_lane(struct opscope__firing *firing, int scope, opscope__random 
         least = countdown < least ? countdown : least;
     }
     lane->armed = least;
+    const uint64_t always = lane->always;
+    if (lane->sampled == 0 && always != 0 && (always & (always - 1)) == 0 &&
+        ((firing->needs_inputs | firing->needs_outputs | firing->needs_ids) & always) == 0) {
+        struct opscope__callback *only = firing->callbacks[__builtin_ctzll(always)];
+        lane->solo = only->spec.start != NULL && only->spec.end != NULL ? only : NULL;
+    }
 }
 
 struct opscope__firing *opscope__firing_create(struct opscope__thread *thread, bool *out_empty)
@@ -133,6 +139,7 @@ struct opscope__firing *opscope__firing_create(struct opscope__thread *thread, b
     }
     firing->owner = thread;
     firing->version = opscope__version;
+    firing->thread_id = thread->id;
     firing->count = count;
     firing->countdowns = (uint64_t *)(void *)((char *)firing + head);
     for (uint32_t i = 0; i < count; i++) {
@@ -252,7 +259,7 @@ int opscope_add_thread_local_callback(const opscope_callback *spec, opscope_hand
         return status;
     }
     opscope__callbacks_drop(dead);
-    opscope__hot.version = 0;
+    opscope__hot_invalidate();
     return OPSCOPE_OK;
 }
 
@@ -359,7 +366,7 @@ int opscope_remove_callback(opscope_handle handle, bool wait)
     if (place.is_local) {
         opscope__callback_list_release(thread->local, &dead);
         thread->local = shorter;
-        opscope__hot.version = 0;
+        opscope__hot_invalidate();
     } else {
         memmove(&globals[place.index], &globals[place.index + 1],
                 (global_count - place.index - 1) * sizeof globals[0]);

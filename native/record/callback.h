@@ -39,12 +39,16 @@ struct opscope__lane {
     uint64_t always;  /* p = 1: at every range */
     uint64_t sampled; /* 0 < p < 1: when its countdown ends */
     uint64_t armed;   /* what the thread's skip was last set to */
+    /* The only callback that can fire, at every range, asking for nothing but its calls; else NULL.
+     * The recorder at p = 1 and in windows is such a one, so it has a path of its own. */
+    struct opscope__callback *solo;
 };
 
 struct opscope__firing {
     struct opscope__thread *owner;     /* NULL once the thread has ended; relaxed */
     struct opscope__firing *next_stale; /* registry lock */
     uint64_t version;
+    uint64_t thread_id;
     uint64_t open_count;               /* owner stores (release), removers load (acquire) */
     uint64_t closed_elsewhere_count;   /* registry lock: async ranges closed by other threads */
     uint64_t needs_inputs;             /* bits */

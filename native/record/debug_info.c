@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/atomics.h"
+#include "record/recorder.h"
 #include "record/thread.h"
 
 enum { TEXT_LIMIT = 65536 };
@@ -103,6 +104,7 @@ int opscope_debug_info_push(const char *key, const char *value, opscope_debug_in
     out->previous = previous;
     out->pushed = pushed;
     thread->debug_info = pushed;
+    opscope__recorder_labels_changed(thread);
     return OPSCOPE_OK;
 }
 
@@ -116,6 +118,7 @@ void opscope_debug_info_pop(opscope_debug_info_guard *guard)
     thread->debug_info = guard->previous;
     guard->previous = NULL;
     guard->pushed = NULL;
+    opscope__recorder_labels_changed(thread);
     opscope__debug_info_release(current);
 }
 

@@ -10,8 +10,8 @@
 struct opscope__debug_info_node {
     opscope_debug_info link; /* first: callbacks see its address */
     uint32_t reference_count; /* atomic */
-    /* The label set of the chain that starts here: epoch << 32 | id, set by the recorder at the
-     * first range under it. Atomic, relaxed: any thread would compute the same value. */
+    /* The label set of the chain that starts here: the segment's epoch << 32 | id, looked up by the
+     * recorder. Atomic, relaxed: any thread would compute the same value. */
     uint64_t label_set;
 };
 

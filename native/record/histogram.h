@@ -30,7 +30,7 @@ static const uint8_t opscope__bucket_guess[16] = {0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 
 /* `duration` in units of 2^-40 s. Octave o and bucket k cover [2^((8(o-40)+k)/8), the next) s. */
 static inline void opscope__bucket_of(uint64_t duration, uint32_t *octave, uint32_t *bucket)
 {
-    uint64_t value = duration | (duration == 0);
+    uint64_t value = duration | 1; /* so that there is a top bit; a picosecond more moves nothing */
     uint32_t zeros = (uint32_t)__builtin_clzll(value);
     uint64_t mantissa = value << zeros;
     uint32_t guess = opscope__bucket_guess[mantissa >> 59 & 15];

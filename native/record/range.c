@@ -48,12 +48,22 @@ static void box(struct opscope__values *into, opscope_box fill, void *arg)
     }
 }
 
+uint64_t opscope_fn_thread_id(const opscope_range *fn)
+{
+    return fn->firing->thread_id;
+}
+
+uint64_t opscope_fn_handle(const opscope_range *fn)
+{
+    return (fn->fired & fn->firing->needs_ids) != 0 ? fn->handle : 0;
+}
+
 const opscope_value *opscope_fn_inputs(const opscope_range *fn, size_t *count)
 {
     const struct opscope__thread *thread = opscope__hot.thread;
     (void)fn;
     *count = 0;
-    if (thread == NULL || thread->running == NULL || !thread->running->spec.needs_inputs) {
+    if (thread == NULL || opscope__hot.running == NULL || !opscope__hot.running->spec.needs_inputs) {
         return NULL;
     }
     *count = thread->inputs.count;
@@ -64,7 +74,7 @@ const opscope_value *opscope_fn_outputs(const opscope_range *fn, size_t *count)
 {
     const struct opscope__thread *thread = opscope__hot.thread;
     *count = 0;
-    if (thread == NULL || thread->running == NULL || !thread->running->spec.needs_outputs ||
+    if (thread == NULL || opscope__hot.running == NULL || !opscope__hot.running->spec.needs_outputs ||
         thread->outputs_of != fn) {
         return NULL;
     }
@@ -97,23 +107,30 @@ bool opscope_range_failed(const opscope_range *range)
 
 /* ---- open ---------------------------------------------------------------------------------- */
 
-static void run_starts(opscope_range *range, struct opscope__thread *thread)
+/* Where the contexts of the fired callbacks are. */
+static void **contexts_of(opscope_range *range)
+{
+    return __builtin_popcountll(range->fired) > FEW_CONTEXTS ? range->contexts[0]
+                                                              : range->contexts;
+}
+
+static void run_starts(opscope_range *range)
 {
     struct opscope__callback **callbacks = range->firing->callbacks;
-    void **context = range->contexts;
+    void **context = contexts_of(range);
     for (uint64_t rest = range->fired; rest != 0; rest &= rest - 1, context++) {
         const struct opscope__callback *callback = callbacks[__builtin_ctzll(rest)];
         *context = NULL;
         if (callback->spec.start == NULL) {
             continue;
         }
-        thread->running = callback;
+        opscope__hot.running = callback;
         if (__builtin_expect(callback->spec.start(range, callback->spec.user, context) != 0, 0)) {
             *context = NULL;
             opscope__add_relaxed(&callback_errors, 1);
         }
     }
-    thread->running = NULL;
+    opscope__hot.running = NULL;
 }
 
 /* Whether `firing` may be used: see the table in record/callback.h. */
@@ -157,32 +174,69 @@ static uint64_t choose(opscope_scope scope, struct opscope__firing **out)
         }
         uint64_t fired = draw(thread->firing, scope, thread);
         /* Operators run by a callback are not recorded: their draws go nowhere. */
-        if (fired == 0 || thread->running != NULL) {
+        if (fired == 0 || opscope__hot.running != NULL) {
             return 0;
         }
         if (claim(thread->firing)) {
             *out = thread->firing;
             return fired;
         }
-        hot->version = 0;
+        opscope__hot_invalidate();
     }
 }
 
 /* Room for the contexts of all that fires; false where memory ran out. */
 static bool hold_contexts(opscope_range *range)
 {
-    range->contexts = range->few_contexts;
-    if ((range->fired & (range->fired - 1)) != 0) {
-        size_t count = (size_t)__builtin_popcountll(range->fired);
-        if (count > FEW_CONTEXTS) {
-            range->contexts = malloc(count * sizeof(void *));
-        }
+    int count = __builtin_popcountll(range->fired);
+    if (count <= FEW_CONTEXTS) {
+        return true;
     }
-    return range->contexts != NULL;
+    range->contexts[0] = calloc((size_t)count, sizeof(void *));
+    return range->contexts[0] != NULL;
 }
 
-void opscope__range_open_slow(opscope_range *range, const opscope_op *op,
-                              const opscope_range_info *info)
+/* The common case in few instructions: one callback that wants every range and nothing else. False,
+ * with nothing done, where this is not it. Its claim is that of claim(), light fences being free
+ * wherever there is a `solo`. */
+static inline bool open_solo(opscope_range *range, const opscope_op *op,
+                             const opscope_range_info *info)
+{
+    struct opscope__hot *hot = &opscope__hot;
+    struct opscope__firing *firing = hot->solo;
+    if (__builtin_expect(firing == NULL || hot->running != NULL, 0)) {
+        return false;
+    }
+    struct opscope__lane *lane = &firing->lanes[op->scope];
+    struct opscope__callback *callback = lane->solo;
+    if (__builtin_expect(callback == NULL, 0)) {
+        return false;
+    }
+    opscope__store_relaxed(&firing->open_count, firing->open_count + 1);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (__builtin_expect(opscope__load_relaxed(&opscope__version) != firing->version, 0)) {
+        opscope__store_release(&firing->open_count, firing->open_count - 1);
+        return false;
+    }
+    hot->skip[op->scope] = 1;
+    range->firing = firing;
+    range->op = op;
+    range->info = info;
+    range->fired = lane->always;
+    range->failed = 0;
+    range->contexts[0] = NULL;
+    hot->running = callback;
+    int status = callback->spec.start(range, callback->spec.user, range->contexts);
+    hot->running = NULL;
+    if (__builtin_expect(status != 0, 0)) {
+        range->contexts[0] = NULL;
+        opscope__add_relaxed(&callback_errors, 1);
+    }
+    return true;
+}
+
+static void __attribute__((noinline)) open_seldom(opscope_range *range, const opscope_op *op,
+                                                  const opscope_range_info *info)
 {
     struct opscope__firing *firing;
     range->firing = NULL;
@@ -199,9 +253,7 @@ void opscope__range_open_slow(opscope_range *range, const opscope_op *op,
     range->firing = firing;
     range->op = op;
     range->info = info;
-    range->thread_id = thread->id;
     range->failed = 0;
-    range->handle = 0;
     if (__builtin_expect((fired & firing->needs_ids) != 0, 0)) {
         range->handle = thread->id << 40 | ++thread->handle_count;
     }
@@ -211,28 +263,36 @@ void opscope__range_open_slow(opscope_range *range, const opscope_op *op,
             box(&thread->inputs, info->inputs, info->inputs_arg);
         }
     }
-    run_starts(range, thread);
+    run_starts(range);
+}
+
+void opscope__range_open_slow(opscope_range *range, const opscope_op *op,
+                              const opscope_range_info *info)
+{
+    if (!open_solo(range, op, info)) {
+        open_seldom(range, op, info);
+    }
 }
 
 /* ---- close --------------------------------------------------------------------------------- */
 
-static void run_ends(opscope_range *range, struct opscope__thread *thread)
+static void run_ends(opscope_range *range)
 {
     struct opscope__callback **callbacks = range->firing->callbacks;
-    void **context = range->contexts;
+    void **context = contexts_of(range);
     /* A range closed inside a callback (its own, or one it opened itself) leaves that one running. */
-    const struct opscope__callback *running = thread->running;
+    const struct opscope__callback *running = opscope__hot.running;
     for (uint64_t rest = range->fired; rest != 0; rest &= rest - 1, context++) {
         const struct opscope__callback *callback = callbacks[__builtin_ctzll(rest)];
         if (callback->spec.end == NULL) {
             continue;
         }
-        thread->running = callback;
+        opscope__hot.running = callback;
         if (__builtin_expect(callback->spec.end(range, callback->spec.user, *context) != 0, 0)) {
             opscope__add_relaxed(&callback_errors, 1);
         }
     }
-    thread->running = running;
+    opscope__hot.running = running;
 }
 
 /* The close of an async range by another thread than its opener, or after its thread ended. */
@@ -244,31 +304,55 @@ static void close_elsewhere(struct opscope__firing *firing)
     opscope__firing_sweep(NULL);
 }
 
-void opscope__range_close_slow(opscope_range *range)
+/* Everything but the common case: several callbacks or none of them with an end, outputs, a stale
+ * firing, another thread than the opener. */
+static void __attribute__((noinline)) close_seldom(opscope_range *range)
 {
     struct opscope__thread *thread = opscope__thread_self();
     if (thread == NULL) {
         return;
     }
     struct opscope__firing *firing = range->firing;
-    run_ends(range, thread);
-    if (__builtin_expect(range->contexts != range->few_contexts, 0)) {
-        free(range->contexts);
+    run_ends(range);
+    void **contexts = contexts_of(range);
+    if (contexts != range->contexts) {
+        free(contexts);
     }
     range->firing = NULL;
     if (thread->outputs_of == range) {
         thread->outputs_of = NULL;
     }
-    if (__builtin_expect(opscope__load_relaxed(&firing->owner) != thread, 0)) {
+    if (opscope__load_relaxed(&firing->owner) != thread) {
         close_elsewhere(firing);
         return;
     }
     /* Partner: the acquire in opscope__firing_open_total; after it `firing` may be freed only by
      * this thread, as it owns it. */
     opscope__store_release(&firing->open_count, firing->open_count - 1);
-    if (__builtin_expect(firing != thread->firing, 0)) {
+    if (firing != thread->firing) {
         opscope__firing_sweep(thread);
     }
+}
+
+void opscope__range_close_slow(opscope_range *range)
+{
+    struct opscope__hot *hot = &opscope__hot;
+    struct opscope__firing *firing = range->firing;
+    const struct opscope__callback *callback = firing->lanes[range->op->scope].solo;
+    /* The common case: as in open_solo; and nothing has changed since. */
+    if (__builtin_expect(firing != hot->solo || callback == NULL || hot->running != NULL, 0)) {
+        close_seldom(range);
+        return;
+    }
+    hot->running = callback;
+    int status = callback->spec.end(range, callback->spec.user, range->contexts[0]);
+    hot->running = NULL;
+    if (__builtin_expect(status != 0, 0)) {
+        opscope__add_relaxed(&callback_errors, 1);
+    }
+    range->firing = NULL;
+    /* Partner: the acquire in opscope__firing_open_total. */
+    opscope__store_release(&firing->open_count, firing->open_count - 1);
 }
 
 /* ---- ranges in the library's memory -------------------------------------------------------- */

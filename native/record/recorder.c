@@ -32,7 +32,7 @@ static inline uint64_t weighted(uint64_t ticks, uint64_t weight)
 
 /* ---- start --------------------------------------------------------------------------------- */
 
-static uint32_t find_label_set(const opscope_debug_info *chain)
+static uint64_t find_label_set(const opscope_debug_info *chain)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
     opscope__segment_lock();
@@ -40,19 +40,23 @@ static uint32_t find_label_set(const opscope_debug_info *chain)
         recorder->segment.base != NULL ? opscope__names_label_set(&recorder->segment, chain) : 0;
     uint64_t found = (uint64_t)recorder->segment.epoch << 32 | id;
     opscope__segment_unlock();
-    /* Partner: the load in label_set_of; any thread would store the same. */
+    /* Partner: the load in opscope__recorder_labels_changed; any thread would store the same. */
     opscope__store_relaxed(&((struct opscope__debug_info_node *)(uintptr_t)chain)->label_set, found);
-    return id;
+    return found;
 }
 
-static inline uint32_t label_set_of(const opscope_debug_info *chain, uint32_t epoch)
+void opscope__recorder_labels_changed(const struct opscope__thread *thread)
 {
-    if (__builtin_expect(chain == NULL, 1)) {
-        return 0;
+    const opscope_debug_info *chain = thread->debug_info;
+    uint64_t found = 0;
+    if (chain != NULL) {
+        uint32_t epoch = opscope__load_relaxed(&opscope__recorder.segment.epoch);
+        found = opscope__load_relaxed(&((const struct opscope__debug_info_node *)chain)->label_set);
+        if (found >> 32 != epoch) {
+            found = find_label_set(chain);
+        }
     }
-    uint64_t found =
-        opscope__load_relaxed(&((const struct opscope__debug_info_node *)chain)->label_set);
-    return __builtin_expect(found >> 32 == epoch, 1) ? (uint32_t)found : find_label_set(chain);
+    opscope__hot.label_bits = (found & UINT32_MAX) << 40;
 }
 
 /* A weak phase gives way to a strong one around it. */
@@ -65,106 +69,151 @@ static inline uint32_t phase_of(const opscope_op *op, const struct opscope__reco
     return enclosing >= OPSCOPE_BACKWARD ? enclosing : op->phase;
 }
 
-/* NULL where this range is not to be recorded. */
-static struct opscope__frame *new_frame(struct opscope__recorder_thread *state,
-                                        const opscope_range *fn)
+static inline void begin(struct opscope__recorder_thread *state, struct opscope__frame *frame,
+                         const opscope_range *fn, uint64_t weight, void **context)
 {
-    if (__builtin_expect(fn->info != NULL && fn->info->is_async, 0)) {
-        return malloc(sizeof(struct opscope__frame)); /* it may end on another thread */
+    frame->key =
+        fn->op->id | (uint64_t)phase_of(fn->op, state) << 32 | opscope__hot.label_bits;
+    frame->range = fn;
+    frame->weight = weight;
+    frame->serial = opscope__load_relaxed(&opscope__recorder.serial);
+    frame->child_ticks = 0;
+    *context = frame;
+}
+
+/* Everything but the common case: a thread's first range in a segment, async ranges, more nesting
+ * than there are frames. */
+static int __attribute__((noinline)) start_seldom(const opscope_range *fn, void **context)
+{
+    struct opscope__thread *thread = opscope__hot.thread;
+    struct opscope__recorder_thread *state = thread->recorder;
+    if (state == NULL ||
+        state->epoch != opscope__load_relaxed(&opscope__recorder.segment.epoch)) {
+        state = opscope__recorder_thread_open(thread);
     }
-    if (__builtin_expect(state->depth == OPSCOPE__FRAME_LIMIT, 0)) {
-        return NULL;
+    uint64_t weight = opscope__load_relaxed(&opscope__recorder.weight);
+    if (state == NULL || weight == 0) {
+        return OPSCOPE_OK; /* no room; or between windows */
     }
-    return &state->frames[state->depth];
+    bool is_async = fn->info != NULL && fn->info->is_async;
+    struct opscope__frame *frame = NULL;
+    if (is_async) {
+        frame = malloc(sizeof *frame); /* it may end on another thread */
+    } else if (state->depth < OPSCOPE__FRAME_LIMIT) {
+        frame = &state->frames[state->depth];
+    }
+    if (frame == NULL) {
+        opscope__recorder_drop(state);
+        return OPSCOPE_OK;
+    }
+    begin(state, frame, fn, weight, context);
+    frame->epoch = state->epoch;
+    state->depth += !is_async;
+    frame->start_ticks = opscope__ticks();
+    return OPSCOPE_OK;
 }
 
 int opscope__recorder_range_start(const opscope_range *fn, void *user, void **context)
 {
     (void)user;
-    struct opscope__recorder *recorder = &opscope__recorder;
-    struct opscope__thread *thread = opscope__hot.thread;
-    struct opscope__recorder_thread *state = thread->recorder;
+    const struct opscope__recorder *recorder = &opscope__recorder;
+    struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
     uint64_t weight = opscope__load_relaxed(&recorder->weight);
     if (__builtin_expect(state == NULL ||
-                             state->epoch != opscope__load_relaxed(&recorder->segment.epoch), 0)) {
-        state = opscope__recorder_thread_open(thread);
-        weight = opscope__load_relaxed(&recorder->weight);
+                             state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
+                             weight == 0 || fn->info != NULL ||
+                             state->depth == OPSCOPE__FRAME_LIMIT, 0)) {
+        return start_seldom(fn, context);
     }
-    if (__builtin_expect(weight == 0 || state == NULL, 0)) {
-        return OPSCOPE_OK; /* between windows; or no memory for this thread */
-    }
-    struct opscope__frame *frame = state->table != NULL ? new_frame(state, fn) : NULL;
-    if (__builtin_expect(frame == NULL, 0)) {
-        opscope__recorder_drop(state);
-        return OPSCOPE_OK;
-    }
-    frame->key = fn->op->id | (uint64_t)phase_of(fn->op, state) << 32 |
-                 (uint64_t)label_set_of(thread->debug_info, state->epoch) << 40;
-    frame->range = fn;
-    frame->weight = weight;
-    frame->serial = opscope__load_relaxed(&recorder->serial);
-    frame->epoch = state->epoch;
-    frame->child_ticks = 0;
-    state->depth += frame == &state->frames[state->depth];
-    *context = frame;
+    struct opscope__frame *frame = &state->frames[state->depth];
+    begin(state, frame, fn, weight, context);
+    state->depth++;
     frame->start_ticks = opscope__ticks();
     return OPSCOPE_OK;
 }
 
 /* ---- end ----------------------------------------------------------------------------------- */
 
-/* The line to count in. Where none can be had, *cell becomes the table's `other`, which has all. */
-static opscope_line *line_for(struct opscope__recorder_thread *state, opscope_cell **cell,
-                              uint32_t octave)
+static inline void add_to(opscope_cell *cell, opscope_line *line, uint32_t bucket,
+                          const struct opscope__frame *frame, uint64_t ticks)
 {
-    opscope__table *table = state->table;
-    opscope_line *line = opscope__table_line(table, *cell, octave);
-    if (__builtin_expect(line == NULL, 0)) {
-        line = opscope__table_add_line(table, &opscope__recorder.segment, *cell, octave);
-        if (line == NULL) {
-            *cell = table->other;
-            line = opscope__table_line(table, *cell, octave);
-        }
-    }
-    return line;
-}
-
-static void count(struct opscope__recorder_thread *state, const struct opscope__frame *frame,
-                  uint64_t ticks, bool self_is_known, bool failed)
-{
-    struct opscope__recorder *recorder = &opscope__recorder;
-    opscope_cell *cell = opscope__table_find(state->table, frame->key);
-    if (__builtin_expect(cell == NULL, 0)) {
-        cell = opscope__table_add(state->table, &recorder->segment, frame->key);
-    }
-    uint64_t units = (uint64_t)((unsigned __int128)ticks * recorder->units_per_tick >> 32);
-    uint32_t octave, bucket;
-    opscope__bucket_of(units, &octave, &bucket);
-    opscope_line *line = line_for(state, &cell, octave);
-    if (__builtin_expect(cell == state->table->other && (uint32_t)frame->key != OTHER_OP_ID, 0)) {
-        opscope__add_relaxed(&state->header->folded_count, 1);
-    }
     add(&cell->sample_count, 1);
     add(&cell->weight, frame->weight);
     add(&cell->total_ticks, weighted(ticks, frame->weight));
     add(&line->weight[bucket], frame->weight);
-    if (self_is_known) {
+    if (frame->serial == opscope__load_relaxed(&opscope__recorder.whole_serial)) {
         uint64_t self = ticks > frame->child_ticks ? ticks - frame->child_ticks : 0;
         add(&cell->self_weight, frame->weight);
         add(&cell->self_ticks, weighted(self, frame->weight));
     }
-    if (__builtin_expect(failed, 0)) {
-        add(&cell->error_weight, frame->weight);
-    }
 }
 
-static void end_async(struct opscope__recorder_thread *state, struct opscope__frame *frame,
-                      uint64_t now, bool failed)
+static inline void find_bucket(uint64_t ticks, uint32_t *octave, uint32_t *bucket)
 {
-    if (state != NULL && state->table != NULL && state->epoch == frame->epoch) {
-        count(state, frame, now - frame->start_ticks, false, failed);
+    uint64_t units = (uint64_t)((unsigned __int128)ticks * opscope__recorder.units_per_tick >> 32);
+    opscope__bucket_of(units, octave, bucket);
+}
+
+/* Everything but the common case: the first range of a key or an octave, a full table, a range that
+ * failed. Where no line can be had, the table's `other` cell has them all. */
+static int __attribute__((noinline)) count_seldom(struct opscope__recorder_thread *state,
+                                                  const struct opscope__frame *frame,
+                                                  uint64_t ticks, bool failed)
+{
+    opscope__table *table = state->table;
+    opscope__segment *segment = &opscope__recorder.segment;
+    opscope_cell *cell = opscope__table_find(table, frame->key);
+    if (cell == NULL) {
+        cell = opscope__table_add(table, segment, frame->key);
     }
-    free(frame);
+    uint32_t octave, bucket;
+    find_bucket(ticks, &octave, &bucket);
+    opscope_line *line = NULL;
+    if (cell != &opscope__no_room) {
+        line = opscope__table_line(table, cell, octave);
+        line = line != NULL ? line : opscope__table_add_line(table, segment, cell, octave);
+    }
+    if (line == NULL) {
+        cell = table->other;
+        line = opscope__table_line(table, cell, octave);
+        opscope__add_relaxed(&state->header->folded_count, 1);
+    }
+    add_to(cell, line, bucket, frame, ticks);
+    if (failed) {
+        add(&cell->error_weight, frame->weight);
+    }
+    return OPSCOPE_OK;
+}
+
+/* Everything but the common case: a range that was not recorded at its start, is async, or belongs
+ * to another thread, process or segment than this. */
+static int __attribute__((noinline)) end_seldom(const opscope_range *fn,
+                                                struct opscope__frame *frame, uint64_t now)
+{
+    struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
+    if (frame == NULL) {
+        return OPSCOPE_OK;
+    }
+    bool is_here = state != NULL && state->epoch != 0 &&
+                   state->epoch == opscope__load_relaxed(&opscope__recorder.segment.epoch);
+    if (fn->info != NULL && fn->info->is_async) {
+        if (is_here && state->epoch == frame->epoch) {
+            frame->serial = 0; /* what runs meanwhile on its thread is not within it */
+            (void)count_seldom(state, frame, now - frame->start_ticks, fn->failed != 0);
+        }
+        free(frame);
+        return OPSCOPE_OK;
+    }
+    uint64_t index = is_here ? (uint64_t)(frame - state->frames) : UINT64_MAX;
+    if (index >= OPSCOPE__FRAME_LIMIT || index >= state->depth || frame->range != fn) {
+        return OPSCOPE_OK; /* unwound already, when a range around it ended first */
+    }
+    state->depth = (uint32_t)index;
+    uint64_t ticks = now - frame->start_ticks;
+    if (index > 0) {
+        state->frames[index - 1].child_ticks += ticks;
+    }
+    return count_seldom(state, frame, ticks, fn->failed != 0);
 }
 
 int opscope__recorder_range_end(const opscope_range *fn, void *user, void *context)
@@ -173,27 +222,23 @@ int opscope__recorder_range_end(const opscope_range *fn, void *user, void *conte
     (void)user;
     struct opscope__frame *frame = context;
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
-    if (__builtin_expect(frame == NULL, 0)) {
-        return OPSCOPE_OK;
+    /* The common case: the innermost frame of this thread, in the segment of now, not failed. */
+    if (__builtin_expect(frame == NULL || fn->info != NULL || fn->failed != 0 || state == NULL ||
+                             frame != &state->frames[state->depth - 1] || frame->range != fn ||
+                             state->epoch != opscope__load_relaxed(
+                                                 &opscope__recorder.segment.epoch), 0)) {
+        return end_seldom(fn, frame, now);
     }
-    if (__builtin_expect(fn->info != NULL && fn->info->is_async, 0)) {
-        end_async(state, frame, now, fn->failed != 0);
-        return OPSCOPE_OK;
-    }
-    uint32_t epoch = opscope__load_relaxed(&opscope__recorder.segment.epoch);
-    uint64_t index = state != NULL ? (uint64_t)(frame - state->frames) : UINT64_MAX;
-    /* A range from before a fork or a restart; or unwound already, when one around it ended first. */
-    if (__builtin_expect(index >= OPSCOPE__FRAME_LIMIT || index >= state->depth ||
-                             frame->epoch != epoch || frame->range != fn, 0)) {
-        return OPSCOPE_OK;
-    }
-    state->depth = (uint32_t)index;
     uint64_t ticks = now - frame->start_ticks;
-    if (index > 0) {
-        state->frames[index - 1].child_ticks += ticks;
+    if (--state->depth > 0) {
+        frame[-1].child_ticks += ticks;
     }
-    bool self_is_known =
-        frame->serial != 0 && frame->serial == opscope__load_relaxed(&opscope__recorder.serial);
-    count(state, frame, ticks, self_is_known, fn->failed != 0);
+    opscope_cell *cell = opscope__table_find(state->table, frame->key);
+    uint32_t octave, bucket;
+    find_bucket(ticks, &octave, &bucket);
+    if (__builtin_expect(cell == NULL || cell->octave_line[octave] == 0, 0)) {
+        return count_seldom(state, frame, ticks, false);
+    }
+    add_to(cell, opscope__table_line(state->table, cell, octave), bucket, frame, ticks);
     return OPSCOPE_OK;
 }

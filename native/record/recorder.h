@@ -10,6 +10,8 @@
 /* The thread ends: its table is free for the next new thread. */
 void opscope__recorder_thread_end(struct opscope__thread *thread);
 void opscope__recorder_thread_free(struct opscope__recorder_thread *state);
+/* The thread's debug info is another: keeps opscope__hot.label_bits right. */
+void opscope__recorder_labels_changed(const struct opscope__thread *thread);
 /* An API was used for the first time: into the segment, where there is one. */
 void opscope__recorder_usage(const char *key);
 

@@ -149,6 +149,12 @@ static int check_sampling(double sampling_prob, uint64_t window_ns, uint64_t per
     return valid ? OPSCOPE_OK : OPSCOPE_ERR_INVALID;
 }
 
+static void begin_serial(struct opscope__recorder *recorder, bool is_whole)
+{
+    uint64_t serial = opscope__add_relaxed(&recorder->serial, 1) + 1;
+    opscope__store_relaxed(&recorder->whole_serial, is_whole ? serial : 0);
+}
+
 /* With the settings lock held: registers the callback anew, sampling as the settings say. */
 static int apply_sampling(struct opscope__recorder *recorder)
 {
@@ -166,7 +172,7 @@ static int apply_sampling(struct opscope__recorder *recorder)
     const bool all = !windows && prob >= 1.0;
     double weight = prob > 0.0 ? (double)OPSCOPE__WEIGHT_ONE / prob : 0.0;
     opscope__store_relaxed(&recorder->weight, windows ? 0 : (uint64_t)llround(weight));
-    opscope__store_relaxed(&recorder->serial, all ? ++recorder->serial_count : 0);
+    begin_serial(recorder, all);
     int status = opscope_add_global_callback(&callback, &recorder->handle);
     if (status == OPSCOPE_OK && windows) {
         (void)opscope_disable_callback(recorder->handle);
@@ -202,7 +208,7 @@ void opscope__recorder_window_open(uint64_t weight)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
     opscope__store_relaxed(&recorder->weight, weight);
-    opscope__store_relaxed(&recorder->serial, opscope__add_relaxed(&recorder->serial_count, 1) + 1);
+    begin_serial(recorder, true);
     (void)opscope_enable_callback(recorder->handle);
 }
 
@@ -211,7 +217,7 @@ void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns)
     struct opscope__recorder *recorder = &opscope__recorder;
     (void)opscope_disable_callback(recorder->handle);
     opscope__store_relaxed(&recorder->weight, 0);
-    opscope__store_relaxed(&recorder->serial, 0);
+    begin_serial(recorder, false);
     opscope__segment_lock();
     if (recorder->segment.base != NULL) {
         opscope_segment_header *header = opscope__segment_header(&recorder->segment);

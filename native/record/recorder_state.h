@@ -10,7 +10,7 @@ enum { OPSCOPE__FRAME_LIMIT = 256, OPSCOPE__DIRECTORY_BYTES = 160, OTHER_OP_ID =
 
 #define OPSCOPE__WEIGHT_ONE ((uint64_t)1 << OPSCOPE_SEGMENT_WEIGHT_LOG2)
 
-/* An open range. Owner: the thread that opened it. */
+/* An open range: eight words, so that its place is a shift away. Owner: the thread that opened it. */
 struct opscope__frame {
     const opscope_range *range; /* to know it again at the end */
     uint64_t key;               /* of its cell */
@@ -18,14 +18,16 @@ struct opscope__frame {
     uint64_t serial;            /* of the recorder, at the start */
     uint64_t start_ticks;
     uint64_t child_ticks;       /* durations of the ranges directly within */
-    uint32_t epoch;
+    uint64_t epoch;             /* of an async range only: of the segment it started in */
+    uint64_t reserved;
 };
 
 /* Owner: the thread. */
 struct opscope__recorder_thread {
-    uint32_t epoch;                 /* of the segment its table is in */
+    uint32_t epoch;                 /* of the segment its table is in; 0: it has no table */
+    uint32_t tried_epoch;           /* of the segment that had no room for a table */
     uint32_t depth;                 /* open frames */
-    opscope__table *table;          /* NULL: there was no room for one */
+    opscope__table *table;
     opscope_segment_header *header;
     struct opscope__frame frames[OPSCOPE__FRAME_LIMIT];
 };
@@ -34,8 +36,8 @@ struct opscope__recorder {
     /* Read on the hot path; relaxed. A change reaches threads a little later, which is all right:
      * the weight and the serial of a range are both taken at its start. */
     uint64_t weight;          /* of a range that starts now; 0: do not record */
-    uint64_t serial;          /* changes whenever ranges begin or cease to be all recorded; 0: they
-                                 are not, so no self time is known */
+    uint64_t serial;          /* from 1: goes up whenever ranges begin or cease to be all recorded */
+    uint64_t whole_serial;    /* `serial` while all are, so that self times are known; else 0 */
     uint64_t units_per_tick;  /* 2^-40 s in a tick, times 2^32; written before the first range */
 
     /* Segment lock. */
@@ -51,7 +53,6 @@ struct opscope__recorder {
     uint64_t window_ns;
     uint64_t period_ns;
     uint32_t scopes;
-    uint64_t serial_count;
     uint64_t record_cost_ps;
     char directory[OPSCOPE__DIRECTORY_BYTES];
     char label_keys[OPSCOPE__DIRECTORY_BYTES];
@@ -63,7 +64,8 @@ extern struct opscope__recorder opscope__recorder;
 int opscope__recorder_range_start(const opscope_range *fn, void *user, void **context);
 int opscope__recorder_range_end(const opscope_range *fn, void *user, void *context);
 
-/* record/recorder_thread.c. Cold: the thread's state for the segment of now; NULL without memory. */
+/* record/recorder_thread.c. Cold: the thread's state, with a table in the segment of now; NULL where
+ * there is no room for one (the range is then counted as dropped). */
 struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__thread *thread);
 /* Counts a range that could not be recorded. */
 void opscope__recorder_drop(struct opscope__recorder_thread *state);

@@ -40,16 +40,24 @@ static void give_table(struct opscope__recorder *recorder, opscope__table *table
     recorder->free_tables = table;
 }
 
+static struct opscope__recorder_thread *state_of(struct opscope__thread *thread)
+{
+    if (thread->recorder == NULL) {
+        thread->recorder = calloc(1, sizeof *thread->recorder);
+    }
+    return thread->recorder;
+}
+
 struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__thread *thread)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
-    struct opscope__recorder_thread *state = thread->recorder;
+    struct opscope__recorder_thread *state = state_of(thread);
     if (state == NULL) {
-        state = calloc(1, sizeof *state);
-        if (state == NULL) {
-            return NULL;
-        }
-        thread->recorder = state;
+        return NULL;
+    }
+    if (state->tried_epoch == opscope__load_relaxed(&recorder->segment.epoch)) {
+        opscope__recorder_drop(state);
+        return NULL;
     }
     opscope__segment_lock();
     if (state->table != NULL) {
@@ -59,11 +67,17 @@ struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__t
         opscope__recorder_resume();
     }
     state->table = take_table(recorder);
-    state->header = recorder->segment.base != NULL ? opscope__segment_header(&recorder->segment)
-                                                   : NULL;
-    state->epoch = recorder->segment.epoch;
+    state->header =
+        recorder->segment.base != NULL ? opscope__segment_header(&recorder->segment) : NULL;
+    state->epoch = state->table != NULL ? recorder->segment.epoch : 0;
+    state->tried_epoch = state->table != NULL ? 0 : recorder->segment.epoch;
     state->depth = 0;
     opscope__segment_unlock();
+    if (state->table == NULL) {
+        opscope__recorder_drop(state);
+        return NULL;
+    }
+    opscope__recorder_labels_changed(thread); /* ids are another segment's no more */
     return state;
 }
 

@@ -5,6 +5,7 @@
 #include "opscope/debug_info.h"
 #include "record/callback.h"
 #include "record/debug_info.h"
+#include "record/recorder.h"
 
 struct opscope_state {
     const opscope_debug_info *debug_info;
@@ -66,8 +67,9 @@ static void exchange(struct opscope__thread *thread, const opscope_state *from,
     opscope__registry_unlock();
     thread->recording = from->recording;
     *into = old;
+    opscope__recorder_labels_changed(thread);
     if (!same) {
-        opscope__hot.version = 0;
+        opscope__hot_invalidate();
     }
 }
 
@@ -103,7 +105,7 @@ bool opscope_recording_set(bool on)
     bool before = thread->recording;
     if (before != on) {
         thread->recording = on;
-        opscope__hot.version = 0;
+        opscope__hot_invalidate();
     }
     return before;
 }

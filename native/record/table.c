@@ -8,6 +8,8 @@
 
 enum { SLOTS_LOG2_AT_FIRST = 8, SLOTS_LOG2_LIMIT = 17, OTHER_OP_ID = 1 };
 
+opscope_cell opscope__no_room;
+
 static void *chunk_items(opscope_chunk *chunk)
 {
     return (char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES;
@@ -17,12 +19,12 @@ static void *chunk_items(opscope_chunk *chunk)
 
 static void put(opscope__table *table, uint64_t key, opscope_cell *cell)
 {
-    const uint32_t mask = (uint32_t)(UINT64_MAX >> table->shift);
-    uint32_t slot = opscope__table_slot(table, key);
-    while (table->slots[slot].key != 0) {
-        slot = (slot + 1) & mask;
+    const uint64_t mask = UINT64_MAX >> table->shift;
+    uint64_t at = opscope__table_slot(table, key);
+    while (table->slots[at].key != 0) {
+        at = (at + 1) & mask;
     }
-    table->slots[slot] = (struct opscope__slot){key, cell};
+    table->slots[at] = (struct opscope__slot){key, cell};
 }
 
 /* Keeps half of the slots free; false where they cannot grow any more. */
@@ -54,12 +56,12 @@ static bool make_room(opscope__table *table)
 /* The chunk to put the next cell or line in: `current`, or a new one once that holds `capacity`. */
 static opscope_chunk *chunk_with_room(opscope__segment *segment, opscope_chunk *current,
                                       enum opscope_chunk_kind kind, uint32_t table,
-                                      uint32_t capacity)
+                                      uint32_t capacity, uint32_t stride)
 {
     if (current != NULL && current->used < capacity) {
         return current;
     }
-    uint32_t first = current != NULL ? current->first + current->used : 0;
+    uint32_t first = current != NULL ? current->first + stride : 0;
     return opscope__segment_add_chunk(segment, (uint32_t)kind, table, first);
 }
 
@@ -67,7 +69,7 @@ static opscope_chunk *chunk_with_room(opscope__segment *segment, opscope_chunk *
 static opscope_cell *add_cell(opscope__table *table, opscope__segment *segment, uint64_t key)
 {
     opscope_chunk *chunk = chunk_with_room(segment, table->cells, OPSCOPE_CHUNK_CELLS, table->id,
-                                           OPSCOPE__CELLS_PER_CHUNK);
+                                           OPSCOPE__CELLS_PER_CHUNK, OPSCOPE__CELLS_PER_CHUNK);
     if (chunk == NULL) {
         return NULL;
     }
@@ -83,18 +85,19 @@ static opscope_cell *add_cell(opscope__table *table, opscope__segment *segment, 
 static opscope_line *add_line(opscope__table *table, opscope__segment *segment, opscope_cell *cell,
                               uint32_t octave)
 {
-    opscope_chunk *chunk = chunk_with_room(segment, table->lines, OPSCOPE_CHUNK_LINES, table->id,
-                                           OPSCOPE__LINES_PER_CHUNK);
+    if (table->lines != NULL && table->lines->used == OPSCOPE__LINES_PER_CHUNK &&
+        table->lines->first >> OPSCOPE__LINE_CHUNK_LOG2 == OPSCOPE__LINE_CHUNK_LIMIT - 1) {
+        return NULL;
+    }
+    opscope_chunk *chunk =
+        chunk_with_room(segment, table->lines, OPSCOPE_CHUNK_LINES, table->id,
+                        OPSCOPE__LINES_PER_CHUNK, 1u << OPSCOPE__LINE_CHUNK_LOG2);
     if (chunk == NULL) {
         return NULL;
     }
     uint32_t number = chunk->first + chunk->used;
-    uint32_t chunk_number = number / OPSCOPE__LINES_PER_CHUNK;
-    if (chunk_number >= OPSCOPE__LINE_CHUNK_LIMIT) {
-        return NULL;
-    }
     table->lines = chunk;
-    table->line_chunks[chunk_number] = chunk_items(chunk);
+    table->line_chunks[number >> OPSCOPE__LINE_CHUNK_LOG2] = chunk_items(chunk);
     /* Partner: the reader of the file; it takes a cell's line number only below `used`. */
     opscope__store_release(&chunk->used, chunk->used + 1);
     opscope__store_release(&cell->octave_line[octave], (uint16_t)(number + 1));
@@ -136,7 +139,7 @@ void opscope__table_destroy(opscope__table *table)
 opscope_cell *opscope__table_add(opscope__table *table, opscope__segment *segment, uint64_t key)
 {
     if (!make_room(table)) {
-        return table->other;
+        return &opscope__no_room;
     }
     opscope_cell *cell = NULL;
     if (!opscope__load_relaxed(&segment->is_full)) {
@@ -146,7 +149,7 @@ opscope_cell *opscope__table_add(opscope__table *table, opscope__segment *segmen
         }
         opscope__segment_unlock();
     }
-    cell = cell != NULL ? cell : table->other;
+    cell = cell != NULL ? cell : &opscope__no_room;
     put(table, key, cell);
     table->slot_used_count++;
     return cell;

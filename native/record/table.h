@@ -16,7 +16,9 @@ enum {
         (OPSCOPE_SEGMENT_CHUNK_BYTES - OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES) / sizeof(opscope_cell),
     OPSCOPE__LINES_PER_CHUNK =
         (OPSCOPE_SEGMENT_CHUNK_BYTES - OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES) / sizeof(opscope_line),
-    OPSCOPE__LINE_CHUNK_LIMIT = UINT16_MAX / OPSCOPE__LINES_PER_CHUNK
+    /* Lines are numbered chunk << 8 | place: a shift finds a line, and no chunk holds 256. */
+    OPSCOPE__LINE_CHUNK_LOG2 = 8,
+    OPSCOPE__LINE_CHUNK_LIMIT = UINT16_MAX >> OPSCOPE__LINE_CHUNK_LOG2
 };
 
 struct opscope__slot {
@@ -41,29 +43,32 @@ typedef struct opscope__table {
 opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id);
 void opscope__table_destroy(opscope__table *table);
 
-/* Cold: the cell of a key seen for the first time; the `other` cell where there is no room. */
+/* What a key has for a cell when there was no room for one: it has no lines, and is never written. */
+extern opscope_cell opscope__no_room;
+
+/* Cold: the cell of a key seen for the first time, or opscope__no_room. */
 opscope_cell *opscope__table_add(opscope__table *table, opscope__segment *segment, uint64_t key);
 /* Cold: the line of an octave seen for the first time; NULL where there is no room. */
 opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,
                                       opscope_cell *cell, uint32_t octave);
 
-static inline uint32_t opscope__table_slot(const opscope__table *table, uint64_t key)
+static inline uint64_t opscope__table_slot(const opscope__table *table, uint64_t key)
 {
-    return (uint32_t)(key * 0x9e3779b97f4a7c15u >> table->shift);
+    return key * 0x9e3779b97f4a7c15u >> table->shift;
 }
 
 /* NULL where the key is new. */
 static inline opscope_cell *opscope__table_find(const opscope__table *table, uint64_t key)
 {
-    const uint32_t mask = (uint32_t)(UINT64_MAX >> table->shift);
-    uint32_t slot = opscope__table_slot(table, key);
-    while (table->slots[slot].key != key) {
-        if (table->slots[slot].key == 0) {
+    const uint64_t mask = UINT64_MAX >> table->shift;
+    uint64_t at = opscope__table_slot(table, key);
+    while (__builtin_expect(table->slots[at].key != key, 0)) {
+        if (table->slots[at].key == 0) {
             return NULL;
         }
-        slot = (slot + 1) & mask;
+        at = (at + 1) & mask;
     }
-    return table->slots[slot].cell;
+    return table->slots[at].cell;
 }
 
 static inline opscope_line *opscope__table_line(const opscope__table *table,
@@ -74,7 +79,8 @@ static inline opscope_line *opscope__table_line(const opscope__table *table,
         return NULL;
     }
     number--;
-    return &table->line_chunks[number / OPSCOPE__LINES_PER_CHUNK][number % OPSCOPE__LINES_PER_CHUNK];
+    return &table->line_chunks[number >> OPSCOPE__LINE_CHUNK_LOG2]
+                              [number & ((1 << OPSCOPE__LINE_CHUNK_LOG2) - 1)];
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/atomics.h"
+#include "base/fence.h"
 #include "record/callback.h"
 #include "record/debug_info.h"
 #include "record/process.h"
@@ -132,8 +133,7 @@ static void thread_ended(void *value)
     struct opscope__thread *thread = value;
     struct opscope__callback *dead = NULL;
     opscope__recorder_thread_end(thread);
-    opscope__hot.version = 0;
-    opscope__hot.thread = NULL;
+    opscope__hot = (struct opscope__hot){0};
     opscope__registry_lock();
     struct opscope__thread **link = &threads;
     while (*link != thread) {
@@ -176,6 +176,7 @@ struct opscope__thread *opscope__thread_self(void)
     threads = thread;
     opscope__registry_unlock();
     opscope__hot.thread = thread;
+    opscope__recorder_labels_changed(thread);
     return thread;
 }
 
@@ -185,6 +186,7 @@ struct opscope__thread *opscope__thread_refresh(void)
     struct opscope__callback *dead = NULL;
     opscope__registry_lock();
     opscope__hot.version = opscope__version;
+    opscope__hot.solo = NULL;
     set_skips(UINT64_MAX);
     if (thread == NULL) {
         opscope__registry_unlock();
@@ -199,6 +201,7 @@ struct opscope__thread *opscope__thread_refresh(void)
         for (int scope = 0; scope < OPSCOPE_SCOPE_COUNT; scope++) {
             opscope__hot.skip[scope] = firing->lanes[scope].armed;
         }
+        opscope__hot.solo = opscope__fence_is_symmetric ? NULL : firing;
     }
     opscope__registry_unlock();
     opscope__callbacks_drop(dead);
@@ -219,7 +222,7 @@ void opscope_seed(uint64_t value)
         opscope__thread_reseed(thread);
     }
     opscope__registry_unlock();
-    opscope__hot.version = 0;
+    opscope__hot_invalidate();
 }
 
 uint64_t opscope_thread_id(void)
@@ -246,6 +249,6 @@ void opscope__registry_fork_child(void)
         self->next = NULL;
         threads = self;
         opscope__thread_reseed(self);
-        opscope__hot.version = 0;
+        opscope__hot_invalidate();
     }
 }

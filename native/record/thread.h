@@ -29,7 +29,6 @@ struct opscope__thread {
     struct opscope__thread *next;                /* registry lock */
     uint64_t id;                                 /* dense from 1, never reused */
     bool recording;                              /* owner: the switch */
-    const struct opscope__callback *running;     /* owner: the callback being run now, or NULL */
     struct opscope__firing *firing;              /* registry lock to change; NULL: nothing to fire */
     struct opscope__firing *stale;               /* registry lock: earlier ones with open ranges */
     struct opscope__callback_list *local;        /* owner; immutable list, NULL when empty */
@@ -43,6 +42,13 @@ struct opscope__thread {
     const opscope_range *outputs_of;
 };
 
+/* Sends this thread through its slow path at its next range: its own callbacks or switch changed. */
+static inline void opscope__hot_invalidate(void)
+{
+    opscope__hot.version = 0;
+    opscope__hot.solo = NULL;
+}
+
 void opscope__registry_lock(void);
 void opscope__registry_unlock(void);
 /* With the lock held: the first thread of the registry; the rest by `next`. */
@@ -54,7 +60,7 @@ struct opscope__firing *opscope__registry_orphans(void);
 /* The calling thread's state, made at the first call; NULL where memory ran out. */
 struct opscope__thread *opscope__thread_self(void);
 /* Rebuilds what fires on this thread and resets its countdowns; NULL where memory ran out, and then
- * nothing fires. To be called after every change to the thread's own callbacks or switch. */
+ * nothing fires. */
 struct opscope__thread *opscope__thread_refresh(void);
 
 /* For record/process.c: in the child, forgets all threads but the caller. */

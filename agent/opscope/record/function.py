@@ -44,8 +44,8 @@ class RecordFunction:
         if known is None or op.id == 1:
             known = _names[op.id] = _describe(op)
         self.name, self.overload_name, self.scope = known
-        self.handle: int = fn.handle
-        self.thread_id: int = fn.thread_id
+        self.handle: int = lib.opscope_fn_handle(fn)
+        self.thread_id: int = lib.opscope_fn_thread_id(fn)
         info = fn.info
         if info == ffi.NULL:
             self.sequence_nr = -1

@@ -22,6 +22,9 @@ struct opscope__hot {
     uint64_t version;                   /* of opscope__version, when the countdowns were set */
     uint64_t skip[OPSCOPE_SCOPE_COUNT]; /* ranges up to and with the next one to look at */
     struct opscope__thread *thread;     /* NULL until the thread's first slow path */
+    struct opscope__firing *solo;       /* the firing of now, where it has lanes of one callback */
+    const struct opscope__callback *running; /* the callback being run now, or NULL */
+    uint64_t label_bits;                /* the label set in force, as in a cell's key */
 };
 
 OPSCOPE_API extern OPSCOPE__THREAD_LOCAL struct opscope__hot opscope__hot

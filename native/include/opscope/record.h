@@ -98,17 +98,16 @@ typedef struct opscope_range_info {
     bool is_async; /* may be closed by another thread */
 } opscope_range_info;
 
-/* An open range. The callback's `fn`. Fields are read-only to callbacks. */
+/* An open range. The callback's `fn`. Callbacks read `op` and `info`; for the rest there are functions
+ * below. */
 typedef struct opscope_range {
     struct opscope__firing *firing; /* NULL: nothing fires for this range */
     const opscope_op *op;
     const opscope_range_info *info; /* may be NULL */
-    uint64_t handle;                /* unique in the process where a callback needs ids; else 0 */
-    uint64_t thread_id;             /* of the opener, dense from 1 */
     uint64_t fired;                 /* private: a bit for each callback of `firing` */
+    uint64_t handle;                /* private: set where a firing callback needs ids */
     uint64_t failed;                /* private: opscope_range_fail was called */
-    void **contexts;                /* private: contexts of the fired ones, in order */
-    void *few_contexts[2];          /* private: where `contexts` points while they fit */
+    void *contexts[2];              /* private: of what fired, in order; or the memory they are in */
 } opscope_range;
 
 /* A callback. start and end return OPSCOPE_OK, or a negative code that is counted as its error.
@@ -185,6 +184,11 @@ OPSCOPE_API bool opscope_range_failed(const opscope_range *range);
 OPSCOPE_API void opscope_range_outputs(opscope_range *range, opscope_box outputs, void *arg);
 
 /* ---- for callbacks ----------------------------------------------------------------------- */
+
+/* The opener's thread id. */
+OPSCOPE_API uint64_t opscope_fn_thread_id(const opscope_range *fn);
+/* Unique in the process; 0 where no callback that fires for this range needs ids. */
+OPSCOPE_API uint64_t opscope_fn_handle(const opscope_range *fn);
 
 /* The inputs or outputs, where this callback asked for them; else *count is 0. */
 OPSCOPE_API const opscope_value *opscope_fn_inputs(const opscope_range *fn, size_t *count);

@@ -86,7 +86,8 @@ enum opscope_chunk_kind {
 typedef struct opscope_chunk {
     uint32_t kind;  /* opscope_chunk_kind; a reader skips kinds it does not know */
     uint32_t table; /* cells and lines: the table they belong to */
-    uint32_t first; /* cells and lines: index in the table of the first one here */
+    uint32_t first; /* cells and lines: number in the table of the first one here. Numbers of lines
+                       have gaps: a chunk's first is a multiple of 256 */
     uint32_t used;  /* atomic, release: bytes of entries, or count of cells or lines */
 } opscope_chunk;
 
@@ -117,7 +118,7 @@ typedef struct opscope_cell {
     uint64_t self_ticks;      /* sum of weight times self time, over self_weight */
     uint64_t error_weight;    /* sum of the weights of ranges that failed */
     uint64_t bytes;           /* weighted bytes allocated, where known */
-    uint16_t octave_line[64]; /* index + 1 of the octave's line in the table; 0: none yet */
+    uint16_t octave_line[64]; /* number + 1 of the octave's line in the table; 0: none yet */
 } opscope_cell;
 
 /* Eight buckets of a histogram: one octave. Owner and stores as in the cell. */

@@ -1,0 +1,59 @@
+/* numpy.c -- attaches and detaches the NumPy bridge as a whole. Which operators there are and what
+ * they are called is decided in agent/opscope/bridges/numpy.py; how each kind of pointer is found
+ * and replaced, in numpy_ufunc.c, numpy_builtin.c and numpy_index.c. */
+#include "bridges/numpy_pointers.h"
+
+static size_t attached_count; /* under the GIL */
+
+static int attach_one(const opscope_numpy_target *target, const struct opscope__pages *pages)
+{
+    switch (target->kind) {
+    case OPSCOPE_NUMPY_UFUNC:
+        return opscope__ufunc_attach(target, pages);
+    case OPSCOPE_NUMPY_FUNCTION:
+    case OPSCOPE_NUMPY_UFUNC_METHOD:
+        return opscope__builtin_attach(target, pages);
+    case OPSCOPE_NUMPY_GETITEM:
+    case OPSCOPE_NUMPY_SETITEM:
+        return opscope__index_attach(target, pages);
+    }
+    return OPSCOPE_ERR_INVALID;
+}
+
+int opscope_numpy_attach(opscope_numpy_target *targets, size_t count)
+{
+    struct opscope__pages pages;
+    int status = opscope__pages_read(&pages);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    PyGILState_STATE gil = PyGILState_Ensure();
+    /* The calls that try out a pointer are not the program's. */
+    bool recording = opscope_recording_set(false);
+    for (size_t i = 0; i < count; i++) {
+        targets[i].status = attach_one(&targets[i], &pages);
+        attached_count += targets[i].status == OPSCOPE_OK;
+    }
+    opscope_recording_set(recording);
+    PyGILState_Release(gil);
+    opscope__pages_release(&pages);
+    return OPSCOPE_OK;
+}
+
+void opscope_numpy_detach(void)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    opscope__index_detach();
+    opscope__builtin_detach();
+    opscope__ufunc_detach();
+    attached_count = 0;
+    PyGILState_Release(gil);
+}
+
+size_t opscope_numpy_attached_count(void)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    size_t count = attached_count;
+    PyGILState_Release(gil);
+    return count;
+}

@@ -1,0 +1,157 @@
+/* numpy_ufunc.c -- calls of ufuncs, and the names of their methods.
+ *
+ * A ufunc object carries a vectorcall pointer, the same NumPy function in all of them; the
+ * operators of ndarray call the object too. One trampoline serves all: it finds the ufunc in a hash
+ * table. Does not see ufuncs that nobody attached.
+ */
+#include "bridges/numpy_pointers.h"
+#include "bridges/numpy_range.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TABLE_LOG2 = 9, TABLE_SIZE = 1 << TABLE_LOG2, TABLE_LIMIT = TABLE_SIZE * 3 / 4 };
+
+/* All under the GIL. Entries stay for ever, so that a call in flight outlives a detach. */
+struct entry {
+    PyObject *ufunc; /* the key; owned while attached */
+    const opscope_op *op;
+    opscope__vectorcall *slot;
+    const opscope_op *method_ops[OPSCOPE__UFUNC_METHOD_LIMIT]; /* each from its first call */
+};
+
+static struct entry table[TABLE_SIZE];
+static size_t table_count;
+static opscope__vectorcall original; /* NumPy's, the same for every ufunc attached */
+
+/* ---- hot path ------------------------------------------------------------------------------- */
+
+/* The ufunc's entry, or the free one where it belongs. */
+static inline struct entry *find(PyObject *ufunc)
+{
+    uint64_t hash = ((uint64_t)(uintptr_t)ufunc >> 4) * UINT64_C(0x9E3779B97F4A7C15);
+    struct entry *entry = &table[hash >> (64 - TABLE_LOG2)];
+    while (entry->ufunc != ufunc && entry->ufunc != NULL) {
+        entry = entry == &table[TABLE_SIZE - 1] ? table : entry + 1;
+    }
+    return entry;
+}
+
+static __attribute__((noinline)) PyObject *call_seen(PyObject *ufunc, PyObject *const *args,
+                                                     size_t nargsf, PyObject *names)
+{
+    const size_t offset_flag = (size_t)1 << (8 * sizeof(size_t) - 1);
+    const opscope_op *op = find(ufunc)->op;
+    if (op == NULL) {
+        return original(ufunc, args, nargsf, names);
+    }
+    struct opscope__call call = {
+        .vector = args, .vector_count = nargsf & ~offset_flag, .names = names};
+    const opscope_range_info info = OPSCOPE__CALL_INFO(&call);
+    opscope_range range;
+    opscope__range_open_slow(&range, op, &info);
+    return opscope__call_close(&range, original(ufunc, args, nargsf, names));
+}
+
+static PyObject *trampoline(PyObject *ufunc, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    if (opscope__call_is_skipped()) {
+        return original(ufunc, args, nargsf, names);
+    }
+    return call_seen(ufunc, args, nargsf, names);
+}
+
+const opscope_op *opscope__ufunc_method_op(PyObject *ufunc, int index, const char *method)
+{
+    struct entry *entry = find(ufunc);
+    if (entry->ufunc == NULL) {
+        return NULL;
+    }
+    if (entry->method_ops[index] == NULL) {
+        char name[256];
+        const opscope_op *op = opscope_op_other();
+        snprintf(name, sizeof name, "%s.%s", entry->op->name, method);
+        opscope_op_intern(name, "", OPSCOPE_FUNCTION, OPSCOPE_OTHER, &op);
+        entry->method_ops[index] = op;
+    }
+    return entry->method_ops[index];
+}
+
+/* ---- attach and detach ---------------------------------------------------------------------- */
+
+static PyObject *probed; /* the ufunc that the last call of `probe` was for */
+
+/* Stands in for NumPy's function while a fresh pointer is tried out. */
+static PyObject *probe(PyObject *ufunc, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    (void)args;
+    (void)nargsf;
+    (void)names;
+    probed = ufunc;
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
+static bool call_arrives(PyObject *ufunc)
+{
+    opscope__vectorcall kept = original;
+    probed = NULL;
+    original = probe;
+    PyObject *result = PyObject_CallFunctionObjArgs(ufunc, NULL);
+    original = kept;
+    bool arrived = result == Py_None && probed == ufunc;
+    Py_XDECREF(result);
+    PyErr_Clear();
+    return arrived;
+}
+
+int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opscope__pages *pages)
+{
+    PyObject *ufunc = (PyObject *)target->object;
+    opscope__vectorcall *slot = opscope__ufunc_vectorcall(ufunc, pages);
+    if (slot == NULL) {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    if (*slot == trampoline) {
+        return OPSCOPE_ERR_BUSY;
+    }
+    if (original != NULL && *slot != original) {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    struct entry *entry = find(ufunc);
+    if (entry->ufunc == NULL && table_count == TABLE_LIMIT) {
+        return OPSCOPE_ERR_FULL;
+    }
+    const opscope_op *op = opscope_op_other();
+    opscope_op_intern(target->name, "", OPSCOPE_FUNCTION, OPSCOPE_OTHER, &op);
+    table_count += entry->ufunc == NULL;
+    if (op != entry->op) {
+        memset(entry->method_ops, 0, sizeof entry->method_ops);
+    }
+    entry->ufunc = ufunc;
+    entry->op = op;
+    original = *slot;
+    *slot = trampoline;
+    if (!call_arrives(ufunc)) {
+        *slot = original;
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    entry->slot = slot;
+    Py_INCREF(ufunc);
+    return OPSCOPE_OK;
+}
+
+void opscope__ufunc_detach(void)
+{
+    for (struct entry *entry = table; entry < table + TABLE_SIZE; entry++) {
+        if (entry->slot == NULL) {
+            continue;
+        }
+        if (*entry->slot == trampoline) {
+            *entry->slot = original;
+        }
+        entry->slot = NULL;
+        Py_DECREF(entry->ufunc);
+    }
+}
