@@ -13,10 +13,11 @@
 #include "opscope/usage.h"
 #include "record/names.h"
 #include "record/process.h"
+#include "record/range.h"
 #include "record/recorder_state.h"
 #include "record/window.h"
 
-enum { COST_ROUNDS = 5, COST_RANGES = 64 };
+enum { COST_RANGES = 64 };
 
 static pthread_mutex_t settings = PTHREAD_MUTEX_INITIALIZER;
 
@@ -108,28 +109,18 @@ void opscope__recorder_fork_child_done(void)
 
 /* ---- what recording costs ------------------------------------------------------------------ */
 
-/* The start and end of a range as this processor runs them now, in picoseconds: the least of a few
- * rounds, counted in the `other` cell of this thread's table, which is emptied again before anybody
- * can read it. The record layer's own dispatch, about a fifth more, is not in it. */
+/* A recorded range as this processor runs it now, dispatch and both clock reads included, in
+ * picoseconds. Counted in the `other` cell of this thread's table, which is emptied again before
+ * anybody can read it. */
 static uint64_t measure_cost_ps(const struct opscope__recorder *recorder)
 {
     struct opscope__thread *thread = opscope__thread_self();
-    if (thread == NULL || opscope__recorder_thread_open(thread) == NULL ||
-        thread->recorder->table == NULL) {
+    if (thread == NULL || opscope__recorder_thread_open(thread) == NULL) {
         return 0;
     }
-    const opscope_range range = {.op = opscope_op_other()};
-    uint64_t least = UINT64_MAX;
-    for (int round = 0; round < COST_ROUNDS; round++) {
-        uint64_t before = opscope__ticks();
-        for (int i = 0; i < COST_RANGES; i++) {
-            void *context = NULL;
-            (void)opscope__recorder_range_start(&range, NULL, &context);
-            (void)opscope__recorder_range_end(&range, NULL, context);
-        }
-        uint64_t ticks = opscope__ticks() - before;
-        least = ticks < least ? ticks : least;
-    }
+    const opscope_callback callback = {.start = opscope__recorder_range_start,
+                                       .end = opscope__recorder_range_end};
+    uint64_t ticks = opscope__range_cost_ticks(&callback, opscope_op_other(), COST_RANGES);
     const opscope__table *table = thread->recorder->table;
     for (uint32_t octave = 0; octave < OPSCOPE_SEGMENT_OCTAVES; octave++) {
         memset(opscope__table_line(table, table->other, octave), 0, sizeof(opscope_line));
@@ -137,7 +128,7 @@ static uint64_t measure_cost_ps(const struct opscope__recorder *recorder)
     memset(&table->other->sample_count, 0,
            offsetof(opscope_cell, octave_line) - offsetof(opscope_cell, sample_count));
     uint64_t rate = opscope__segment_header(&recorder->segment)->ticks_per_second;
-    return (uint64_t)((double)least / COST_RANGES * 1e12 / (double)rate);
+    return (uint64_t)((double)ticks / COST_RANGES * 1e12 / (double)rate);
 }
 
 /* ---- sampling ------------------------------------------------------------------------------ */
