@@ -59,6 +59,11 @@ void opscope__recorder_labels_changed(const struct opscope__thread *thread)
     opscope__hot.label_bits = (found & UINT32_MAX) << 40;
 }
 
+static inline bool is_async(const opscope_range *fn)
+{
+    return fn->info != NULL && __builtin_expect(fn->info->is_async, 0);
+}
+
 /* A weak phase gives way to a strong one around it. */
 static inline uint32_t phase_of(const opscope_op *op, const struct opscope__recorder_thread *state)
 {
@@ -95,9 +100,8 @@ static int __attribute__((noinline)) start_seldom(const opscope_range *fn, void 
     if (state == NULL || weight == 0) {
         return OPSCOPE_OK; /* no room; or between windows */
     }
-    bool is_async = fn->info != NULL && fn->info->is_async;
     struct opscope__frame *frame = NULL;
-    if (is_async) {
+    if (is_async(fn)) {
         frame = malloc(sizeof *frame); /* it may end on another thread */
     } else if (state->depth < OPSCOPE__FRAME_LIMIT) {
         frame = &state->frames[state->depth];
@@ -108,7 +112,7 @@ static int __attribute__((noinline)) start_seldom(const opscope_range *fn, void 
     }
     begin(state, frame, fn, weight, context);
     frame->epoch = state->epoch;
-    state->depth += !is_async;
+    state->depth += !is_async(fn);
     frame->start_ticks = opscope__ticks();
     return OPSCOPE_OK;
 }
@@ -121,7 +125,7 @@ int opscope__recorder_range_start(const opscope_range *fn, void *user, void **co
     uint64_t weight = opscope__load_relaxed(&recorder->weight);
     if (__builtin_expect(state == NULL ||
                              state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
-                             weight == 0 || fn->info != NULL ||
+                             weight == 0 || is_async(fn) ||
                              state->depth == OPSCOPE__FRAME_LIMIT, 0)) {
         return start_seldom(fn, context);
     }
@@ -196,7 +200,7 @@ static int __attribute__((noinline)) end_seldom(const opscope_range *fn,
     }
     bool is_here = state != NULL && state->epoch != 0 &&
                    state->epoch == opscope__load_relaxed(&opscope__recorder.segment.epoch);
-    if (fn->info != NULL && fn->info->is_async) {
+    if (is_async(fn)) {
         if (is_here && state->epoch == frame->epoch) {
             frame->serial = 0; /* what runs meanwhile on its thread is not within it */
             (void)count_seldom(state, frame, now - frame->start_ticks, fn->failed != 0);
@@ -223,7 +227,7 @@ int opscope__recorder_range_end(const opscope_range *fn, void *user, void *conte
     struct opscope__frame *frame = context;
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
     /* The common case: the innermost frame of this thread, in the segment of now, not failed. */
-    if (__builtin_expect(frame == NULL || fn->info != NULL || fn->failed != 0 || state == NULL ||
+    if (__builtin_expect(frame == NULL || is_async(fn) || fn->failed != 0 || state == NULL ||
                              frame != &state->frames[state->depth - 1] || frame->range != fn ||
                              state->epoch != opscope__load_relaxed(
                                                  &opscope__recorder.segment.epoch), 0)) {
