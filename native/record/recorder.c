@@ -59,26 +59,29 @@ void opscope__recorder_labels_changed(const struct opscope__thread *thread)
     opscope__hot.label_bits = (found & UINT32_MAX) << 40;
 }
 
+static inline bool is_full(const struct opscope__recorder_thread *state)
+{
+    return state->top == &state->frames[1 + OPSCOPE__FRAME_LIMIT];
+}
+
 static inline bool is_async(const opscope_range *fn)
 {
     return fn->info != NULL && __builtin_expect(fn->info->is_async, 0);
 }
 
 /* A weak phase gives way to a strong one around it. */
-static inline uint32_t phase_of(const opscope_op *op, const struct opscope__recorder_thread *state)
+static inline uint64_t phase_bits(const opscope_op *op, const struct opscope__frame *frame)
 {
-    if (op->phase >= OPSCOPE_BACKWARD || state->depth == 0) {
-        return op->phase;
-    }
-    uint32_t enclosing = (uint32_t)(state->frames[state->depth - 1].key >> 32 & 0xff);
-    return enclosing >= OPSCOPE_BACKWARD ? enclosing : op->phase;
+    const uint64_t own = (uint64_t)op->phase << 32;
+    const uint64_t enclosing = frame[-1].key & (uint64_t)0xff << 32;
+    const uint64_t first_strong = (uint64_t)OPSCOPE_BACKWARD << 32;
+    return own < first_strong && enclosing >= first_strong ? enclosing : own;
 }
 
-static inline void begin(struct opscope__recorder_thread *state, struct opscope__frame *frame,
-                         const opscope_range *fn, uint64_t weight, void **context)
+static inline void begin(struct opscope__frame *frame, uint64_t phase, const opscope_range *fn,
+                         uint64_t weight, void **context)
 {
-    frame->key =
-        fn->op->id | (uint64_t)phase_of(fn->op, state) << 32 | opscope__hot.label_bits;
+    frame->key = fn->op->id | phase | opscope__hot.label_bits;
     frame->range = fn;
     frame->weight = weight;
     frame->serial = opscope__load_relaxed(&opscope__recorder.serial);
@@ -103,16 +106,15 @@ static int __attribute__((noinline)) start_seldom(const opscope_range *fn, void 
     struct opscope__frame *frame = NULL;
     if (is_async(fn)) {
         frame = malloc(sizeof *frame); /* it may end on another thread */
-    } else if (state->depth < OPSCOPE__FRAME_LIMIT) {
-        frame = &state->frames[state->depth];
+    } else if (!is_full(state)) {
+        frame = state->top++;
     }
     if (frame == NULL) {
         opscope__recorder_drop(state);
         return OPSCOPE_OK;
     }
-    begin(state, frame, fn, weight, context);
+    begin(frame, phase_bits(fn->op, is_async(fn) ? state->top : frame), fn, weight, context);
     frame->epoch = state->epoch;
-    state->depth += !is_async(fn);
     frame->start_ticks = opscope__ticks();
     return OPSCOPE_OK;
 }
@@ -126,12 +128,11 @@ int opscope__recorder_range_start(const opscope_range *fn, void *user, void **co
     if (__builtin_expect(state == NULL ||
                              state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
                              weight == 0 || is_async(fn) ||
-                             state->depth == OPSCOPE__FRAME_LIMIT, 0)) {
+                             is_full(state), 0)) {
         return start_seldom(fn, context);
     }
-    struct opscope__frame *frame = &state->frames[state->depth];
-    begin(state, frame, fn, weight, context);
-    state->depth++;
+    struct opscope__frame *frame = state->top++;
+    begin(frame, phase_bits(fn->op, frame), fn, weight, context);
     frame->start_ticks = opscope__ticks();
     return OPSCOPE_OK;
 }
@@ -208,15 +209,12 @@ static int __attribute__((noinline)) end_seldom(const opscope_range *fn,
         free(frame);
         return OPSCOPE_OK;
     }
-    uint64_t index = is_here ? (uint64_t)(frame - state->frames) : UINT64_MAX;
-    if (index >= OPSCOPE__FRAME_LIMIT || index >= state->depth || frame->range != fn) {
+    if (!is_here || frame < &state->frames[1] || frame >= state->top || frame->range != fn) {
         return OPSCOPE_OK; /* unwound already, when a range around it ended first */
     }
-    state->depth = (uint32_t)index;
+    state->top = frame;
     uint64_t ticks = now - frame->start_ticks;
-    if (index > 0) {
-        state->frames[index - 1].child_ticks += ticks;
-    }
+    frame[-1].child_ticks += ticks;
     return count_seldom(state, frame, ticks, fn->failed != 0);
 }
 
@@ -226,17 +224,15 @@ int opscope__recorder_range_end(const opscope_range *fn, void *user, void *conte
     (void)user;
     struct opscope__frame *frame = context;
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
-    /* The common case: the innermost frame of this thread, in the segment of now, not failed. */
-    if (__builtin_expect(frame == NULL || is_async(fn) || fn->failed != 0 || state == NULL ||
-                             frame != &state->frames[state->depth - 1] || frame->range != fn ||
-                             state->epoch != opscope__load_relaxed(
-                                                 &opscope__recorder.segment.epoch), 0)) {
+    /* The common case: the innermost frame of this thread, not failed. Should its segment have been
+     * closed meanwhile, its table lies in private memory by now: counting there harms nobody. */
+    if (__builtin_expect(state == NULL || frame != state->top - 1 || frame->range != fn ||
+                             fn->failed != 0 || is_async(fn), 0)) {
         return end_seldom(fn, frame, now);
     }
+    state->top = frame;
     uint64_t ticks = now - frame->start_ticks;
-    if (--state->depth > 0) {
-        frame[-1].child_ticks += ticks;
-    }
+    frame[-1].child_ticks += ticks;
     opscope_cell *cell = opscope__table_find(state->table, frame->key);
     uint32_t octave, bucket;
     find_bucket(ticks, &octave, &bucket);

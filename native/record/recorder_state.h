@@ -26,10 +26,10 @@ struct opscope__frame {
 struct opscope__recorder_thread {
     uint32_t epoch;                 /* of the segment its table is in; 0: it has no table */
     uint32_t tried_epoch;           /* of the segment that had no room for a table */
-    uint32_t depth;                 /* open frames */
     opscope__table *table;
     opscope_segment_header *header;
-    struct opscope__frame frames[OPSCOPE__FRAME_LIMIT];
+    struct opscope__frame *top;     /* the frame for the next range */
+    struct opscope__frame frames[1 + OPSCOPE__FRAME_LIMIT]; /* the first stands below the outermost */
 };
 
 struct opscope__recorder {

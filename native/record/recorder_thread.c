@@ -71,7 +71,7 @@ struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__t
         recorder->segment.base != NULL ? opscope__segment_header(&recorder->segment) : NULL;
     state->epoch = state->table != NULL ? recorder->segment.epoch : 0;
     state->tried_epoch = state->table != NULL ? 0 : recorder->segment.epoch;
-    state->depth = 0;
+    state->top = &state->frames[1];
     opscope__segment_unlock();
     if (state->table == NULL) {
         opscope__recorder_drop(state);
