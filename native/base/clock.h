@@ -20,7 +20,7 @@ typedef struct opscope__clock {
 /* Written once by opscope__clock_start, before the first range is timed. */
 extern bool opscope__clock_is_counter;
 
-/* Finds the source and, the first time, its rate: takes at most 2 ms then, nothing later. */
+/* Finds the source and, the first time, its rate: takes half a millisecond then, nothing later. */
 void opscope__clock_start(opscope__clock *out);
 
 /* CLOCK_MONOTONIC in nanoseconds. */

@@ -22,5 +22,5 @@ void opscope__fence_heavy(void)
     if (!opscope__fence_is_symmetric) {
         (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
     }
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    opscope__fence_full();
 }

@@ -4,6 +4,7 @@
  * operators of ndarray call the object too. One trampoline serves all: it finds the ufunc in a hash
  * table. Does not see ufuncs that nobody attached.
  */
+#include "base/hot.h"
 #include "bridges/numpy_pointers.h"
 #include "bridges/numpy_range.h"
 
@@ -38,7 +39,7 @@ static inline struct entry *find(PyObject *ufunc)
     return entry;
 }
 
-static __attribute__((noinline)) PyObject *call_seen(PyObject *ufunc, PyObject *const *args,
+static __attribute__((noinline)) OPSCOPE__HOT PyObject *call_seen(PyObject *ufunc, PyObject *const *args,
                                                      size_t nargsf, PyObject *names)
 {
     const size_t offset_flag = (size_t)1 << (8 * sizeof(size_t) - 1);
@@ -54,7 +55,7 @@ static __attribute__((noinline)) PyObject *call_seen(PyObject *ufunc, PyObject *
     return opscope__call_close(&range, original(ufunc, args, nargsf, names));
 }
 
-static PyObject *trampoline(PyObject *ufunc, PyObject *const *args, size_t nargsf, PyObject *names)
+static OPSCOPE__HOT PyObject *trampoline(PyObject *ufunc, PyObject *const *args, size_t nargsf, PyObject *names)
 {
     if (opscope__call_is_skipped()) {
         return original(ufunc, args, nargsf, names);

@@ -204,16 +204,27 @@ static int make(const opscope_callback *spec, struct opscope__callback **out)
     return OPSCOPE_OK;
 }
 
-int opscope_add_global_callback(const opscope_callback *spec, opscope_handle *out)
+/* With the registry lock held: the most local callbacks that any thread has. */
+static uint32_t most_local(void)
+{
+    uint32_t most = 0;
+    for (const struct opscope__thread *t = opscope__registry_first(); t != NULL; t = t->next) {
+        most = t->local != NULL && t->local->count > most ? t->local->count : most;
+    }
+    return most;
+}
+
+static int add_global(const opscope_callback *spec, bool is_leaf, opscope_handle *out)
 {
     struct opscope__callback *callback;
     int status = make(spec, &callback);
     if (status != OPSCOPE_OK) {
         return status;
     }
+    callback->is_leaf = is_leaf;
     opscope__process_start();
     opscope__registry_lock();
-    if (global_count == OPSCOPE__CALLBACK_LIMIT) {
+    if (global_count + most_local() >= OPSCOPE__CALLBACK_LIMIT) {
         opscope__registry_unlock();
         free(callback);
         return OPSCOPE_ERR_FULL;
@@ -225,6 +236,16 @@ int opscope_add_global_callback(const opscope_callback *spec, opscope_handle *ou
     opscope__registry_unlock();
     *out = handle;
     return OPSCOPE_OK;
+}
+
+int opscope_add_global_callback(const opscope_callback *spec, opscope_handle *out)
+{
+    return add_global(spec, false, out);
+}
+
+int opscope__add_global_leaf(const opscope_callback *spec, opscope_handle *out)
+{
+    return add_global(spec, true, out);
 }
 
 int opscope_add_thread_local_callback(const opscope_callback *spec, opscope_handle *out)
@@ -430,20 +451,9 @@ void opscope_clear_callbacks(void)
 
 bool opscope_has_callbacks(void)
 {
-    const struct opscope__thread *thread = opscope__hot.thread;
-    if (thread != NULL && !thread->recording) {
-        return false;
+    const struct opscope__hot *hot = &opscope__hot;
+    if (hot->version != opscope__load_relaxed(&opscope__version)) {
+        (void)opscope__thread_refresh();
     }
-    bool any = false;
-    opscope__process_start();
-    opscope__registry_lock();
-    for (uint32_t i = 0; i < global_count; i++) {
-        any = any || globals[i]->enabled;
-    }
-    uint32_t local_count = thread != NULL && thread->local != NULL ? thread->local->count : 0;
-    for (uint32_t i = 0; i < local_count; i++) {
-        any = any || thread->local->items[i]->enabled;
-    }
-    opscope__registry_unlock();
-    return any;
+    return hot->thread != NULL && hot->thread->firing != NULL;
 }

@@ -24,6 +24,7 @@ struct opscope__callback {
     opscope_handle handle;
     uint32_t reference_count;            /* registry lock */
     bool enabled;                        /* registry lock */
+    bool is_leaf; /* runs no operators, reports no failures, is never waited for: the recorder */
     struct opscope__callback *next_dead; /* while on the way to its drop */
 };
 
@@ -67,6 +68,8 @@ struct opscope__firing *opscope__firing_create(struct opscope__thread *thread, b
 void opscope__firing_destroy(struct opscope__firing *firing, struct opscope__callback **dead);
 void opscope__callback_list_release(struct opscope__callback_list *list,
                                     struct opscope__callback **dead);
+/* opscope_add_global_callback, for a leaf. */
+int opscope__add_global_leaf(const opscope_callback *spec, opscope_handle *out);
 /* Without the lock: runs the drops. */
 void opscope__callbacks_drop(struct opscope__callback *dead);
 

@@ -11,16 +11,16 @@
 
 #include <stdint.h>
 
-/* 2^63 * 2^(k/8), rounded up, for k = 1..7; then nothing is larger. */
+/* 2^63 * 2^(k/8), rounded down, for k = 1..7; then nothing is larger. */
 static const uint64_t opscope__bucket_bounds[9] = {
     0,
-    0x8b95c1e3ea8bd6e7u,
-    0x9837f0518db8a970u,
-    0xa5fed6a9b15138ebu,
-    0xb504f333f9de6485u,
-    0xc5672a115506dadeu,
-    0xd744fccad69d6af5u,
-    0xeac0c6e7dd24392fu,
+    0x8b95c1e3ea8bd6e6u,
+    0x9837f0518db8a96fu,
+    0xa5fed6a9b15138eau,
+    0xb504f333f9de6484u,
+    0xc5672a115506daddu,
+    0xd744fccad69d6af4u,
+    0xeac0c6e7dd24392eu,
     UINT64_MAX,
 };
 
@@ -31,11 +31,11 @@ static const uint8_t opscope__bucket_guess[16] = {0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 
 static inline void opscope__bucket_of(uint64_t duration, uint32_t *octave, uint32_t *bucket)
 {
     uint64_t value = duration | 1; /* so that there is a top bit; a picosecond more moves nothing */
-    uint32_t zeros = (uint32_t)__builtin_clzll(value);
-    uint64_t mantissa = value << zeros;
+    uint32_t top_bit = 63 ^ (uint32_t)__builtin_clzll(value);
+    uint64_t mantissa = value << (63 - top_bit);
     uint32_t guess = opscope__bucket_guess[mantissa >> 59 & 15];
-    *octave = 63 - zeros;
-    *bucket = guess + (mantissa >= opscope__bucket_bounds[guess + 1]);
+    *octave = top_bit;
+    *bucket = guess + (mantissa > opscope__bucket_bounds[guess + 1]);
 }
 
 #endif

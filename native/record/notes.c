@@ -48,7 +48,8 @@ int opscope__notes_set(opscope__segment *segment, const char *key, const char *v
         note_count++;
     }
     notes[at] = note;
-    return write_note(segment, note) ? OPSCOPE_OK : OPSCOPE_ERR_NO_SPACE;
+    /* Without a segment, in a forked child, it is written into the one to come. */
+    return segment->base == NULL || write_note(segment, note) ? OPSCOPE_OK : OPSCOPE_ERR_NO_SPACE;
 }
 
 void opscope__notes_write_all(opscope__segment *segment)

@@ -128,7 +128,7 @@ const opscope_op *opscope_op_other(void)
     const opscope_op *other = opscope_op_by_id(1);
     if (other == NULL && opscope_op_intern("other", "", OPSCOPE_USER_SCOPE, OPSCOPE_OTHER,
                                            &other) != OPSCOPE_OK) {
-        static const opscope_op without_memory = {"other", "", 1, OPSCOPE_USER_SCOPE, OPSCOPE_OTHER};
+        static const opscope_op without_memory = {"other", "", 1, OPSCOPE_OTHER, OPSCOPE_USER_SCOPE};
         return &without_memory;
     }
     return other;

@@ -38,6 +38,7 @@ static opscope_future *first, *last;
 static int wanted_threads; /* 0: as many as processors */
 static int thread_count;
 static int idle_count;
+static int queued_count;
 static uint64_t generation = 1; /* goes up in a forked child */
 
 void opscope__pool_lock(void)
@@ -54,7 +55,7 @@ void opscope__pool_fork_child(void)
 {
     /* The parent's threads and tasks are not here; its futures stay as they were. */
     first = last = NULL;
-    thread_count = idle_count = 0;
+    thread_count = idle_count = queued_count = 0;
     generation++;
     pthread_cond_init(&changed, NULL);
 }
@@ -65,12 +66,14 @@ static void append(opscope_future *future)
     future->next = NULL;
     *(last != NULL ? &last->next : &first) = future;
     last = future;
+    queued_count++;
 }
 
 static void take_out(opscope_future *future)
 {
     *(future->previous != NULL ? &future->previous->next : &first) = future->next;
     *(future->next != NULL ? &future->next->previous : &last) = future->previous;
+    queued_count--;
 }
 
 /* With the lock held; lets go of it while the task runs. */
@@ -123,7 +126,7 @@ static int processors(void)
 static void add_thread(void)
 {
     int limit = wanted_threads != 0 ? wanted_threads : processors();
-    if (idle_count > 0 || thread_count >= limit) {
+    if (idle_count >= queued_count || thread_count >= limit) {
         return;
     }
     /* Signals are the program's: its own threads get them. */
@@ -182,6 +185,21 @@ int opscope_wait(opscope_future *future, int *result)
     }
     if (status == OPSCOPE_OK) {
         *result = future->result;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+int opscope_future_run(opscope_future *future)
+{
+    int status = OPSCOPE_OK;
+    pthread_mutex_lock(&lock);
+    if (future->phase != DONE && future->generation != generation) {
+        status = OPSCOPE_ERR_LOST;
+    } else if (future->phase == QUEUED) {
+        run(future);
+    } else if (future->phase == RUNNING) {
+        status = OPSCOPE_ERR_BUSY;
     }
     pthread_mutex_unlock(&lock);
     return status;

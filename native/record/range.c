@@ -7,7 +7,9 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "base/fence.h"
+#include "base/hot.h"
 #include "record/callback.h"
+#include "record/recorder.h"
 
 enum { FEW_CONTEXTS = 2, VALUES_AT_FIRST = 16, COST_ROUNDS = 5 };
 
@@ -20,12 +22,29 @@ struct opscope__kept_range {
 
 static uint64_t callback_errors; /* add_relaxed by any thread; load_relaxed by readers */
 
+static void OPSCOPE__SELDOM count_error(void)
+{
+    opscope__add_relaxed(&callback_errors, 1);
+    opscope__recorder_callback_error();
+}
+
 uint64_t opscope_callback_errors(void)
 {
     return opscope__load_relaxed(&callback_errors);
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
+
+/* Operators it runs are not recorded: their values would take the place of these. */
+static size_t fill_quietly(opscope_box fill, void *arg, struct opscope__values *into)
+{
+    static const struct opscope__callback boxing;
+    const struct opscope__callback *running = opscope__hot.running;
+    opscope__hot.running = &boxing;
+    size_t count = fill(arg, into->items, into->capacity);
+    opscope__hot.running = running;
+    return count;
+}
 
 /* Leaves `into` empty where memory runs out: the callback then sees no values. */
 static void box(struct opscope__values *into, opscope_box fill, void *arg)
@@ -41,7 +60,7 @@ static void box(struct opscope__values *into, opscope_box fill, void *arg)
             into->items = items;
             into->capacity = wanted;
         }
-        wanted = fill(arg, into->items, into->capacity);
+        wanted = fill_quietly(fill, arg, into);
         if (wanted <= into->capacity) {
             into->count = wanted;
             return;
@@ -62,9 +81,9 @@ uint64_t opscope_fn_handle(const opscope_range *fn)
 const opscope_value *opscope_fn_inputs(const opscope_range *fn, size_t *count)
 {
     const struct opscope__thread *thread = opscope__hot.thread;
-    (void)fn;
     *count = 0;
-    if (thread == NULL || opscope__hot.running == NULL || !opscope__hot.running->spec.needs_inputs) {
+    if (thread == NULL || opscope__hot.running == NULL || !opscope__hot.running->spec.needs_inputs ||
+        thread->inputs_of != fn) {
         return NULL;
     }
     *count = thread->inputs.count;
@@ -103,7 +122,7 @@ void opscope_range_fail(opscope_range *range)
 
 bool opscope_range_failed(const opscope_range *range)
 {
-    return range->failed != 0;
+    return range->firing != NULL && range->failed != 0;
 }
 
 /* ---- open ---------------------------------------------------------------------------------- */
@@ -128,7 +147,7 @@ static void run_starts(opscope_range *range)
         opscope__hot.running = callback;
         if (__builtin_expect(callback->spec.start(range, callback->spec.user, context) != 0, 0)) {
             *context = NULL;
-            opscope__add_relaxed(&callback_errors, 1);
+            count_error();
         }
     }
     opscope__hot.running = NULL;
@@ -197,27 +216,27 @@ static bool hold_contexts(opscope_range *range)
     return range->contexts[0] != NULL;
 }
 
-/* The common case in few instructions: one callback that wants every range and nothing else. False,
- * with nothing done, where this is not it. Its claim is that of claim(), light fences being free
- * wherever there is a `solo`. */
-static inline bool open_solo(opscope_range *range, const opscope_op *op,
-                             const opscope_range_info *info)
+/* The common case in few instructions: one callback that wants every range and nothing else. Fills in
+ * the range and returns the callback, its start not called yet; NULL, with nothing done, where this
+ * is not the case. Its claim is that of claim(), light fences being free wherever there is a `solo`. */
+static inline struct opscope__callback *claim_solo(opscope_range *range, const opscope_op *op,
+                                                   const opscope_range_info *info)
 {
     struct opscope__hot *hot = &opscope__hot;
     struct opscope__firing *firing = hot->solo;
     if (__builtin_expect(firing == NULL || hot->running != NULL, 0)) {
-        return false;
+        return NULL;
     }
     struct opscope__lane *lane = &firing->lanes[op->scope];
     struct opscope__callback *callback = lane->solo;
     if (__builtin_expect(callback == NULL, 0)) {
-        return false;
+        return NULL;
     }
     opscope__store_relaxed(&firing->open_count, firing->open_count + 1);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (__builtin_expect(opscope__load_relaxed(&opscope__version) != firing->version, 0)) {
         opscope__store_release(&firing->open_count, firing->open_count - 1);
-        return false;
+        return NULL;
     }
     hot->skip[op->scope] = 1;
     range->firing = firing;
@@ -226,18 +245,22 @@ static inline bool open_solo(opscope_range *range, const opscope_op *op,
     range->fired = lane->always;
     range->failed = 0;
     range->contexts[0] = NULL;
-    hot->running = callback;
-    int status = callback->spec.start(range, callback->spec.user, range->contexts);
-    hot->running = NULL;
-    if (__builtin_expect(status != 0, 0)) {
-        range->contexts[0] = NULL;
-        opscope__add_relaxed(&callback_errors, 1);
-    }
-    return true;
+    return callback;
 }
 
-static void __attribute__((noinline)) open_seldom(opscope_range *range, const opscope_op *op,
-                                                  const opscope_range_info *info)
+static void start_solo(opscope_range *range, const struct opscope__callback *callback)
+{
+    opscope__hot.running = callback;
+    int status = callback->spec.start(range, callback->spec.user, range->contexts);
+    opscope__hot.running = NULL;
+    if (__builtin_expect(status != 0, 0)) {
+        range->contexts[0] = NULL;
+        count_error();
+    }
+}
+
+static void OPSCOPE__SELDOM open_seldom(opscope_range *range, const opscope_op *op,
+                                        const opscope_range_info *info)
 {
     struct opscope__firing *firing;
     range->firing = NULL;
@@ -263,15 +286,25 @@ static void __attribute__((noinline)) open_seldom(opscope_range *range, const op
         if (info != NULL && info->inputs != NULL) {
             box(&thread->inputs, info->inputs, info->inputs_arg);
         }
+        thread->inputs_of = range;
+    }
+    if (thread->outputs_of == range) {
+        thread->outputs_of = NULL; /* of an earlier range here that ended on another thread */
     }
     run_starts(range);
+    thread->inputs_of = NULL;
 }
 
-void opscope__range_open_slow(opscope_range *range, const opscope_op *op,
-                              const opscope_range_info *info)
+void OPSCOPE__HOT opscope__range_open_slow(opscope_range *range, const opscope_op *op,
+                                           const opscope_range_info *info)
 {
-    if (!open_solo(range, op, info)) {
+    struct opscope__callback *callback = claim_solo(range, op, info);
+    if (__builtin_expect(callback == NULL, 0)) {
         open_seldom(range, op, info);
+    } else if (callback->is_leaf) {
+        (void)callback->spec.start(range, callback->spec.user, range->contexts);
+    } else {
+        start_solo(range, callback);
     }
 }
 
@@ -290,7 +323,7 @@ static void run_ends(opscope_range *range)
         }
         opscope__hot.running = callback;
         if (__builtin_expect(callback->spec.end(range, callback->spec.user, *context) != 0, 0)) {
-            opscope__add_relaxed(&callback_errors, 1);
+            count_error();
         }
     }
     opscope__hot.running = running;
@@ -307,7 +340,7 @@ static void close_elsewhere(struct opscope__firing *firing)
 
 /* Everything but the common case: several callbacks or none of them with an end, outputs, a stale
  * firing, another thread than the opener. */
-static void __attribute__((noinline)) close_seldom(opscope_range *range)
+static void OPSCOPE__SELDOM close_seldom(opscope_range *range)
 {
     struct opscope__thread *thread = opscope__thread_self();
     if (thread == NULL) {
@@ -335,25 +368,36 @@ static void __attribute__((noinline)) close_seldom(opscope_range *range)
     }
 }
 
-void opscope__range_close_slow(opscope_range *range)
+static void end_solo(opscope_range *range, const struct opscope__callback *callback)
 {
-    struct opscope__hot *hot = &opscope__hot;
     struct opscope__firing *firing = range->firing;
-    const struct opscope__callback *callback = firing->lanes[range->op->scope].solo;
-    /* The common case: as in open_solo; and nothing has changed since. */
-    if (__builtin_expect(firing != hot->solo || callback == NULL || hot->running != NULL, 0)) {
-        close_seldom(range);
-        return;
-    }
-    hot->running = callback;
+    opscope__hot.running = callback;
     int status = callback->spec.end(range, callback->spec.user, range->contexts[0]);
-    hot->running = NULL;
+    opscope__hot.running = NULL;
     if (__builtin_expect(status != 0, 0)) {
-        opscope__add_relaxed(&callback_errors, 1);
+        count_error();
     }
     range->firing = NULL;
     /* Partner: the acquire in opscope__firing_open_total. */
     opscope__store_release(&firing->open_count, firing->open_count - 1);
+}
+
+void OPSCOPE__HOT opscope__range_close_slow(opscope_range *range)
+{
+    const struct opscope__hot *hot = &opscope__hot;
+    struct opscope__firing *firing = range->firing;
+    const struct opscope__callback *callback = firing->lanes[range->op->scope].solo;
+    /* The common case: as in claim_solo; and nothing has changed since. */
+    if (__builtin_expect(firing != hot->solo || callback == NULL || hot->running != NULL, 0)) {
+        close_seldom(range);
+    } else if (callback->is_leaf) {
+        /* Nobody waits for a leaf to be left, so the count may go down before its end. */
+        range->firing = NULL;
+        opscope__store_release(&firing->open_count, firing->open_count - 1);
+        (void)callback->spec.end(range, callback->spec.user, range->contexts[0]);
+    } else {
+        end_solo(range, callback);
+    }
 }
 
 /* ---- what a range costs --------------------------------------------------------------------- */
@@ -365,9 +409,9 @@ uint64_t opscope__range_cost_ticks(const opscope_callback *spec, const opscope_o
     if (firing == NULL) {
         return 0;
     }
-    struct opscope__callback callback = {.spec = *spec};
+    struct opscope__callback leaf = {.spec = *spec, .is_leaf = true};
     firing->version = opscope__load_relaxed(&opscope__version);
-    firing->lanes[op->scope] = (struct opscope__lane){.always = 1, .armed = 1, .solo = &callback};
+    firing->lanes[op->scope] = (struct opscope__lane){.always = 1, .armed = 1, .solo = &leaf};
     /* A firing of nobody's, in the place of this thread's own for the length of a loop. */
     struct opscope__hot *hot = &opscope__hot;
     const struct opscope__hot before = *hot;
@@ -377,7 +421,9 @@ uint64_t opscope__range_cost_ticks(const opscope_callback *spec, const opscope_o
         opscope_range range;
         uint32_t done = 0;
         uint64_t start = opscope__ticks();
-        while (done < count && open_solo(&range, op, NULL)) {
+        const struct opscope__callback *callback;
+        while (done < count && (callback = claim_solo(&range, op, NULL)) != NULL) {
+            (void)callback->spec.start(&range, callback->spec.user, range.contexts);
             opscope__range_close_slow(&range);
             done++;
         }

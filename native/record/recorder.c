@@ -7,26 +7,32 @@
 #include "record/recorder_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/atomics.h"
 #include "base/clock.h"
+#include "base/hot.h"
 #include "record/debug_info.h"
 #include "record/histogram.h"
 #include "record/names.h"
 
 struct opscope__recorder opscope__recorder;
 
-/* Only the owner of a cell writes it; partner: the reader of the file. */
+_Static_assert(offsetof(opscope_op, phase) == offsetof(opscope_op, id) + 4 &&
+                   sizeof(opscope_op) >= offsetof(opscope_op, id) + 8 &&
+                   __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "op_and_phase reads both at once");
+
+/* Only the owner of a cell writes it, and only other processes read it meanwhile. A plain add, so
+ * that it is one instruction; a reader sees the old or the new value, as an aligned store of eight
+ * bytes is not divided on the processors we know. */
 static inline void add(uint64_t *counter, uint64_t amount)
 {
-    opscope__store_relaxed(counter, *counter + amount);
+    *counter += amount;
 }
 
 static inline uint64_t weighted(uint64_t ticks, uint64_t weight)
 {
-    if (__builtin_expect(weight == OPSCOPE__WEIGHT_ONE, 1)) {
-        return ticks;
-    }
     return (uint64_t)((unsigned __int128)ticks * weight >> OPSCOPE_SEGMENT_WEIGHT_LOG2);
 }
 
@@ -69,19 +75,24 @@ static inline bool is_async(const opscope_range *fn)
     return fn->info != NULL && __builtin_expect(fn->info->is_async, 0);
 }
 
-/* A weak phase gives way to a strong one around it. */
-static inline uint64_t phase_bits(const opscope_op *op, const struct opscope__frame *frame)
+/* Operator and phase, as in a cell's key. A weak phase gives way to a strong one around it. */
+static inline uint64_t op_and_phase(const opscope_op *op, const struct opscope__frame *frame)
 {
-    const uint64_t own = (uint64_t)op->phase << 32;
-    const uint64_t enclosing = frame[-1].key & (uint64_t)0xff << 32;
     const uint64_t first_strong = (uint64_t)OPSCOPE_BACKWARD << 32;
-    return own < first_strong && enclosing >= first_strong ? enclosing : own;
+    const uint64_t enclosing = frame[-1].key & (uint64_t)0xff << 32;
+    uint64_t own;
+    memcpy(&own, &op->id, sizeof own); /* id, phase, then what is cut off: one load */
+    own &= (uint64_t)0xff << 32 | UINT32_MAX;
+    if (__builtin_expect(own < first_strong && enclosing >= first_strong, 0)) {
+        return op->id | enclosing;
+    }
+    return own;
 }
 
-static inline void begin(struct opscope__frame *frame, uint64_t phase, const opscope_range *fn,
+static inline void begin(struct opscope__frame *frame, uint64_t key, const opscope_range *fn,
                          uint64_t weight, void **context)
 {
-    frame->key = fn->op->id | phase | opscope__hot.label_bits;
+    frame->key = key | opscope__hot.label_bits;
     frame->range = fn;
     frame->weight = weight;
     frame->serial = opscope__load_relaxed(&opscope__recorder.serial);
@@ -91,7 +102,7 @@ static inline void begin(struct opscope__frame *frame, uint64_t phase, const ops
 
 /* Everything but the common case: a thread's first range in a segment, async ranges, more nesting
  * than there are frames. */
-static int __attribute__((noinline)) start_seldom(const opscope_range *fn, void **context)
+static int OPSCOPE__SELDOM start_seldom(const opscope_range *fn, void **context)
 {
     struct opscope__thread *thread = opscope__hot.thread;
     struct opscope__recorder_thread *state = thread->recorder;
@@ -113,13 +124,13 @@ static int __attribute__((noinline)) start_seldom(const opscope_range *fn, void 
         opscope__recorder_drop(state);
         return OPSCOPE_OK;
     }
-    begin(frame, phase_bits(fn->op, is_async(fn) ? state->top : frame), fn, weight, context);
+    begin(frame, op_and_phase(fn->op, is_async(fn) ? state->top : frame), fn, weight, context);
     frame->epoch = state->epoch;
     frame->start_ticks = opscope__ticks();
     return OPSCOPE_OK;
 }
 
-int opscope__recorder_range_start(const opscope_range *fn, void *user, void **context)
+int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *user, void **context)
 {
     (void)user;
     const struct opscope__recorder *recorder = &opscope__recorder;
@@ -132,7 +143,7 @@ int opscope__recorder_range_start(const opscope_range *fn, void *user, void **co
         return start_seldom(fn, context);
     }
     struct opscope__frame *frame = state->top++;
-    begin(frame, phase_bits(fn->op, frame), fn, weight, context);
+    begin(frame, op_and_phase(fn->op, frame), fn, weight, context);
     frame->start_ticks = opscope__ticks();
     return OPSCOPE_OK;
 }
@@ -142,26 +153,37 @@ int opscope__recorder_range_start(const opscope_range *fn, void *user, void **co
 static inline void add_to(opscope_cell *cell, opscope_line *line, uint32_t bucket,
                           const struct opscope__frame *frame, uint64_t ticks)
 {
+    /* All loads first: for all the compiler knows, a cell might be part of the frame. */
+    const uint64_t weight = frame->weight;
+    const uint64_t child_ticks = frame->child_ticks;
+    const bool is_whole = frame->serial == opscope__load_relaxed(&opscope__recorder.whole_serial);
+    uint64_t self_ticks = ticks > child_ticks ? ticks - child_ticks : 0;
+    uint64_t total = ticks;
+    if (__builtin_expect(weight != OPSCOPE__WEIGHT_ONE, 0)) {
+        total = weighted(ticks, weight);
+        self_ticks = weighted(self_ticks, weight);
+    }
     add(&cell->sample_count, 1);
-    add(&cell->weight, frame->weight);
-    add(&cell->total_ticks, weighted(ticks, frame->weight));
-    add(&line->weight[bucket], frame->weight);
-    if (frame->serial == opscope__load_relaxed(&opscope__recorder.whole_serial)) {
-        uint64_t self = ticks > frame->child_ticks ? ticks - frame->child_ticks : 0;
-        add(&cell->self_weight, frame->weight);
-        add(&cell->self_ticks, weighted(self, frame->weight));
+    add(&cell->weight, weight);
+    add(&cell->total_ticks, total);
+    add(&line->weight[bucket], weight);
+    if (is_whole) {
+        add(&cell->self_weight, weight);
+        add(&cell->self_ticks, self_ticks);
     }
 }
 
 static inline void find_bucket(uint64_t ticks, uint32_t *octave, uint32_t *bucket)
 {
-    uint64_t units = (uint64_t)((unsigned __int128)ticks * opscope__recorder.units_per_tick >> 32);
+    uint64_t units = (uint64_t)((unsigned __int128)ticks *
+                                    opscope__load_relaxed(&opscope__recorder.units_per_tick) >>
+                                32);
     opscope__bucket_of(units, octave, bucket);
 }
 
 /* Everything but the common case: the first range of a key or an octave, a full table, a range that
  * failed. Where no line can be had, the table's `other` cell has them all. */
-static int __attribute__((noinline)) count_seldom(struct opscope__recorder_thread *state,
+static int OPSCOPE__SELDOM count_seldom(struct opscope__recorder_thread *state,
                                                   const struct opscope__frame *frame,
                                                   uint64_t ticks, bool failed)
 {
@@ -181,6 +203,9 @@ static int __attribute__((noinline)) count_seldom(struct opscope__recorder_threa
     if (line == NULL) {
         cell = table->other;
         line = opscope__table_line(table, cell, octave);
+        if (line == NULL) {
+            return OPSCOPE_OK; /* the segment was closed meanwhile */
+        }
         opscope__add_relaxed(&state->header->folded_count, 1);
     }
     add_to(cell, line, bucket, frame, ticks);
@@ -192,7 +217,7 @@ static int __attribute__((noinline)) count_seldom(struct opscope__recorder_threa
 
 /* Everything but the common case: a range that was not recorded at its start, is async, or belongs
  * to another thread, process or segment than this. */
-static int __attribute__((noinline)) end_seldom(const opscope_range *fn,
+static int OPSCOPE__SELDOM end_seldom(const opscope_range *fn,
                                                 struct opscope__frame *frame, uint64_t now)
 {
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
@@ -202,9 +227,15 @@ static int __attribute__((noinline)) end_seldom(const opscope_range *fn,
     bool is_here = state != NULL && state->epoch != 0 &&
                    state->epoch == opscope__load_relaxed(&opscope__recorder.segment.epoch);
     if (is_async(fn)) {
-        if (is_here && state->epoch == frame->epoch) {
-            frame->serial = 0; /* what runs meanwhile on its thread is not within it */
-            (void)count_seldom(state, frame, now - frame->start_ticks, fn->failed != 0);
+        const bool is_now = frame->epoch == opscope__load_relaxed(&opscope__recorder.segment.epoch);
+        if (is_now && !is_here) {
+            state = opscope__recorder_thread_open(opscope__hot.thread); /* its first range ends here */
+        }
+        if (is_now && state != NULL) {
+            frame->serial = UINT64_MAX; /* what runs meanwhile on its thread is not within it */
+            /* Another processor's counter may be a little behind. */
+            uint64_t ticks = now > frame->start_ticks ? now - frame->start_ticks : 0;
+            (void)count_seldom(state, frame, ticks, fn->failed != 0);
         }
         free(frame);
         return OPSCOPE_OK;
@@ -212,22 +243,25 @@ static int __attribute__((noinline)) end_seldom(const opscope_range *fn,
     if (!is_here || frame < &state->frames[1] || frame >= state->top || frame->range != fn) {
         return OPSCOPE_OK; /* unwound already, when a range around it ended first */
     }
+    for (const struct opscope__frame *within = frame + 1; within < state->top; within++) {
+        opscope__recorder_drop(state); /* unwound: ended late, or never */
+    }
     state->top = frame;
     uint64_t ticks = now - frame->start_ticks;
     frame[-1].child_ticks += ticks;
     return count_seldom(state, frame, ticks, fn->failed != 0);
 }
 
-int opscope__recorder_range_end(const opscope_range *fn, void *user, void *context)
+int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user, void *context)
 {
     uint64_t now = opscope__ticks();
     (void)user;
     struct opscope__frame *frame = context;
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
-    /* The common case: the innermost frame of this thread, not failed. Should its segment have been
+    /* The common case: the innermost frame of this thread, so not an async one; not failed. Should its segment have been
      * closed meanwhile, its table lies in private memory by now: counting there harms nobody. */
     if (__builtin_expect(state == NULL || frame != state->top - 1 || frame->range != fn ||
-                             fn->failed != 0 || is_async(fn), 0)) {
+                             fn->failed != 0, 0)) {
         return end_seldom(fn, frame, now);
     }
     state->top = frame;

@@ -13,7 +13,9 @@ void opscope__recorder_thread_free(struct opscope__recorder_thread *state);
 /* The thread's debug info is another: keeps opscope__hot.label_bits right. */
 void opscope__recorder_labels_changed(const struct opscope__thread *thread);
 /* An API was used for the first time: into the segment, where there is one. */
-void opscope__recorder_usage(const char *key);
+void opscope__recorder_usage(void);
+/* A callback reported a failure: counted in the segment, where there is one. */
+void opscope__recorder_callback_error(void);
 
 /* For record/process.c. With all locks held; then, without any, so that the child's first range
  * makes its segment. */

@@ -11,13 +11,18 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "opscope/usage.h"
+#include "record/callback.h"
 #include "record/names.h"
 #include "record/process.h"
 #include "record/range.h"
 #include "record/recorder_state.h"
 #include "record/window.h"
 
-enum { COST_RANGES = 64 };
+enum { COST_RANGES = 64, USAGE_BYTES = 256 };
+
+/* Beyond these the weights, or the sums over them, would not fit their integers. */
+static const double LEAST_PROB = 1e-12;
+static const uint64_t PERIOD_LIMIT_NS = 1000000000000000, WEIGHT_LIMIT = 1000000000;
 
 static pthread_mutex_t settings = PTHREAD_MUTEX_INITIALIZER;
 
@@ -44,7 +49,8 @@ static void show_sampling(const struct opscope__recorder *recorder)
     opscope__store_relaxed(&header->window_ns, recorder->window_ns);
     opscope__store_relaxed(&header->period_ns, recorder->period_ns);
     opscope__store_relaxed(&header->sampling_prob_ppt,
-                           (uint64_t)llround(recorder->sampling_prob * 1e12));
+                           (uint64_t)llround(
+                               (recorder->window_ns == 0 ? recorder->sampling_prob : 1.0) * 1e12));
 }
 
 /* With the segment lock held: an empty segment, not yet published. */
@@ -61,10 +67,25 @@ static int make_segment(struct opscope__recorder *recorder)
     recorder->table_count = 0;
     recorder->free_tables = NULL;
     uint64_t rate = opscope__segment_header(&recorder->segment)->ticks_per_second;
-    recorder->units_per_tick =
-        (uint64_t)(((unsigned __int128)1 << (OPSCOPE_SEGMENT_SECOND_LOG2 + 32)) / rate);
+    /* The same for every segment of a process. Partner: find_bucket, on threads still at work. */
+    opscope__store_relaxed(
+        &recorder->units_per_tick,
+        (uint64_t)(((unsigned __int128)1 << (OPSCOPE_SEGMENT_SECOND_LOG2 + 32)) / rate));
     show_sampling(recorder);
     return OPSCOPE_OK;
+}
+
+/* With the segment lock held: the API usage said since what was last written. A forked child goes on
+ * where its parent was, as it does not say the parent's keys again. */
+static void write_usage(struct opscope__recorder *recorder)
+{
+    const char *key;
+    while (recorder->segment.base != NULL &&
+           (key = opscope_api_usage_key(recorder->usage_count)) != NULL) {
+        (void)opscope__segment_add_entry(&recorder->segment, OPSCOPE_ENTRY_USAGE, 0, 0, key,
+                                         (uint32_t)strnlen(key, USAGE_BYTES - 1) + 1);
+        recorder->usage_count++;
+    }
 }
 
 void opscope__recorder_resume(void)
@@ -72,14 +93,15 @@ void opscope__recorder_resume(void)
     struct opscope__recorder *recorder = &opscope__recorder;
     recorder->is_pending = false;
     if (make_segment(recorder) != OPSCOPE_OK) {
-        recorder->weight = 0;
+        opscope__store_relaxed(&recorder->weight, 0);
         return;
     }
     opscope__segment_header(&recorder->segment)->record_cost_ps = recorder->record_cost_ps;
     opscope__notes_write_all(&recorder->segment);
+    write_usage(recorder);
     if (opscope__segment_publish(&recorder->segment) != OPSCOPE_OK) {
         opscope__segment_close(&recorder->segment, true);
-        recorder->weight = 0;
+        opscope__store_relaxed(&recorder->weight, 0);
     } else if (recorder->window_ns != 0) {
         opscope__window_start(recorder->window_ns, recorder->period_ns);
     }
@@ -120,7 +142,9 @@ static uint64_t measure_cost_ps(const struct opscope__recorder *recorder)
     }
     const opscope_callback callback = {.start = opscope__recorder_range_start,
                                        .end = opscope__recorder_range_end};
+    opscope__hot.label_bits = 0; /* the cell that is emptied is the one without labels */
     uint64_t ticks = opscope__range_cost_ticks(&callback, opscope_op_other(), COST_RANGES);
+    opscope__recorder_labels_changed(thread);
     const opscope__table *table = thread->recorder->table;
     for (uint32_t octave = 0; octave < OPSCOPE_SEGMENT_OCTAVES; octave++) {
         memset(opscope__table_line(table, table->other, octave), 0, sizeof(opscope_line));
@@ -135,8 +159,10 @@ static uint64_t measure_cost_ps(const struct opscope__recorder *recorder)
 
 static int check_sampling(double sampling_prob, uint64_t window_ns, uint64_t period_ns)
 {
-    bool valid = window_ns == 0 ? sampling_prob >= 0.0 && sampling_prob <= 1.0
-                                : period_ns > window_ns;
+    bool valid = window_ns == 0
+                     ? sampling_prob == 0.0 || (sampling_prob >= LEAST_PROB && sampling_prob <= 1.0)
+                     : period_ns > window_ns && period_ns <= PERIOD_LIMIT_NS &&
+                           period_ns / window_ns < WEIGHT_LIMIT;
     return valid ? OPSCOPE_OK : OPSCOPE_ERR_INVALID;
 }
 
@@ -156,6 +182,7 @@ static int apply_sampling(struct opscope__recorder *recorder)
                                        .sampling_prob = prob,
                                        .scopes = recorder->scopes};
     opscope__window_stop();
+    begin_serial(recorder, false); /* first: ranges open now will miss some of those within them */
     if (recorder->handle != 0) {
         (void)opscope_remove_callback(recorder->handle, false);
         recorder->handle = 0;
@@ -164,7 +191,7 @@ static int apply_sampling(struct opscope__recorder *recorder)
     double weight = prob > 0.0 ? (double)OPSCOPE__WEIGHT_ONE / prob : 0.0;
     opscope__store_relaxed(&recorder->weight, windows ? 0 : (uint64_t)llround(weight));
     begin_serial(recorder, all);
-    int status = opscope_add_global_callback(&callback, &recorder->handle);
+    int status = opscope__add_global_leaf(&callback, &recorder->handle);
     if (status == OPSCOPE_OK && windows) {
         (void)opscope_disable_callback(recorder->handle);
         status = opscope__window_start(recorder->window_ns, recorder->period_ns);
@@ -206,15 +233,15 @@ void opscope__recorder_window_open(uint64_t weight)
 void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
+    begin_serial(recorder, false); /* first: see apply_sampling */
     (void)opscope_disable_callback(recorder->handle);
     opscope__store_relaxed(&recorder->weight, 0);
-    begin_serial(recorder, false);
     opscope__segment_lock();
     if (recorder->segment.base != NULL) {
         opscope_segment_header *header = opscope__segment_header(&recorder->segment);
         opscope__add_relaxed(&header->window_count, 1);
         opscope__add_relaxed(&header->window_on_ns, on_ns);
-        opscope__store_relaxed(&header->window_wall_ns, wall_ns);
+        opscope__add_relaxed(&header->window_wall_ns, wall_ns);
     }
     opscope__segment_unlock();
 }
@@ -222,7 +249,7 @@ void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns)
 int opscope_recorder_window_begin(double weight)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
-    if (!(weight >= 1.0 && weight <= 1e9)) {
+    if (!(weight >= 1.0 && weight <= (double)WEIGHT_LIMIT)) {
         return OPSCOPE_ERR_INVALID;
     }
     if (!recorder->is_running || recorder->window_ns == 0) {
@@ -282,6 +309,8 @@ static int open_segment(struct opscope__recorder *recorder)
     opscope__segment_lock();
     opscope__segment_header(&recorder->segment)->record_cost_ps = recorder->record_cost_ps;
     opscope__notes_write_all(&recorder->segment);
+    recorder->usage_count = 0;
+    write_usage(recorder);
     status = opscope__segment_publish(&recorder->segment);
     if (status != OPSCOPE_OK) {
         opscope__segment_close(&recorder->segment, true);
@@ -300,10 +329,6 @@ int opscope_recorder_start(const opscope_recorder_options *options)
         status = open_segment(recorder);
     }
     if (status == OPSCOPE_OK) {
-        const char *key;
-        for (size_t i = 0; (key = opscope_api_usage_key(i)) != NULL; i++) {
-            opscope__recorder_usage(key);
-        }
         recorder->is_running = true;
         status = apply_sampling(recorder);
     }
@@ -323,6 +348,7 @@ int opscope_recorder_stop(bool discard)
         return OPSCOPE_ERR_NOT_FOUND;
     }
     opscope__window_stop();
+    begin_serial(recorder, false);
     if (recorder->handle != 0) {
         (void)opscope_remove_callback(recorder->handle, false);
         recorder->handle = 0;
@@ -353,7 +379,8 @@ void opscope_recorder_read_status(opscope_recorder_status *out)
     opscope__settings_lock();
     opscope__segment_lock();
     status.running = recorder->is_running;
-    status.in_window = recorder->is_running && opscope__load_relaxed(&recorder->weight) != 0;
+    status.in_window = recorder->is_running && (recorder->window_ns == 0 ||
+                                                opscope__load_relaxed(&recorder->weight) != 0);
     status.record_cost_ps = recorder->record_cost_ps;
     if (recorder->segment.base != NULL) {
         opscope_segment_header *header = opscope__segment_header(&recorder->segment);
@@ -378,14 +405,19 @@ int opscope_recorder_note(const char *key, const char *value)
     return status;
 }
 
-void opscope__recorder_usage(const char *key)
+void opscope__recorder_usage(void)
 {
-    struct opscope__recorder *recorder = &opscope__recorder;
+    opscope__segment_lock();
+    write_usage(&opscope__recorder);
+    opscope__segment_unlock();
+}
+
+void opscope__recorder_callback_error(void)
+{
+    const struct opscope__recorder *recorder = &opscope__recorder;
     opscope__segment_lock();
     if (recorder->segment.base != NULL) {
-        size_t bytes = strnlen(key, 255) + 1;
-        (void)opscope__segment_add_entry(&recorder->segment, OPSCOPE_ENTRY_USAGE, 0, 0, key,
-                                         (uint32_t)bytes);
+        opscope__add_relaxed(&opscope__segment_header(&recorder->segment)->callback_error_count, 1);
     }
     opscope__segment_unlock();
 }

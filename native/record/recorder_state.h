@@ -44,6 +44,7 @@ struct opscope__recorder {
     opscope__segment segment;
     opscope__table *free_tables;
     uint32_t table_count;
+    size_t usage_count;       /* API-usage keys written so far, of all that were said */
     bool is_pending;          /* forked: this process has yet to make its segment */
 
     /* Settings lock. */

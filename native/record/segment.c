@@ -61,20 +61,37 @@ static int status_of_errno(void)
     }
 }
 
-/* Disk blocks for the file up to `bytes`. Touching a page without one would be SIGBUS; growing past
- * RLIMIT_FSIZE would be SIGXFSZ: both end the program, so both are asked first. */
-static int reserve(int fd, uint64_t bytes)
+/* Disk blocks for the next part of the file, from `start`. Touching a page without one would be
+ * SIGBUS; growing past RLIMIT_FSIZE would be SIGXFSZ: both end the program, so both are asked first.
+ * What is before `start` is left alone: where the file system cannot reserve, the C library writes. */
+static int reserve(int fd, uint64_t start)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < start + RESERVE_BYTES) {
         return OPSCOPE_ERR_NO_SPACE;
     }
-    int error = posix_fallocate(fd, 0, (off_t)bytes);
+    int error;
+    do {
+        error = posix_fallocate(fd, (off_t)start, RESERVE_BYTES);
+    } while (error == EINTR);
     if (error != 0) {
         errno = error;
         return status_of_errno();
     }
     return OPSCOPE_OK;
+}
+
+/* No segment, and a new epoch, so that nobody takes what he has from an earlier one for part of the
+ * next. Partner of the stores: the loads of threads that record meanwhile. */
+static void forget(opscope__segment *segment)
+{
+    segment->base = NULL;
+    segment->reserved_bytes = 0;
+    segment->dictionary = NULL;
+    opscope__store_relaxed(&segment->is_full, false);
+    segment->device = segment->inode = 0;
+    segment->path[0] = '\0';
+    opscope__store_relaxed(&segment->epoch, segment->epoch + 1);
 }
 
 /* ---- the file ------------------------------------------------------------------------------ */
@@ -158,10 +175,10 @@ int opscope__segment_create(opscope__segment *segment, const char *directory)
 {
     opscope__identity identity;
     uint8_t random_id[16] = {0};
-    int directory_fd, fd = -1;
+    int directory_fd = -1, fd = -1;
     opscope__identity_read(&identity);
     (void)!getrandom(random_id, sizeof random_id, GRND_NONBLOCK);
-    *segment = (opscope__segment){.epoch = segment->epoch + 1};
+    forget(segment);
 
     int status = open_directory(directory, &directory_fd);
     if (status != OPSCOPE_OK) {
@@ -171,7 +188,7 @@ int opscope__segment_create(opscope__segment *segment, const char *directory)
     if (status == OPSCOPE_OK) {
         fd = openat(directory_fd, strrchr(segment->path, '/') + 1,
                     O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        status = fd >= 0 ? reserve(fd, RESERVE_BYTES) : status_of_errno();
+        status = fd >= 0 ? reserve(fd, 0) : status_of_errno();
     }
     if (status == OPSCOPE_OK) {
         segment->reserved_bytes = RESERVE_BYTES;
@@ -197,7 +214,12 @@ int opscope__segment_publish(opscope__segment *segment)
     memmove(name, name + 1, strlen(name)); /* without the dot */
     /* Partner: the reader's look at `state` before it trusts the rest of the header. */
     opscope__store_release(&opscope__segment_header(segment)->state, OPSCOPE_SEGMENT_LIVE);
-    return rename(hidden, segment->path) == 0 ? OPSCOPE_OK : status_of_errno();
+    if (rename(hidden, segment->path) != 0) {
+        int status = status_of_errno();
+        memcpy(segment->path, hidden, sizeof hidden); /* for the one who removes it */
+        return status;
+    }
+    return OPSCOPE_OK;
 }
 
 /* ---- chunks -------------------------------------------------------------------------------- */
@@ -211,7 +233,7 @@ static int grow(opscope__segment *segment)
     struct stat info;
     int status = OPSCOPE_ERR_IO;
     if (fstat(fd, &info) == 0 && info.st_dev == segment->device && info.st_ino == segment->inode) {
-        status = reserve(fd, segment->reserved_bytes + RESERVE_BYTES);
+        status = reserve(fd, segment->reserved_bytes);
     }
     close(fd);
     if (status == OPSCOPE_OK) {
@@ -280,8 +302,7 @@ void opscope__segment_abandon(opscope__segment *segment)
         (void)mmap(segment->base, MAPPED_BYTES, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     }
-    /* A new epoch, so that nobody takes what he has from this segment for part of the next. */
-    *segment = (opscope__segment){.epoch = segment->epoch + 1};
+    forget(segment);
 }
 
 void opscope__segment_close(opscope__segment *segment, bool discard)

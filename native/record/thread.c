@@ -234,17 +234,10 @@ uint64_t opscope_thread_id(void)
 void opscope__registry_fork_child(void)
 {
     struct opscope__thread *self = opscope__hot.thread;
-    struct opscope__thread *thread = threads;
+    /* The others are leaked: each may have been in the middle of changing what is its own, and an
+     * async range of its may yet be closed here. */
     threads = NULL;
     orphans = NULL;
-    while (thread != NULL) {
-        struct opscope__thread *next = thread->next;
-        if (thread != self) {
-            /* Its firings are leaked: an async range of its may yet be closed here. */
-            free_thread(thread);
-        }
-        thread = next;
-    }
     if (self != NULL) {
         self->next = NULL;
         threads = self;

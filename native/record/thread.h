@@ -37,7 +37,8 @@ struct opscope__thread {
     uint64_t handle_count;                       /* owner */
     struct opscope__recorder_thread *recorder;   /* owner; NULL until the recorder sees a range */
     struct opscope__kept_range *kept_ranges;     /* owner: free list of opscope_range_begin */
-    struct opscope__values inputs;               /* of the range whose starts run now */
+    struct opscope__values inputs;               /* of the range in inputs_of */
+    const opscope_range *inputs_of;              /* the one whose starts run now */
     struct opscope__values outputs;              /* of the range in outputs_of */
     const opscope_range *outputs_of;
 };

@@ -66,7 +66,7 @@ void opscope_log_api_usage_once(const char *key)
     if (wanted != NULL && strcmp(wanted, "1") == 0) {
         dprintf(STDERR_FILENO, "OPSCOPE_API_USAGE %s\n", key);
     }
-    opscope__recorder_usage(key);
+    opscope__recorder_usage();
     if (call != NULL) {
         call(key, user);
     }
@@ -87,6 +87,7 @@ void opscope_set_api_usage_handler(opscope_usage_handler new_handler, void *user
 
 void opscope_log_api_usage_metadata(const char *context, const char *key, const char *value)
 {
+    opscope__process_start();
     opscope__usage_lock();
     opscope_usage_metadata_handler call = metadata_handler;
     void *user = metadata_user;
@@ -98,6 +99,7 @@ void opscope_log_api_usage_metadata(const char *context, const char *key, const 
 
 void opscope_set_api_usage_metadata_handler(opscope_usage_metadata_handler new_handler, void *user)
 {
+    opscope__process_start();
     opscope__usage_lock();
     metadata_handler = new_handler;
     metadata_user = user;

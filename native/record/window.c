@@ -28,6 +28,7 @@ enum { PRIOR_WINDOWS = 10 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static bool has_thread;
+static bool is_open;         /* the thread is about a window; the plan changes after it */
 static uint64_t plan_serial; /* goes up with each change of the plan */
 static uint64_t window_ns;   /* 0: no windows */
 static uint64_t period_ns;
@@ -45,6 +46,7 @@ void opscope__window_unlock(void)
 void opscope__window_fork_child(void)
 {
     has_thread = false;
+    is_open = false;
     window_ns = 0;
 }
 
@@ -65,9 +67,8 @@ static void follow_plan(opscope__random *random)
 {
     const uint64_t serial = plan_serial;
     const double planned_on = (double)window_ns, planned_period = (double)period_ns;
-    const uint64_t began = opscope__monotonic_ns();
     double on = 0.0, cycles = 0.0;
-    uint64_t cycle_start = began;
+    uint64_t cycle_start = opscope__monotonic_ns();
     for (;;) {
         double gap = -log(opscope__random_unit(random)) * (planned_period - planned_on);
         if (!sleep_within(serial, (uint64_t)gap)) {
@@ -75,6 +76,7 @@ static void follow_plan(opscope__random *random)
         }
         double weight = (PRIOR_WINDOWS * planned_period + cycles) /
                         (PRIOR_WINDOWS * planned_on + on);
+        is_open = true;
         pthread_mutex_unlock(&lock);
         uint64_t open = opscope__monotonic_ns();
         opscope__recorder_window_open((uint64_t)llround(weight * (double)OPSCOPE__WEIGHT_ONE));
@@ -82,8 +84,10 @@ static void follow_plan(opscope__random *random)
         bool goes_on = sleep_within(serial, (uint64_t)planned_on);
         pthread_mutex_unlock(&lock);
         uint64_t close = opscope__monotonic_ns();
-        opscope__recorder_window_close(close - open, close - began);
+        opscope__recorder_window_close(close - open, close - cycle_start);
         pthread_mutex_lock(&lock);
+        is_open = false;
+        pthread_cond_broadcast(&changed);
         on += (double)(close - open);
         cycles += (double)(close - cycle_start);
         cycle_start = close;
@@ -150,7 +154,10 @@ void opscope__window_stop(void)
     window_ns = 0;
     plan_serial++;
     if (has_thread) {
-        pthread_cond_signal(&changed);
+        pthread_cond_broadcast(&changed);
+    }
+    while (is_open) {
+        pthread_cond_wait(&changed, &lock);
     }
     pthread_mutex_unlock(&lock);
 }

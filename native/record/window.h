@@ -10,7 +10,8 @@ void opscope__window_fork_child(void);
 
 /* Starts driving, or changes the lengths; the thread is made at the first call. */
 int opscope__window_start(uint64_t window_ns, uint64_t period_ns);
-/* The driver opens no more windows; one that is open ends early. Does not wait for the thread. */
+/* The driver opens no more windows; one that is open ends early, and has ended when this returns. The
+ * caller holds none of the locks that takes: segment, registry. */
 void opscope__window_stop(void);
 
 #endif

@@ -30,6 +30,9 @@ typedef int (*opscope_task)(void *arg);
 OPSCOPE_API int opscope_fork(opscope_task task, void *arg, opscope_future **out);
 /* Returns OPSCOPE_OK once the task has ended, its result in *result. */
 OPSCOPE_API int opscope_wait(opscope_future *future, int *result);
+/* The part of opscope_wait that does not block: runs the task here where nobody has begun it.
+ * ERR_BUSY while another thread runs it. For callers that wait in a way of their own. */
+OPSCOPE_API int opscope_future_run(opscope_future *future);
 OPSCOPE_API bool opscope_future_done(const opscope_future *future);
 OPSCOPE_API void opscope_future_release(opscope_future *future);
 

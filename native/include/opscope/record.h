@@ -61,8 +61,8 @@ typedef struct opscope_op {
     const char *name;          /* "core::mm" */
     const char *overload_name; /* "" where there is none */
     uint32_t id;               /* dense from 1; 1 is the operator "other" */
+    uint8_t phase;             /* opscope_phase; next to the id, as in a cell's key */
     uint8_t scope;             /* opscope_scope */
-    uint8_t phase;             /* opscope_phase */
 } opscope_op;
 
 /* One input or output, as the callback sees it. Pointers are valid during the callback only. */
