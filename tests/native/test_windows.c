@@ -1,0 +1,177 @@
+/* tests/native/test_windows.c -- recording in windows: by hand, with exact weights, and by the driver's
+ * clock. */
+#include <math.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "ranges.h"
+#include "read_segment.h"
+
+static const uint64_t NEVER_NS = 1000000000000000; /* the driver's next window is days away */
+
+static void start_windows(uint64_t window_ns, uint64_t period_ns)
+{
+    empty_directory();
+    opscope_recorder_options options = {.directory = directory,
+                                        .sampling_prob = (double)NAN, /* ignored */
+                                        .window_ns = window_ns,
+                                        .period_ns = period_ns};
+    CHECK_EQUAL(opscope_recorder_start(&options), OPSCOPE_OK);
+}
+
+static void ranges_are_recorded_inside_windows_with_their_weight_and_not_outside(void)
+{
+    start_windows(10000000, NEVER_NS);
+    run_ranges(op_named("a"), 1000);
+    CHECK_EQUAL(opscope_recorder_window_begin(50.0), OPSCOPE_OK);
+    opscope_recorder_status status;
+    opscope_recorder_read_status(&status);
+    CHECK(status.in_window);
+    run_ranges(op_named("a"), 10);
+    CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
+    opscope_recorder_read_status(&status);
+    CHECK(!status.in_window);
+    run_ranges(op_named("a"), 1000);
+    CHECK_EQUAL(opscope_recorder_window_begin(2.5), OPSCOPE_OK);
+    run_ranges(op_named("a"), 4);
+    CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
+    struct segment *segment = stop_and_read();
+    struct totals totals = segment_sum_of(segment, "a");
+    CHECK_EQUAL(totals.samples, 14);
+    CHECK_EQUAL(totals.weight, 510 * ONE);
+    CHECK_EQUAL(totals.self_weight, 510 * ONE);
+    CHECK_EQUAL(totals.histogram_weight, 510 * ONE);
+    CHECK_EQUAL(segment->header->window_count, 2);
+    CHECK_EQUAL(segment->header->window_ns, 10000000);
+    CHECK_EQUAL(segment->header->period_ns, NEVER_NS);
+    CHECK_EQUAL(segment->header->sampling_prob_ppt, 1000000000000);
+    segment_free(segment);
+}
+
+static void a_range_over_the_end_of_a_window_counts_with_its_self_time_unknown(void)
+{
+    start_windows(10000000, NEVER_NS);
+    opscope_range over, before;
+    opscope_range_open(&before, op_named("before"), NULL);
+    CHECK_EQUAL(opscope_recorder_window_begin(3.0), OPSCOPE_OK);
+    run_ranges(op_named("a"), 1);
+    opscope_range_open(&over, op_named("over"), NULL);
+    run_ranges(op_named("a"), 1);
+    CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
+    run_ranges(op_named("a"), 1);
+    opscope_range_close(&over);
+    opscope_range_close(&before);
+    struct segment *segment = stop_and_read();
+    CHECK_EQUAL(segment_sum_of(segment, "a").weight, 6 * ONE);
+    CHECK_EQUAL(segment_sum_of(segment, "over").weight, 3 * ONE);
+    CHECK_EQUAL(segment_sum_of(segment, "over").self_weight, 0);
+    CHECK_EQUAL(segment_sum_of(segment, "before").weight, 0);
+    segment_free(segment);
+}
+
+static void bad_weights_are_refused_and_windows_must_be_on(void)
+{
+    const double bad[] = {0.0, 0.99, -1.0, 1.1e9, (double)NAN, (double)INFINITY};
+    start_windows(10000000, NEVER_NS);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        CHECK_EQUAL(opscope_recorder_window_begin(bad[i]), OPSCOPE_ERR_INVALID);
+    }
+    CHECK_EQUAL(opscope_recorder_set_sampling(1.0, 0, 0), OPSCOPE_OK);
+    CHECK_EQUAL(opscope_recorder_window_begin(1.0), OPSCOPE_ERR_NOT_FOUND);
+    CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_ERR_NOT_FOUND);
+    CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
+}
+
+static void wait_for_windows(uint64_t count)
+{
+    opscope_recorder_status status;
+    do {
+        run_ranges(op_named("real"), 100);
+        opscope_recorder_read_status(&status);
+    } while (status.window_count < count);
+}
+
+static void the_driver_opens_windows_whose_weights_are_wall_time_over_time_on(void)
+{
+    start_windows(1000000, 4000000);
+    wait_for_windows(100);
+    struct segment *segment = stop_and_read();
+    struct totals totals = segment_sum_of(segment, "real");
+    const opscope_segment_header *header = segment->header;
+    double mean = (double)totals.weight / (double)totals.samples / (double)ONE;
+    double measured = (double)header->window_wall_ns / (double)header->window_on_ns;
+    CHECK(totals.samples > 0);
+    CHECK(header->window_count >= 100);
+    CHECK(mean > measured / 2 && mean < measured * 2); /* the plan stands in for the first few */
+    CHECK_EQUAL(totals.histogram_weight, totals.weight);
+    segment_free(segment);
+}
+
+static void the_header_only_grows_over_changes_of_the_plan(void)
+{
+    start_windows(1000000, 2000000);
+    wait_for_windows(10);
+    CHECK_EQUAL(opscope_recorder_set_sampling(1.0, 500000, 1000000), OPSCOPE_OK);
+    struct segment *before = read_own();
+    wait_for_windows(before->header->window_count + 3);
+    CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
+    struct segment *after = stop_and_read();
+    CHECK(after->header->window_on_ns > before->header->window_on_ns);
+    CHECK(after->header->window_wall_ns > before->header->window_wall_ns);
+    CHECK(after->header->window_wall_ns > after->header->window_on_ns);
+    segment_free(before);
+    segment_free(after);
+}
+
+static void wait_for_an_open_window(void)
+{
+    opscope_recorder_status status;
+    do {
+        run_ranges(op_named("real"), 100);
+        opscope_recorder_read_status(&status);
+    } while (!status.in_window);
+}
+
+static void after_windows_every_range_is_recorded_even_if_one_was_open(void)
+{
+    for (int i = 0; i < 20; i++) {
+        start_windows(3000000, 3000100);
+        wait_for_an_open_window();
+        CHECK_EQUAL(opscope_recorder_set_sampling(1.0, 0, 0), OPSCOPE_OK);
+        for (int k = 0; k < 20; k++) { /* long enough for a late driver to do harm */
+            run_ranges(op_named("all"), 10);
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        }
+        struct segment *segment = stop_and_read();
+        CHECK_EQUAL(segment_sum_of(segment, "all").samples, 200);
+        CHECK_EQUAL(segment_sum_of(segment, "all").weight, 200 * ONE);
+        segment_free(segment);
+    }
+}
+
+static void a_stop_within_a_window_leaves_no_callback_behind(void)
+{
+    for (int i = 0; i < 20; i++) {
+        start_windows(3000000, 3000100);
+        wait_for_an_open_window();
+        CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
+        CHECK(!opscope_has_callbacks());
+        opscope_recorder_status status;
+        opscope_recorder_read_status(&status);
+        CHECK(!status.running && !status.in_window);
+    }
+}
+
+int main(void)
+{
+    make_directory();
+    RUN(ranges_are_recorded_inside_windows_with_their_weight_and_not_outside);
+    RUN(a_range_over_the_end_of_a_window_counts_with_its_self_time_unknown);
+    RUN(bad_weights_are_refused_and_windows_must_be_on);
+    RUN(the_driver_opens_windows_whose_weights_are_wall_time_over_time_on);
+    RUN(the_header_only_grows_over_changes_of_the_plan);
+    RUN(after_windows_every_range_is_recorded_even_if_one_was_open);
+    RUN(a_stop_within_a_window_leaves_no_callback_behind);
+    remove_directory();
+    return 0;
+}
