@@ -1,0 +1,69 @@
+"""NumPy attached, and what callbacks see of it."""
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opscope
+from opscope.bridges import numpy as bridge
+
+
+class Ranges:
+    """The names of the ranges of all threads, in the order they opened."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def start(self, fn: opscope.RecordFunction) -> None:
+        self.names.append(fn.name)
+
+    def count(self, name: str) -> int:
+        return self.names.count(name)
+
+    def take(self) -> list[str]:
+        taken = self.names[:]
+        self.names.clear()
+        return taken
+
+
+@pytest.fixture
+def attached() -> Iterator[None]:
+    bridge.attach()
+    yield
+    bridge.detach()
+
+
+@pytest.fixture
+def ranges(attached: None) -> Iterator[Ranges]:
+    seen = Ranges()
+    handle = opscope.add_global_callback(seen.start)
+    yield seen
+    opscope.remove_callback(handle)
+
+
+def _word(address: int) -> int:
+    return ctypes.c_size_t.from_address(address).value
+
+
+def pointers() -> dict[str, int]:
+    """Every pointer the bridge may replace, read from memory."""
+    word = ctypes.sizeof(ctypes.c_void_p)
+    found: dict[str, int] = {}
+    for target in bridge._targets(np):
+        subject: Any = target.subject
+        kind = type(subject)
+        if isinstance(subject, np.ufunc):
+            # PyTypeObject.tp_vectorcall_offset is its eighth word.
+            found[target.name] = _word(id(subject) + _word(id(kind) + 7 * word))
+        elif isinstance(subject, np.ndarray):
+            # tp_as_mapping is the fifteenth; mp_subscript and mp_ass_subscript follow mp_length.
+            mapping = _word(id(kind) + 14 * word)
+            found["mp_subscript"] = _word(mapping + word)
+            found["mp_ass_subscript"] = _word(mapping + 2 * word)
+        else:
+            # PyCFunctionObject.m_ml, then PyMethodDef.ml_meth.
+            found[target.name] = _word(_word(id(subject) + 2 * word) + word)
+    return found

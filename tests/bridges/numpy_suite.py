@@ -1,0 +1,50 @@
+"""Run NumPy's own test modules, bare or observed, and print each test's outcome as JSON.
+
+Usage: numpy_suite.py bare|observed DIRECTORY MODULE... Not a test itself: test_numpy_suites.py
+runs it in processes of its own. Observed means attached, the recorder at p=1 writing to DIRECTORY.
+"""
+
+import json
+import sys
+
+import pytest
+
+
+class Outcomes:
+    def __init__(self) -> None:
+        self.by_test: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        # Every phase counts: setup skips, teardown errors. xfail shows as skipped with wasxfail.
+        outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
+        if report.when == "call" or outcome != "passed":
+            self.by_test[f"{report.nodeid} {report.when}"] = outcome
+
+
+def main(mode: str, directory: str, modules: list[str]) -> None:
+    recorded = 0
+    if mode == "observed":
+        import numpy  # noqa: F401 - what the bridge attaches to
+
+        from opscope._native import lib
+        from opscope.bridges import numpy as bridge
+        from opscope.record import recorder
+
+        recorder.start(directory)
+        bridge.attach()
+    outcomes = Outcomes()
+    pytest.main(
+        ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--pyargs", *modules],
+        plugins=[outcomes],
+    )
+    if mode == "observed":
+        status = bridge.status()
+        assert status.attached and not status.missed, status
+        recorded = lib.opscope_op_count()
+        bridge.detach()
+        recorder.stop(discard=True)
+    print("\n" + json.dumps({"outcomes": outcomes.by_test, "operators": recorded}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])
