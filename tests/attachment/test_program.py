@@ -1,0 +1,59 @@
+"""What a program is called, by its command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from opscope.attachment.program import identify, service_name
+
+
+@pytest.mark.parametrize(
+    ("orig_argv", "argv", "name"),
+    [
+        (["python", "/srv/train.py", "-m", "x"], ["/srv/train.py", "-m", "x"], "train.py"),
+        (["python", "-u", "-W", "error", "train.py"], ["train.py"], "train.py"),
+        (["python", "-Xdev", "-Wd", "train.py"], ["train.py"], "train.py"),
+        (["python", "--check-hash-based-pycs", "never", "a.py"], ["a.py"], "a.py"),
+        (["python", "-m", "pkg.mod"], ["/lib/pkg/mod.py"], "-m pkg.mod"),
+        (["python", "-mpkg"], ["/lib/pkg/__main__.py"], "-m pkg"),
+        (["python", "-Im", "pkg"], ["-m"], "-m pkg"),
+        (["python", "-c", "pass"], ["-c"], "-c"),
+        (["python", "-Ecpass", "x"], ["-c", "x"], "-c"),
+        (["python"], [""], "python"),
+        (["python", "-"], ["-"], "python"),
+        (["python", "/srv/app/__main__.py"], ["/srv/app/__main__.py"], "app"),
+        (["python", "/srv/app/"], ["/srv/app/"], "app"),
+        ([], [], "python"),
+        # Launchers that have put their program in place.
+        (["python", "-m", "cProfile", "train.py"], ["train.py"], "train.py"),
+        (["python", "-c", "from multiprocessing.spawn import ..."], ["/srv/train.py"], "train.py"),
+    ],
+)
+def test_the_name_is_what_people_call_the_program(
+    orig_argv: list[str], argv: list[str], name: str
+) -> None:
+    assert identify(orig_argv, argv)[0] == name
+
+
+def test_the_aliases_hold_path_basename_and_the_name_without_suffix() -> None:
+    aliases = identify(["python", "/srv/train.py"], ["/srv/train.py"])[1]
+    assert set(aliases) == {"/srv/train.py", "train.py", "train"}
+
+
+def test_a_launcher_stays_among_the_aliases() -> None:
+    assert "cProfile" in identify(["python", "-m", "cProfile", "a.py"], ["a.py"])[1]
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({}, ""),
+        ({"OTEL_SERVICE_NAME": "web"}, "web"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "a=b,service.name=ranker"}, "ranker"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=a%20b"}, "a b"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name"}, ""),
+        ({"OTEL_SERVICE_NAME": "web", "OTEL_RESOURCE_ATTRIBUTES": "service.name=x"}, "web"),
+    ],
+)
+def test_the_service_is_named_as_opentelemetry_says(environ: dict[str, str], name: str) -> None:
+    assert service_name(environ) == name
