@@ -66,6 +66,12 @@ struct opscope__firing {
 struct opscope__firing *opscope__firing_create(struct opscope__thread *thread, bool *out_empty);
 /* With the lock held: drops the firing's references; dead callbacks go to the front of *dead. */
 void opscope__firing_destroy(struct opscope__firing *firing, struct opscope__callback **dead);
+void opscope__callback_release(struct opscope__callback *callback,
+                               struct opscope__callback **dead);
+/* With the lock held: the enabled callbacks that concern the thread, in the order they fire; returns
+ * how many, at most OPSCOPE__CALLBACK_LIMIT. */
+uint32_t opscope__callbacks_enabled(const struct opscope__thread *thread,
+                                    struct opscope__callback **out);
 void opscope__callback_list_release(struct opscope__callback_list *list,
                                     struct opscope__callback **dead);
 /* opscope_add_global_callback, for a leaf. */

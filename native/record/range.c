@@ -11,14 +11,7 @@
 #include "record/callback.h"
 #include "record/recorder.h"
 
-enum { FEW_CONTEXTS = 2, VALUES_AT_FIRST = 16, COST_ROUNDS = 5 };
-
-/* A range of opscope_range_begin; on the thread's free list while not open. */
-struct opscope__kept_range {
-    opscope_range range; /* first: opscope_range_end gets this address */
-    opscope_range_info info;
-    struct opscope__kept_range *next;
-};
+enum { FEW_CONTEXTS = 2, COST_ROUNDS = 5 };
 
 static uint64_t callback_errors; /* add_relaxed by any thread; load_relaxed by readers */
 
@@ -33,40 +26,7 @@ uint64_t opscope_callback_errors(void)
     return opscope__load_relaxed(&callback_errors);
 }
 
-/* ---- values -------------------------------------------------------------------------------- */
-
-/* Operators it runs are not recorded: their values would take the place of these. */
-static size_t fill_quietly(opscope_box fill, void *arg, struct opscope__values *into)
-{
-    static const struct opscope__callback boxing;
-    const struct opscope__callback *running = opscope__hot.running;
-    opscope__hot.running = &boxing;
-    size_t count = fill(arg, into->items, into->capacity);
-    opscope__hot.running = running;
-    return count;
-}
-
-/* Leaves `into` empty where memory runs out: the callback then sees no values. */
-static void box(struct opscope__values *into, opscope_box fill, void *arg)
-{
-    into->count = 0;
-    size_t wanted = into->capacity != 0 ? into->capacity : VALUES_AT_FIRST;
-    for (int round = 0; round < 2; round++) {
-        if (wanted > into->capacity) {
-            opscope_value *items = realloc(into->items, wanted * sizeof *items);
-            if (items == NULL) {
-                return;
-            }
-            into->items = items;
-            into->capacity = wanted;
-        }
-        wanted = fill_quietly(fill, arg, into);
-        if (wanted <= into->capacity) {
-            into->count = wanted;
-            return;
-        }
-    }
-}
+/* ---- what a callback may ask ------------------------------------------------------------------ */
 
 uint64_t opscope_fn_thread_id(const opscope_range *fn)
 {
@@ -76,41 +36,6 @@ uint64_t opscope_fn_thread_id(const opscope_range *fn)
 uint64_t opscope_fn_handle(const opscope_range *fn)
 {
     return (fn->fired & fn->firing->needs_ids) != 0 ? fn->handle : 0;
-}
-
-const opscope_value *opscope_fn_inputs(const opscope_range *fn, size_t *count)
-{
-    const struct opscope__thread *thread = opscope__hot.thread;
-    *count = 0;
-    if (thread == NULL || opscope__hot.running == NULL || !opscope__hot.running->spec.needs_inputs ||
-        thread->inputs_of != fn) {
-        return NULL;
-    }
-    *count = thread->inputs.count;
-    return thread->inputs.items;
-}
-
-const opscope_value *opscope_fn_outputs(const opscope_range *fn, size_t *count)
-{
-    const struct opscope__thread *thread = opscope__hot.thread;
-    *count = 0;
-    if (thread == NULL || opscope__hot.running == NULL || !opscope__hot.running->spec.needs_outputs ||
-        thread->outputs_of != fn) {
-        return NULL;
-    }
-    *count = thread->outputs.count;
-    return thread->outputs.items;
-}
-
-void opscope_range_outputs(opscope_range *range, opscope_box outputs, void *arg)
-{
-    struct opscope__thread *thread = opscope__hot.thread;
-    if (range->firing == NULL || thread == NULL ||
-        (range->fired & range->firing->needs_outputs) == 0) {
-        return;
-    }
-    thread->outputs_of = range;
-    box(&thread->outputs, outputs, arg);
 }
 
 void opscope_range_fail(opscope_range *range)
@@ -284,7 +209,7 @@ static void OPSCOPE__SELDOM open_seldom(opscope_range *range, const opscope_op *
     if (__builtin_expect((fired & firing->needs_inputs) != 0, 0)) {
         thread->inputs.count = 0;
         if (info != NULL && info->inputs != NULL) {
-            box(&thread->inputs, info->inputs, info->inputs_arg);
+            opscope__values_box(&thread->inputs, info->inputs, info->inputs_arg);
         }
         thread->inputs_of = range;
     }
@@ -433,62 +358,4 @@ uint64_t opscope__range_cost_ticks(const opscope_callback *spec, const opscope_o
     *hot = before;
     free(firing);
     return least != UINT64_MAX ? least : 0;
-}
-
-/* ---- ranges in the library's memory -------------------------------------------------------- */
-
-static struct opscope__kept_range *take(struct opscope__thread *thread)
-{
-    struct opscope__kept_range *kept = thread->kept_ranges;
-    if (kept != NULL) {
-        thread->kept_ranges = kept->next;
-        return kept;
-    }
-    return malloc(sizeof *kept);
-}
-
-static void put_back(struct opscope__thread *thread, struct opscope__kept_range *kept)
-{
-    if (thread == NULL) {
-        free(kept);
-        return;
-    }
-    kept->next = thread->kept_ranges;
-    thread->kept_ranges = kept;
-}
-
-opscope_range *opscope_range_begin(const opscope_op *op, const opscope_range_info *info)
-{
-    if (opscope__range_is_skipped(op)) {
-        return NULL;
-    }
-    struct opscope__thread *thread = opscope__thread_self();
-    struct opscope__kept_range *kept = thread != NULL ? take(thread) : NULL;
-    if (kept == NULL) {
-        return NULL;
-    }
-    if (info != NULL) {
-        kept->info = *info;
-    }
-    opscope__range_open_slow(&kept->range, op, info != NULL ? &kept->info : NULL);
-    if (kept->range.firing == NULL) {
-        put_back(thread, kept);
-        return NULL;
-    }
-    return &kept->range;
-}
-
-void opscope_range_end(opscope_range *range)
-{
-    opscope_range_close(range);
-    put_back(opscope__hot.thread, (struct opscope__kept_range *)(void *)range);
-}
-
-void opscope__kept_ranges_free(struct opscope__kept_range *kept)
-{
-    while (kept != NULL) {
-        struct opscope__kept_range *next = kept->next;
-        free(kept);
-        kept = next;
-    }
 }

@@ -1,4 +1,5 @@
-/* record/range.h -- the parts of record/range.c that the thread registry needs. */
+/* record/range.h -- what the files about ranges (range.c, values.c, kept_range.c) and the thread
+ * registry need of each other. */
 #ifndef OPSCOPE_RECORD_RANGE_H
 #define OPSCOPE_RECORD_RANGE_H
 
@@ -8,6 +9,9 @@
  * 0 where that could not be measured. No registered callback sees these ranges. */
 uint64_t opscope__range_cost_ticks(const opscope_callback *spec, const opscope_op *op,
                                    uint32_t count);
+
+/* Leaves `into` empty where memory runs out: the callback then sees no values. */
+void opscope__values_box(struct opscope__values *into, opscope_box fill, void *arg);
 
 void opscope__kept_ranges_free(struct opscope__kept_range *kept);
 /* Frees the firings of `thread` (may be NULL), and of ended threads, that no range holds. */
