@@ -1,0 +1,90 @@
+"""The segment's layout as numpy sees it, derived from the declarations in opscope/segment.h.
+
+Not declared a second time: names, offsets and sizes come from the cffi module. What a C compiler
+does not carry, the parts of a cell's key, stands below as the header's comment gives it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opscope._native import ffi, lib
+
+U64 = NDArray[np.uint64]
+
+
+def dtype_of(struct: str) -> np.dtype[Any]:
+    """The numpy dtype of a declared C struct: same names, offsets and size, little-endian."""
+    return _dtype(ffi.typeof(struct))
+
+
+def _dtype(ctype: Any) -> np.dtype[Any]:
+    if ctype.kind == "struct":
+        fields = ctype.fields
+        return np.dtype(
+            {
+                "names": [name for name, _ in fields],
+                "formats": [_dtype(field.type) for _, field in fields],
+                "offsets": [field.offset for _, field in fields],
+                "itemsize": ffi.sizeof(ctype),
+            }
+        )
+    if ctype.kind == "array":
+        if ctype.item.cname == "char":
+            return np.dtype((np.bytes_, ctype.length))
+        return np.dtype((_dtype(ctype.item), (ctype.length,)))
+    return np.dtype(f"<u{ffi.sizeof(ctype)}")
+
+
+HEADER = dtype_of("opscope_segment_header")
+CHUNK = dtype_of("opscope_chunk")
+ENTRY = dtype_of("opscope_entry")
+CELL = dtype_of("opscope_cell")
+LINE = dtype_of("opscope_line")
+
+VERSION: int = lib.OPSCOPE_SEGMENT_VERSION
+HEADER_BYTES: int = lib.OPSCOPE_SEGMENT_HEADER_BYTES
+CHUNK_BYTES: int = lib.OPSCOPE_SEGMENT_CHUNK_BYTES
+CHUNK_LIMIT: int = lib.OPSCOPE_SEGMENT_CHUNK_LIMIT
+CHUNK_HEADER_BYTES: int = lib.OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES
+OCTAVES: int = lib.OPSCOPE_SEGMENT_OCTAVES
+BUCKETS_PER_OCTAVE: int = lib.OPSCOPE_SEGMENT_BUCKETS_PER_OCTAVE
+SECOND_LOG2: int = lib.OPSCOPE_SEGMENT_SECOND_LOG2
+WEIGHT_ONE = 1 << int(lib.OPSCOPE_SEGMENT_WEIGHT_LOG2)
+
+LIVE: int = lib.OPSCOPE_SEGMENT_LIVE
+CLOSED: int = lib.OPSCOPE_SEGMENT_CLOSED
+CLOCK_SOURCES: tuple[int, ...] = (
+    lib.OPSCOPE_CLOCK_TSC,
+    lib.OPSCOPE_CLOCK_CNTVCT,
+    lib.OPSCOPE_CLOCK_MONOTONIC,
+)
+
+DICTIONARY: int = lib.OPSCOPE_CHUNK_DICTIONARY
+CELLS: int = lib.OPSCOPE_CHUNK_CELLS
+LINES: int = lib.OPSCOPE_CHUNK_LINES
+
+ENTRY_OP: int = lib.OPSCOPE_ENTRY_OP
+ENTRY_LABELS: int = lib.OPSCOPE_ENTRY_LABELS
+ENTRY_USAGE: int = lib.OPSCOPE_ENTRY_USAGE
+ENTRY_NOTE: int = lib.OPSCOPE_ENTRY_NOTE
+
+ROOM_BYTES = CHUNK_BYTES - CHUNK_HEADER_BYTES
+CELLS_PER_CHUNK = ROOM_BYTES // CELL.itemsize
+LINES_PER_CHUNK = ROOM_BYTES // LINE.itemsize
+
+PHASES = tuple(
+    name.removeprefix("OPSCOPE_").lower()
+    for value, name in sorted(ffi.typeof("opscope_phase").elements.items())
+    if value != lib.OPSCOPE_PHASE_COUNT
+)
+
+# opscope_cell.key: operator id | phase << 32 | label set << 40
+KEY_PHASE_SHIFT, KEY_LABELS_SHIFT = 32, 40
+KEY_OP_MASK, KEY_PHASE_MASK = 0xFFFFFFFF, 0xFF
+
+# opscope_op.id in opscope/record.h; a table has a cell of it before anybody ran it.
+OTHER_OP_ID, OTHER_OP = 1, "other"

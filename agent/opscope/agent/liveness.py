@@ -1,0 +1,48 @@
+"""Whether the process that a segment belongs to is still there.
+
+By boot id, pid namespace, pid and start time together, as a pid alone comes around again. A process
+of another pid namespace cannot be looked up from here and counts as alive until the next boot.
+Facts: proc(5) for /proc/<pid>/stat and boot_id; namespaces(7) for the inode of /proc/self/ns/pid.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+
+class Here(NamedTuple):
+    """Where this process runs."""
+
+    boot_id: bytes
+    pid_namespace: int
+
+
+def here() -> Here:
+    """Read anew; neither changes while a process runs."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        boot_id = bytes.fromhex(file.read().strip().replace("-", ""))
+    return Here(boot_id, os.stat("/proc/self/ns/pid").st_ino)
+
+
+def process_start(pid: int) -> int | None:
+    """When the process with this pid started, in clock ticks since boot; None: there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # Field 2, the name, is in parentheses and may hold any character.
+    return int(text.rpartition(b")")[2].split()[19])
+
+
+def is_dead(boot_id: bytes, pid_namespace: int, pid: int, start: int, where: Here) -> bool:
+    """Whether that process is gone for certain, as seen from `where`."""
+    if boot_id != where.boot_id:
+        return True
+    if pid_namespace != where.pid_namespace:
+        return False
+    try:
+        return process_start(pid) != start
+    except OSError:
+        return False

@@ -1,0 +1,74 @@
+"""The Python processes of this host, from /proc: whether or not anything observes them.
+
+Facts: proc(5). A process that cannot be looked into (another user's, or one that ends meanwhile) is
+left out, or has unknown parts.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from typing import NamedTuple
+
+from opscope.agent import liveness
+from opscope.attachment.program import identify
+
+_INTERPRETER = re.compile(r"(python|pypy)[\d.]*t?d?")
+
+
+class PythonProcess(NamedTuple):
+    pid: int
+    process_start: int
+    user: str
+    program: str
+    is_armed: bool
+    """Its environment asks it to attach once it imports a framework."""
+
+
+def running() -> list[PythonProcess]:
+    """Those whose executable is a Python interpreter, by pid."""
+    pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
+    return [found for pid in pids if (found := look_up(pid, any_executable=False)) is not None]
+
+
+def look_up(pid: int, *, any_executable: bool) -> PythonProcess | None:
+    """The process with this pid; None where it is gone, or is none of Python's."""
+    try:
+        start = liveness.process_start(pid)
+        command_line = _read(pid, "cmdline").split(b"\0")[:-1]
+        user = user_name(os.stat(f"/proc/{pid}").st_uid)
+    except OSError:
+        return None
+    words = [os.fsdecode(word) for word in command_line]
+    if start is None or not words or not (any_executable or _is_python(pid, words[0])):
+        return None
+    return PythonProcess(pid, start, user, identify(words, ())[0], _is_armed(pid))
+
+
+def user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _is_python(pid: int, word: str) -> bool:
+    try:
+        path = os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        path = word
+    name = os.path.basename(path.removesuffix(" (deleted)"))
+    return _INTERPRETER.fullmatch(name) is not None
+
+
+def _is_armed(pid: int) -> bool:
+    try:
+        return b"OPSCOPE_ATTACH=1" in _read(pid, "environ").split(b"\0")
+    except OSError:
+        return False
+
+
+def _read(pid: int, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb") as file:
+        return file.read()

@@ -1,0 +1,92 @@
+"""Open a segment file that somebody else owns, and read from it, without trusting its name.
+
+Opened without following links and without blocking, checked to be a regular file of sane size that
+belongs to the directory's owner, read with pread: a file that shrinks meanwhile gives a short read,
+never a SIGBUS. What the bytes mean is in segment.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from opscope.agent import layout
+from opscope.errors import OpscopeError
+
+# read(offset, size): at most `size` bytes from `offset` on; fewer where the file ends.
+Reader = Callable[[int, int], bytes]
+
+SIZE_LIMIT = layout.HEADER_BYTES + layout.CHUNK_LIMIT * layout.CHUNK_BYTES
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class SegmentError(OpscopeError):
+    """A segment that cannot be read. `reason` is one of REASONS; the text says more."""
+
+    REASONS = (
+        "empty",
+        "truncated",
+        "magic",
+        "version",
+        "corrupt",
+        "identity",
+        "oversized",
+        "not-a-file",
+        "owner",
+        "unreadable",
+        "unfinished",
+    )
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(f"{reason}: {text}" if text else reason)
+        self.reason = reason
+
+
+@contextmanager
+def opened(name: str, directory_fd: int) -> Iterator[Reader]:
+    """A reader of the file `name` in that directory, closed at the end.
+
+    Raises FileNotFoundError where there is none any more, SegmentError where it is not to be read.
+    """
+    fd = _open(name, directory_fd)
+    try:
+        _check(os.fstat(fd), os.fstat(directory_fd))
+        yield _reader(fd)
+    finally:
+        os.close(fd)
+
+
+def _open(name: str, directory_fd: int) -> int:
+    try:
+        return os.open(name, _FLAGS, dir_fd=directory_fd)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        reason = "not-a-file" if error.errno in (errno.ELOOP, errno.ENXIO) else "unreadable"
+        raise SegmentError(reason, os.strerror(error.errno or 0)) from error
+
+
+def _check(file: os.stat_result, directory: os.stat_result) -> None:
+    if not stat.S_ISREG(file.st_mode):
+        raise SegmentError("not-a-file")
+    # In a directory like /dev/shm itself everybody may have files, but only his own.
+    shared = directory.st_uid == 0 and directory.st_mode & stat.S_ISVTX
+    if file.st_uid != directory.st_uid and not shared:
+        raise SegmentError("owner", f"uid {file.st_uid}")
+    # Space is reserved in steps, so a file may be a little larger than all its chunks.
+    if file.st_size > 2 * SIZE_LIMIT:
+        raise SegmentError("oversized", f"{file.st_size} bytes")
+
+
+def _reader(fd: int) -> Reader:
+    def read(offset: int, size: int) -> bytes:
+        try:
+            return os.pread(fd, size, offset)
+        except OSError as error:
+            raise SegmentError("unreadable", os.strerror(error.errno or 0)) from error
+
+    return read

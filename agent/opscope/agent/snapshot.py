@@ -1,0 +1,235 @@
+"""What an exporter gets: everything one pass over a host's segments found, as of one moment.
+
+Arrays, one row for each series; no exporter need know of segments, ticks or weights. How it is put
+together is in host.py. A snapshot does not change once it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opscope.agent import layout
+from opscope.agent.dictionary import Labels
+from opscope.agent.layout import OTHER_OP, U64
+
+_FRAMEWORKS = {
+    "aten": "torch",
+    "torch": "torch",
+    "torchvision": "torch",
+    "prim": "torch",
+    "quantized": "torch",
+    "c10d": "torch",
+    "numpy": "numpy",
+    "core": "opscope",
+}
+
+
+class SeriesKey(NamedTuple):
+    """What tells one series from another."""
+
+    service: str
+    op: str
+    phase: str
+    labels: Labels
+    process: int | None = None
+    """The pid, where the snapshot is by process."""
+
+    @property
+    def framework(self) -> str:
+        """Whose operator it is, by the name's part before `::`."""
+        if self.op == OTHER_OP:
+            return OTHER_OP
+        namespace, colons, _ = self.op.partition("::")
+        return _FRAMEWORKS.get(namespace, namespace) if colons else "user"
+
+
+# What is beyond the limit of series is summed up in this one.
+OTHER = SeriesKey(OTHER_OP, OTHER_OP, "other", ())
+
+# Columns of Snapshot.counters. Times in ns, weights in units of 2^-16: integers, so that a sum
+# does not depend on its order and a counter never steps back by a rounding.
+SAMPLES, WEIGHT, TOTAL_NS, SELF_NS, SELF_UNKNOWN, ERROR_WEIGHT, BYTES = range(7)
+COUNTER_COLUMNS = 7
+
+
+class Health(NamedTuple):
+    """What the recorders say about themselves, summed over processes alive and dead."""
+
+    samples: int = 0
+    dropped: int = 0
+    folded: int = 0
+    callback_errors: int = 0
+    overhead_ns: int = 0
+    """Samples times what one costs, as measured by each recorder at its start."""
+
+    @property
+    def overhead_s(self) -> float:
+        return self.overhead_ns / 1e9
+
+    def plus(self, other: Health) -> Health:
+        return Health(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Process(NamedTuple):
+    """One process with a segment on this host, as of the pass."""
+
+    pid: int
+    uid: int
+    process_start: int
+    """Field 22 of /proc/<pid>/stat, in clock ticks since boot."""
+    is_alive: bool
+    created_unix_ns: int
+    """When counting began."""
+    sampling_prob: float
+    window_ns: int
+    """0: by probability."""
+    period_ns: int
+    health: Health
+    notes: Mapping[str, str]
+    label_sets: tuple[Labels, ...]
+
+    @property
+    def program(self) -> str:
+        return self.notes.get("program", "?")
+
+    @property
+    def service(self) -> str:
+        return self.notes.get("service.name") or self.notes.get("program") or "unknown"
+
+    @property
+    def bridges(self) -> dict[str, str]:
+        """For each bridge `attached`, or why it is not."""
+        prefix = "bridge."
+        return {
+            key.removeprefix(prefix): value
+            for key, value in self.notes.items()
+            if key.startswith(prefix)
+        }
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    time_unix_ns: int
+    keys: tuple[SeriesKey, ...]
+    created_unix_ns: NDArray[np.int64]
+    """(n,) when each series began to count."""
+    counters: U64
+    """(n, COUNTER_COLUMNS)."""
+    buckets: U64
+    """(n, octaves, 8) weights of ranges by duration: [:, o, k] covers 2^(e + k/8) s to the next,
+    where e = first_octave - 40 + o. It is OpenTelemetry's exponential histogram of scale 3 with
+    index 8 e + k; see `bucket_offset`."""
+    first_octave: int
+    processes: tuple[Process, ...] = ()
+    health: Health = field(default_factory=Health)
+    usage: Mapping[tuple[str], int] = field(default_factory=dict)
+    """How many processes, alive and dead, used each API."""
+    attach_results: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How many processes, by (bridge or "process", result)."""
+    bad_segments: Mapping[tuple[str], int] = field(default_factory=dict)
+    """Files that could not be read, by SegmentError's reason; each counted once."""
+    series_folded: int = 0
+    """Rows of processes that are in the series "other" for want of series."""
+    collect_seconds: float = 0.0
+
+    @property
+    def samples(self) -> U64:
+        """(n,) ranges recorded."""
+        return self.counters[:, SAMPLES]
+
+    @property
+    def calls(self) -> NDArray[np.float64]:
+        """(n,) ranges there were, estimated from the recorded ones; exact at probability 1."""
+        return self.counters[:, WEIGHT] / layout.WEIGHT_ONE
+
+    @property
+    def total_s(self) -> NDArray[np.float64]:
+        """(n,) seconds between start and end, summed."""
+        return self.counters[:, TOTAL_NS] / 1e9
+
+    @property
+    def self_s(self) -> NDArray[np.float64]:
+        """(n,) seconds not spent in ranges within; NaN where any part of it is unknown."""
+        known = self.counters[:, SELF_UNKNOWN] == 0
+        return np.where(known, self.counters[:, SELF_NS] / 1e9, np.nan)
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """(n,) ranges that failed, estimated."""
+        return self.counters[:, ERROR_WEIGHT] / layout.WEIGHT_ONE
+
+    @property
+    def bytes(self) -> U64:
+        """(n,) bytes allocated, where known, estimated."""
+        return self.counters[:, BYTES]
+
+    @property
+    def known_bytes(self) -> NDArray[np.float64]:
+        """(n,) bytes allocated; NaN where nothing is known of any."""
+        return np.where(self.bytes > 0, self.bytes.astype(np.float64), np.nan)
+
+    @property
+    def process_count(self) -> int:
+        """Live processes; one that ran another program by exec has two segments and is one."""
+        return len({(p.pid, p.process_start, p.uid) for p in self.processes if p.is_alive})
+
+    @property
+    def build_info(self) -> Mapping[tuple[str], int]:
+        from importlib import metadata
+
+        return {(metadata.version("opscope"),): 1}
+
+    @property
+    def bucket_offset(self) -> int:
+        """OpenTelemetry's index of the first bucket, at scale 3."""
+        return (self.first_octave - layout.SECOND_LOG2) * layout.BUCKETS_PER_OCTAVE
+
+    def quantile(self, p: float) -> NDArray[np.float64]:
+        """(n,) the duration in seconds below which a share `p` of ranges lies, within 4.5 %.
+
+        It is the geometric middle of the bucket that holds it, so off by a factor of at most
+        2^(1/16). NaN for a series without ranges.
+        """
+        if self.buckets.size == 0:
+            return np.full(len(self.keys), np.nan)
+        flat = self.buckets.reshape(len(self.keys), -1)
+        upto = np.cumsum(flat, axis=1, dtype=np.float64)
+        count = upto[:, -1]
+        # A rounding up of p * count must not skip the bucket that ends exactly there.
+        wanted = np.maximum(p * count * (1 - 1e-12), np.minimum(count, 1))[:, None]
+        index = np.argmax(upto >= wanted, axis=1)
+        middle = 2.0 ** ((self.bucket_offset + index + 0.5) / layout.BUCKETS_PER_OCTAVE)
+        return np.where(count > 0, middle, np.nan)
+
+    def grouped(self, by: Callable[[SeriesKey], SeriesKey]) -> Snapshot:
+        """The same with the series summed that `by` gives the same key."""
+        index: dict[SeriesKey, int] = {}
+        group = np.array([index.setdefault(by(key), len(index)) for key in self.keys], np.intp)
+        counters = np.zeros((len(index), COUNTER_COLUMNS), np.uint64)
+        buckets = np.zeros((len(index), *self.buckets.shape[1:]), np.uint64)
+        created = np.full(len(index), np.iinfo(np.int64).max)
+        np.add.at(counters, group, self.counters)
+        np.add.at(buckets, group, self.buckets)
+        np.minimum.at(created, group, self.created_unix_ns)
+        return replace(
+            self, keys=tuple(index), created_unix_ns=created, counters=counters, buckets=buckets
+        )
+
+    def since(self, earlier: Snapshot) -> Snapshot:
+        """What was added after an earlier snapshot of the same host.
+
+        Series may have come since, none may have gone; their order is the same.
+        """
+        counters, buckets = self.counters.copy(), self.buckets.copy()
+        n = len(earlier.keys)
+        start = earlier.first_octave - self.first_octave if earlier.buckets.size else 0
+        octaves = slice(start, start + earlier.buckets.shape[1])
+        # Where a process changed its service, its series lost what others won.
+        counters[:n] -= np.minimum(counters[:n], earlier.counters)
+        buckets[:n, octaves] -= np.minimum(buckets[:n, octaves], earlier.buckets)
+        return replace(self, counters=counters, buckets=buckets)

@@ -1,0 +1,204 @@
+"""What segments add to the host's series, and the sums of it.
+
+A contribution is one segment's share, in the host's units and series. It is replaced whole whenever
+its segment is read again, so nothing is counted twice; once its process is dead it is folded into
+the sums of the dead and forgotten. Everything that is summed is an integer: sums are exact and do
+not depend on the order, so that no exported counter ever steps back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opscope.agent import layout
+from opscope.agent.layout import U64
+from opscope.agent.segment import COLUMNS, Rows, Segment
+from opscope.agent.snapshot import COUNTER_COLUMNS, OTHER, Health, SeriesKey
+
+_SAMPLES, _WEIGHT, _SELF_WEIGHT, _TOTAL, _SELF, _ERRORS, _BYTES = range(len(COLUMNS))
+
+
+class SeriesTable:
+    """The host's series, each with its number; at most `limit`, and then one for all others."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._numbers: dict[SeriesKey, int] = {}
+        self.keys: list[SeriesKey] = []
+        self.created_unix_ns: list[int] = []
+
+    def number(self, key: SeriesKey, created_unix_ns: int) -> int:
+        """The series of that key; a series once there stays, or counters would step back."""
+        if key not in self._numbers and len(self.keys) >= self._limit:
+            key = OTHER
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.keys)
+            self.keys.append(key)
+            self.created_unix_ns.append(created_unix_ns)
+        return found
+
+    @property
+    def other(self) -> int | None:
+        return self._numbers.get(OTHER)
+
+
+@dataclass
+class Contribution:
+    series: NDArray[np.intp]
+    """(n,) the host's series of each row."""
+    counters: U64
+    """(n, COUNTER_COLUMNS)."""
+    bucket_series: NDArray[np.int32]
+    """(m,) the host's series of each octave of buckets."""
+    bucket_octave: NDArray[np.uint8]
+    """(m,) which octave."""
+    bucket_weights: U64 | NDArray[np.uint32]
+    """(m, 8), in units of `bucket_unit` weights: whole calls, in half the memory, if they are."""
+    bucket_unit: int
+    is_distinct: bool
+    """No series stands twice in `series`."""
+    health: Health
+    usage: tuple[tuple[str], ...]
+    attach_results: tuple[tuple[str, str], ...]
+    folded_rows: int
+
+
+@dataclass
+class Sums:
+    """Contributions added up."""
+
+    counters: U64
+    """(n, COUNTER_COLUMNS)."""
+    buckets: U64
+    """(n, octaves, 8): only the octaves in use, as most are not."""
+    first_octave: int
+    health: Health
+    usage: Counter[tuple[str]]
+    attach_results: Counter[tuple[str, str]]
+    folded_rows: int
+
+    @classmethod
+    def none(cls) -> Sums:
+        return cls(
+            np.zeros((0, COUNTER_COLUMNS), np.uint64),
+            np.zeros((0, 0, layout.BUCKETS_PER_OCTAVE), np.uint64),
+            0,
+            Health(),
+            Counter(),
+            Counter(),
+            0,
+        )
+
+    def plus(self, contributions: Sequence[Contribution], series_count: int) -> Sums:
+        """New sums over `series_count` series, of these and the contributions."""
+        counters = np.zeros((series_count, COUNTER_COLUMNS), np.uint64)
+        counters[: len(self.counters)] = self.counters
+        buckets, first_octave = self._room_for(contributions, series_count)
+        sums = Sums(
+            counters,
+            buckets,
+            first_octave,
+            self.health,
+            self.usage.copy(),
+            self.attach_results.copy(),
+            self.folded_rows,
+        )
+        for one in contributions:
+            sums._add(one)
+        return sums
+
+    def _room_for(
+        self, contributions: Sequence[Contribution], series_count: int
+    ) -> tuple[U64, int]:
+        octaves = [one.bucket_octave for one in contributions if len(one.bucket_octave)]
+        lows, highs = [int(o.min()) for o in octaves], [int(o.max()) + 1 for o in octaves]
+        if self.buckets.shape[1]:
+            lows.append(self.first_octave)
+            highs.append(self.first_octave + self.buckets.shape[1])
+        low, high = min(lows, default=0), max(highs, default=0)
+        out = np.zeros((series_count, high - low, layout.BUCKETS_PER_OCTAVE), np.uint64)
+        start = self.first_octave - low
+        out[: len(self.buckets), start : start + self.buckets.shape[1]] = self.buckets
+        return out, low
+
+    def _add(self, one: Contribution) -> None:
+        place = one.bucket_series, one.bucket_octave - np.uint8(self.first_octave)
+        weights = one.bucket_weights * np.uint64(one.bucket_unit)
+        if one.is_distinct:
+            self.counters[one.series] += one.counters
+            self.buckets[place] += weights
+        else:
+            np.add.at(self.counters, one.series, one.counters)
+            np.add.at(self.buckets, place, weights)
+        self.health = self.health.plus(one.health)
+        self.usage.update(one.usage)
+        self.attach_results.update(one.attach_results)
+        self.folded_rows += one.folded_rows
+
+
+def contribution(
+    segment: Segment, series: NDArray[np.intp], table: SeriesTable, health: Health
+) -> Contribution:
+    """What the segment adds, where its rows are the given series."""
+    rows, notes = segment.rows, segment.dictionary.notes
+    weights, unit = _compact(rows.bucket_weights)
+    return Contribution(
+        series=series,
+        counters=_counters(rows, segment.header.ticks_per_second),
+        bucket_series=series[rows.bucket_row].astype(np.int32),
+        bucket_octave=rows.bucket_octave.astype(np.uint8),
+        bucket_weights=weights,
+        bucket_unit=unit,
+        is_distinct=len(np.unique(series)) == len(series),
+        health=health,
+        usage=tuple((key,) for key in segment.dictionary.usage),
+        attach_results=(
+            ("process", "attached"),
+            *(
+                (key.removeprefix("bridge."), "attached" if notes[key] == "attached" else "refused")
+                for key in notes
+                if key.startswith("bridge.")
+            ),
+        ),
+        folded_rows=int(np.count_nonzero(series == table.other)),
+    )
+
+
+def _compact(weights: U64) -> tuple[U64 | NDArray[np.uint32], int]:
+    calls, rest = np.divmod(weights, np.uint64(layout.WEIGHT_ONE))
+    if rest.any() or calls.max(initial=0) > np.iinfo(np.uint32).max:
+        return weights, 1
+    return calls.astype(np.uint32), layout.WEIGHT_ONE
+
+
+def _counters(rows: Rows, ticks_per_second: int) -> U64:
+    """(n, COUNTER_COLUMNS) of the rows' values, in the order of snapshot's columns."""
+    values = rows.values
+    weight, self_weight = values[:, _WEIGHT], values[:, _SELF_WEIGHT]
+    total_ns = _ns(values[:, _TOTAL], ticks_per_second)
+    # Self time is known for a part of the ranges; the others are taken to be like them.
+    share = np.divide(weight, self_weight, out=np.zeros(len(weight)), where=self_weight > 0)
+    self_ns = _ns(values[:, _SELF] * share, ticks_per_second)
+    return np.stack(
+        [
+            values[:, _SAMPLES],
+            weight,
+            total_ns,
+            np.minimum(self_ns, total_ns),
+            np.where(self_weight > 0, np.uint64(0), weight),
+            values[:, _ERRORS],
+            values[:, _BYTES],
+        ],
+        axis=1,
+    )
+
+
+def _ns(ticks: NDArray[np.float64] | U64, ticks_per_second: int) -> U64:
+    scaled: U64 = np.rint(ticks * (1e9 / ticks_per_second)).astype(np.uint64)
+    return scaled

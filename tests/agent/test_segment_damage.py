@@ -1,0 +1,92 @@
+"""Whatever bytes a file holds: the parser gives a segment or SegmentError, and nothing else."""
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opscope.agent import layout
+from opscope.agent.dictionary import Dictionary
+from opscope.agent.segment import read_header, read_segment
+from opscope.agent.segment_file import SegmentError
+from tests.agent.segment_writer import Process, Range, SegmentWriter
+
+LABELS = (("model_id", "a"),)
+
+
+def valid() -> bytes:
+    random.seed(1)
+    process = Process(1, 1, bytes(16), 1, bytes(16))
+    writer = SegmentWriter(process, created_unix_ns=1).add(
+        Range(
+            f"op{n % 20}",
+            10 ** random.uniform(-7, 0),
+            n,
+            labels=LABELS if n % 2 else (),
+            table=n % 3,
+        )
+        for n in range(1, 200)
+    )
+    writer.note("program", "x")
+    writer.usage("key")
+    return writer.to_bytes()
+
+
+VALID = valid()
+# Where every byte means something: headers, the dictionary, the first cells and lines of chunks.
+STARTS = range(layout.HEADER_BYTES, len(VALID), layout.CHUNK_BYTES)
+MEANINGFUL = st.one_of(
+    st.integers(0, 260), st.sampled_from(STARTS).flatmap(lambda s: st.integers(s, s + 2000))
+)
+
+
+def survives(raw: bytes) -> bool:
+    def read(offset: int, size: int) -> bytes:
+        assert offset >= 0
+        assert 0 <= size <= layout.CHUNK_BYTES
+        return raw[offset : offset + size]
+
+    try:
+        segment = read_segment(read, read_header(read), Dictionary())
+    except SegmentError as error:
+        return error.reason not in SegmentError.REASONS
+    assert len(segment.rows.keys) == len(segment.rows.values)
+    return True
+
+
+def test_the_undamaged_segment_is_read() -> None:
+    assert survives(VALID)
+
+
+@given(st.binary(max_size=20_000))
+def test_random_bytes(raw: bytes) -> None:
+    assert not survives(raw)
+
+
+@given(st.binary(max_size=60_000), st.integers(0, 3))
+def test_random_bytes_behind_a_good_header(raw: bytes, chunks: int) -> None:
+    process = Process(1, 1, bytes(16), 1, bytes(16))
+    header = SegmentWriter(process, chunk_count=chunks).to_bytes()[: layout.HEADER_BYTES]
+    survives(header + raw)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(MEANINGFUL, st.integers(0, 255)), min_size=1, max_size=8))
+def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
+    raw = bytearray(VALID)
+    for offset, value in changes:
+        raw[offset] = value
+    survives(bytes(raw))
+
+
+@settings(max_examples=300)
+@given(MEANINGFUL, st.integers(0, 2**64 - 1))
+def test_changed_words(offset: int, value: int) -> None:
+    raw = bytearray(VALID)
+    raw[offset // 8 * 8 : offset // 8 * 8 + 8] = value.to_bytes(8, "little")
+    survives(bytes(raw))
+
+
+@given(st.integers(0, len(VALID) - 1))
+def test_cut_anywhere(size: int) -> None:
+    survives(VALID[:size])

@@ -1,0 +1,99 @@
+"""Quantiles, groups and differences of snapshots, against the ranges they were made of."""
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opscope.agent.host import Host
+from opscope.agent.snapshot import SeriesKey, Snapshot
+from opscope.agent.view import by_operator, view
+from tests.agent.segment_writer import Range, SegmentWriter
+
+DURATIONS = st.lists(st.floats(1e-8, 100.0), min_size=1, max_size=60)
+
+
+def snapshot_of(place: Path, ranges: list[Range]) -> Snapshot:
+    path = SegmentWriter().add(ranges).write(place)
+    try:
+        return Host([str(place)], consume=False).collect()
+    finally:
+        os.unlink(path)
+
+
+@given(DURATIONS, st.floats(0.0, 1.0))
+def test_quantiles_are_within_four_and_a_half_per_cent(
+    tmp_path_factory: pytest.TempPathFactory, durations: list[float], p: float
+) -> None:
+    place = tmp_path_factory.mktemp("segments")
+    snapshot = snapshot_of(place, [Range("a", duration) for duration in durations])
+    true = sorted(durations)[max(math.ceil(p * len(durations) - 1e-9), 1) - 1]
+    assert snapshot.quantile(p)[0] == pytest.approx(true, rel=0.045)
+
+
+def test_quantiles_count_weights_not_samples(tmp_path: Path) -> None:
+    ranges = [Range("a", 1e-6, 10, 1.0), Range("a", 1e-3, 10, 3.0)]
+    snapshot = snapshot_of(tmp_path, ranges)
+    assert snapshot.quantile(0.2)[0] == pytest.approx(1e-6, rel=0.045)
+    assert snapshot.quantile(0.5)[0] == pytest.approx(1e-3, rel=0.045)
+
+
+def test_the_histogram_has_opentelemetrys_indices(tmp_path: Path) -> None:
+    duration = 3.3e-4
+    snapshot = snapshot_of(tmp_path, [Range("a", duration)])
+    (index,) = np.flatnonzero(snapshot.buckets[0].reshape(-1)) + snapshot.bucket_offset
+    # https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram
+    assert index == math.ceil(math.log2(duration) * 2**3) - 1
+
+
+def test_groups_are_summed(tmp_path: Path) -> None:
+    ranges = [Range("a", 1e-3, 2, phase=1), Range("a", 1e-3, 3, phase=2), Range("b", 1.0)]
+    grouped = snapshot_of(tmp_path, ranges).grouped(by_operator)
+    assert dict(zip(grouped.keys, grouped.calls.tolist(), strict=True)) == {
+        SeriesKey("", "a", "", ()): 5,
+        SeriesKey("", "b", "", ()): 1,
+    }
+
+
+def test_a_difference_has_only_what_came_since(tmp_path: Path) -> None:
+    writer = SegmentWriter().add([Range("a", 1e-3, 4, self_s=1e-3)])
+    writer.write(tmp_path)
+    host = Host([str(tmp_path)], consume=False)
+    before = host.collect()
+    writer.add([Range("a", 1.0, 2, self_s=1.0), Range("b", 1e-6, self_s=1e-6)]).write(tmp_path)
+    since = host.collect().since(before)
+    assert since.calls.tolist() == [2, 1]
+    assert since.total_s.tolist() == [2.0, 1e-6]
+    assert since.quantile(0.5)[0] == pytest.approx(1.0, rel=0.045)
+
+
+def test_nothing_at_all_is_a_snapshot_too(tmp_path: Path) -> None:
+    snapshot = Host([str(tmp_path)], consume=False).collect()
+    assert snapshot.quantile(0.5).tolist() == []
+    assert view(snapshot, snapshot, by_operator).rows == ()
+
+
+def test_shares_are_of_the_time_in_operators(tmp_path: Path) -> None:
+    ranges = [Range("outer", 4.0, self_s=1.0), Range("inner", 3.0, self_s=3.0)]
+    snapshot = snapshot_of(tmp_path, ranges)
+    shown = view(snapshot, None, by_operator)
+    assert shown.base_is_self
+    assert shown.base_s == 4.0
+    assert [(row.key.op, row.total_share, row.self_share) for row in shown.rows] == [
+        ("outer", 1.0, 0.25),
+        ("inner", 0.75, 0.75),
+    ]
+    seconds = (snapshot.time_unix_ns - snapshot.created_unix_ns[0]) / 1e9
+    assert shown.rows[0].calls_per_s == 1 / seconds
+
+
+def test_without_self_times_shares_are_of_all_total_times(tmp_path: Path) -> None:
+    snapshot = snapshot_of(tmp_path, [Range("a", 1.0, self_s=1.0), Range("b", 3.0)])
+    shown = view(snapshot, None, by_operator, "self")
+    assert not shown.base_is_self
+    assert shown.base_s == 4.0
+    assert [(row.key.op, row.self_share) for row in shown.rows] == [("a", 0.25), ("b", None)]

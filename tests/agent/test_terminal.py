@@ -1,0 +1,157 @@
+"""What `opscope top` and `opscope ps` print, and that they fit where they are printed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from opscope.agent.table import rate, seconds
+from opscope.cli import main
+from opscope.cli.ps import ARMED, NOT_STARTED_BY_US, lines
+from tests.agent.segment_writer import Process, Range, SegmentWriter, start_of
+
+OUTER = Range("core::a_rather_long_name_of_an_operator", 4e-3, 100, self_s=1e-3)
+INNER = Range("numpy::add", 1e-3, 300, self_s=1e-3)
+
+
+def run(*arguments: str, columns: int = 80) -> Result:
+    return CliRunner(env={"COLUMNS": str(columns)}).invoke(main, arguments)
+
+
+def top(place: Path, *options: str, columns: int = 80) -> list[str]:
+    result = run("top", "--once", "--directory", str(place), *options, columns=columns)
+    assert result.exit_code == 0
+    return result.output.splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("by", ["operator", "process"])
+def test_the_table_fits_and_has_no_escape_codes(tmp_path: Path, columns: int, by: str) -> None:
+    writer = SegmentWriter().add([OUTER, INNER])
+    writer.note("service.name", "a-service-with-quite-a-name")
+    writer.write(tmp_path)
+    text = top(tmp_path, "--by", by, columns=columns)
+    assert max(map(len, text)) <= columns
+    assert "\x1b" not in "".join(text)
+    (numpy,) = (line for line in text if "numpy::add" in line)
+    assert numpy.split().count("75.0") == 2
+    assert numpy.split().count("1.02") >= 2
+
+
+def test_the_footer_says_what_the_percentages_are_of(tmp_path: Path) -> None:
+    SegmentWriter(dropped_count=7).add([OUTER, INNER]).write(tmp_path)
+    text = "\n".join(top(tmp_path))
+    assert "% of the 400 ms spent in operators" in text
+    assert "samples 400 | sampling every range | dropped 7 | overhead" in text
+
+
+def test_unknown_self_times_are_dashes_and_the_footer_says_so(tmp_path: Path) -> None:
+    SegmentWriter(sampling_prob_ppt=10**10).add([Range("a", 1.0, 2, 100.0)]).write(tmp_path)
+    text = top(tmp_path, columns=120)
+    (row,) = (line for line in text if line.startswith("a "))
+    assert "-" in row.split()
+    assert any("all total times added up" in line for line in text)
+    assert any("sampling 1 % of ranges" in line for line in text)
+
+
+def test_rows_are_sorted_and_limited(tmp_path: Path) -> None:
+    SegmentWriter().add([OUTER, INNER, Range("z", 1e-6, self_s=1e-6)]).write(tmp_path)
+    ops = [line.split()[0] for line in top(tmp_path, "--sort", "calls", "--limit", "2")[2:4]]
+    assert ops == ["numpy::add", OUTER.op[: len(ops[1]) - 1] + "…"]
+    assert "1 more operator" in "\n".join(top(tmp_path, "--limit", "2"))
+
+
+def test_one_process_can_be_picked(tmp_path: Path) -> None:
+    SegmentWriter().add([INNER]).write(tmp_path)
+    SegmentWriter(Process(1, start_of(1))).add([Range("elsewhere", 1.0)]).write(tmp_path)
+    text = "\n".join(top(tmp_path, "--pid", str(os.getpid())))
+    assert "numpy::add" in text
+    assert "elsewhere" not in text
+
+
+def test_nothing_observed_says_what_to_do(tmp_path: Path) -> None:
+    assert top(tmp_path) == ["no process is observed; start one with: opscope run -- COMMAND"]
+
+
+def test_numbers_have_three_digits_and_a_unit() -> None:
+    assert [seconds(value) for value in (0.0, 3e-9, 1.5e-6, 0.9996e-3, 0.0123, 1.0, 1234.5)] == [
+        *["0 ns", "3 ns", "1.50 µs", "1.00 ms", "12.3 ms", "1.00 s", "1,234 s"],
+    ]
+    assert [rate(value) for value in (0.0, 7.25, 999.6, 12_345.0, 3.2e6, 1.5e9)] == [
+        *["0.00", "7.25", "1.00k", "12.3k", "3.20M", "1.50G"],
+    ]
+    assert seconds(float("nan")) == "-"
+
+
+def test_ps_tells_observed_refused_armed_and_other_processes_apart(tmp_path: Path) -> None:
+    def start(**environ: str) -> subprocess.Popen[bytes]:
+        code = "import sys; print(flush=True); sys.stdin.read()"
+        process = subprocess.Popen(
+            [sys.executable, "-S", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environ,
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        return process
+
+    observed, refused, armed, other = start(), start(), start(OPSCOPE_ATTACH="1"), start()
+    with observed, refused, armed, other:
+        writer = SegmentWriter(Process(observed.pid, start_of(observed.pid)))
+        labels = (("model_id", "resnet"),)
+        writer.add([Range("a", 1e-3, labels=labels)])
+        writer.notes({"program": "train.py", "service.name": "training"})
+        writer.notes({"bridge.numpy": "attached", "bridge.torch": "version 1.0 is not known"})
+        writer.write(tmp_path)
+        entry = f"{refused.pid}-{start_of(refused.pid)}.why"
+        (tmp_path / entry).symlink_to("5:recorder:no space")
+        found = {line.pid: line for line in lines((str(tmp_path),), writer_now(writer))}
+    assert found[observed.pid].program == "train.py"
+    state = found[observed.pid].state
+    assert state.startswith("attached as training; bridges: numpy, torch not: version 1.0")
+    assert state.endswith("every range; overhead 0.00 %; model_id=resnet")
+    assert found[refused.pid].state == "not attached: no space (recorder)"
+    assert found[armed.pid].state == ARMED
+    assert found[other.pid].state == NOT_STARTED_BY_US
+    assert os.getpid() not in found
+
+
+def writer_now(writer: SegmentWriter) -> int:
+    return int(writer.header.get("created_unix_ns", 0)) + 2 * 10**18
+
+
+def test_ps_prints_a_table(tmp_path: Path) -> None:
+    result = run("ps", "--directory", str(tmp_path))
+    assert result.exit_code == 0
+    assert result.output.split()[:4] == ["pid", "user", "program", "state"]
+
+
+def test_commands_are_found_by_file_and_listed() -> None:
+    listed = run("--help").output
+    for name in ("agent", "top", "ps"):
+        assert f"\n  {name} " in listed
+    assert run("nothing").exit_code == 2
+
+
+def test_an_unforeseen_error_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.delenv("OPSCOPE_DEBUG", raising=False)
+    monkeypatch.setattr("opscope.config.load", fail)
+    result = run("top", "--once")
+    assert result.exit_code == 1
+    assert result.output == "Error: ZeroDivisionError: by zero; OPSCOPE_DEBUG=1 shows where\n"
+    monkeypatch.setenv("OPSCOPE_DEBUG", "1")
+    assert isinstance(run("top", "--once").exception, ZeroDivisionError)
+
+
+def test_a_setting_that_cannot_be_used_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPSCOPE_LISTEN", "nowhere")
+    result = run("agent")
+    assert result.exit_code == 1
+    assert result.output == "Error: OPSCOPE_LISTEN='nowhere': must be HOST:PORT\n"
