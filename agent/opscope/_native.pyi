@@ -1,0 +1,6 @@
+"""The C library as cffi shows it. What there is stands in native/include/opscope/*.h."""
+
+from typing import Any
+
+ffi: Any
+lib: Any

@@ -1,0 +1,75 @@
+"""What observing NumPy costs a small operator: ``np.add`` on ten numbers.
+
+The work itself takes well under a microsecond, so this is about the worst case. All sides run in
+this process; attaching and detaching happen between the timed loops.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import repeat
+from time import perf_counter_ns
+
+import numpy as np
+
+from opscope.bench import (
+    RATIO,
+    Effort,
+    Result,
+    interleaved,
+    median_ratio,
+    segment_directory,
+)
+from opscope.bridges import numpy as bridge
+from opscope.errors import OpscopeError
+from opscope.record import recorder
+
+_WARM_UP = 1_000
+
+
+def measure(effort: Effort) -> Iterator[Result]:
+    if recorder.status().running:
+        raise OpscopeError("this process is observed already; run it outside of opscope")
+    rounds, count = effort.rounds_of(61), effort.count_of(20_000)
+    with segment_directory() as directory:
+        ns = interleaved(
+            rounds,
+            {
+                "unattached": _side(nullcontext, count),
+                "add10_recorded": _side(lambda: _attached(directory, 1.0), count),
+                "add10_miss": _side(lambda: _attached(directory, 0.01), count),
+            },
+        )
+    for case, bound in (("add10_recorded", 1.10), ("add10_miss", 1.02)):
+        value = median_ratio(ns[case], ns["unattached"])
+        yield Result("numpy", case, value, RATIO, "unattached", bound, rounds)
+
+
+@contextmanager
+def _attached(directory: str, sampling: float) -> Iterator[None]:
+    recorder.start(directory, sampling=sampling)
+    try:
+        bridge.attach()
+        try:
+            yield
+        finally:
+            bridge.detach()
+    finally:
+        recorder.stop(discard=True)
+
+
+def _side(state: Callable[[], AbstractContextManager[None]], count: int) -> Callable[[], float]:
+    def side() -> float:
+        with state():
+            _add_ns(_WARM_UP)
+            return _add_ns(count)
+
+    return side
+
+
+def _add_ns(count: int) -> float:
+    """Nanoseconds of one ``np.add`` as a program writes it, its loop included."""
+    a, b = np.arange(10.0), np.ones(10)
+    start = perf_counter_ns()
+    for _ in repeat(None, count):
+        np.add(a, b)
+    return (perf_counter_ns() - start) / count

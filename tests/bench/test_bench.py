@@ -1,0 +1,110 @@
+"""The frame of the benches and the command that prints them; judges no speed.
+
+A bench of fixed numbers, put beside the real ones, stands for any.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from opscope import bench
+from opscope.cli.bench import command
+
+SAMPLE = """
+from opscope.bench import RATIO, Result
+from opscope.errors import OpscopeError
+
+def measure(effort):
+    if effort.quick:
+        raise OpscopeError("no room here")
+    rounds = effort.rounds_of(7)
+    yield Result("sample", "cheap", 1.05, RATIO, "nothing", 1.1, rounds)
+    yield Result("sample", "dear", 180.0, "ms", None, 150.0, rounds)
+    yield Result("sample", "size", 12.5, "MiB", None, None, rounds)
+"""
+
+
+@pytest.fixture
+def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A bench in a file of its own; gives its name."""
+    (tmp_path / "sample.py").write_text(SAMPLE)
+    monkeypatch.setattr(bench, "__path__", [*bench.__path__, str(tmp_path)])
+    return "sample"
+
+
+def test_every_file_is_a_bench() -> None:
+    assert bench.names() == ["agent", "attach", "numpy", "record"]
+
+
+def test_a_new_file_is_a_new_bench(sample: str) -> None:
+    assert sample in bench.names()
+    cases = [result.case for result in bench.measure(sample, bench.Effort())]
+    assert cases == ["cheap", "dear", "size"]
+
+
+def test_sides_take_turns_and_the_order_alternates() -> None:
+    calls: list[str] = []
+
+    def side(name: str, value: float) -> float:
+        calls.append(name)
+        return value
+
+    measured = bench.interleaved(3, {"a": lambda: side("a", 1.0), "b": lambda: side("b", 2.0)})
+    assert "".join(calls) == "abbaab"
+    assert measured == {"a": [1.0, 1.0, 1.0], "b": [2.0, 2.0, 2.0]}
+
+
+def test_a_drift_of_the_machine_leaves_the_ratio_alone() -> None:
+    drift = [1.0, 3.0, 9.0, 27.0, 81.0]
+    assert bench.median_ratio([1.5 * slow for slow in drift], drift) == pytest.approx(1.5)
+
+
+def test_rounds_asked_for_win_over_quick_and_usual() -> None:
+    assert bench.Effort().rounds_of(40) == 40
+    assert bench.Effort(quick=True).rounds_of(40) == 5
+    assert bench.Effort(rounds=2, quick=True).rounds_of(40) == 2
+
+
+def test_json_is_one_object_a_line_with_the_promised_keys(sample: str) -> None:
+    done = CliRunner().invoke(command, [sample, "--json", "--rounds", "2"])
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[0] == {
+        "bench": "sample",
+        "case": "cheap",
+        "value": 1.05,
+        "unit": "ratio",
+        "against": "nothing",
+        "bound": 1.1,
+        "rounds": 2,
+    }
+    assert [list(line) for line in lines] == [list(lines[0])] * 3
+    assert done.exit_code == 0
+
+
+def test_a_missed_bound_is_named_and_is_no_failure(sample: str) -> None:
+    done = CliRunner().invoke(command, [sample])
+    rows = {row.split()[1]: row for row in done.stdout.splitlines() if row.startswith("sample ")}
+    assert "MISSED" in rows["dear"]
+    assert "kept" in rows["cheap"]
+    assert not {"MISSED", "kept"} & set(rows["size"].split())
+    assert done.stdout.splitlines()[-1] == "1 of 2 bounds missed: sample.dear"
+    assert done.exit_code == 0
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["--rounds", "0"], ["--rounds", "x"]])
+def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str]) -> None:
+    done = CliRunner().invoke(command, arguments)
+    assert done.exit_code == 2
+    assert arguments[-1] in done.stderr
+
+
+def test_an_unknown_bench_is_answered_with_those_there_are() -> None:
+    assert "agent, attach, numpy, record" in CliRunner().invoke(command, ["nonsense"]).stderr
+
+
+def test_a_bench_that_cannot_run_says_why(sample: str) -> None:
+    done = CliRunner().invoke(command, [sample, "--quick"])
+    assert done.exit_code == 1
+    assert "sample: no room here" in done.stderr

@@ -1,0 +1,88 @@
+"""The shape of the tree: its top level, how long files are, what they may be called.
+
+Looks at the files git knows and those it would take (new, not ignored). Not the place for who may
+import whom (test_layers.py).
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+TOP_LEVEL = {
+    "pyproject.toml",
+    "README.md",
+    "native",
+    "agent",
+    "exporters",
+    "dashboards",
+    "tests",
+    "Makefile",
+    "LICENSE",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    ".ci",
+}
+LINE_LIMIT = 450
+# Generated, or text that belongs to somebody else.
+LINE_LIMIT_EXEMPT = {"LICENSE"}
+VAGUE_WORDS = {"util", "utils", "helper", "helpers", "common", "manager", "handler", "misc"}
+# Where a person's or a build machine's files live; spelled in parts so that this file passes too.
+MACHINE_PATHS = re.compile(rb"(?<![\w.])/(?:ho" rb"me|ro" rb"ot|wo" rb"rk|Us" rb"ers)/\w")
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    files = [Path(name) for name in listed.split("\0") if name and (ROOT / name).is_file()]
+    assert files
+    return files
+
+
+def test_top_level_is_as_designed() -> None:
+    found = {path.parts[0] for path in tracked_files()}
+    unexpected = {name for name in found - TOP_LEVEL if not re.fullmatch(r"\.[\w-]+", name)}
+    assert not unexpected
+
+
+def test_no_file_is_long() -> None:
+    long = [
+        (str(path), lines)
+        for path in tracked_files()
+        if path.suffix in (".c", ".h", ".py", ".txt", ".md", ".toml", "")
+        and str(path) not in LINE_LIMIT_EXEMPT
+        and (lines := (ROOT / path).read_bytes().count(b"\n")) > LINE_LIMIT
+    ]
+    assert not long
+
+
+def test_no_file_has_a_vague_name() -> None:
+    vague = [
+        str(path)
+        for path in tracked_files()
+        if any(VAGUE_WORDS & set(re.split(r"[_.-]", part.lower())) for part in path.parts)
+    ]
+    assert not vague
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    naming = [
+        str(path) for path in tracked_files() if MACHINE_PATHS.search((ROOT / path).read_bytes())
+    ]
+    assert not naming
+
+
+def test_every_c_and_python_file_begins_with_what_it_does() -> None:
+    silent = []
+    for path in tracked_files():
+        text = (ROOT / path).read_text() if path.suffix in (".c", ".h", ".py") else ""
+        if text.strip() and not text.lstrip().startswith(("/*", '"""', "#!", 'r"""')):
+            silent.append(str(path))
+    assert not silent
