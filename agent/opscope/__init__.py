@@ -41,7 +41,7 @@ from opscope.record.usage import (
 
 if TYPE_CHECKING:
     from opscope.agent.serve import serve
-    from opscope.attach import attach, attach_status, detach
+    from opscope.attachment import attach, attach_status, detach
 
 __version__ = "0.1.0"
 
@@ -84,9 +84,9 @@ __all__ = [
 
 # Names whose modules are needed by few programs and cost time or memory to import.
 _LATER = {
-    "attach": "opscope.attach",
-    "attach_status": "opscope.attach",
-    "detach": "opscope.attach",
+    "attach": "opscope.attachment",
+    "attach_status": "opscope.attachment",
+    "detach": "opscope.attachment",
     "serve": "opscope.agent.serve",
 }
 

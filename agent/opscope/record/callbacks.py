@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import warnings
 from collections.abc import Callable, Iterable
+from types import TracebackType
 from typing import Any
 
 from opscope._native import ffi, lib
@@ -20,35 +20,43 @@ End = Callable[[RecordFunction, Any], object]
 class _Callback:
     """A registered pair. C holds a handle to it until it drops it."""
 
-    __slots__ = ("contexts", "end", "handle", "is_reported", "start")
+    __slots__ = ("contexts", "end", "handle", "is_reported", "number", "start")
 
     def __init__(self, start: Start | None, end: End | None) -> None:
         self.start = start
         self.end = end
+        self.number = 0
         self.is_reported = False
         # What start returned, by the address of the handle that C carries to end.
         self.contexts: dict[int, tuple[Any, object]] = {}
-        self.handle = ffi.new_handle(self)
+        self.handle: Any = ffi.new_handle(self)
         _alive.add(self)
-
-    def report(self) -> None:
-        """Say once that this callback raises; the rest is in ``callback_errors``."""
-        if self.is_reported:
-            return
-        self.is_reported = True
-        import logging
-
-        logging.getLogger("opscope").warning(
-            "a callback raised; it goes on being called, further errors are only counted",
-            exc_info=True,
-        )
 
 
 _alive: set[_Callback] = set()
 _warned_of_handle = False
 
 
-@ffi.def_extern(name="opscope_py_start", error=-13)  # type: ignore[untyped-decorator]
+def _raised(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """What cffi calls for an exception of ``_start`` or ``_end``; C counts it."""
+    if issubclass(kind, KeyboardInterrupt):
+        lib.opscope_py_is_interrupted = 1  # raised in the program once C has left the callback
+        return
+    assert traceback is not None
+    callback: _Callback = ffi.from_handle(traceback.tb_frame.f_locals["user"])
+    if not callback.is_reported:
+        callback.is_reported = True
+        import logging
+
+        logging.getLogger("opscope").warning(
+            "a callback raised; it goes on being called, further errors are only counted",
+            exc_info=(kind, error, traceback),
+        )
+
+
+@ffi.def_extern(name="opscope_py_start", error=-13, onerror=_raised)  # type: ignore[untyped-decorator]
 def _start(fn: Any, user: Any, context: Any) -> int:
     callback: _Callback = ffi.from_handle(user)
     if callback.start is None:
@@ -56,34 +64,26 @@ def _start(fn: Any, user: Any, context: Any) -> int:
     function = RecordFunction(fn)
     try:
         result = callback.start(function)
-        if result is not None:
-            handle = ffi.new_handle(result)
-            callback.contexts[int(ffi.cast("uintptr_t", handle))] = (handle, result)
-            context[0] = handle
-    except KeyboardInterrupt:
-        _thread.interrupt_main()  # the user's Ctrl-C is the program's, not ours
-    except BaseException:
-        callback.report()
-        return int(lib.OPSCOPE_ERR_CALLBACK)
     finally:
         function._range = None
+    if result is not None:
+        handle = ffi.new_handle(result)
+        callback.contexts[int(ffi.cast("uintptr_t", handle))] = (handle, result)
+        context[0] = handle
     return 0
 
 
-@ffi.def_extern(name="opscope_py_end", error=-13)  # type: ignore[untyped-decorator]
+@ffi.def_extern(name="opscope_py_end", error=-13, onerror=_raised)  # type: ignore[untyped-decorator]
 def _end(fn: Any, user: Any, context: Any) -> int:
     callback: _Callback = ffi.from_handle(user)
-    kept = callback.contexts.pop(int(ffi.cast("uintptr_t", context)), (None, None))
+    result = None
+    if context:
+        _, result = callback.contexts.pop(int(ffi.cast("uintptr_t", context)))
     if callback.end is None:
         return 0
     function = RecordFunction(fn)
     try:
-        callback.end(function, kept[1])
-    except KeyboardInterrupt:
-        _thread.interrupt_main()
-    except BaseException:
-        callback.report()
-        return int(lib.OPSCOPE_ERR_CALLBACK)
+        callback.end(function, result)
     finally:
         function._range = None
     return 0
@@ -91,7 +91,9 @@ def _end(fn: Any, user: Any, context: Any) -> int:
 
 @ffi.def_extern(name="opscope_py_drop")  # type: ignore[untyped-decorator]
 def _drop(user: Any) -> None:
-    _alive.discard(ffi.from_handle(user))
+    callback: _Callback = ffi.from_handle(user)
+    callback.handle = None  # it refers to the callback
+    _alive.discard(callback)
 
 
 def _add(
@@ -112,9 +114,9 @@ def _add(
             raise TypeError(f"{name} must be callable or None, not {function!r}")
     callback = _Callback(start, end)
     spec = ffi.new("opscope_callback *")
-    spec.start = lib.opscope_py_start
-    spec.end = lib.opscope_py_end
-    spec.drop = lib.opscope_py_drop
+    spec.start = ffi.addressof(lib, "opscope_py_start_outside")
+    spec.end = ffi.addressof(lib, "opscope_py_end_outside")
+    spec.drop = ffi.addressof(lib, "opscope_py_drop_outside")
     spec.user = callback.handle
     spec.sampling_prob = probability
     spec.scopes = scope_bits(scopes)
@@ -124,9 +126,11 @@ def _add(
     handle = ffi.new("opscope_handle *")
     status = add(spec, handle)
     if status != lib.OPSCOPE_OK:
+        callback.handle = None
         _alive.discard(callback)
         check(status, "cannot add a callback (at most 64 at a time)", CallbackError)
-    return int(handle[0])
+    callback.number = int(handle[0])
+    return callback.number
 
 
 def add_global_callback(
@@ -142,8 +146,22 @@ def add_global_callback(
     """Have ``start(fn) -> context`` and ``end(fn, context)`` called around the ranges of all
     threads; returns a handle for :func:`remove_callback`.
 
-    ``sampling_prob`` within [0, 1] is the probability of each range (ValueError else); ``scopes``
-    the scopes wanted, none meaning all. Exceptions are contained: reported once, counted.
+    >>> handle = add_global_callback(lambda fn: print(fn.name))
+    >>> with opscope.record_function("tokenize"):
+    ...     pass
+    tokenize
+    >>> remove_callback(handle)
+
+    ``fn`` is a :class:`RecordFunction`; ``needs_inputs``, ``needs_outputs`` and ``needs_ids`` make
+    its ``inputs``, ``outputs`` and ``handle`` there. ``sampling_prob`` within [0, 1] is the
+    probability of each range (ValueError else); ``scopes`` the scopes wanted, none meaning all.
+    CallbackError for more than 64 callbacks.
+
+    Callbacks run in the order of registration, global ones first, ends in the same order as starts;
+    ranges opened by a callback are seen by none. What a callback raises is contained: logged (to
+    the logger "opscope") once for each callback, and counted (:func:`callback_errors`). After a
+    start that raised, its end is called with the context None. A KeyboardInterrupt goes on to the
+    main thread.
     """
     return _add(
         lib.opscope_add_global_callback,
@@ -181,8 +199,10 @@ def add_thread_local_callback(
     )
 
 
-def _find(status: int, handle: int) -> None:
+def _ask(change: Callable[..., int], handle: int, *args: object) -> None:
     global _warned_of_handle
+    known = 0 < handle < 1 << 64
+    status = change(handle, *args) if known else lib.OPSCOPE_ERR_NOT_FOUND
     if status != lib.OPSCOPE_ERR_NOT_FOUND:
         check(status, f"callback {handle}", CallbackError)
     elif not _warned_of_handle:
@@ -195,22 +215,26 @@ def _find(status: int, handle: int) -> None:
 
 
 def remove_callback(handle: int, *, wait: bool = False) -> None:
-    """Remove a callback; an unknown handle is a warning, once.
+    """Remove a callback: one of this thread's own, else a global one.
 
-    A range that saw it start still calls its end. With ``wait``, returns when no such range is
-    open on any thread; CallbackError where the caller itself is inside one.
+    An unknown handle is a RuntimeWarning, once in the process. A range that saw the callback's
+    start still calls its end. With ``wait``, returns when no such range is open on any thread;
+    CallbackError where the caller itself is inside one (the callback is removed all the same).
     """
-    _find(lib.opscope_remove_callback(handle, wait), handle)
+    _ask(lib.opscope_remove_callback, handle, wait)
 
 
 def disable_callback(handle: int) -> None:
-    """Stop calling a callback until :func:`enable_callback`; doing it twice does nothing."""
-    _find(lib.opscope_disable_callback(handle), handle)
+    """Stop calling a callback until :func:`enable_callback`; doing it twice does nothing.
+
+    Unknown handles are treated as by :func:`remove_callback`.
+    """
+    _ask(lib.opscope_disable_callback, handle)
 
 
 def enable_callback(handle: int) -> None:
-    """Undo :func:`disable_callback`."""
-    _find(lib.opscope_enable_callback(handle), handle)
+    """Undo :func:`disable_callback`; doing it twice does nothing."""
+    _ask(lib.opscope_enable_callback, handle)
 
 
 def clear_callbacks() -> None:
@@ -224,12 +248,13 @@ def has_callbacks() -> bool:
 
 
 def callback_errors() -> int:
-    """How often callbacks of this process have raised."""
+    """How often callbacks have raised in this process, those written in C included."""
     return int(lib.opscope_callback_errors())
 
 
 @atexit.register
-def _forget_python_callbacks() -> None:
-    # Threads that outlive the interpreter must not call into it.
-    for callback in _alive:
-        callback.start = callback.end = None
+def _close() -> None:
+    """Threads that outlive the interpreter must not enter it; and what was registered is gone."""
+    for callback in tuple(_alive):
+        lib.opscope_remove_callback(callback.number, False)
+    lib.opscope_py_is_closed = 1

@@ -21,9 +21,11 @@ def _describe(op: Any) -> tuple[str, str, RecordScope]:
 class RecordFunction:
     """A range as its callbacks see it.
 
-    ``inputs``, ``outputs`` and ``debug_info`` can be read during the callback only; the rest is
-    kept. ``handle`` is 0 unless the callback was added with ``needs_ids``; ``sequence_nr`` is -1
-    and ``forward_thread_id`` 0 where there is none.
+    ``inputs``, ``outputs``, ``debug_info`` and ``failed`` can be read during the callback only
+    (RuntimeError later); ``name``, ``overload_name``, ``scope``, ``thread_id`` (dense from 1),
+    ``is_async``, ``handle``, ``sequence_nr`` and ``forward_thread_id`` are kept. ``handle`` is
+    unique in the process, and 0 unless the callback was added with ``needs_ids``; ``sequence_nr``
+    is -1 and ``forward_thread_id`` 0 where there is none.
     """
 
     __slots__ = (
@@ -41,7 +43,7 @@ class RecordFunction:
     def __init__(self, fn: Any) -> None:
         op = fn.op
         known = _names.get(op.id)
-        if known is None or op.id == 1:
+        if known is None:
             known = _names[op.id] = _describe(op)
         self.name, self.overload_name, self.scope = known
         self.handle: int = lib.opscope_fn_handle(fn)
@@ -60,7 +62,8 @@ class RecordFunction:
     def _current(self) -> Any:
         if self._range is None:
             raise RuntimeError(
-                f"{self.name}: inputs, outputs and debug_info can be read during the callback only"
+                f"{self.name}: inputs, outputs, debug_info and failed can be read during the "
+                "callback only"
             )
         return self._range
 

@@ -8,31 +8,35 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from opscope._native import ffi, lib
-from opscope.errors import check
+from opscope.record.guard import Guard
 from opscope.record.scope import RecordScope
+from opscope.record.values import box
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_begin = lib.opscope_range_begin
-_NULL = ffi.NULL
-_CO_COROUTINE = 0x80  # inspect.CO_COROUTINE, without importing inspect
+_USER_SCOPE = RecordScope.USER_SCOPE
+_has_callbacks = lib.opscope_has_callbacks
+
+# As in the module inspect, which takes milliseconds to import.
+_CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 # By (name, scope). Operators are never freed in C, so neither are these.
-_operators: dict[tuple[str, int], Any] = {}
+_operators: dict[tuple[str, RecordScope], Any] = {}
 
 
-def operator(name: str, scope: int) -> Any:
-    """The interned operator; once 65,536 names are taken, the operator "other"."""
+def operator(name: str, scope: RecordScope) -> Any:
+    """The interned operator; "other" for an empty name, and once 65,536 names are taken.
+
+    Never fails: a range must not raise only because somebody is watching.
+    """
     found = _operators.get((name, scope))
-    if found is not None:
-        return found
-    out = ffi.new("const opscope_op **")
-    status = lib.opscope_op_intern(name.encode(), b"", int(RecordScope(scope)), _phase(name), out)
-    if status == lib.OPSCOPE_ERR_FULL:
-        return lib.opscope_op_other()
-    check(status, f"cannot name a range {name!r}")
-    _operators[name, scope] = out[0]
-    return out[0]
+    if found is None:
+        out = ffi.new("const opscope_op **")
+        text = name.encode(errors="replace").replace(b"\0", b"")
+        if lib.opscope_op_intern(text, b"", int(scope), _phase(name), out) != lib.OPSCOPE_OK:
+            return lib.opscope_op_other()
+        found = _operators[name, scope] = out[0]
+    return found
 
 
 def _phase(name: str) -> int:
@@ -44,33 +48,62 @@ def _phase(name: str) -> int:
     return int(lib.OPSCOPE_OTHER)
 
 
+class _Open:
+    """A range that was opened while callbacks were registered, and what C borrows meanwhile."""
+
+    __slots__ = ("inputs", "outputs", "range")
+
+    def __init__(self, name: str, args: tuple[object, ...], scope: RecordScope, is_async: bool):
+        info = ffi.NULL
+        self.inputs = self.outputs = None
+        if args or is_async:
+            info = ffi.new("opscope_range_info *")
+            info.sequence_nr = -1
+            info.is_async = is_async
+        if args:
+            self.inputs = info.inputs_arg = ffi.new_handle(args)
+            info.inputs = box
+        self.range = lib.opscope_range_begin(operator(str(name), scope), info)
+
+
 class record_function:  # noqa: N801 - PyTorch's name
     """A range around a block, or around each call of a decorated function.
 
     >>> with record_function("tokenize"):
     ...     pass
+    >>> @record_function("double")
+    ... def double(x):
+    ...     return 2 * x
 
-    ``args`` are what callbacks with ``needs_inputs`` see as inputs. A decorated coroutine function
-    is one range from its first step to its end.
+    ``args`` are what callbacks with ``needs_inputs`` see as inputs; what a decorated function
+    returns is its output. ValueError for an unknown scope. A block that raises is a failed range.
+
+    A decorated coroutine function or generator function is one range from its first step to its
+    end, waiting included; an async generator function cannot be decorated (TypeError). Ranges of
+    one thread are expected to end in the order opposite to their starts: where blocks within
+    generators or coroutines do otherwise, callbacks see all ends, but the recorder drops the ranges
+    that an outer one outran. One instance may be entered again while open, on the same thread.
     """
 
-    __slots__ = ("_args", "_is_async", "_kept", "_name", "_range", "_scope")
+    __slots__ = ("_args", "_name", "_open", "_scope")
 
-    def __init__(self, name: str, *args: object, scope: int = RecordScope.USER_SCOPE) -> None:
+    _is_async = False
+
+    def __init__(
+        self, name: str, *args: object, scope: RecordScope | int = RecordScope.USER_SCOPE
+    ) -> None:
+        if scope is not _USER_SCOPE:
+            scope = RecordScope(scope)
         self._name = name
         self._args = args
         self._scope = scope
-        self._is_async = False
-        self._range = _NULL
+        self._open: list[_Open] | None = None
 
     def __enter__(self) -> record_function:
-        op = _operators.get((self._name, self._scope))
-        if op is None:
-            op = operator(self._name, self._scope)
-        if self._args or self._is_async:
-            self._range = _begin(op, self._info())
-        else:
-            self._range = _begin(op, _NULL)
+        # Also the inner one of two on the same instance, so that each end finds its own start.
+        if _has_callbacks() or self._open:
+            opened = _Open(self._name, self._args, self._scope, self._is_async)
+            self._open = [*(self._open or ()), opened]
         return self
 
     def __exit__(
@@ -79,53 +112,99 @@ class record_function:  # noqa: N801 - PyTorch's name
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        open_range = self._range
-        if open_range:
-            self._range = _NULL
-            if kind is not None:
-                lib.opscope_range_fail(open_range)
-            lib.opscope_range_end(open_range)
+        if self._open:
+            self._end(kind)
 
-    def _info(self) -> Any:
-        info = ffi.new("opscope_range_info *")
-        info.sequence_nr = -1
-        info.is_async = self._is_async
-        if self._args:
-            self._kept = ffi.new_handle(self._args)
-            info.inputs = lib.opscope_py_box
-            info.inputs_arg = self._kept
-        return info
+    def _end(self, kind: type[BaseException] | None) -> None:
+        assert self._open is not None
+        opened = self._open.pop()
+        if opened.range:
+            # A generator that is closed early has not failed.
+            if kind is not None and kind is not GeneratorExit:
+                lib.opscope_range_fail(opened.range)
+            lib.opscope_range_end(opened.range)
+
+    def _returns(self, result: object) -> None:
+        """Tell what the range's operator returned; right before its end."""
+        if self._open and self._open[-1].range:
+            opened = self._open[-1]
+            opened.outputs = ffi.new_handle((result,))
+            lib.opscope_range_outputs(opened.range, box, opened.outputs)
 
     def __call__(self, function: F) -> F:
-        name, args, scope = self._name, self._args, self._scope
         code = getattr(function, "__code__", None)
-        if code is not None and code.co_flags & _CO_COROUTINE:
-
-            async def run(*call_args: Any, **call_kwargs: Any) -> Any:
-                around = record_function(name, *args, scope=scope)
-                around._is_async = True
-                with around:
-                    return await function(*call_args, **call_kwargs)
-
+        flags = code.co_flags if code is not None else 0
+        if flags & _CO_ASYNC_GENERATOR:
+            raise TypeError(
+                f"record_function({self._name!r}) cannot decorate an async generator function: "
+                "use `with record_function(...)` within it"
+            )
+        kind = _async_range if flags & (_CO_COROUTINE | _CO_GENERATOR) else record_function
+        new = functools.partial(kind, self._name, *self._args, scope=self._scope)
+        if flags & _CO_COROUTINE:
+            run = _around_coroutine(function, new)
+        elif flags & _CO_GENERATOR:
+            run = _around_generator(function, new)
         else:
-
-            def run(*call_args: Any, **call_kwargs: Any) -> Any:
-                with record_function(name, *args, scope=scope):
-                    return function(*call_args, **call_kwargs)
-
+            run = _around_call(function, new)
         return functools.wraps(function)(run)  # type: ignore[return-value]
 
 
-class recording:  # noqa: N801 - reads as a verb, like torch.no_grad
-    """Turn this thread's switch on or off for a block: off silences all callbacks. Nests."""
+class _async_range(record_function):  # noqa: N801
+    """A range within which its thread does other work, and that another thread may end."""
 
-    __slots__ = ("_before", "_enabled")
+    __slots__ = ()
+
+    _is_async = True
+
+
+_New = Callable[[], record_function]
+
+
+def _around_call(function: Callable[..., Any], new: _New) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with new() as around:
+            result = function(*args, **kwargs)
+            around._returns(result)
+            return result
+
+    return run
+
+
+def _around_coroutine(function: Callable[..., Any], new: _New) -> Callable[..., Any]:
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        with new() as around:
+            result = await function(*args, **kwargs)
+            around._returns(result)
+            return result
+
+    return run
+
+
+def _around_generator(function: Callable[..., Any], new: _New) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with new():
+            return (yield from function(*args, **kwargs))
+
+    return run
+
+
+class recording(Guard):  # noqa: N801 - reads as a verb, like torch.no_grad
+    """Turn this thread's switch on or off for a block: off silences all callbacks. Nests.
+
+    >>> with recording(False):
+    ...     pass
+
+    In coroutines and generators, the switch is their thread's, not theirs: it holds for whatever
+    the thread runs meanwhile. It is as before once all such blocks of the thread have ended.
+    """
+
+    __slots__ = ("_enabled",)
 
     def __init__(self, enabled: bool) -> None:
-        self._enabled = enabled
+        super().__init__()
+        self._enabled = bool(enabled)
 
-    def __enter__(self) -> None:
-        self._before = lib.opscope_recording_set(self._enabled)
-
-    def __exit__(self, *error: object) -> None:
-        lib.opscope_recording_set(self._before)
+    def _apply(self) -> Callable[[], object]:
+        before = lib.opscope_recording_set(self._enabled)
+        return functools.partial(lib.opscope_recording_set, before)

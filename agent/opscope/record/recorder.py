@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -55,7 +56,8 @@ def start(
     """
     _check_sampling(sampling, window_ms, period_ms)
     options = ffi.new("opscope_recorder_options *")
-    kept = ffi.new("char[]", directory.encode()), ffi.new("char[]", ",".join(label_keys).encode())
+    keys = ",".join(label_keys).encode()
+    kept = ffi.new("char[]", os.fsencode(directory)), ffi.new("char[]", keys)
     options.directory, options.label_keys = kept
     options.sampling_prob = sampling
     options.window_ns = _ns(window_ms)

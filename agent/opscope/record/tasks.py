@@ -1,12 +1,15 @@
-"""``fork`` and ``wait``: tasks on the library's pool of threads, within the state of their forker."""
+"""``fork`` and ``wait``: tasks on the library's threads, within the state of their forker."""
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from opscope._native import ffi, lib
-from opscope.errors import OpscopeError, TaskLostError, check
+from opscope.errors import TaskLostError, check
+from opscope.record.guard import swap_stack
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -15,65 +18,118 @@ R = TypeVar("R")
 class Future(Generic[R]):
     """What a task will return. Made by :func:`fork` only."""
 
-    __slots__ = ("_error", "_future", "_handle", "_result", "_run")
+    __slots__ = (
+        "__weakref__",
+        "_ended",
+        "_error",
+        "_future",
+        "_handle",
+        "_is_done",
+        "_result",
+        "_run",
+    )
 
     def __init__(self, run: Callable[[], R]) -> None:
         self._run: Callable[[], R] | None = run
         self._result: R
         self._error: BaseException | None = None
-        self._handle = ffi.new_handle(self)
+        self._is_done = False
+        self._ended = allocate_lock()  # held until the task has ended
+        self._ended.acquire()
+        self._handle: Any = ffi.new_handle(self)
         _running.add(self)
         out = ffi.new("opscope_future **")
-        status = lib.opscope_fork(lib.opscope_py_task, self._handle, out)
+        status = lib.opscope_fork(_entry, self._handle, out)
         if status != lib.OPSCOPE_OK:
-            _running.discard(self)
+            self._end(None)
             check(status, "cannot fork a task")
         self._future = ffi.gc(out[0], lib.opscope_future_release)
 
     def done(self) -> bool:
         """Whether the task has ended."""
-        return bool(lib.opscope_future_done(self._future))
+        return self._is_done
 
     def wait(self) -> R:
         """What the task returned, once it has ended; raises what it raised.
 
-        A task nobody has begun is run here. TaskLostError in a forked child, for a task of its
-        parent's that had not ended.
+        A task nobody has begun is run here. Ctrl-C ends the wait, and the task where it is run
+        here. TaskLostError in a forked child, for a task of its parent's that had not ended.
         """
-        result = ffi.new("int *")
-        status = lib.opscope_wait(self._future, result)
-        if status == lib.OPSCOPE_ERR_LOST:
-            raise TaskLostError("the task belongs to the process this one was forked from")
-        check(status, "cannot wait for a task", OpscopeError)
+        if not self._is_done:
+            status = lib.opscope_future_run(self._future)
+            if status == lib.OPSCOPE_ERR_LOST:
+                raise TaskLostError("the task belongs to the process this one was forked from")
+            if status == lib.OPSCOPE_OK and not self._is_done:
+                raise TaskLostError("the interpreter is ending: no task is begun any more")
+            # Python's lock and not opscope_wait, for signals come through here.
+            with self._ended:
+                pass
         if self._error is not None:
-            raise self._error
+            try:
+                raise self._error
+            finally:
+                del self  # the error's traceback has this frame; they would keep each other
         return self._result
 
+    def _end(self, error: BaseException | None) -> None:
+        if self._is_done:
+            return
+        self._run = None
+        self._error = error
+        self._is_done = True
+        self._handle = None  # it refers to the future
+        _running.discard(self)
+        self._ended.release()
 
-# What C holds a handle to; removed by the task itself.
+
+_entry = ffi.addressof(lib, "opscope_py_task_outside")
+
+# What C holds a handle to, until the task has ended.
 _running: set[Future[Any]] = set()
 
 
-@ffi.def_extern(name="opscope_py_task", error=-13)  # type: ignore[untyped-decorator]
+def _interrupted(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """A Ctrl-C that struck beside the task: the task ends with it."""
+    assert traceback is not None
+    future: Future[Any] = ffi.from_handle(traceback.tb_frame.f_locals["arg"])
+    future._end(error)
+
+
+@ffi.def_extern(name="opscope_py_task", error=-13, onerror=_interrupted)  # type: ignore[untyped-decorator]
 def _task(arg: Any) -> int:
     future: Future[Any] = ffi.from_handle(arg)
-    run, future._run = future._run, None
+    stack = swap_stack([])
     try:
-        assert run is not None
-        future._result = run()
+        assert future._run is not None
+        future._result = future._run()
+        future._end(None)
     except BaseException as error:
-        future._error = error
+        # Without this frame, and with no local name for a traceback that leads back here.
+        future._end(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
     finally:
-        _running.discard(future)
+        swap_stack(stack)
+        del future
     return 0
 
 
 def fork(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
     """Run ``function(*args, **kwargs)`` as a task on another thread, with the labels, the local
-    callbacks and the recording switch this thread has now."""
+    callbacks and the recording switch this thread has now.
+
+    >>> wait(fork(pow, 2, 10))
+    1024
+
+    Tasks may fork tasks and wait for them to any depth. At the end of the program, tasks that were
+    not waited for are given up, as daemon threads are.
+    """
     return Future(lambda: function(*args, **kwargs))
 
 
 def wait(future: Future[R]) -> R:
     """``future.wait()``, under PyTorch's name."""
-    return future.wait()
+    try:
+        return future.wait()
+    finally:
+        del future  # as there

@@ -6,12 +6,20 @@ from typing import Any
 
 from opscope._native import ffi, lib
 
-# cffi keeps no reference for a handle: what boxes through it keeps the tuple alive itself.
 _PYTHON = ffi.new("char[]", b"python")
 
+# Fills in the values of a tuple, given by its handle: what a range takes as inputs or outputs.
+box = ffi.addressof(lib, "opscope_py_box_outside")
 
-@ffi.def_extern(name="opscope_py_box", error=0)  # type: ignore[untyped-decorator]
+
+def _raised(kind: type[BaseException], *_: object) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        lib.opscope_py_is_interrupted = 1
+
+
+@ffi.def_extern(name="opscope_py_box", error=0, onerror=_raised)  # type: ignore[untyped-decorator]
 def _box(arg: Any, values: Any, capacity: int) -> int:
+    """Borrowed references: whoever opened the range keeps the tuple alive."""
     objects: tuple[object, ...] = ffi.from_handle(arg)
     for value, item in zip(values[0 : min(capacity, len(objects))], objects, strict=False):
         value.kind = lib.OPSCOPE_VALUE_OBJECT
