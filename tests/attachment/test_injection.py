@@ -169,7 +169,8 @@ def test_an_interpreter_with_cffi_alone_uses_the_opscope_beside_the_payload(
 ) -> None:
     package = bench.directory / "elsewhere" / "opscope"
     shutil.copytree(Path(SITE).parent.parent, package, ignore=shutil.ignore_patterns("*.so"))
-    shutil.copy(_native.__file__, package)
+    for library in Path(_native.__file__).parent.glob("*.so"):
+        shutil.copy(library, package)
     (bench.stub / Path(_cffi_backend.__file__).name).symlink_to(_cffi_backend.__file__)
     environ = bench.stub_environment()
     environ["PYTHONPATH"] = f"{package}/attachment/site:{bench.stub}"

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import opscope
 from opscope.record import recorder
@@ -36,8 +37,11 @@ def run() -> None:
                 pass
 
 
-def cells_of(raw: bytes) -> list[dict[str, object]]:
-    lines, cells, names, labels = {}, [], {}, {0: []}
+def cells_of(raw: bytes) -> list[dict[str, Any]]:
+    lines: dict[tuple[int, int], tuple[int, ...]] = {}
+    cells: list[tuple[int, tuple[int, ...]]] = []
+    names: dict[int, str] = {}
+    labels: dict[int, list[str]] = {0: []}
     (count,) = struct.unpack_from("<I", raw, 24)
     for index in range(count):
         start = HEADER + index * CHUNK
@@ -58,24 +62,25 @@ def cells_of(raw: bytes) -> list[dict[str, object]]:
         elif kind == 3:
             for i in range(used):
                 lines[table, first + i] = struct.unpack_from("<8Q", raw, at + i * 64)
-    sums: dict[tuple[object, ...], dict[str, object]] = {}
+    rows: dict[int, dict[str, Any]] = {}
     for table, cell in cells:
         if cell[1] == 0:
             continue
         key = cell[0]
-        name, phase = names[key & 0xFFFFFFFF], key >> 32 & 0xFF
-        what = (name, phase, tuple(labels[key >> 40]))
-        row = sums.setdefault(
-            what,
-            {"op": name, "phase": phase, "labels": labels[key >> 40], "values": [0] * 7}
-            | {"buckets": defaultdict(int)},
-        )
+        new = {
+            "op": names[key & 0xFFFFFFFF],
+            "phase": key >> 32 & 0xFF,
+            "labels": labels[key >> 40],
+            "values": [0] * 7,
+            "buckets": defaultdict(int),
+        }
+        row = rows.setdefault(key, new)
         row["values"] = [a + b for a, b in zip(row["values"], cell[1:8], strict=True)]
         for octave, line in enumerate(cell[8:]):
             for bucket, weight in enumerate(lines[table, line - 1] if line else ()):
                 if weight:
                     row["buckets"][str((octave - 40) * 8 + bucket)] += weight
-    return list(sums.values())
+    return list(rows.values())
 
 
 def main() -> None:

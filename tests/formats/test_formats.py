@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 from opscope.agent import layout
 from opscope.agent.dictionary import Dictionary
@@ -31,9 +32,9 @@ def test_the_golden_segment_of_version_1_says_what_its_program_did() -> None:
     )
     assert list(dictionary.usage) == ["golden.api"]
 
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for row, key in enumerate(rows.keys.tolist()):
-        buckets = {}
+        buckets: dict[str, int] = {}
         for at in (rows.bucket_row == row).nonzero()[0]:
             base = (int(rows.bucket_octave[at]) - layout.SECOND_LOG2) * layout.BUCKETS_PER_OCTAVE
             weights = rows.bucket_weights[at].tolist()
