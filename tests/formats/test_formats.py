@@ -52,9 +52,9 @@ def test_the_golden_segment_of_version_1_says_what_its_program_did() -> None:
 
     samples, weight = COLUMNS.index("sample_count"), COLUMNS.index("weight")
     assert {op: row["values"][samples] for op, row in found.items()} == CALLS
-    for op, row in found.items():
-        assert row["values"][weight] == CALLS[op] * layout.WEIGHT_ONE
-        assert sum(row["buckets"].values()) == row["values"][weight]
+    for op, cell in found.items():
+        assert cell["values"][weight] == CALLS[op] * layout.WEIGHT_ONE
+        assert sum(cell["buckets"].values()) == cell["values"][weight]
     assert found["fails"]["values"][COLUMNS.index("error_weight")] == 21 * layout.WEIGHT_ONE
     assert found["a"]["labels"] == ["model_id", "größe"]
     optimizer = layout.PHASES.index("optimizer")
