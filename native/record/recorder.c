@@ -168,7 +168,7 @@ static inline void add_to(opscope_cell *cell, opscope_line *line, uint32_t bucke
     add(&cell->total_ticks, total);
     add(&line->weight[bucket], weight);
     if (is_whole) {
-        add(&cell->self_weight, weight);
+        add(&cell->whole_ticks, total);
         add(&cell->self_ticks, self_ticks);
     }
 }
@@ -215,6 +215,12 @@ static int OPSCOPE__SELDOM count_seldom(struct opscope__recorder_thread *state,
     return OPSCOPE_OK;
 }
 
+/* The counter of another processor may be a little behind. */
+static uint64_t ticks_since(const struct opscope__frame *frame, uint64_t now)
+{
+    return now > frame->start_ticks ? now - frame->start_ticks : 0;
+}
+
 /* Everything but the common case: a range that was not recorded at its start, is async, or belongs
  * to another thread, process or segment than this. */
 static int OPSCOPE__SELDOM end_seldom(const opscope_range *fn,
@@ -233,9 +239,7 @@ static int OPSCOPE__SELDOM end_seldom(const opscope_range *fn,
         }
         if (is_now && state != NULL) {
             frame->serial = UINT64_MAX; /* what runs meanwhile on its thread is not within it */
-            /* Another processor's counter may be a little behind. */
-            uint64_t ticks = now > frame->start_ticks ? now - frame->start_ticks : 0;
-            (void)count_seldom(state, frame, ticks, fn->failed != 0);
+            (void)count_seldom(state, frame, ticks_since(frame, now), fn->failed != 0);
         }
         free(frame);
         return OPSCOPE_OK;
@@ -247,7 +251,7 @@ static int OPSCOPE__SELDOM end_seldom(const opscope_range *fn,
         opscope__recorder_drop(state); /* unwound: ended late, or never */
     }
     state->top = frame;
-    uint64_t ticks = now - frame->start_ticks;
+    uint64_t ticks = ticks_since(frame, now);
     frame[-1].child_ticks += ticks;
     return count_seldom(state, frame, ticks, fn->failed != 0);
 }
@@ -264,8 +268,11 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
                              fn->failed != 0, 0)) {
         return end_seldom(fn, frame, now);
     }
-    state->top = frame;
     uint64_t ticks = now - frame->start_ticks;
+    if (__builtin_expect((int64_t)ticks < 0, 0)) {
+        return end_seldom(fn, frame, now);
+    }
+    state->top = frame;
     frame[-1].child_ticks += ticks;
     opscope_cell *cell = opscope__table_find(state->table, frame->key);
     uint32_t octave, bucket;

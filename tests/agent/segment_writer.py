@@ -122,7 +122,7 @@ class SegmentWriter:
         cell["weight"] += weight
         cell["total_ticks"] += self._ticks(one.duration_s, one)
         if one.self_s is not None:
-            cell["self_weight"] += weight
+            cell["whole_ticks"] += self._ticks(one.duration_s, one)
             cell["self_ticks"] += self._ticks(one.self_s, one)
         if one.failed:
             cell["error_weight"] += weight

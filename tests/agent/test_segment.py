@@ -36,7 +36,7 @@ def test_counters_are_those_written() -> None:
     assert row_of(parse(writer.to_bytes()), "numpy::add") == {
         "sample_count": 6,
         "weight": 6 << 16,
-        "self_weight": 5 << 16,
+        "whole_ticks": 5_000_000,
         "total_ticks": 7_000_000,
         "self_ticks": 2_000_000,
         "error_weight": 1 << 16,

@@ -1,6 +1,6 @@
-/* tests/native/check.h -- facts a test states. One that does not hold is printed with its place, and
- * the process ends with 1, from whatever thread or forked child. No framework: a test is a function
- * named after what it shows, and main runs them one after another. */
+/* tests/native/check.h -- facts a test states. One that does not hold is printed with its place,
+ * and the process ends with 1, from whatever thread or forked child. No framework: a test is a
+ * function named after what it shows, and main runs them one after another. */
 #ifndef OPSCOPE_TESTS_CHECK_H
 #define OPSCOPE_TESTS_CHECK_H
 

@@ -70,11 +70,16 @@ static inline void count_drop(void *user)
 
 static inline opscope_callback counting(struct calls *calls)
 {
-    return (opscope_callback){.start = count_start,
-                              .end = count_end,
-                              .drop = count_drop,
-                              .user = calls,
-                              .sampling_prob = 1.0};
+    return (opscope_callback){
+        .start = count_start, .end = count_end, .user = calls, .sampling_prob = 1.0};
+}
+
+/* The same, counting its drops too. They may come late: `calls` is to live on. */
+static inline opscope_callback dropping(struct calls *calls)
+{
+    opscope_callback callback = counting(calls);
+    callback.drop = count_drop;
+    return callback;
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* tests/native/read_segment.h -- reads a segment file as another process would: from disk, by the
- * layout of opscope/segment.h, and sums its cells. Checks what it relies on; not for foreign bytes. */
+ * layout of opscope/segment.h, and sums its cells. Checks what it relies on; not for foreign
+ * bytes. */
 #ifndef OPSCOPE_TESTS_READ_SEGMENT_H
 #define OPSCOPE_TESTS_READ_SEGMENT_H
 
@@ -27,7 +28,7 @@ struct totals {
     uint64_t cells;
     uint64_t samples;
     uint64_t weight;
-    uint64_t self_weight;
+    uint64_t whole_ticks;
     uint64_t total_ticks;
     uint64_t self_ticks;
     uint64_t error_weight;
@@ -155,7 +156,7 @@ static inline struct totals segment_sum(const struct segment *segment, uint32_t 
             totals.cells++;
             totals.samples += cell->sample_count;
             totals.weight += cell->weight;
-            totals.self_weight += cell->self_weight;
+            totals.whole_ticks += cell->whole_ticks;
             totals.total_ticks += cell->total_ticks;
             totals.self_ticks += cell->self_ticks;
             totals.error_weight += cell->error_weight;
@@ -167,7 +168,8 @@ static inline struct totals segment_sum(const struct segment *segment, uint32_t 
                 number--;
                 const opscope_chunk *lines = segment->lines[chunk->table][number / 256];
                 CHECK(lines != NULL && number % 256 < lines->used);
-                const opscope_line *line = (const opscope_line *)segment_items(lines) + number % 256;
+                const opscope_line *line = segment_items(lines);
+                line += number % 256;
                 for (int bucket = 0; bucket < 8; bucket++) {
                     totals.histogram_weight += line->weight[bucket];
                 }

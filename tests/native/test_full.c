@@ -11,7 +11,7 @@ static void a_quiet_process_takes_at_most_512_kib_of_disk(void)
 {
     start_recorder("model_id");
     for (int i = 0; i < 20; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "quiet::%d", i);
         run_ranges(op_named(name), 100);
     }
@@ -30,12 +30,12 @@ static uint64_t run_many_keys(void)
 {
     uint64_t calls = 0;
     for (int label = 0; label < 200; label++) {
-        char value[16];
+        char value[32];
         opscope_debug_info_guard guard;
         snprintf(value, sizeof value, "%d", label);
         CHECK_EQUAL(opscope_debug_info_push("model_id", value, &guard), OPSCOPE_OK);
         for (int i = 0; i < 500; i++) {
-            char name[16];
+            char name[32];
             snprintf(name, sizeof name, "key::%d", i);
             const opscope_op *op = op_named(name);
             opscope_range range;

@@ -1,5 +1,6 @@
 /* tests/native/test_histogram.c -- the bucket of a duration, against exact arithmetic: bucket k of
- * octave o begins at the least integer v with v^8 >= 2^(8 o + k), which is decided in whole numbers. */
+ * octave o begins at the least integer v with v^8 >= 2^(8 o + k), which is decided in whole
+ * numbers. */
 #include <math.h>
 
 #include "check.h"
@@ -33,7 +34,8 @@ static bool reaches(uint64_t v, int exponent)
         power = times(power, v);
     }
     for (int word = WORDS - 1; word * 32 + 31 >= exponent; word--) {
-        uint32_t left = word * 32 >= exponent ? power.words[word] : power.words[word] >> exponent % 32;
+        int below = word * 32 >= exponent ? 0 : exponent % 32;
+        uint32_t left = power.words[word] >> below;
         if (left != 0) {
             return true;
         }

@@ -1,4 +1,4 @@
-/* tests/native/test_ops.c -- operators: interned once, found by id, never more than there is room. */
+/* tests/native/test_ops.c -- operators: interned once, found by id, no more than fit. */
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -38,7 +38,8 @@ static void the_same_name_overload_and_scope_is_the_same_operator(void)
     CHECK(first == again);
     CHECK_EQUAL(opscope_op_intern("core::add", "b", OPSCOPE_FUNCTION, OPSCOPE_FORWARD, &overloaded),
                 0);
-    CHECK_EQUAL(opscope_op_intern("core::add", "", OPSCOPE_USER_SCOPE, OPSCOPE_FORWARD, &scoped), 0);
+    CHECK_EQUAL(opscope_op_intern("core::add", "", OPSCOPE_USER_SCOPE, OPSCOPE_FORWARD, &scoped),
+                0);
     CHECK(first != overloaded && first != scoped && overloaded != scoped);
     CHECK(opscope_op_by_id(scoped->id) == scoped);
 }

@@ -114,22 +114,38 @@ static int meet(void *unused)
     return OPSCOPE_OK;
 }
 
+static void meet_four_times(void)
+{
+    opscope_future *futures[4];
+    for (int i = 0; i < 4; i++) {
+        futures[i] = fork_task(meet, NULL);
+    }
+    for (int i = 0; i < 4; i++) {
+        while (!opscope_future_done(futures[i])) { /* a wait would run what nobody began */
+            sched_yield();
+        }
+        CHECK_EQUAL(wait_and_release(futures[i]), OPSCOPE_OK);
+    }
+}
+
 static void as_many_tasks_as_threads_run_at_the_same_time(void)
 {
     CHECK_EQUAL(opscope_pool_set_threads(4), OPSCOPE_OK);
     CHECK_EQUAL(opscope_pool_threads(), 4);
     CHECK_EQUAL(pthread_barrier_init(&barrier, NULL, 4), 0);
-    for (int round = 0; round < 50; round++) { /* the first starts threads, the others find idle ones */
-        opscope_future *futures[4];
-        for (int i = 0; i < 4; i++) {
-            futures[i] = fork_task(meet, NULL);
-        }
-        for (int i = 0; i < 4; i++) {
-            while (!opscope_future_done(futures[i])) {
+    for (int round = 0; round < 20; round++) {
+        pid_t child = fork(); /* with an empty pool */
+        if (child == 0) {
+            int value = 0;
+            opscope_future *first = fork_task(give_back, &value);
+            while (!opscope_future_done(first)) {
                 sched_yield();
             }
-            CHECK_EQUAL(wait_and_release(futures[i]), OPSCOPE_OK);
+            meet_four_times(); /* one thread is idle, the others are yet to start */
+            meet_four_times(); /* all are idle */
+            _exit(0);
         }
+        CHECK(check_child(child));
     }
     pthread_barrier_destroy(&barrier);
 }

@@ -1,4 +1,5 @@
-/* tests/native/test_process.c -- the recorder over a fork of the process, and over its sudden death. */
+/* tests/native/test_process.c -- the recorder over a fork of the process, and over its sudden
+ * death. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>

@@ -17,7 +17,7 @@ static void calls_of_one_thread_are_exact_and_in_the_histogram(void)
     CHECK_EQUAL(a.samples, 1000);
     CHECK_EQUAL(a.weight, 1000 * ONE);
     CHECK_EQUAL(a.histogram_weight, 1000 * ONE);
-    CHECK_EQUAL(a.self_weight, 1000 * ONE);
+    CHECK_EQUAL(a.whole_ticks, a.total_ticks);
     CHECK_EQUAL(a.self_ticks, a.total_ticks);
     CHECK_EQUAL(b.samples, 234);
     CHECK_EQUAL(segment_sum(segment, 0, ANY, ANY).samples, 1234);
@@ -53,7 +53,7 @@ static void self_times_of_a_tree_add_up_to_its_outermost_to_the_tick(void)
     struct totals all = segment_sum(segment, 0, ANY, ANY);
     CHECK_EQUAL(all.samples, 5 * (1 + (2187 * 3 - 1) / 2));
     CHECK_EQUAL(all.self_ticks, segment_sum_of(segment, "outermost").total_ticks);
-    CHECK_EQUAL(all.self_weight, all.weight);
+    CHECK_EQUAL(all.whole_ticks, all.total_ticks);
     segment_free(segment);
 }
 
@@ -141,7 +141,7 @@ static void label_sets_beyond_1023_share_the_one_called_other(void)
 {
     start_recorder("request");
     for (int i = 0; i < 3000; i++) {
-        char value[16];
+        char value[32];
         opscope_debug_info_guard guard;
         snprintf(value, sizeof value, "%d", i % 1500);
         CHECK_EQUAL(opscope_debug_info_push("request", value, &guard), OPSCOPE_OK);
@@ -226,7 +226,7 @@ static void an_async_range_counts_wherever_it_ends_with_its_self_time_unknown(vo
         if (sampled) { /* almost always, so that no range is known whole */
             CHECK_EQUAL(opscope_recorder_set_sampling(1.0 - 0x1p-53, 0, 0), OPSCOPE_OK);
         }
-        on_new_thread(close_async, open_async(&info));                /* by a thread without a table */
+        on_new_thread(close_async, open_async(&info)); /* a thread with no table */
         on_new_thread(close_async, on_new_thread(open_async, &info)); /* its opener has ended */
         close_async(on_new_thread(open_async, &info));
         opscope_range *range = open_async(&info);
@@ -234,9 +234,10 @@ static void an_async_range_counts_wherever_it_ends_with_its_self_time_unknown(vo
         opscope_range_end(range);
         struct segment *segment = stop_and_read();
         CHECK_EQUAL(segment_sum_of(segment, "async").samples, 4);
-        CHECK_EQUAL(segment_sum_of(segment, "async").self_weight, 0);
+        CHECK_EQUAL(segment_sum_of(segment, "async").whole_ticks, 0);
         CHECK_EQUAL(segment_sum_of(segment, "a").samples, 5);
-        CHECK_EQUAL(segment_sum_of(segment, "a").self_weight, sampled ? 0 : 5 * ONE);
+        CHECK_EQUAL(segment_sum_of(segment, "a").whole_ticks,
+                    sampled ? 0 : segment_sum_of(segment, "a").total_ticks);
         CHECK_EQUAL(segment->header->dropped_count, 0);
         segment_free(segment);
     }
@@ -288,7 +289,7 @@ static void a_sampled_estimate_is_within_five_standard_errors(void)
         double estimate = (double)totals.weight / (double)ONE;
         CHECK(fabs(estimate - TRUE_CALLS) < 5 * error);
         CHECK(fabs(estimate - 100.0 * (double)totals.samples) < 1e-3 * estimate);
-        CHECK_EQUAL(totals.self_weight, 0); /* a sampled range's children are not known */
+        CHECK_EQUAL(totals.whole_ticks, 0); /* a sampled range's children are not known */
         CHECK_EQUAL(totals.histogram_weight, totals.weight);
         CHECK_EQUAL(segment->header->sampling_prob_ppt, 10000000000);
         sum += estimate;

@@ -1,5 +1,5 @@
-/* tests/native/test_recorder_life.c -- starting, stopping and changing the recorder; directories and
- * limits that make a start fail; facts written about the process. */
+/* tests/native/test_recorder_life.c -- starting, stopping and changing the recorder; directories
+ * and limits that make a start fail; facts written about the process. */
 #include <math.h>
 #include <sys/resource.h>
 
@@ -116,7 +116,7 @@ static void settings_change_while_it_runs(void)
     struct segment *segment = stop_and_read();
     CHECK_EQUAL(segment_sum_of(segment, "a").samples, 15);
     CHECK_EQUAL(segment_sum_of(segment, "across").samples, 1);
-    CHECK_EQUAL(segment_sum_of(segment, "across").self_weight, 0);
+    CHECK_EQUAL(segment_sum_of(segment, "across").whole_ticks, 0);
     segment_free(segment);
 }
 

@@ -1,5 +1,5 @@
-/* tests/native/test_removal.c -- removing a callback that other threads, or open ranges, are inside of.
- * What one thread alone sees of it is in test_callbacks.c. */
+/* tests/native/test_removal.c -- removing a callback that other threads, or open ranges, are inside
+ * of. What one thread alone sees of it is in test_callbacks.c. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -104,7 +104,7 @@ static int remove_own(const opscope_range *fn, void *user, void **context)
 static void waiting_from_within_is_an_error_and_the_callback_is_removed(void)
 {
     struct calls calls = {0};
-    opscope_callback callback = counting(&calls);
+    opscope_callback callback = dropping(&calls);
     callback.start = remove_own;
     handle_within = add_global(callback);
     run_ranges(op_named("a"), 5);
@@ -151,7 +151,7 @@ static void an_async_range_may_be_closed_by_another_thread_even_after_its_opener
 {
     struct calls calls = {0};
     opscope_range ranges[3];
-    opscope_handle handle = add_global(counting(&calls));
+    opscope_handle handle = add_global(dropping(&calls));
     open_async(&ranges[0]);
     on_new_thread(close_range, &ranges[0]); /* that thread knew nothing of us before */
     on_new_thread(open_async, &ranges[1]);
@@ -190,7 +190,7 @@ static void waiting_for_a_callback_nobody_is_inside_returns_at_once(void)
 {
     struct calls calls = {0};
     for (int i = 0; i < 100; i++) {
-        opscope_handle handle = add_global(counting(&calls));
+        opscope_handle handle = add_global(dropping(&calls));
         on_new_thread(run_one, NULL);
         CHECK_EQUAL(opscope_remove_callback(handle, true), OPSCOPE_OK);
         CHECK_EQUAL(calls.starts, i + 1);

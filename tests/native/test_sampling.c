@@ -248,6 +248,8 @@ static void a_forked_child_draws_another_sequence(void)
     draw_pattern(&parents);
     CHECK_EQUAL(pipe(ends), 0);
     pid_t child = fork();
+    (void)opscope_recording_set(false); /* both look anew, drawing their first countdowns */
+    (void)opscope_recording_set(true);
     draw_pattern(child == 0 ? &childs : &parents);
     if (child == 0) {
         CHECK_EQUAL(write(ends[1], &childs, sizeof childs), sizeof childs);

@@ -1,5 +1,5 @@
-/* tests/native/test_state.c -- what belongs to a thread: the switch, debug info, local callbacks; and
- * carrying all three elsewhere. */
+/* tests/native/test_state.c -- what belongs to a thread: the switch, debug info, local callbacks;
+ * and carrying all three elsewhere. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -143,7 +143,7 @@ static void a_state_carries_debug_info_and_local_callbacks_to_many_threads_and_l
     opscope_debug_info_guard guard;
     opscope_state *state;
     CHECK_EQUAL(opscope_debug_info_push("a", "1", &guard), OPSCOPE_OK);
-    opscope_handle handle = add_local(counting(&local));
+    opscope_handle handle = add_local(dropping(&local));
     CHECK_EQUAL(opscope_state_capture(&state), OPSCOPE_OK);
     opscope_debug_info_pop(&guard); /* the state has them for itself */
     CHECK_EQUAL(opscope_remove_callback(handle, true), OPSCOPE_OK);
@@ -209,7 +209,7 @@ static void *do_not_find(void *handle)
 static void a_local_callback_is_unknown_to_other_threads(void)
 {
     struct calls calls = {0};
-    opscope_handle handle = add_local(counting(&calls));
+    opscope_handle handle = add_local(dropping(&calls));
     on_new_thread(do_not_find, &handle);
     run_ranges(op_named("a"), 1);
     CHECK_EQUAL(calls.ends, 1);
@@ -221,7 +221,7 @@ static void a_local_callback_is_unknown_to_other_threads(void)
 
 static void *add_and_end(void *calls)
 {
-    add_local(counting(calls));
+    add_local(dropping(calls));
     run_ranges(op_named("a"), 1);
     return NULL;
 }
@@ -270,6 +270,8 @@ static void *see_inherited(void *unused)
     return NULL;
 }
 
+static const char *program;
+
 /* The program once more, by exec: argv[1] is "inherited". */
 static void labels_are_inherited_over_exec_by_all_threads(void)
 {
@@ -277,7 +279,7 @@ static void labels_are_inherited_over_exec_by_all_threads(void)
     if (child == 0) {
         setenv("OPSCOPE_DEBUG_INFO",
                "model_id=first\njob=a=b\n=nokey\nnothing\n\nempty=\nmodel_id=second\nlast=1\n", 1);
-        execl("/proc/self/exe", "test_state", "inherited", (char *)NULL);
+        execl(program, program, "inherited", (char *)NULL);
         _exit(1);
     }
     CHECK(check_child(child));
@@ -290,6 +292,7 @@ int main(int argc, char **argv)
         on_new_thread(see_inherited, NULL);
         return 0;
     }
+    program = argv[0];
     RUN(the_switch_silences_global_and_local_callbacks_of_its_thread);
     RUN(a_range_open_when_the_switch_goes_off_gets_its_end);
     RUN(a_key_shadows_an_earlier_one_and_the_others_stay_visible);

@@ -1,5 +1,5 @@
-/* tests/native/test_stress.c -- everything at once, for the sanitizers: operators on four threads while
- * callbacks come, go and are freed, the recorder starts and stops, windows flip, threads end. */
+/* tests/native/test_stress.c -- everything at once, for the sanitizers: operators on four threads
+ * while callbacks come, go and are freed, the recorder starts and stops, windows flip. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

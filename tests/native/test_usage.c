@@ -1,4 +1,4 @@
-/* tests/native/test_usage.c -- the API-usage log: each key once, to whatever handler, whenever set. */
+/* tests/native/test_usage.c -- the API-usage log: each key once, to a handler set whenever. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ static void *say_all(void *unused)
     (void)unused;
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < KEYS; i++) {
-        char key[8];
+        char key[32];
         snprintf(key, sizeof key, "k%d", i);
         opscope_log_api_usage_once(key);
     }
@@ -179,7 +179,7 @@ static void said_to_standard_error_where_the_environment_asks(void)
 static void there_are_4096_keys_and_more_are_dropped(void)
 {
     for (int i = 0; i < 5000; i++) {
-        char key[16];
+        char key[32];
         snprintf(key, sizeof key, "more %d", i);
         opscope_log_api_usage_once(key);
     }

@@ -1,5 +1,5 @@
-/* tests/native/test_values.c -- inputs and outputs: boxed only where a callback that fires asks, seen
- * by it alone, and only while they are there. */
+/* tests/native/test_values.c -- inputs and outputs: boxed only where a callback that fires asks,
+ * seen by it alone, and only while they are there. */
 #include <pthread.h>
 
 #include "ranges.h"

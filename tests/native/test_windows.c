@@ -1,11 +1,12 @@
-/* tests/native/test_windows.c -- recording in windows: by hand, with exact weights, and by the driver's
- * clock. */
+/* tests/native/test_windows.c -- recording in windows: by hand, with exact weights, and by the
+ * driver's clock. */
 #include <math.h>
 #include <pthread.h>
 #include <time.h>
 
 #include "ranges.h"
 #include "read_segment.h"
+#include "record/random.h"
 
 static const uint64_t NEVER_NS = 1000000000000000; /* the driver's next window is days away */
 
@@ -39,7 +40,7 @@ static void ranges_are_recorded_inside_windows_with_their_weight_and_not_outside
     struct totals totals = segment_sum_of(segment, "a");
     CHECK_EQUAL(totals.samples, 14);
     CHECK_EQUAL(totals.weight, 510 * ONE);
-    CHECK_EQUAL(totals.self_weight, 510 * ONE);
+    CHECK_EQUAL(totals.whole_ticks, totals.total_ticks);
     CHECK_EQUAL(totals.histogram_weight, 510 * ONE);
     CHECK_EQUAL(segment->header->window_count, 2);
     CHECK_EQUAL(segment->header->window_ns, 10000000);
@@ -64,7 +65,7 @@ static void a_range_over_the_end_of_a_window_counts_with_its_self_time_unknown(v
     struct segment *segment = stop_and_read();
     CHECK_EQUAL(segment_sum_of(segment, "a").weight, 6 * ONE);
     CHECK_EQUAL(segment_sum_of(segment, "over").weight, 3 * ONE);
-    CHECK_EQUAL(segment_sum_of(segment, "over").self_weight, 0);
+    CHECK_EQUAL(segment_sum_of(segment, "over").whole_ticks, 0);
     CHECK_EQUAL(segment_sum_of(segment, "before").weight, 0);
     segment_free(segment);
 }
@@ -80,6 +81,34 @@ static void bad_weights_are_refused_and_windows_must_be_on(void)
     CHECK_EQUAL(opscope_recorder_window_begin(1.0), OPSCOPE_ERR_NOT_FOUND);
     CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_ERR_NOT_FOUND);
     CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
+}
+
+static void an_estimate_from_random_windows_is_within_five_standard_errors(void)
+{
+    enum { BLOCKS = 2000, EACH = 50, SEEDS = 10 };
+    const double share = 0.05, error = EACH * sqrt(BLOCKS * (1 - share) / share);
+    double sum = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        opscope__random random;
+        opscope__random_seed(&random, seed, 1);
+        start_windows(10000000, NEVER_NS);
+        for (int block = 0; block < BLOCKS; block++) {
+            bool in_window = opscope__random_unit(&random) < share;
+            if (in_window) {
+                CHECK_EQUAL(opscope_recorder_window_begin(1 / share), OPSCOPE_OK);
+            }
+            run_ranges(op_named("estimated"), EACH);
+            if (in_window) {
+                CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
+            }
+        }
+        struct segment *segment = stop_and_read();
+        double estimate = (double)segment_sum_of(segment, "estimated").weight / (double)ONE;
+        CHECK(fabs(estimate - BLOCKS * EACH) < 5 * error);
+        sum += estimate;
+        segment_free(segment);
+    }
+    CHECK(fabs(sum / SEEDS - BLOCKS * EACH) < 5 * error / sqrt(SEEDS));
 }
 
 static void wait_for_windows(uint64_t count)
@@ -167,6 +196,7 @@ int main(void)
     make_directory();
     RUN(ranges_are_recorded_inside_windows_with_their_weight_and_not_outside);
     RUN(a_range_over_the_end_of_a_window_counts_with_its_self_time_unknown);
+    RUN(an_estimate_from_random_windows_is_within_five_standard_errors);
     RUN(bad_weights_are_refused_and_windows_must_be_on);
     RUN(the_driver_opens_windows_whose_weights_are_wall_time_over_time_on);
     RUN(the_header_only_grows_over_changes_of_the_plan);

@@ -21,7 +21,7 @@ from opscope.agent.segment_file import Reader, SegmentError
 COLUMNS = (
     "sample_count",
     "weight",
-    "self_weight",
+    "whole_ticks",
     "total_ticks",
     "self_ticks",
     "error_weight",

@@ -20,7 +20,7 @@ from opscope.agent.layout import U64
 from opscope.agent.segment import COLUMNS, Rows, Segment
 from opscope.agent.snapshot import COUNTER_COLUMNS, OTHER, Health, SeriesKey
 
-_SAMPLES, _WEIGHT, _SELF_WEIGHT, _TOTAL, _SELF, _ERRORS, _BYTES = range(len(COLUMNS))
+_SAMPLES, _WEIGHT, _WHOLE, _TOTAL, _SELF, _ERRORS, _BYTES = range(len(COLUMNS))
 
 
 class SeriesTable:
@@ -180,10 +180,11 @@ def _compact(weights: U64) -> tuple[U64 | NDArray[np.uint32], int]:
 def _counters(rows: Rows, ticks_per_second: int) -> U64:
     """(n, COUNTER_COLUMNS) of the rows' values, in the order of snapshot's columns."""
     values = rows.values
-    weight, self_weight = values[:, _WEIGHT], values[:, _SELF_WEIGHT]
-    total_ns = _ns(values[:, _TOTAL], ticks_per_second)
-    # Self time is known for a part of the ranges; the others are taken to be like them.
-    share = np.divide(weight, self_weight, out=np.zeros(len(weight)), where=self_weight > 0)
+    weight, whole, total = values[:, _WEIGHT], values[:, _WHOLE], values[:, _TOTAL]
+    total_ns = _ns(total, ticks_per_second)
+    # Self time is known for a part of the time; the rest is taken to have the same share of it. Not
+    # by the number of ranges: those that outlast a window are long, and none of theirs is known.
+    share = np.divide(total, whole, out=np.zeros(len(total)), where=whole > 0)
     self_ns = _ns(values[:, _SELF] * share, ticks_per_second)
     return np.stack(
         [
@@ -191,7 +192,7 @@ def _counters(rows: Rows, ticks_per_second: int) -> U64:
             weight,
             total_ns,
             np.minimum(self_ns, total_ns),
-            np.where(self_weight > 0, np.uint64(0), weight),
+            np.where((whole > 0) | (total == 0), np.uint64(0), weight),
             values[:, _ERRORS],
             values[:, _BYTES],
         ],

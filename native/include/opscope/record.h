@@ -116,7 +116,8 @@ typedef struct opscope_callback {
     int (*start)(const opscope_range *fn, void *user, void **context); /* may be NULL */
     int (*end)(const opscope_range *fn, void *user, void *context);    /* may be NULL */
     void *user;
-    void (*drop)(void *user); /* called once, when no call can follow; may be NULL */
+    void (*drop)(void *user); /* called once, when no call can follow: it may be some time after the
+                                 callback was removed, waited for or not; may be NULL */
     double sampling_prob;     /* within [0, 1]; each thread draws for itself */
     uint32_t scopes;          /* bit 1 << scope for each wanted scope; 0: all */
     bool needs_inputs;
@@ -190,7 +191,8 @@ OPSCOPE_API uint64_t opscope_fn_thread_id(const opscope_range *fn);
 /* Unique in the process; 0 where no callback that fires for this range needs ids. */
 OPSCOPE_API uint64_t opscope_fn_handle(const opscope_range *fn);
 
-/* The inputs or outputs, where this callback asked for them; else *count is 0. */
+/* The inputs (in a start) or outputs (in an end), where this callback asked for them; else *count
+ * is 0. */
 OPSCOPE_API const opscope_value *opscope_fn_inputs(const opscope_range *fn, size_t *count);
 OPSCOPE_API const opscope_value *opscope_fn_outputs(const opscope_range *fn, size_t *count);
 

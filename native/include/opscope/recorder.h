@@ -50,7 +50,9 @@ OPSCOPE_API int opscope_recorder_start(const opscope_recorder_options *options);
 OPSCOPE_API int opscope_recorder_stop(bool discard);
 OPSCOPE_API void opscope_recorder_read_status(opscope_recorder_status *out);
 
-/* Changes how a running recorder samples; arguments as in the options. */
+/* Changes how a running recorder samples; arguments as in the options. ERR_NOT_FOUND where none runs;
+ * ERR_INVALID for a probability below 1e-12 that is not 0, a period over 1e15 ns, or one of 1e9
+ * windows or more: their weights would not fit the segment. */
 OPSCOPE_API int opscope_recorder_set_sampling(double sampling_prob, uint64_t window_ns,
                                               uint64_t period_ns);
 

@@ -113,9 +113,9 @@ typedef struct opscope_cell {
     uint64_t key;             /* operator id | phase << 32 | label set << 40 */
     uint64_t sample_count;    /* ranges recorded */
     uint64_t weight;          /* sum of their weights: estimates the calls */
-    uint64_t self_weight;     /* of those whose self time is known */
+    uint64_t whole_ticks;     /* the part of total_ticks whose self time is known */
     uint64_t total_ticks;     /* sum of weight times duration */
-    uint64_t self_ticks;      /* sum of weight times self time, over self_weight */
+    uint64_t self_ticks;      /* sum of weight times self time, over the same ranges */
     uint64_t error_weight;    /* sum of the weights of ranges that failed */
     uint64_t bytes;           /* weighted bytes allocated, where known */
     uint16_t octave_line[64]; /* number + 1 of the octave's line in the table; 0: none yet */

@@ -1,0 +1,177 @@
+/* tests/native/test_no_space.c -- what the recorder makes of an operating system that says no:
+ * three of its calls are taken over here and fail as told. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+
+#include "ranges.h"
+#include "read_segment.h"
+
+/* What fails next, with which error, and after how many calls that go well. */
+static struct {
+    int fallocate_error, openat_error, rename_error;
+    int after;
+    int times; /* how often; then all is well again */
+} fault;
+
+static bool fails(int error)
+{
+    if (error == 0 || fault.times == 0 || fault.after-- > 0) {
+        return false;
+    }
+    fault.times--;
+    return true;
+}
+
+int posix_fallocate(int fd, off_t offset, off_t bytes)
+{
+    int (*real)(int, off_t, off_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "posix_fallocate");
+    return fails(fault.fallocate_error) ? fault.fallocate_error : real(fd, offset, bytes);
+}
+
+int openat(int directory_fd, const char *path, int flags, ...)
+{
+    int (*real)(int, const char *, int, ...);
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    *(void **)&real = dlsym(RTLD_NEXT, "openat");
+    if (fails(fault.openat_error)) {
+        errno = fault.openat_error;
+        return -1;
+    }
+    return real(directory_fd, path, flags, mode);
+}
+
+int rename(const char *from, const char *to)
+{
+    int (*real)(const char *, const char *);
+    *(void **)&real = dlsym(RTLD_NEXT, "rename");
+    if (fails(fault.rename_error)) {
+        errno = fault.rename_error;
+        return -1;
+    }
+    return real(from, to);
+}
+
+static void start_fails_with(int status)
+{
+    char path[512];
+    opscope_recorder_options options = {.directory = directory, .sampling_prob = 1.0};
+    opscope_recorder_status after;
+    empty_directory();
+    fault.times = 1000;
+    CHECK_EQUAL(opscope_recorder_start(&options), status);
+    memset(&fault, 0, sizeof fault);
+    opscope_recorder_read_status(&after);
+    CHECK(!after.running && !opscope_has_callbacks());
+    run_ranges(op_named("a"), 10);
+    CHECK_EQUAL(list_directory(path, sizeof path), 0); /* nothing is left, not even hidden */
+}
+
+static void no_room_for_the_file_is_no_space(void)
+{
+    static const int errors[] = {ENOSPC, EDQUOT, EFBIG};
+    for (int i = 0; i < 3; i++) {
+        fault.fallocate_error = errors[i];
+        start_fails_with(OPSCOPE_ERR_NO_SPACE);
+    }
+}
+
+static void a_read_only_file_system_is_read_only(void)
+{
+    fault.openat_error = EROFS;
+    start_fails_with(OPSCOPE_ERR_READ_ONLY);
+}
+
+static void other_errors_have_their_status(void)
+{
+    fault.openat_error = EACCES;
+    start_fails_with(OPSCOPE_ERR_PERMISSION);
+    fault.openat_error = EMFILE;
+    start_fails_with(OPSCOPE_ERR_IO);
+    fault.fallocate_error = EOPNOTSUPP;
+    start_fails_with(OPSCOPE_ERR_IO);
+}
+
+static void a_file_that_cannot_be_published_is_removed(void)
+{
+    fault.rename_error = EIO;
+    start_fails_with(OPSCOPE_ERR_IO);
+}
+
+static void a_signal_while_reserving_space_is_no_error(void)
+{
+    fault.fallocate_error = EINTR;
+    fault.times = 3;
+    start_recorder("");
+    CHECK_EQUAL(fault.times, 0);
+    memset(&fault, 0, sizeof fault);
+    run_ranges(op_named("a"), 10);
+    struct segment *segment = stop_and_read();
+    CHECK_EQUAL(segment_sum_of(segment, "a").samples, 10);
+    segment_free(segment);
+}
+
+static void no_room_to_grow_folds_and_loses_nothing(void)
+{
+    start_recorder("");
+    fault.fallocate_error = ENOSPC;
+    fault.after = 1; /* grows once */
+    fault.times = 1000000;
+    for (int i = 0; i < 2000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "grow::%d", i);
+        run_ranges(op_named(name), 3);
+    }
+    memset(&fault, 0, sizeof fault);
+    struct segment *segment = stop_and_read();
+    struct totals all = segment_sum(segment, 0, ANY, ANY);
+    CHECK_EQUAL(segment->size, 256 << 10);
+    CHECK_EQUAL(all.samples, 6000);
+    CHECK_EQUAL(all.histogram_weight, 6000 * ONE);
+    CHECK(segment->header->folded_count > 0);
+    CHECK_EQUAL(segment_sum(segment, opscope_op_other()->id, ANY, ANY).samples,
+                segment->header->folded_count);
+    segment_free(segment);
+}
+
+static void a_child_without_room_for_its_segment_goes_on_unobserved(void)
+{
+    char path[512];
+    start_recorder("");
+    run_ranges(op_named("a"), 10);
+    pid_t child = fork();
+    if (child == 0) {
+        fault.fallocate_error = ENOSPC;
+        fault.times = 1000;
+        run_ranges(op_named("a"), 1000);
+        CHECK(fault.times >= 998); /* not asked again at each range */
+        opscope_recorder_status status;
+        opscope_recorder_read_status(&status);
+        CHECK_TEXT(status.path, "");
+        _exit(0);
+    }
+    CHECK(check_child(child));
+    CHECK_EQUAL(list_directory(path, sizeof path), 1);
+    struct segment *segment = stop_and_read();
+    CHECK_EQUAL(segment_sum_of(segment, "a").samples, 10);
+    segment_free(segment);
+}
+
+int main(void)
+{
+    make_directory();
+    RUN(no_room_for_the_file_is_no_space);
+    RUN(a_read_only_file_system_is_read_only);
+    RUN(other_errors_have_their_status);
+    RUN(a_file_that_cannot_be_published_is_removed);
+    RUN(a_signal_while_reserving_space_is_no_error);
+    RUN(no_room_to_grow_folds_and_loses_nothing);
+    RUN(a_child_without_room_for_its_segment_goes_on_unobserved);
+    remove_directory();
+    return 0;
+}
