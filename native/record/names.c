@@ -32,6 +32,9 @@ int opscope__names_start(const char *keys)
             return OPSCOPE_ERR_INVALID;
         }
         memcpy(read_keys[count++], key, bytes);
+        if (count == 2 && strcmp(read_keys[0], read_keys[1]) == 0) {
+            return OPSCOPE_ERR_INVALID;
+        }
         key += bytes + (key[bytes] == ',');
     }
     memcpy(label_keys, read_keys, sizeof label_keys);

@@ -1,8 +1,9 @@
 /* opscope/fork.h -- run a function as a task on a pool of threads; wait for it.
  *
  * The idea: fork captures the caller's state (opscope/debug_info.h) and the task runs within it,
- * so its ranges carry the caller's labels and local callbacks. A thread that waits runs other
- * queued tasks meanwhile, so tasks may fork and wait themselves to any depth.
+ * so its ranges carry the caller's labels and local callbacks. A thread that waits for a
+ * task nobody has begun runs it itself, so tasks may fork and wait to any depth. A task must not wait
+ * for itself.
  *
  * Threads: any. The pool starts at the first fork. Forks of the process: the child starts with an
  * empty pool; waiting there for an unfinished task of the parent gives ERR_LOST.
