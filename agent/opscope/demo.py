@@ -90,11 +90,13 @@ def _agent(environ: Mapping[str, str]) -> Iterator[str]:
 @contextmanager
 def _ended(process: _Process) -> Iterator[_Process]:
     """The process, which is ended, and waited for, whatever happens in the block."""
-    with process:
-        try:
-            yield process
-        finally:
-            process.terminate()
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def _is_running(program: subprocess.Popen[bytes]) -> bool:

@@ -21,28 +21,39 @@ class Outcomes:
             self.by_test[f"{report.nodeid} {report.when}"] = outcome
 
 
-def main(mode: str, directory: str, modules: list[str]) -> None:
-    recorded = 0
-    if mode == "observed":
-        import numpy  # noqa: F401 - what the bridge attaches to
-
-        from opscope._native import lib
-        from opscope.bridges import numpy as bridge
-        from opscope.record import recorder
-
-        recorder.start(directory)
-        bridge.attach()
+def run(modules: list[str]) -> Outcomes:
     outcomes = Outcomes()
     pytest.main(
         ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--pyargs", *modules],
         plugins=[outcomes],
     )
+    return outcomes
+
+
+def run_observed(directory: str, modules: list[str]) -> tuple[Outcomes, int]:
+    """The outcomes, and how many operators were recorded."""
+    import numpy  # noqa: F401 - what the bridge attaches to
+
+    from opscope._native import lib
+    from opscope.bridges import numpy as bridge
+    from opscope.record import recorder
+
+    recorder.start(directory)
+    bridge.attach()
+    outcomes = run(modules)
+    status = bridge.status()
+    assert status.attached and not status.missed, status
+    recorded = int(lib.opscope_op_count())
+    bridge.detach()
+    recorder.stop(discard=True)
+    return outcomes, recorded
+
+
+def main(mode: str, directory: str, modules: list[str]) -> None:
     if mode == "observed":
-        status = bridge.status()
-        assert status.attached and not status.missed, status
-        recorded = lib.opscope_op_count()
-        bridge.detach()
-        recorder.stop(discard=True)
+        outcomes, recorded = run_observed(directory, modules)
+    else:
+        outcomes, recorded = run(modules), 0
     print("\n" + json.dumps({"outcomes": outcomes.by_test, "operators": recorded}))
 
 

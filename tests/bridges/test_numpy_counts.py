@@ -123,7 +123,7 @@ def test_calls_from_a_hot_loop_are_all_counted(ranges: Ranges) -> None:
     ranges.take()
     for _ in range(100):
         np.add(array, array)
-        array + array
+        _ = array + array
         array[A > 3]
         array.dot(array)
         array.nonzero()

@@ -157,7 +157,7 @@ def _give_way():
     directory = os.path.dirname(__file__)
     sys.path[:] = [entry for entry in sys.path if entry != directory]
     sys.path_importer_cache.pop(directory, None)
-    import sitecustomize  # noqa: F401
+    __import__("sitecustomize")
 
 
 if __name__ == "sitecustomize":
