@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -31,7 +31,8 @@ class ObservedHost:
         """A program, observed with p=1."""
         observed = (str(OPSCOPE), "run", "--sampling", "1", "--", *command)
         program: Any = subprocess.Popen(observed, env=self.environ, **options)
-        return program  # type checkers take the options for those of a text stream
+        # Type checkers take the options for those of a text stream.
+        return cast("subprocess.Popen[bytes]", program)
 
     def run(self, *command: str) -> str:
         """What the program printed, observed with p=1 to its good end."""
