@@ -150,6 +150,25 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
 
 /* ---- end ----------------------------------------------------------------------------------- */
 
+typedef uint64_t two_weights __attribute__((vector_size(16), may_alias));
+typedef uint64_t two_weights_anywhere __attribute__((vector_size(16), may_alias, aligned(8)));
+
+/* Adds to one of the line's buckets by adding to all of them, to all but one of them nothing. That
+ * way the addresses of the stores do not hang on the counter just read: on some processors reading
+ * the counter again waits for the addresses of earlier stores, and a range that starts right after
+ * this one would wait for the whole computation of the bucket. */
+static inline void add_to_line(opscope_line *line, uint32_t bucket, uint64_t weight)
+{
+    static const uint64_t window[15] = {[7] = UINT64_MAX};
+    const two_weights both = {weight, weight};
+    two_weights *weights = (two_weights *)(void *)line->weight;
+    const two_weights_anywhere *masks = (const two_weights_anywhere *)(const void *)&window[7 - bucket];
+    weights[0] += both & masks[0];
+    weights[1] += both & masks[1];
+    weights[2] += both & masks[2];
+    weights[3] += both & masks[3];
+}
+
 static inline void add_to(opscope_cell *cell, opscope_line *line, uint32_t bucket,
                           const struct opscope__frame *frame, uint64_t ticks)
 {
@@ -166,7 +185,7 @@ static inline void add_to(opscope_cell *cell, opscope_line *line, uint32_t bucke
     add(&cell->sample_count, 1);
     add(&cell->weight, weight);
     add(&cell->total_ticks, total);
-    add(&line->weight[bucket], weight);
+    add_to_line(line, bucket, weight);
     if (is_whole) {
         add(&cell->whole_ticks, total);
         add(&cell->self_ticks, self_ticks);
@@ -181,26 +200,30 @@ static inline void find_bucket(uint64_t ticks, uint32_t *octave, uint32_t *bucke
     opscope__bucket_of(units, octave, bucket);
 }
 
-/* Everything but the common case: the first range of a key or an octave, a full table, a range that
- * failed. Where no line can be had, the table's `other` cell has them all. */
-static int OPSCOPE__SELDOM count_seldom(struct opscope__recorder_thread *state,
+/* Everything but the common case: the first range of a key, another octave than the last one, a full
+ * table, a range that failed. Where no line can be had, the table's `other` cell has them all. */
+static int __attribute__((noinline)) count_seldom(struct opscope__recorder_thread *state,
                                                   const struct opscope__frame *frame,
                                                   uint64_t ticks, bool failed)
 {
     opscope__table *table = state->table;
     opscope__segment *segment = &opscope__recorder.segment;
-    opscope_cell *cell = opscope__table_find(table, frame->key);
-    if (cell == NULL) {
-        cell = opscope__table_add(table, segment, frame->key);
+    struct opscope__slot *slot = opscope__table_find(table, frame->key);
+    if (slot == NULL) {
+        slot = opscope__table_add(table, segment, frame->key);
     }
     uint32_t octave, bucket;
     find_bucket(ticks, &octave, &bucket);
+    opscope_cell *cell = slot != NULL ? slot->cell : &opscope__no_room;
     opscope_line *line = NULL;
     if (cell != &opscope__no_room) {
         line = opscope__table_line(table, cell, octave);
         line = line != NULL ? line : opscope__table_add_line(table, segment, cell, octave);
     }
-    if (line == NULL) {
+    if (line != NULL) {
+        slot->last_line = line;
+        slot->last_octave = octave;
+    } else {
         cell = table->other;
         line = opscope__table_line(table, cell, octave);
         if (line == NULL) {
@@ -262,8 +285,9 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
     (void)user;
     struct opscope__frame *frame = context;
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
-    /* The common case: the innermost frame of this thread, so not an async one; not failed. Should its segment have been
-     * closed meanwhile, its table lies in private memory by now: counting there harms nobody. */
+    /* The common case: the innermost frame of this thread, so not an async one; not failed. Should its
+     * segment have been closed meanwhile, its table lies in private memory by now: counting there
+     * harms nobody. */
     if (__builtin_expect(state == NULL || frame != state->top - 1 || frame->range != fn ||
                              fn->failed != 0, 0)) {
         return end_seldom(fn, frame, now);
@@ -274,12 +298,12 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
     }
     state->top = frame;
     frame[-1].child_ticks += ticks;
-    opscope_cell *cell = opscope__table_find(state->table, frame->key);
+    struct opscope__slot *slot = opscope__table_find(state->table, frame->key);
     uint32_t octave, bucket;
     find_bucket(ticks, &octave, &bucket);
-    if (__builtin_expect(cell == NULL || cell->octave_line[octave] == 0, 0)) {
+    if (__builtin_expect(slot == NULL || slot->last_octave != octave, 0)) {
         return count_seldom(state, frame, ticks, false);
     }
-    add_to(cell, opscope__table_line(state->table, cell, octave), bucket, frame, ticks);
+    add_to(slot->cell, slot->last_line, bucket, frame, ticks);
     return OPSCOPE_OK;
 }

@@ -17,14 +17,15 @@ static void *chunk_items(opscope_chunk *chunk)
 
 /* ---- slots --------------------------------------------------------------------------------- */
 
-static void put(opscope__table *table, uint64_t key, opscope_cell *cell)
+static struct opscope__slot *put(opscope__table *table, struct opscope__slot slot)
 {
     const uint64_t mask = UINT64_MAX >> table->shift;
-    uint64_t at = opscope__table_slot(table, key);
+    uint64_t at = opscope__table_slot(table, slot.key);
     while (table->slots[at].key != 0) {
         at = (at + 1) & mask;
     }
-    table->slots[at] = (struct opscope__slot){key, cell};
+    table->slots[at] = slot;
+    return &table->slots[at];
 }
 
 /* Keeps half of the slots free; false where they cannot grow any more. */
@@ -44,7 +45,7 @@ static bool make_room(opscope__table *table)
     table->shift--;
     for (uint32_t i = 0; i < 1u << log2; i++) {
         if (old[i].key != 0) {
-            put(table, old[i].key, old[i].cell);
+            (void)put(table, old[i]);
         }
     }
     free(old);
@@ -125,7 +126,7 @@ opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id)
         opscope__table_destroy(table);
         return NULL;
     }
-    put(table, OTHER_OP_ID, table->other);
+    (void)put(table, (struct opscope__slot){OTHER_OP_ID, table->other, NULL, OPSCOPE__NO_OCTAVE});
     table->slot_used_count = 1;
     return table;
 }
@@ -136,10 +137,11 @@ void opscope__table_destroy(opscope__table *table)
     free(table);
 }
 
-opscope_cell *opscope__table_add(opscope__table *table, opscope__segment *segment, uint64_t key)
+struct opscope__slot *opscope__table_add(opscope__table *table, opscope__segment *segment,
+                                         uint64_t key)
 {
     if (!make_room(table)) {
-        return &opscope__no_room;
+        return NULL;
     }
     opscope_cell *cell = NULL;
     if (!opscope__load_relaxed(&segment->is_full)) {
@@ -150,9 +152,8 @@ opscope_cell *opscope__table_add(opscope__table *table, opscope__segment *segmen
         opscope__segment_unlock();
     }
     cell = cell != NULL ? cell : &opscope__no_room;
-    put(table, key, cell);
     table->slot_used_count++;
-    return cell;
+    return put(table, (struct opscope__slot){key, cell, NULL, OPSCOPE__NO_OCTAVE});
 }
 
 opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,

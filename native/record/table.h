@@ -21,9 +21,13 @@ enum {
     OPSCOPE__LINE_CHUNK_LIMIT = UINT16_MAX >> OPSCOPE__LINE_CHUNK_LOG2
 };
 
+#define OPSCOPE__NO_OCTAVE UINT64_MAX
+
 struct opscope__slot {
     uint64_t key; /* 0: free */
     opscope_cell *cell;
+    opscope_line *last_line; /* counted in last; operators seldom leave their octave */
+    uint64_t last_octave;    /* of last_line; OPSCOPE__NO_OCTAVE: none yet */
 };
 
 typedef struct opscope__table {
@@ -46,8 +50,10 @@ void opscope__table_destroy(opscope__table *table);
 /* What a key has for a cell when there was no room for one: it has no lines, and is never written. */
 extern opscope_cell opscope__no_room;
 
-/* Cold: the cell of a key seen for the first time, or opscope__no_room. */
-opscope_cell *opscope__table_add(opscope__table *table, opscope__segment *segment, uint64_t key);
+/* Cold: the slot of a key seen for the first time; NULL where there is no room for a slot, and its
+ * cell opscope__no_room where there is none for a cell. */
+struct opscope__slot *opscope__table_add(opscope__table *table, opscope__segment *segment,
+                                         uint64_t key);
 /* Cold: the line of an octave seen for the first time; NULL where there is no room. */
 opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,
                                       opscope_cell *cell, uint32_t octave);
@@ -58,7 +64,7 @@ static inline uint64_t opscope__table_slot(const opscope__table *table, uint64_t
 }
 
 /* NULL where the key is new. */
-static inline opscope_cell *opscope__table_find(const opscope__table *table, uint64_t key)
+static inline struct opscope__slot *opscope__table_find(const opscope__table *table, uint64_t key)
 {
     const uint64_t mask = UINT64_MAX >> table->shift;
     uint64_t at = opscope__table_slot(table, key);
@@ -68,7 +74,7 @@ static inline opscope_cell *opscope__table_find(const opscope__table *table, uin
         }
         at = (at + 1) & mask;
     }
-    return table->slots[at].cell;
+    return &table->slots[at];
 }
 
 static inline opscope_line *opscope__table_line(const opscope__table *table,
