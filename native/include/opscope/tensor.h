@@ -1,0 +1,181 @@
+/* opscope/tensor.h -- the bundled tensor core: strided tensors whose every operator is a range.
+ *
+ * The idea: a tensor is sizes, strides and an offset over a reference-counted storage; a view shares
+ * its storage. An operator is one entry of a table: a schema, a function, a backward. Calling it
+ * opens exactly one range, computes, and, where an input requires grad, leaves a node on the tape.
+ *
+ * Threads: tensors may be shared and read from any thread; writing one is the caller's to order.
+ * Forks: tensors live on in the child; the fork pool starts anew there.
+ *
+ *     opscope_tensor *a, *b, *sum;
+ *     opscope_tensor_empty(2, (int64_t[]){3, 4}, OPSCOPE_FLOAT32, NULL, &a);
+ *     ...
+ *     opscope_argument args[] = {{OPSCOPE_ARGUMENT_TENSOR, .as.tensor = a},
+ *                                {OPSCOPE_ARGUMENT_TENSOR, .as.tensor = b}};
+ *     int status = opscope_call(opscope_operator_find("core::add"), args, 2, &sum);
+ */
+#ifndef OPSCOPE_TENSOR_H
+#define OPSCOPE_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "opscope/record.h"
+
+OPSCOPE_BEGIN_DECLS
+
+enum { OPSCOPE_DIM_LIMIT = 16, OPSCOPE_ARGUMENT_LIMIT = 12, OPSCOPE_OUTPUT_LIMIT = 4 };
+
+typedef enum opscope_dtype {
+    OPSCOPE_FLOAT32 = 0,
+    OPSCOPE_FLOAT64 = 1,
+    OPSCOPE_INT32 = 2,
+    OPSCOPE_INT64 = 3,
+    OPSCOPE_UINT8 = 4,
+    OPSCOPE_BOOL = 5,
+    OPSCOPE_BFLOAT16 = 6, /* storage and conversion only */
+    OPSCOPE_FLOAT16 = 7,  /* storage and conversion only */
+    OPSCOPE_DTYPE_COUNT = 8
+} opscope_dtype;
+
+OPSCOPE_API const char *opscope_dtype_name(opscope_dtype dtype); /* "float32" */
+OPSCOPE_API size_t opscope_dtype_bytes(opscope_dtype dtype);
+OPSCOPE_API bool opscope_dtype_is_floating(opscope_dtype dtype);
+/* What two tensors of these dtypes compute in, as NumPy and PyTorch agree. */
+OPSCOPE_API opscope_dtype opscope_dtype_promote(opscope_dtype a, opscope_dtype b);
+
+/* ---- errors ------------------------------------------------------------------------------ */
+
+/* What kind of mistake a failure was, for languages with exceptions. */
+typedef enum opscope_error_kind {
+    OPSCOPE_ERROR_RUNTIME = 0,
+    OPSCOPE_ERROR_VALUE = 1, /* sizes or numbers that do not fit */
+    OPSCOPE_ERROR_TYPE = 2,  /* a dtype, or an argument of another kind */
+    OPSCOPE_ERROR_INDEX = 3, /* a dimension or index out of range */
+    OPSCOPE_ERROR_MEMORY = 4
+} opscope_error_kind;
+
+/* The text of this thread's last failed call of the tensor core: operator, shapes, what would have
+ * been right. Valid until its next failure. */
+OPSCOPE_API const char *opscope_tensor_error(void);
+OPSCOPE_API opscope_error_kind opscope_tensor_error_kind(void);
+/* For operators: sets that text (printf's format); returns OPSCOPE_ERR_INVALID, or for
+ * OPSCOPE_ERROR_MEMORY OPSCOPE_ERR_NO_MEMORY. */
+OPSCOPE_API int opscope_tensor_fail(opscope_error_kind kind, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- storage ------------------------------------------------------------------------------ */
+
+/* Where memory comes from. `allocate` returns memory aligned to 64 bytes, or NULL. */
+typedef struct opscope_allocator {
+    const char *name;
+    void *(*allocate)(void *user, size_t bytes);
+    void (*release)(void *user, void *data, size_t bytes);
+    void *user;
+} opscope_allocator;
+
+typedef struct opscope_allocator_stats {
+    uint64_t allocated_bytes; /* in all, ever growing */
+    uint64_t live_bytes;
+    uint64_t peak_bytes;
+    uint64_t allocation_count;
+} opscope_allocator_stats;
+
+OPSCOPE_API const opscope_allocator *opscope_allocator_cpu(void);     /* aligned_alloc and free */
+OPSCOPE_API const opscope_allocator *opscope_allocator_caching(void); /* keeps freed blocks by size */
+/* The allocator of tensors that name none; process-wide. */
+OPSCOPE_API void opscope_allocator_set_default(const opscope_allocator *allocator);
+OPSCOPE_API void opscope_allocator_read_stats(const opscope_allocator *allocator,
+                                              opscope_allocator_stats *out);
+
+typedef struct opscope_storage opscope_storage;
+
+/* ---- tensors ------------------------------------------------------------------------------ */
+
+typedef struct opscope_tensor opscope_tensor;
+
+/* New tensors: one reference, contiguous. allocator NULL: the default one. */
+OPSCOPE_API int opscope_tensor_empty(int dims, const int64_t *sizes, opscope_dtype dtype,
+                                     const opscope_allocator *allocator, opscope_tensor **out);
+/* Over memory of somebody else: `release(user)` is called when the last view is gone. Strides in
+ * elements, any sign. A read-only tensor refuses to be written. */
+OPSCOPE_API int opscope_tensor_from_memory(void *data, int dims, const int64_t *sizes,
+                                           const int64_t *strides, opscope_dtype dtype,
+                                           bool read_only, void (*release)(void *user), void *user,
+                                           opscope_tensor **out);
+/* A view of `base`: its storage with other sizes, strides (elements) and offset (elements, from the
+ * start of the storage); checked to lie inside the storage. */
+OPSCOPE_API int opscope_tensor_as_strided(opscope_tensor *base, int dims, const int64_t *sizes,
+                                          const int64_t *strides, int64_t offset,
+                                          opscope_tensor **out);
+OPSCOPE_API opscope_tensor *opscope_tensor_retain(opscope_tensor *tensor);
+OPSCOPE_API void opscope_tensor_release(opscope_tensor *tensor); /* NULL is allowed */
+
+OPSCOPE_API int opscope_tensor_dims(const opscope_tensor *tensor);
+OPSCOPE_API const int64_t *opscope_tensor_sizes(const opscope_tensor *tensor);
+OPSCOPE_API const int64_t *opscope_tensor_strides(const opscope_tensor *tensor);
+OPSCOPE_API int64_t opscope_tensor_offset(const opscope_tensor *tensor);
+OPSCOPE_API int64_t opscope_tensor_count(const opscope_tensor *tensor); /* elements */
+OPSCOPE_API opscope_dtype opscope_tensor_dtype(const opscope_tensor *tensor);
+OPSCOPE_API void *opscope_tensor_data(const opscope_tensor *tensor); /* of the first element */
+OPSCOPE_API void *opscope_tensor_storage_data(const opscope_tensor *tensor);
+OPSCOPE_API size_t opscope_tensor_storage_bytes(const opscope_tensor *tensor);
+OPSCOPE_API bool opscope_tensor_is_contiguous(const opscope_tensor *tensor);
+OPSCOPE_API bool opscope_tensor_is_read_only(const opscope_tensor *tensor);
+/* Goes up with every write in place to the storage, by any view. */
+OPSCOPE_API uint64_t opscope_tensor_version(const opscope_tensor *tensor);
+
+/* ---- calling operators -------------------------------------------------------------------- */
+
+typedef enum opscope_argument_kind {
+    OPSCOPE_ARGUMENT_NONE = 0,
+    OPSCOPE_ARGUMENT_TENSOR = 1,
+    OPSCOPE_ARGUMENT_TENSORS = 2, /* as.tensors, count */
+    OPSCOPE_ARGUMENT_INT = 3,     /* ints and dtypes */
+    OPSCOPE_ARGUMENT_FLOAT = 4,
+    OPSCOPE_ARGUMENT_INTS = 5, /* as.integers, count */
+    OPSCOPE_ARGUMENT_TEXT = 6,
+    OPSCOPE_ARGUMENT_BOOL = 7 /* as.integer; an INT of 0 or 1 will do as well */
+} opscope_argument_kind;
+
+typedef struct opscope_argument {
+    opscope_argument_kind kind;
+    uint32_t count;
+    union {
+        opscope_tensor *tensor;
+        opscope_tensor *const *tensors;
+        int64_t integer;
+        double real;
+        const int64_t *integers;
+        const char *text;
+    } as;
+} opscope_argument;
+
+typedef struct opscope_operator opscope_operator;
+
+/* The operator of that name ("core::add"), or NULL. An operator that can work in place has a second
+ * one, "core::add_", which writes its first argument and returns a reference to it. */
+OPSCOPE_API const opscope_operator *opscope_operator_find(const char *name);
+OPSCOPE_API size_t opscope_operator_count(void);
+OPSCOPE_API const opscope_operator *opscope_operator_at(size_t index);
+OPSCOPE_API const char *opscope_operator_name(const opscope_operator *op);
+/* Calls it: one range. `arguments` follow the schema, missing ones at the end take its defaults. A
+ * Tensor slot of an elementwise operator takes a number as well, which then has no say in the dtype
+ * within its category. Outputs are new references. */
+OPSCOPE_API int opscope_call(const opscope_operator *op, const opscope_argument *arguments,
+                             size_t count, opscope_tensor **outputs);
+
+/* ---- matrix products ----------------------------------------------------------------------- */
+
+/* Takes sgemm and dgemm from a BLAS: `library_path` is opened with dlopen, its CBLAS names are
+ * prefix + "cblas_sgemm" + suffix; a suffix that ends in "64_" means 64-bit integers. Until then
+ * matrix products are plain loops. */
+OPSCOPE_API int opscope_blas_load(const char *library_path, const char *prefix, const char *suffix);
+
+/* Makes this process's random operators repeatable from here on. */
+OPSCOPE_API void opscope_tensor_seed(uint64_t seed);
+
+OPSCOPE_END_DECLS
+
+#endif

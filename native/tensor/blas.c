@@ -1,0 +1,223 @@
+/* tensor/blas.c -- loading a BLAS at run time, and handing matrices to it.
+ *
+ * A matrix whose rows or columns lie closely goes as it is (transposed or not); any other is copied
+ * first. Without a BLAS, and for integers, plain loops.
+ */
+#include "tensor/blas.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomics.h"
+
+/* The numbers are CBLAS's. */
+enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 };
+
+#define GEMM_TYPES(name, integer, real)                                                              \
+    typedef void (*name)(int, int, int, integer, integer, integer, real, const void *, integer,      \
+                         const void *, integer, real, void *, integer);
+GEMM_TYPES(sgemm_32, int32_t, float)
+GEMM_TYPES(dgemm_32, int32_t, double)
+GEMM_TYPES(sgemm_64, int64_t, float)
+GEMM_TYPES(dgemm_64, int64_t, double)
+
+struct blas {
+    void *sgemm, *dgemm;
+    bool is_64;
+};
+
+/* Written with release by opscope_blas_load, read with acquire by every product; never freed, as somebody
+ * may be inside. */
+static const struct blas *loaded;
+
+static void *symbol(void *library, const char *prefix, const char *name, const char *suffix)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%scblas_%s%s", prefix, name, suffix);
+    return dlsym(library, text);
+}
+
+int opscope_blas_load(const char *library_path, const char *prefix, const char *suffix)
+{
+    void *library = dlopen(library_path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "blas: %s", dlerror());
+    }
+    struct blas *blas = calloc(1, sizeof *blas);
+    if (blas == NULL) {
+        dlclose(library);
+        return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "blas: out of memory");
+    }
+    size_t length = strlen(suffix);
+    blas->sgemm = symbol(library, prefix, "sgemm", suffix);
+    blas->dgemm = symbol(library, prefix, "dgemm", suffix);
+    blas->is_64 = length >= 3 && strcmp(suffix + length - 3, "64_") == 0;
+    if (blas->sgemm == NULL || blas->dgemm == NULL) {
+        free(blas);
+        dlclose(library);
+        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "blas: %s has no %scblas_sgemm%s",
+                                   library_path, prefix, suffix);
+    }
+    opscope__store_release(&loaded, blas);
+    return OPSCOPE_OK;
+}
+
+/* ---- plain loops -------------------------------------------------------------------------------- */
+
+#define PLAIN(name, type)                                                                            \
+    static void name(const struct opscope__matrix *a, const struct opscope__matrix *b, char *out,    \
+                     int64_t c_stride, bool add)                                                     \
+    {                                                                                                \
+        for (int64_t i = 0; i < a->rows; i++) {                                                      \
+            type *c = (type *)(void *)out + i * c_stride;                                            \
+            for (int64_t j = 0; j < b->columns && !add; j++) {                                       \
+                c[j] = 0;                                                                            \
+            }                                                                                        \
+            for (int64_t k = 0; k < a->columns; k++) {                                               \
+                const type x = ((const type *)(const void *)                                         \
+                                    a->data)[i * a->row_stride + k * a->column_stride];              \
+                const type *y = (const type *)(const void *)b->data + k * b->row_stride;             \
+                for (int64_t j = 0; j < b->columns; j++) {                                           \
+                    c[j] = (type)(c[j] + x * y[j * b->column_stride]);                               \
+                }                                                                                    \
+            }                                                                                        \
+        }                                                                                            \
+    }
+
+PLAIN(plain_float32, float)
+PLAIN(plain_float64, double)
+/* Unsigned, as these wrap around without harm. */
+PLAIN(plain_int32, uint32_t)
+PLAIN(plain_int64, uint64_t)
+PLAIN(plain_uint8, uint8_t)
+
+/* ---- by the BLAS ------------------------------------------------------------------------------ */
+
+/* A matrix as a BLAS takes it. */
+struct operand {
+    const char *data;
+    char *copy; /* owned; NULL: as it is */
+    int order;
+    int64_t stride;
+};
+
+/* Whether the strides do for a matrix of that many lines of that many elements. */
+static bool can_go(int64_t inner_stride, int64_t outer_stride, int64_t inner)
+{
+    return inner_stride == 1 && outer_stride >= (inner > 1 ? inner : 1);
+}
+
+static int prepare(const struct opscope__matrix *matrix, size_t item, struct operand *out)
+{
+    *out = (struct operand){matrix->data, NULL, AS_IS, matrix->row_stride};
+    if (can_go(matrix->column_stride, matrix->row_stride, matrix->columns)) {
+        return OPSCOPE_OK;
+    }
+    out->order = TRANSPOSED;
+    out->stride = matrix->column_stride;
+    if (can_go(matrix->row_stride, matrix->column_stride, matrix->rows)) {
+        return OPSCOPE_OK;
+    }
+    out->order = AS_IS;
+    out->stride = matrix->columns;
+    out->copy = malloc((size_t)(matrix->rows * matrix->columns) * item);
+    if (out->copy == NULL) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "out of memory for a matrix product");
+    }
+    char *to = out->copy;
+    for (int64_t i = 0; i < matrix->rows; i++) {
+        for (int64_t j = 0; j < matrix->columns; j++, to += item) {
+            int64_t from = i * matrix->row_stride + j * matrix->column_stride;
+            memcpy(to, matrix->data + from * (int64_t)item, item);
+        }
+    }
+    out->data = out->copy;
+    return OPSCOPE_OK;
+}
+
+static void multiply(const struct blas *blas, opscope_dtype dtype, const struct operand *x,
+                     const struct operand *y, int64_t m, int64_t n, int64_t k, char *c, int64_t stride,
+                     bool add)
+{
+    float beta = add ? 1.0f : 0.0f;
+    if (blas->is_64 && dtype == OPSCOPE_FLOAT32) {
+        ((sgemm_64)(uintptr_t)blas->sgemm)(ROW_MAJOR, x->order, y->order, m, n, k, 1.0f, x->data,
+                                           x->stride, y->data, y->stride, beta, c, stride);
+    } else if (blas->is_64) {
+        ((dgemm_64)(uintptr_t)blas->dgemm)(ROW_MAJOR, x->order, y->order, m, n, k, 1.0, x->data,
+                                           x->stride, y->data, y->stride, (double)beta, c, stride);
+    } else if (dtype == OPSCOPE_FLOAT32) {
+        ((sgemm_32)(uintptr_t)blas->sgemm)(ROW_MAJOR, x->order, y->order, (int32_t)m, (int32_t)n,
+                                           (int32_t)k, 1.0f, x->data, (int32_t)x->stride, y->data,
+                                           (int32_t)y->stride, beta, c, (int32_t)stride);
+    } else {
+        ((dgemm_32)(uintptr_t)blas->dgemm)(ROW_MAJOR, x->order, y->order, (int32_t)m, (int32_t)n,
+                                           (int32_t)k, 1.0, x->data, (int32_t)x->stride, y->data,
+                                           (int32_t)y->stride, (double)beta, c, (int32_t)stride);
+    }
+}
+
+/* Whether every number of the product fits the BLAS's integers. */
+static bool fits(const struct blas *blas, const struct opscope__matrix *a,
+                 const struct opscope__matrix *b, int64_t c_stride)
+{
+    const int64_t numbers[] = {a->rows,       a->columns,       b->columns,       a->row_stride,
+                               b->row_stride, a->column_stride, b->column_stride, c_stride};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (!blas->is_64 && (numbers[i] > INT32_MAX || numbers[i] < INT32_MIN)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int by_blas(const struct blas *blas, opscope_dtype dtype, const struct opscope__matrix *a,
+                   const struct opscope__matrix *b, char *c, int64_t c_stride, bool add)
+{
+    struct operand x = {0}, y = {0};
+    size_t item = opscope_dtype_bytes(dtype);
+    int status = prepare(a, item, &x);
+    if (status == OPSCOPE_OK) {
+        status = prepare(b, item, &y);
+    }
+    if (status == OPSCOPE_OK) {
+        multiply(blas, dtype, &x, &y, a->rows, b->columns, a->columns, c, c_stride, add);
+    }
+    free(x.copy);
+    free(y.copy);
+    return status;
+}
+
+int opscope__gemm(const char *name, opscope_dtype dtype, const struct opscope__matrix *a,
+                  const struct opscope__matrix *b, char *c, int64_t c_stride, bool add)
+{
+    /* Partner: the release in opscope_blas_load. */
+    const struct blas *blas = opscope__load_acquire(&loaded);
+    bool is_real = dtype == OPSCOPE_FLOAT32 || dtype == OPSCOPE_FLOAT64;
+    if (blas != NULL && is_real && a->rows > 0 && b->columns > 0 && a->columns > 0 &&
+        fits(blas, a, b, c_stride)) {
+        return by_blas(blas, dtype, a, b, c, c_stride, add);
+    }
+    switch (dtype) {
+    case OPSCOPE_FLOAT32:
+        plain_float32(a, b, c, c_stride, add);
+        return OPSCOPE_OK;
+    case OPSCOPE_FLOAT64:
+        plain_float64(a, b, c, c_stride, add);
+        return OPSCOPE_OK;
+    case OPSCOPE_INT32:
+        plain_int32(a, b, c, c_stride, add);
+        return OPSCOPE_OK;
+    case OPSCOPE_INT64:
+        plain_int64(a, b, c, c_stride, add);
+        return OPSCOPE_OK;
+    case OPSCOPE_UINT8:
+        plain_uint8(a, b, c, c_stride, add);
+        return OPSCOPE_OK;
+    default:
+        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: not defined for %s", name,
+                                   opscope_dtype_name(dtype));
+    }
+}

@@ -1,0 +1,81 @@
+/* tensor/caching.c -- the allocator that keeps freed blocks by size: up to 256 MiB of them, in
+ * classes of which each is an eighth larger than the one before. Blocks are shared by all threads. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "opscope/tensor.h"
+
+enum { ALIGNMENT = 64, STEPS_PER_OCTAVE = 8, LEAST_SHIFT = 9, CLASS_COUNT = 8 * 40 };
+
+#define KEPT_LIMIT_BYTES ((size_t)256 << 20)
+
+struct kept {
+    struct kept *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kept *first[CLASS_COUNT];
+static size_t kept_bytes;
+
+/* The class of a size, and in *rounded the bytes of its blocks; -1: too large to keep. */
+static int class_of(size_t bytes, size_t *rounded)
+{
+    size_t least = (size_t)1 << LEAST_SHIFT;
+    size_t wanted = bytes > least ? bytes - 1 : least - 1;
+    int shift = 63 - __builtin_clzll(wanted) - 3;
+    int octave = shift + 3 - LEAST_SHIFT + 1;
+    size_t step = (wanted >> shift) + 1; /* 9 to 16 */
+    *rounded = (step << shift) + ALIGNMENT - 1;
+    *rounded &= ~(size_t)(ALIGNMENT - 1);
+    int found = octave * STEPS_PER_OCTAVE + (int)step - STEPS_PER_OCTAVE - 1;
+    return found < CLASS_COUNT ? found : -1;
+}
+
+static void *allocate(void *user, size_t bytes)
+{
+    (void)user;
+    size_t rounded;
+    int class = class_of(bytes, &rounded);
+    if (class >= 0) {
+        pthread_mutex_lock(&lock);
+        struct kept *block = first[class];
+        if (block != NULL) {
+            first[class] = block->next;
+            kept_bytes -= rounded;
+        }
+        pthread_mutex_unlock(&lock);
+        if (block != NULL) {
+            return block;
+        }
+    }
+    return aligned_alloc(ALIGNMENT, rounded);
+}
+
+static void release(void *user, void *data, size_t bytes)
+{
+    (void)user;
+    size_t rounded;
+    int class = class_of(bytes, &rounded);
+    bool kept = false;
+    if (class >= 0) {
+        pthread_mutex_lock(&lock);
+        kept = kept_bytes + rounded <= KEPT_LIMIT_BYTES;
+        if (kept) {
+            struct kept *block = data;
+            block->next = first[class];
+            first[class] = block;
+            kept_bytes += rounded;
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    if (!kept) {
+        free(data);
+    }
+}
+
+static const opscope_allocator caching = {"caching", allocate, release, NULL};
+
+const opscope_allocator *opscope_allocator_caching(void)
+{
+    return &caching;
+}

@@ -1,0 +1,94 @@
+/* tensor/formula.c -- operators called one after another. */
+#include "tensor/formula.h"
+
+#include <stdio.h>
+
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+opscope_tensor *opscope__own(struct opscope__formula *formula, opscope_tensor *tensor)
+{
+    if (tensor == NULL) {
+        return NULL;
+    }
+    if (formula->count == OPSCOPE__FORMULA_LIMIT) {
+        opscope_tensor_release(tensor);
+        formula->status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "a formula of too many steps");
+        return NULL;
+    }
+    formula->made[formula->count++] = tensor;
+    return tensor;
+}
+
+opscope_tensor *opscope__do(struct opscope__formula *formula, const char *name,
+                            const opscope_argument *arguments, size_t count)
+{
+    if (formula->status != OPSCOPE_OK) {
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (arguments[i].kind == OPSCOPE_ARGUMENT_TENSOR && arguments[i].as.tensor == NULL) {
+            return NULL;
+        }
+    }
+    char full[64];
+    snprintf(full, sizeof full, "core::%s", name);
+    const opscope_operator *op = opscope_operator_find(full);
+    opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT] = {NULL};
+    if (op == NULL) {
+        formula->status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "no operator %s", full);
+        return NULL;
+    }
+    formula->status = opscope_call(op, arguments, count, outputs);
+    for (int i = 1; i < OPSCOPE_OUTPUT_LIMIT; i++) {
+        opscope__own(formula, outputs[i]);
+    }
+    return opscope__own(formula, outputs[0]);
+}
+
+opscope_tensor *opscope__keep(opscope_tensor *tensor)
+{
+    return tensor != NULL ? opscope_tensor_retain(tensor) : NULL;
+}
+
+opscope_tensor *opscope__sum_to(struct opscope__formula *formula, opscope_tensor *gradient,
+                                const opscope_tensor *like)
+{
+    if (gradient == NULL || opscope__same_sizes(gradient, like)) {
+        return gradient;
+    }
+    return opscope__f(formula, "sum_to_size", opscope__T(gradient),
+                      opscope__L(opscope__sizes(like), like->dims));
+}
+
+opscope_tensor *opscope__unreduce(struct opscope__formula *formula, opscope_tensor *tensor,
+                                  const opscope_tensor *like, const opscope_argument *dim)
+{
+    uint32_t set;
+    bool all = dim->kind == OPSCOPE_ARGUMENT_NONE;
+    int64_t kept[OPSCOPE_DIM_LIMIT];
+    if (formula->status != OPSCOPE_OK || tensor == NULL) {
+        return NULL;
+    }
+    formula->status = opscope__dim_set("backward", all ? NULL : dim->as.integers,
+                                       all ? 0 : dim->count, like->dims, &set);
+    for (int i = 0; i < like->dims && formula->status == OPSCOPE_OK; i++) {
+        kept[i] = (set >> i & 1) != 0 ? 1 : opscope__sizes(like)[i];
+    }
+    opscope_tensor *full = opscope__f(formula, "reshape", opscope__T(tensor),
+                                      opscope__L(kept, like->dims));
+    return opscope__f(formula, "expand", opscope__T(full),
+                      opscope__L(opscope__sizes(like), like->dims));
+}
+
+int opscope__formula_end(struct opscope__formula *formula, opscope_tensor **results, size_t count)
+{
+    for (size_t i = 0; i < formula->count; i++) {
+        opscope_tensor_release(formula->made[i]);
+    }
+    for (size_t i = 0; i < count && formula->status != OPSCOPE_OK; i++) {
+        opscope_tensor_release(results[i]);
+        results[i] = NULL;
+    }
+    return formula->status;
+}

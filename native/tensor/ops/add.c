@@ -1,0 +1,39 @@
+/* tensor/ops/add.c -- core::add: the sum. */
+#include "tensor/formula.h"
+#include "tensor/ops/loops.h"
+
+OPSCOPE__BINARY_NUMBERS(add, a + b * n)
+OPSCOPE__BINARY(add_bool, uint8_t, uint8_t, a | (b & n))
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    static const struct opscope__elementwise spec = {
+        .loops = {OPSCOPE__NUMBER_LOOPS(add), [OPSCOPE_BOOL] = add_bool}, .cost = 1};
+    return opscope__elementwise(call, &spec, arguments, 2, &arguments[2], 1, outputs);
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *grad = backward->gradients[0];
+    if (backward->wanted[0]) {
+        gradients[0] = opscope__keep(opscope__sum_to(&f, grad, backward->inputs[0]));
+    }
+    if (backward->wanted[1]) {
+        opscope_tensor *scaled = opscope__f(&f, "mul", opscope__T(grad), backward->arguments[2]);
+        gradients[1] = opscope__keep(opscope__sum_to(&f, scaled, backward->inputs[1]));
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(add) = {
+    .schema = "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    .doc = "self + alpha * other. Sizes broadcast, dtypes promote as in PyTorch; either argument "
+           "may be a number. For bools: or.",
+    .samples = "t(3, 4), t(4)\n" "t(3, 1), t(4), alpha=2\n" "i(3), i(3)",
+    .forward = forward,
+    .backward = backward,
+    .has_inplace = true,
+    .takes_numbers = true,
+};

@@ -1,0 +1,103 @@
+/* tensor/ops/cat.c -- core::cat: tensors one after another along a dimension. */
+#include <string.h>
+
+#include "tensor/convert.h"
+#include "tensor/formula.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+/* The sizes of the whole; all but dimension `dim` are equal. */
+static int find_sizes(const char *name, opscope_tensor *const *tensors, uint32_t count, int dim,
+                      int64_t *sizes)
+{
+    const opscope_tensor *first = tensors[0];
+    memcpy(sizes, opscope__sizes(first), (size_t)first->dims * sizeof *sizes);
+    for (uint32_t i = 1; i < count; i++) {
+        bool fits = tensors[i]->dims == first->dims;
+        for (int j = 0; j < first->dims && fits; j++) {
+            fits = j == dim || opscope__sizes(tensors[i])[j] == sizes[j];
+        }
+        if (!fits) {
+            return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
+                                       "%s: sizes %s and %s differ in another dimension than %d", name,
+                                       opscope__shape_text(first).text,
+                                       opscope__shape_text(tensors[i]).text, dim);
+        }
+        sizes[dim] += opscope__sizes(tensors[i])[dim];
+    }
+    return OPSCOPE_OK;
+}
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    const char *name = opscope__call_name(call);
+    opscope_tensor *const *tensors = arguments[0].as.tensors;
+    uint32_t count = arguments[0].count;
+    if (count == 0 || tensors[0]->dims == 0) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "%s: %s", name,
+                                   count == 0 ? "at least one tensor is needed"
+                                              : "tensors need at least one dimension");
+    }
+    int dim;
+    int64_t sizes[OPSCOPE_DIM_LIMIT];
+    opscope_dtype dtype = (opscope_dtype)tensors[0]->dtype;
+    int status = opscope__wrap_dim(name, arguments[1].as.integer, tensors[0]->dims, &dim);
+    if (status == OPSCOPE_OK) {
+        status = find_sizes(name, tensors, count, dim, sizes);
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        dtype = opscope_dtype_promote(dtype, (opscope_dtype)tensors[i]->dtype);
+    }
+    opscope_tensor *made;
+    if (status == OPSCOPE_OK) {
+        status = opscope__tensor_empty(tensors[0]->dims, sizes, dtype, &made);
+    }
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    int64_t at = 0;
+    for (uint32_t i = 0; i < count && status == OPSCOPE_OK; i++) {
+        opscope_tensor *part;
+        status = opscope__tensor_view(made, made->dims, opscope__sizes(tensors[i]),
+                                      opscope__strides(made), at * opscope__strides(made)[dim], &part);
+        if (status == OPSCOPE_OK) {
+            status = opscope__copy(part, tensors[i]);
+            opscope_tensor_release(part);
+        }
+        at += opscope__sizes(tensors[i])[dim];
+    }
+    if (status != OPSCOPE_OK) {
+        opscope_tensor_release(made);
+        return status;
+    }
+    outputs[0] = made;
+    return OPSCOPE_OK;
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *grad = backward->gradients[0];
+    int64_t dim = backward->arguments[1].as.integer, at = 0;
+    for (size_t i = 0; i < backward->input_count; i++) {
+        const opscope_tensor *input = backward->inputs[i];
+        int64_t size = opscope__sizes(input)[dim < 0 ? dim + input->dims : dim];
+        struct opscope__formula part = {0};
+        if (backward->wanted[i]) {
+            gradients[i] = opscope__keep(opscope__f(&part, "slice", opscope__T(grad), opscope__I(dim),
+                                                    opscope__I(at), opscope__I(at + size)));
+        }
+        f.status = f.status == OPSCOPE_OK ? opscope__formula_end(&part, NULL, 0) : f.status;
+        at += size;
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(cat) = {
+    .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    .doc = "Tensors one after another along dim; all other sizes are equal, dtypes promote.",
+    .samples = "[t(2, 3), t(4, 3)], 0\n" "[t(2, 3), t(2, 1)], -1",
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,42 @@
+/* tensor/ops/div.c -- core::div: the quotient. */
+#include "tensor/formula.h"
+#include "tensor/ops/loops.h"
+
+OPSCOPE__BINARY(div_float32, float, float, a / b)
+OPSCOPE__BINARY(div_float64, double, double, a / b)
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    static const struct opscope__elementwise spec = {
+        .loops = {OPSCOPE__FLOAT_LOOPS(div)}, .cost = 2, .needs_floats = true};
+    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *grad = backward->gradients[0];
+    if (backward->wanted[0]) {
+        gradients[0] = opscope__keep(opscope__sum_to(&f, opscope__f(&f, "div", opscope__T(grad), backward->arguments[1]), backward->inputs[0]));
+    }
+    if (backward->wanted[1]) {
+        opscope_tensor *ratio = opscope__f(&f, "div", backward->arguments[0], backward->arguments[1]);
+        ratio = opscope__f(&f, "div", opscope__T(ratio), backward->arguments[1]);
+        opscope_tensor *slope = opscope__f1(&f, "neg", ratio);
+        gradients[1] = opscope__keep(opscope__sum_to(&f, opscope__f2(&f, "mul", grad, slope), backward->inputs[1]));
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(div) = {
+    .schema = "div(Tensor self, Tensor other) -> Tensor",
+    .doc = "self / other, in floats also for integers. Sizes broadcast, dtypes promote as in "
+           "PyTorch; either argument may be a number.",
+    .samples = "t(3, 4), p(4)",
+    .forward = forward,
+    .backward = backward,
+    .saves_inputs = 3,
+    .has_inplace = true,
+    .takes_numbers = true,
+};

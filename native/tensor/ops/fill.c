@@ -1,0 +1,40 @@
+/* tensor/ops/fill.c -- core::fill: one number everywhere. */
+#include "tensor/convert.h"
+#include "tensor/formula.h"
+#include "tensor/tensor.h"
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    opscope_tensor *self = arguments[0].as.tensor, *made;
+    opscope_tensor *into = opscope__call_into(call);
+    int status = OPSCOPE_OK;
+    if (into != NULL) {
+        made = opscope_tensor_retain(into);
+    } else {
+        status = opscope__tensor_empty(self->dims, opscope__sizes(self), self->dtype, &made);
+    }
+    if (status == OPSCOPE_OK) {
+        opscope__fill(made, &arguments[1]);
+        outputs[0] = made;
+    }
+    return status;
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *grad = backward->gradients[0];
+    gradients[0] = opscope__keep(opscope__f(&f, "fill", opscope__T(grad), opscope__I(0)));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(fill) = {
+    .schema = "fill(Tensor self, Scalar value) -> Tensor",
+    .doc = "A tensor of the sizes and dtype of self with value everywhere; fill_ writes it into "
+           "self.",
+    .samples = "t(3, 4), 2.5",
+    .forward = forward,
+    .backward = backward,
+    .has_inplace = true,
+};

@@ -1,0 +1,22 @@
+/* tensor/ops/ge.c -- core::ge: self >= other. */
+#include "tensor/ops/loops.h"
+
+OPSCOPE__BINARY_TRUTHS(ge, a >= b)
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    static const struct opscope__elementwise spec = {
+        .loops = {OPSCOPE__ALL_LOOPS(ge)}, .cost = 1, .gives_bool = true};
+    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(ge) = {
+    .schema = "ge(Tensor self, Tensor other) -> Tensor",
+    .doc = "Where self is at least other, as bools. Sizes broadcast, dtypes promote as in "
+           "PyTorch; either argument may be a number.",
+    .samples = "t(3, 4), t(4)\n" "i(3), i(3)",
+    .forward = forward,
+    .has_inplace = true,
+    .takes_numbers = true,
+};

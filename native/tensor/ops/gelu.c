@@ -1,0 +1,33 @@
+/* tensor/ops/gelu.c -- core::gelu: the Gaussian error linear unit. */
+#include "tensor/formula.h"
+#include "tensor/ops/loops.h"
+
+OPSCOPE__UNARY(gelu_float32, float, float, 0.5f * a * (1.0f + erff(a * 0.70710678f)))
+OPSCOPE__UNARY(gelu_float64, double, double, 0.5 * a * (1.0 + erf(a * 0.70710678118654752)))
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    static const struct opscope__elementwise spec = {
+        .loops = {OPSCOPE__FLOAT_LOOPS(gelu)}, .cost = 16, .needs_floats = true};
+    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *grad = backward->gradients[0];
+    gradients[0] = opscope__keep(opscope__f2(&f, "gelu_backward", grad, backward->inputs[0]));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(gelu) = {
+    .schema = "gelu(Tensor self) -> Tensor",
+    .doc = "x times the normal distribution up to x, for each element x. Definition: Hendrycks "
+           "and Gimpel 2016, the exact form with erf.",
+    .samples = "t(3, 4)",
+    .forward = forward,
+    .backward = backward,
+    .saves_inputs = 1,
+    .has_inplace = true,
+};

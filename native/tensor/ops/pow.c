@@ -1,0 +1,95 @@
+/* tensor/ops/pow.c -- core::pow: powers. */
+#include "tensor/formula.h"
+#include "tensor/ops/loops.h"
+
+/* By squaring; wraps around. */
+static int64_t integer_power(int64_t base, int64_t exponent)
+{
+    int64_t out = 1;
+    if (exponent < 0) {
+        return base == 1 ? 1 : base == -1 ? (exponent % 2 != 0 ? -1 : 1) : 0;
+    }
+    for (; exponent > 0; exponent >>= 1, base *= base) {
+        out *= (exponent & 1) != 0 ? base : 1;
+    }
+    return out;
+}
+
+OPSCOPE__BINARY(pow_float32, float, float, powf(a, b))
+OPSCOPE__BINARY(pow_float64, double, double, pow(a, b))
+OPSCOPE__BINARY(pow_int32, int32_t, int32_t, integer_power(a, b))
+OPSCOPE__BINARY(pow_int64, int64_t, int64_t, integer_power(a, b))
+OPSCOPE__BINARY(pow_uint8, uint8_t, uint8_t, integer_power(a, b))
+OPSCOPE__UNARY_NUMBERS(square, a * a)
+
+static bool is_two(const opscope_argument *number)
+{
+    return (number->kind == OPSCOPE_ARGUMENT_FLOAT && number->as.real == 2) ||
+           (number->kind == OPSCOPE_ARGUMENT_INT && number->as.integer == 2);
+}
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    static const struct opscope__elementwise powers = {.loops = {OPSCOPE__NUMBER_LOOPS(pow)},
+                                                       .cost = 24};
+    static const struct opscope__elementwise squares = {.loops = {OPSCOPE__NUMBER_LOOPS(square)},
+                                                        .cost = 1};
+    /* A float exponent makes integers floats; powers sees to that. */
+    bool is_plain = arguments[0].kind == OPSCOPE_ARGUMENT_TENSOR && is_two(&arguments[1]) &&
+                    opscope__dtype_of(arguments, 2, 0) == (opscope_dtype)arguments[0].as.tensor->dtype;
+    return is_plain ? opscope__elementwise(call, &squares, arguments, 1, NULL, 0, outputs)
+                    : opscope__elementwise(call, &powers, arguments, 2, NULL, 0, outputs);
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    const opscope_argument base = backward->arguments[0], exponent = backward->arguments[1];
+    opscope_tensor *grad = backward->gradients[0];
+    if (backward->wanted[0]) {
+        opscope_tensor *slope;
+        if (exponent.kind == OPSCOPE_ARGUMENT_TENSOR) {
+            opscope_tensor *less = opscope__f(&f, "sub", exponent, opscope__I(1));
+            slope = opscope__f(&f, "pow", base, opscope__T(less));
+        } else {
+            double value = exponent.kind == OPSCOPE_ARGUMENT_FLOAT ? exponent.as.real
+                                                                   : (double)exponent.as.integer;
+            slope = opscope__f(&f, "pow", base, opscope__R(value - 1));
+        }
+        slope = opscope__f(&f, "mul", opscope__T(slope), exponent);
+        slope = opscope__f2(&f, "mul", grad, slope);
+        gradients[0] = opscope__keep(opscope__sum_to(&f, slope, backward->inputs[0]));
+    }
+    if (backward->wanted[1]) {
+        opscope_tensor *slope;
+        if (base.kind == OPSCOPE_ARGUMENT_TENSOR) {
+            /* 0 to the power of anything above 0 does not change with it, though its log is -inf. */
+            opscope_tensor *is_zero = opscope__f(&f, "eq", base, opscope__I(0));
+            opscope_tensor *log = opscope__f(&f, "log", base);
+            slope = opscope__f(&f, "where", opscope__T(is_zero), opscope__I(0), opscope__T(log));
+            slope = opscope__f2(&f, "mul", slope, backward->saved[0]);
+        } else {
+            double value = base.kind == OPSCOPE_ARGUMENT_FLOAT ? base.as.real
+                                                               : (double)base.as.integer;
+            slope = opscope__fr(&f, "mul", backward->saved[0], value == 0 ? 0 : log(value));
+        }
+        slope = opscope__f2(&f, "mul", grad, slope);
+        gradients[1] = opscope__keep(opscope__sum_to(&f, slope, backward->inputs[1]));
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(pow) = {
+    .schema = "pow(Tensor self, Tensor exponent) -> Tensor",
+    .doc = "self to the power of exponent. Sizes broadcast, dtypes promote as in PyTorch; either "
+           "argument may be a number. Integers wrap around; a negative integer exponent gives 0 but "
+           "for bases of 1 and -1. Definition: C pow.",
+    .samples = "p(3, 4), 2.5\n" "p(3, 4), p(4)\n" "t(3), 2",
+    .forward = forward,
+    .backward = backward,
+    .saves_inputs = 3,
+    .saves_outputs = 1,
+    .has_inplace = true,
+    .takes_numbers = true,
+};

@@ -1,0 +1,56 @@
+/* tensor/ops/prod.c -- core::prod: the product over dimensions. */
+#include "tensor/ops/reduced.h"
+
+OPSCOPE__FOLD(prod_float32, float, double, double, 1, s * a, s * a, float, s)
+OPSCOPE__FOLD(prod_float64, double, double, double, 1, s * a, s * a, double, s)
+OPSCOPE__FOLD(prod_int32, int32_t, int64_t, int64_t, 1, s * a, s * a, int64_t, s)
+OPSCOPE__FOLD(prod_int64, int64_t, int64_t, int64_t, 1, s * a, s * a, int64_t, s)
+OPSCOPE__FOLD(prod_uint8, uint8_t, int64_t, int64_t, 1, s * a, s * a, int64_t, s)
+
+static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] = {
+    [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(prod_float32, 0x3FF0000000000000u, 1),
+    [OPSCOPE_FLOAT64] = OPSCOPE__FOLDED(prod_float64, 0x3FF0000000000000u, 1),
+    [OPSCOPE_INT32] = OPSCOPE__FOLDED(prod_int32, 1, 1),
+    [OPSCOPE_INT64] = OPSCOPE__FOLDED(prod_int64, 1, 1),
+    [OPSCOPE_UINT8] = OPSCOPE__FOLDED(prod_uint8, 1, 1),
+    [OPSCOPE_BOOL] = OPSCOPE__FOLDED(prod_uint8, 1, 1),
+};
+
+static const opscope_dtype outputs_as[OPSCOPE_DTYPE_COUNT] = {
+    [OPSCOPE_FLOAT32] = OPSCOPE_FLOAT32,
+    [OPSCOPE_FLOAT64] = OPSCOPE_FLOAT64,
+    [OPSCOPE_INT32] = OPSCOPE_INT64,
+    [OPSCOPE_INT64] = OPSCOPE_INT64,
+    [OPSCOPE_UINT8] = OPSCOPE_INT64,
+    [OPSCOPE_BOOL] = OPSCOPE_INT64,
+};
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    return opscope__reduce_arguments(call, reductions, outputs_as, arguments, NULL, outputs);
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    const opscope_tensor *self = backward->inputs[0];
+    opscope_tensor *grad = opscope__unreduce(&f, backward->gradients[0], self, &backward->arguments[1]);
+    opscope_tensor *product =
+        opscope__unreduce(&f, backward->saved[0], self, &backward->arguments[1]);
+    opscope_tensor *rest = opscope__f2(&f, "div", product, backward->inputs[0]);
+    gradients[0] = opscope__keep(opscope__f2(&f, "mul", grad, rest));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(prod) = {
+    .schema = "prod(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    .doc = "The product over the dimensions in dim (all where it is absent or empty). Integers "
+           "and bools multiply in int64. The gradient is product / element, so it is NaN where "
+           "an element is 0.",
+    .samples = "p(3, 4)\n" "p(3, 4), [0]",
+    .forward = forward,
+    .backward = backward,
+    .saves_inputs = 1,
+    .saves_outputs = 1,
+};

@@ -1,0 +1,20 @@
+/* tensor/ops/relu_backward.c -- core::relu_backward: the gradient through relu. */
+#include "tensor/ops/loops.h"
+
+OPSCOPE__BINARY(relu_backward_float32, float, float, b > 0.0f ? a : 0.0f)
+OPSCOPE__BINARY(relu_backward_float64, double, double, b > 0.0 ? a : 0.0)
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    static const struct opscope__elementwise spec = {
+        .loops = {OPSCOPE__FLOAT_LOOPS(relu_backward)}, .cost = 1, .needs_floats = true};
+    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(relu_backward) = {
+    .schema = "relu_backward(Tensor grad_output, Tensor output) -> Tensor",
+    .doc = "grad_output where output is above zero, else zero: the gradient through relu.",
+    .samples = "t(3, 4), t(3, 4)",
+    .forward = forward,
+};

@@ -1,0 +1,35 @@
+/* tensor/ops/rsqrt.c -- core::rsqrt: one over the square root. */
+#include "tensor/formula.h"
+#include "tensor/ops/loops.h"
+
+OPSCOPE__UNARY(rsqrt_float32, float, float, 1.0f / sqrtf(a))
+OPSCOPE__UNARY(rsqrt_float64, double, double, 1.0 / sqrt(a))
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    static const struct opscope__elementwise spec = {
+        .loops = {OPSCOPE__FLOAT_LOOPS(rsqrt)}, .cost = 3, .needs_floats = true};
+    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *grad = backward->gradients[0];
+    opscope_tensor *cube = opscope__fr(&f, "pow", backward->saved[0], 3.0);
+    opscope_tensor *slope = opscope__fr(&f, "mul", cube, -0.5);
+    gradients[0] = opscope__keep(opscope__f2(&f, "mul", grad, slope));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(rsqrt) = {
+    .schema = "rsqrt(Tensor self) -> Tensor",
+    .doc = "One over the square root of each element; NaN below zero. Integers and bools are "
+           "computed in float32.",
+    .samples = "p(3, 4)",
+    .forward = forward,
+    .backward = backward,
+    .saves_outputs = 1,
+    .has_inplace = true,
+};

@@ -1,0 +1,34 @@
+/* tensor/ops/sign.c -- core::sign: minus one, zero or one. */
+#include "tensor/formula.h"
+#include "tensor/ops/loops.h"
+
+OPSCOPE__UNARY(sign_float32, float, float, (a > 0) - (a < 0))
+OPSCOPE__UNARY(sign_float64, double, double, (a > 0) - (a < 0))
+OPSCOPE__UNARY(sign_int32, int32_t, int32_t, (a > 0) - (a < 0))
+OPSCOPE__UNARY(sign_int64, int64_t, int64_t, (a > 0) - (a < 0))
+OPSCOPE__UNARY(sign_uint8, uint8_t, uint8_t, a > 0)
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    static const struct opscope__elementwise spec = {
+        .loops = {OPSCOPE__NUMBER_LOOPS(sign)}, .cost = 1};
+    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *grad = backward->gradients[0];
+    gradients[0] = opscope__keep(opscope__f(&f, "fill", opscope__T(grad), opscope__I(0)));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(sign) = {
+    .schema = "sign(Tensor self) -> Tensor",
+    .doc = "-1, 0 or 1 by the sign of each element; 0 for NaN. Not for bool.",
+    .samples = "t(3, 4)\n" "i(3)",
+    .forward = forward,
+    .backward = backward,
+    .has_inplace = true,
+};

@@ -1,0 +1,52 @@
+/* tensor/ops/sum.c -- core::sum: the sum over dimensions. */
+#include "tensor/ops/reduced.h"
+
+OPSCOPE__FOLD(sum_float32, float, double, float, 0, s + a, s + a, float, s)
+OPSCOPE__FOLD(sum_float64, double, double, double, 0, s + a, s + a, double, s)
+OPSCOPE__FOLD(sum_int32, int32_t, int64_t, int64_t, 0, s + a, s + a, int64_t, s)
+OPSCOPE__FOLD(sum_int64, int64_t, int64_t, int64_t, 0, s + a, s + a, int64_t, s)
+OPSCOPE__FOLD(sum_uint8, uint8_t, int64_t, int64_t, 0, s + a, s + a, int64_t, s)
+
+static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] = {
+    [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(sum_float32, 0, 1),
+    [OPSCOPE_FLOAT64] = OPSCOPE__FOLDED(sum_float64, 0, 1),
+    [OPSCOPE_INT32] = OPSCOPE__FOLDED(sum_int32, 0, 1),
+    [OPSCOPE_INT64] = OPSCOPE__FOLDED(sum_int64, 0, 1),
+    [OPSCOPE_UINT8] = OPSCOPE__FOLDED(sum_uint8, 0, 1),
+    [OPSCOPE_BOOL] = OPSCOPE__FOLDED(sum_uint8, 0, 1),
+};
+
+static const opscope_dtype outputs_as[OPSCOPE_DTYPE_COUNT] = {
+    [OPSCOPE_FLOAT32] = OPSCOPE_FLOAT32,
+    [OPSCOPE_FLOAT64] = OPSCOPE_FLOAT64,
+    [OPSCOPE_INT32] = OPSCOPE_INT64,
+    [OPSCOPE_INT64] = OPSCOPE_INT64,
+    [OPSCOPE_UINT8] = OPSCOPE_INT64,
+    [OPSCOPE_BOOL] = OPSCOPE_INT64,
+};
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    return opscope__reduce_arguments(call, reductions, outputs_as, arguments, &arguments[3], outputs);
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    const opscope_tensor *self = backward->inputs[0];
+    opscope_tensor *grad = opscope__unreduce(&f, backward->gradients[0], self, &backward->arguments[1]);
+    gradients[0] = opscope__keep(grad);
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(sum) = {
+    .schema = "sum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) "
+              "-> Tensor",
+    .doc = "The sum over the dimensions in dim (all where it is absent or empty), which "
+           "disappear, or with keepdim stay as size 1. Integers and bools sum in int64. float32 "
+           "is summed in double over short stretches of float32.",
+    .samples = "t(3, 4)\n" "t(3, 4), [0]\n" "t(2, 3, 4), [0, -1], True",
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,191 @@
+/* Memory shared with Python objects through the buffer protocol, both ways.
+ *
+ * Export: memoryview(tensor), numpy.asarray(tensor). Import: from_numpy(object), where the object is
+ * kept by its buffer until the last view of the storage is gone. Copies are construct.c's.
+ */
+#include "tensor/python/buffer.h"
+
+#include "opscope/autograd.h"
+
+/* ---- export ------------------------------------------------------------------------------------ */
+
+static bool is_fortran_contiguous(const opscope_tensor *core)
+{
+    int64_t expected = 1;
+    for (int i = 0; i < opscope_tensor_dims(core); i++) {
+        int64_t size = opscope_tensor_sizes(core)[i];
+        if (size != 1 && opscope_tensor_strides(core)[i] != expected) {
+            return false;
+        }
+        expected *= size;
+    }
+    return true;
+}
+
+/* Why `core` cannot be exported as `flags` ask; NULL where it can. */
+static const char *refusal(const opscope_tensor *core, int flags)
+{
+    bool contiguous = opscope_tensor_is_contiguous(core);
+    if (opscope_tensor_requires_grad(core)) {
+        return "it requires grad; use tensor.detach()";
+    }
+    if (!opscope__py_dtype_format(opscope_tensor_dtype(core))) {
+        return "bfloat16 has no buffer format; convert it to float32";
+    }
+    if ((flags & PyBUF_WRITABLE) && opscope_tensor_is_read_only(core)) {
+        return "it is read-only";
+    }
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_fortran_contiguous(core)) {
+        return "it is not contiguous in Fortran's order";
+    }
+    bool wants_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+    if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !wants_strides) && !contiguous) {
+        return "it is not contiguous; use tensor.contiguous()";
+    }
+    return NULL;
+}
+
+static int get_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+    opscope_tensor *core = opscope__py_core(self);
+    const char *reason = refusal(core, flags);
+    view->obj = NULL;
+    if (reason) {
+        PyErr_Format(PyExc_BufferError, "this tensor has no such buffer: %s", reason);
+        return -1;
+    }
+    int dims = opscope_tensor_dims(core);
+    size_t item_bytes = opscope_dtype_bytes(opscope_tensor_dtype(core));
+    Py_ssize_t *numbers = PyMem_Malloc(2 * OPSCOPE_DIM_LIMIT * sizeof *numbers);
+    if (!numbers) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (int i = 0; i < dims; i++) {
+        numbers[i] = opscope_tensor_sizes(core)[i];
+        numbers[dims + i] = opscope_tensor_strides(core)[i] * (Py_ssize_t)item_bytes;
+    }
+    bool wants_shape = flags & PyBUF_ND;
+    bool wants_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+    *view = (Py_buffer){
+        .buf = opscope_tensor_data(core),
+        .obj = Py_NewRef(self),
+        .len = opscope_tensor_count(core) * (Py_ssize_t)item_bytes,
+        .itemsize = (Py_ssize_t)item_bytes,
+        .readonly = opscope_tensor_is_read_only(core),
+        .ndim = dims,
+        .format = flags & PyBUF_FORMAT
+                      ? (char *)(uintptr_t)opscope__py_dtype_format(opscope_tensor_dtype(core))
+                      : NULL,
+        .shape = wants_shape ? numbers : NULL,
+        .strides = wants_strides ? numbers + dims : NULL,
+        .internal = numbers,
+    };
+    return 0;
+}
+
+static void release_buffer(PyObject *self, Py_buffer *view)
+{
+    (void)self;
+    PyMem_Free(view->internal);
+}
+
+PyType_Slot opscope__py_buffer_slots[] = {
+    {Py_bf_getbuffer, (void *)get_buffer},
+    {Py_bf_releasebuffer, (void *)release_buffer},
+    {0, NULL},
+};
+
+/* ---- import ------------------------------------------------------------------------------------ */
+
+static void release_view(void *user)
+{
+    Py_buffer *view = user;
+    if (!Py_IsInitialized()) { /* the object went with its interpreter */
+        return;
+    }
+    PyGILState_STATE state = PyGILState_Ensure(); /* the last view may die on any thread */
+    PyBuffer_Release(view);
+    PyMem_Free(view);
+    PyGILState_Release(state);
+}
+
+/* Sizes, and strides in elements. */
+static int read_layout(const Py_buffer *view, int64_t *sizes, int64_t *strides)
+{
+    if (view->ndim > OPSCOPE_DIM_LIMIT) {
+        PyErr_Format(PyExc_ValueError, "an array of %d dimensions; a tensor has at most %d",
+                     view->ndim, OPSCOPE_DIM_LIMIT);
+        return -1;
+    }
+    if ((uintptr_t)view->buf % (size_t)view->itemsize != 0) {
+        PyErr_SetString(PyExc_ValueError, "the array's memory is not aligned to its elements");
+        return -1;
+    }
+    for (int i = 0; i < view->ndim; i++) {
+        if (view->strides[i] % view->itemsize != 0) {
+            PyErr_Format(PyExc_ValueError, "stride %zd of the array is no multiple of its "
+                         "%zd-byte elements", view->strides[i], view->itemsize);
+            return -1;
+        }
+        sizes[i] = view->shape[i];
+        strides[i] = view->strides[i] / view->itemsize;
+    }
+    return 0;
+}
+
+PyObject *opscope__py_tensor_over(PyObject *object)
+{
+    Py_buffer *view = PyMem_Malloc(sizeof *view);
+    if (!view) {
+        return PyErr_NoMemory();
+    }
+    if (PyObject_GetBuffer(object, view, PyBUF_RECORDS) < 0) {
+        PyErr_Clear();
+        if (PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO) < 0) {
+            PyMem_Free(view);
+            return NULL;
+        }
+    }
+    int64_t sizes[OPSCOPE_DIM_LIMIT];
+    int64_t strides[OPSCOPE_DIM_LIMIT];
+    opscope_dtype dtype;
+    opscope_tensor *core = NULL;
+    if (opscope__py_dtype_from_format(view->format, view->itemsize, &dtype) == 0 &&
+        read_layout(view, sizes, strides) == 0) {
+        int status = opscope_tensor_from_memory(view->buf, view->ndim, sizes, strides, dtype,
+                                                view->readonly, release_view, view, &core);
+        if (status != OPSCOPE_OK) {
+            opscope__py_raise(status);
+        }
+    }
+    if (!core) {
+        PyBuffer_Release(view);
+        PyMem_Free(view);
+        return NULL;
+    }
+    return opscope__py_tensor_wrap(core);
+}
+
+static PyObject *from_numpy(PyObject *module, PyObject *object)
+{
+    (void)module;
+    if (!PyObject_CheckBuffer(object) || opscope__py_is_tensor(object)) {
+        PyObject *type_name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
+        PyErr_Format(PyExc_TypeError,
+                     "from_numpy() takes an array (an object with the buffer protocol), not %S",
+                     type_name ? type_name : Py_None);
+        Py_XDECREF(type_name);
+        return NULL;
+    }
+    return opscope__py_tensor_over(object);
+}
+
+PyMethodDef opscope__py_buffer_functions[] = {
+    {"from_numpy", from_numpy, METH_O,
+     "from_numpy(array, /)\n--\n\nA tensor over the array's memory, which lives as long as the "
+     "tensor or a view of it.\n\nAny object with the buffer protocol will do. A read-only array "
+     "gives a tensor that refuses\nto be written. TypeError for elements that have no dtype here, "
+     "ValueError for strides that\nare no whole number of elements."},
+    {0},
+};

@@ -1,0 +1,156 @@
+/* Calling an operator of the core from Python: the GIL, results, and errors as exceptions.
+ *
+ * The one place where the core's failures become Python exceptions. Knows nothing of how arguments
+ * were bound (bind.c).
+ */
+#include "tensor/python/python.h"
+
+#include "tensor/registry.h"
+
+/* From this many elements on, a call is long enough for other threads to want the GIL. */
+enum { ELEMENTS_WORTH_RELEASING = 4096 };
+
+/* For operators with several outputs: their result types, by operator. Made once, never freed. */
+static struct {
+    const opscope_operator *op;
+    PyTypeObject *type;
+} *result_types;
+static size_t result_type_count;
+
+PyObject *opscope__py_raise(int status)
+{
+    if (PyErr_Occurred()) { /* Python code below, of a custom function, already said it */
+        return NULL;
+    }
+    if (status == OPSCOPE_ERR_NO_MEMORY) {
+        return PyErr_NoMemory();
+    }
+    const char *text = opscope_tensor_error();
+    if (!text || *text == '\0') {
+        text = opscope_status_text(status);
+    }
+    PyObject *type = PyExc_RuntimeError;
+    switch (opscope_tensor_error_kind()) {
+    case OPSCOPE_ERROR_VALUE:
+        type = PyExc_ValueError;
+        break;
+    case OPSCOPE_ERROR_TYPE:
+        type = PyExc_TypeError;
+        break;
+    case OPSCOPE_ERROR_INDEX:
+        type = PyExc_IndexError;
+        break;
+    case OPSCOPE_ERROR_MEMORY:
+        type = PyExc_MemoryError;
+        break;
+    case OPSCOPE_ERROR_RUNTIME:
+        break;
+    }
+    PyErr_SetString(type, text);
+    return NULL;
+}
+
+static bool is_long(const opscope_argument *arguments, size_t count)
+{
+    bool has_tensor = false;
+    for (size_t i = 0; i < count; i++) {
+        const opscope_argument *argument = &arguments[i];
+        if (argument->kind == OPSCOPE_ARGUMENT_TENSOR) {
+            has_tensor = true;
+            if (opscope_tensor_count(argument->as.tensor) >= ELEMENTS_WORTH_RELEASING) {
+                return true;
+            }
+        } else if (argument->kind == OPSCOPE_ARGUMENT_TENSORS) {
+            return true;
+        }
+    }
+    return !has_tensor; /* zeros, arange: only the core knows how long */
+}
+
+/* Takes the reference. */
+static PyObject *wrap_output(opscope_tensor *output, PyObject *self)
+{
+    if (self && opscope__py_core(self) == output) {
+        opscope_tensor_release(output);
+        return Py_NewRef(self);
+    }
+    return opscope__py_tensor_wrap(output);
+}
+
+static PyTypeObject *result_type_of(const opscope_operator *op)
+{
+    for (size_t i = 0; i < result_type_count; i++) {
+        if (result_types[i].op == op) {
+            return result_types[i].type;
+        }
+    }
+    return NULL;
+}
+
+static PyObject *wrap_outputs(const opscope_operator *op, opscope_tensor **outputs, size_t count,
+                              PyObject *self)
+{
+    PyTypeObject *type = result_type_of(op);
+    PyObject *result = type ? PyStructSequence_New(type) : PyTuple_New((Py_ssize_t)count);
+    for (size_t i = 0; i < count; i++) {
+        PyObject *output = wrap_output(outputs[i], self);
+        if (!output || !result) {
+            Py_XDECREF(output);
+            Py_CLEAR(result);
+        } else if (type) {
+            PyStructSequence_SetItem(result, (Py_ssize_t)i, output);
+        } else {
+            PyTuple_SetItem(result, (Py_ssize_t)i, output);
+        }
+    }
+    return result;
+}
+
+PyObject *opscope__py_call(const opscope_operator *op, const opscope_argument *arguments,
+                           size_t count, PyObject *self)
+{
+    opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT] = {NULL};
+    int status;
+    if (is_long(arguments, count)) {
+        PyThreadState *state = PyEval_SaveThread();
+        status = opscope_call(op, arguments, count, outputs);
+        PyEval_RestoreThread(state);
+    } else {
+        status = opscope_call(op, arguments, count, outputs);
+    }
+    if (status != OPSCOPE_OK) {
+        return opscope__py_raise(status);
+    }
+    size_t output_count = opscope__operator_schema(op)->output_count;
+    return output_count == 1 ? wrap_output(outputs[0], self)
+                             : wrap_outputs(op, outputs, output_count, self);
+}
+
+int opscope__py_prepare_results(const opscope_operator *op)
+{
+    const struct opscope__schema *schema = opscope__operator_schema(op);
+    if (schema->output_count < 2 || *schema->output_names[0] == '\0') {
+        return 0;
+    }
+    void *grown = PyMem_Realloc(result_types, (result_type_count + 1) * sizeof *result_types);
+    if (!grown) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    result_types = grown;
+    PyStructSequence_Field fields[OPSCOPE_OUTPUT_LIMIT + 1] = {{NULL, NULL}};
+    for (size_t i = 0; i < schema->output_count; i++) {
+        fields[i] = (PyStructSequence_Field){schema->output_names[i], NULL};
+    }
+    char name[64];
+    PyOS_snprintf(name, sizeof name, "opscope.tensor.%s_result", opscope_operator_name(op) + sizeof "core::" - 1);
+    PyTypeObject *type = PyStructSequence_NewType(&(PyStructSequence_Desc){
+        .name = name, .fields = fields, .n_in_sequence = (int)schema->output_count});
+    if (!type) {
+        return -1;
+    }
+    result_types[result_type_count].op = op;
+    result_types[result_type_count].type = type;
+    result_type_count++;
+    return 0;
+}

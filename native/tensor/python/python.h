@@ -1,0 +1,128 @@
+/* tensor/python/python.h -- what the files of the extension module opscope._tensor share.
+ *
+ * The module is written to CPython's limited API of 3.10 and lives in the main interpreter only, so
+ * its types are plain globals, set once at import. Every function needs the GIL unless it says
+ * otherwise; a function that returns a PyObject * or a negative int has set an exception on failure.
+ */
+#ifndef OPSCOPE_TENSOR_PYTHON_H
+#define OPSCOPE_TENSOR_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "opscope/tensor.h"
+#include "tensor/schema.h"
+
+/* ---- Tensor (tensor_type.c) ----------------------------------------------------------------- */
+
+typedef struct opscope__py_tensor {
+    PyObject_HEAD
+    opscope_tensor *core; /* one reference; never NULL once made */
+    PyObject *weak_references;
+} opscope__py_tensor;
+
+extern PyTypeObject *opscope__py_tensor_type;
+
+static inline bool opscope__py_is_tensor(PyObject *object)
+{
+    return Py_TYPE(object) == opscope__py_tensor_type ||
+           PyType_IsSubtype(Py_TYPE(object), opscope__py_tensor_type);
+}
+
+static inline opscope_tensor *opscope__py_core(PyObject *tensor)
+{
+    return ((opscope__py_tensor *)tensor)->core;
+}
+
+/* A new Tensor; takes the reference, also on failure. */
+PyObject *opscope__py_tensor_wrap(opscope_tensor *core);
+/* The tensor of `object`, borrowed; TypeError naming `what` where it is none. */
+opscope_tensor *opscope__py_tensor_of(PyObject *object, const char *what);
+
+/* ---- dtype (dtype.c) -------------------------------------------------------------------------- */
+
+/* The one object of that dtype; a new reference. */
+PyObject *opscope__py_dtype(opscope_dtype dtype);
+bool opscope__py_is_dtype(PyObject *object);
+opscope_dtype opscope__py_dtype_value(PyObject *object);
+/* The struct module's format character for the dtype; NULL where it has none. */
+const char *opscope__py_dtype_format(opscope_dtype dtype);
+/* Reads such a format of `item_bytes` bytes; TypeError naming it where it is no dtype's. */
+int opscope__py_dtype_from_format(const char *format, Py_ssize_t item_bytes, opscope_dtype *out);
+
+/* ---- calls (call.c) --------------------------------------------------------------------------- */
+
+/* Sets the exception that a failed call of the core stands for. Returns NULL. */
+PyObject *opscope__py_raise(int status);
+/* Calls `op` and wraps what it returns. Where an output is the tensor of `self` (which may be NULL),
+ * that object itself is returned. */
+PyObject *opscope__py_call(const opscope_operator *op, const opscope_argument *arguments,
+                           size_t count, PyObject *self);
+/* For results with names: makes the result type of `op` known. */
+int opscope__py_prepare_results(const opscope_operator *op);
+
+/* ---- arguments (bind.c) ------------------------------------------------------------------------ */
+
+enum { OPSCOPE__PY_INLINE_COUNT = 32 };
+
+/* A call's arguments in the core's terms, and the memory they need. */
+struct opscope__py_binding {
+    size_t count;
+    size_t integer_count, tensor_count; /* used of the arrays below */
+    size_t kept_count, block_count;
+    opscope_argument arguments[OPSCOPE_ARGUMENT_LIMIT];
+    int64_t integers[OPSCOPE__PY_INLINE_COUNT];
+    opscope_tensor *tensors[OPSCOPE__PY_INLINE_COUNT];
+    PyObject *kept[OPSCOPE_ARGUMENT_LIMIT]; /* strong references */
+    void *blocks[OPSCOPE_ARGUMENT_LIMIT];   /* of PyMem_Malloc, for longer lists */
+};
+
+/* Binds as Python binds a call; `self`, where not NULL, is the first argument. On success the caller
+ * calls opscope__py_unbind. */
+int opscope__py_bind(const opscope_operator *op, PyObject *self, PyObject *const *positional,
+                     Py_ssize_t count, PyObject *keyword_names,
+                     struct opscope__py_binding *out);
+void opscope__py_unbind(struct opscope__py_binding *binding);
+/* A Tensor, int, float or bool as an argument; false, with no exception, for anything else. -1 with
+ * an exception for an int beyond 64 bits. */
+int opscope__py_operand(PyObject *object, opscope_argument *out);
+
+/* tensor(data) without options (construct.c). */
+PyObject *opscope__py_tensor_copied(PyObject *data);
+
+/* ---- parts of the module, each added by its file ------------------------------------------------- */
+
+int opscope__py_add_dtypes(PyObject *module);
+int opscope__py_add_tensor(PyObject *module);
+int opscope__py_add_operators(PyObject *module);
+int opscope__py_add_autograd(PyObject *module);
+
+extern PyType_Slot opscope__py_number_slots[];
+extern PyType_Slot opscope__py_index_slots[];
+extern PyType_Slot opscope__py_buffer_slots[];
+/* Methods and module functions; each array ends with a zero entry. */
+extern PyMethodDef opscope__py_tensor_methods[];
+extern PyMethodDef opscope__py_value_methods[];
+extern PyMethodDef opscope__py_dlpack_methods[];
+extern PyMethodDef opscope__py_autograd_methods[];
+extern PyMethodDef opscope__py_tensor_functions[];
+extern PyMethodDef opscope__py_construct_functions[];
+extern PyMethodDef opscope__py_buffer_functions[];
+extern PyMethodDef opscope__py_dlpack_functions[];
+extern PyMethodDef opscope__py_settings_functions[];
+extern PyGetSetDef opscope__py_tensor_attributes[];
+extern PyGetSetDef opscope__py_autograd_attributes[];
+/* Finds the operators that slots call; those the core lacks stay NULL. */
+void opscope__py_find_number_operators(void);
+void opscope__py_find_index_operators(void);
+
+int opscope__py_truth(PyObject *self); /* nb_bool (value.c) */
+PyObject *opscope__py_as_int(PyObject *self);
+PyObject *opscope__py_as_float(PyObject *self);
+PyObject *opscope__py_as_index(PyObject *self);
+/* The element at `data` as a Python number. */
+PyObject *opscope__py_element(const void *data, opscope_dtype dtype);
+/* Writes a Python number as an element; TypeError or OverflowError where it is none. */
+int opscope__py_set_element(void *data, opscope_dtype dtype, PyObject *number);
+
+#endif

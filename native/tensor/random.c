@@ -1,0 +1,35 @@
+/* tensor/random.c -- the process's sequence of random numbers. */
+#include "tensor/random.h"
+
+#include <sys/random.h>
+
+#include "base/atomics.h"
+#include "opscope/tensor.h"
+
+/* Written by any thread: add_relaxed takes a stretch, a seed stores. 0: not seeded yet. */
+static uint64_t counter;
+
+void opscope_tensor_seed(uint64_t seed)
+{
+    opscope__stretch mixed = {seed};
+    opscope__store_relaxed(&counter, opscope__draw_bits(&mixed) | 1);
+}
+
+static void seed_by_system(void)
+{
+    uint64_t seed, unseeded = 0;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
+        seed = (uint64_t)(uintptr_t)&seed;
+    }
+    __atomic_compare_exchange_n(&counter, &unseeded, seed | 1, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+}
+
+opscope__stretch opscope__stretch_take(uint64_t count)
+{
+    if (opscope__load_relaxed(&counter) == 0) {
+        seed_by_system();
+    }
+    uint64_t step = 2 * count * 0x9E3779B97F4A7C15u;
+    return (opscope__stretch){opscope__add_relaxed(&counter, step)};
+}

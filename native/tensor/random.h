@@ -1,0 +1,38 @@
+/* tensor/random.h -- numbers for random operators: one sequence for all, each call a stretch of it.
+ *
+ * splitmix64 (Steele, Lea and Flood 2014) is a counter with a mixer behind it, so that a stretch is
+ * taken by one addition and what a call draws depends only on the seed and the calls before it.
+ */
+#ifndef OPSCOPE_TENSOR_RANDOM_H
+#define OPSCOPE_TENSOR_RANDOM_H
+
+#include <math.h>
+#include <stdint.h>
+
+typedef struct opscope__stretch {
+    uint64_t counter;
+} opscope__stretch;
+
+/* A stretch for `count` numbers, two draws each. */
+opscope__stretch opscope__stretch_take(uint64_t count);
+
+static inline uint64_t opscope__draw_bits(opscope__stretch *stretch)
+{
+    uint64_t z = stretch->counter += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+static inline double opscope__draw_unit(opscope__stretch *stretch)
+{
+    return (double)(opscope__draw_bits(stretch) >> 11) * 0x1p-53;
+}
+
+static inline double opscope__draw_normal(opscope__stretch *stretch)
+{
+    double radius = sqrt(-2 * log(1 - opscope__draw_unit(stretch)));
+    return radius * cos(6.283185307179586 * opscope__draw_unit(stretch));
+}
+
+#endif

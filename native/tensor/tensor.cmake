@@ -1,0 +1,58 @@
+# The tensor core. Every file of ops/ is one operator, compiled once for each level of CPU that its
+# kernels can use; registry.c asks the CPU at run time and takes one level's operators.
+
+file(GLOB OPSCOPE_TENSOR_SOURCES CONFIGURE_DEPENDS tensor/*.c tensor/autograd/*.c)
+file(GLOB OPSCOPE_OPERATOR_SOURCES CONFIGURE_DEPENDS tensor/ops/*.c)
+
+set(OPSCOPE_LEVELS baseline)
+set(OPSCOPE_LEVEL_baseline "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(APPEND OPSCOPE_LEVELS avx2 avx512)
+    set(OPSCOPE_LEVEL_avx2 -mavx2 -mfma -mf16c)
+    set(OPSCOPE_LEVEL_avx512 ${OPSCOPE_LEVEL_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl
+        -mprefer-vector-width=512)
+endif()
+
+# Loops over elements are for the vectoriser.
+set(OPSCOPE_OPTIMIZE -O3)
+if(OPSCOPE_SANITIZER)
+    set(OPSCOPE_OPTIMIZE "")
+endif()
+set_source_files_properties(tensor/convert.c PROPERTIES COMPILE_OPTIONS "${OPSCOPE_OPTIMIZE}")
+
+add_library(opscope_tensor STATIC ${OPSCOPE_TENSOR_SOURCES})
+target_include_directories(opscope_tensor PUBLIC include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+# Not the record library itself: programs link it, the Python modules share libopscope.so.
+target_link_libraries(opscope_tensor PUBLIC opscope_flags ${CMAKE_DL_LIBS} m)
+
+foreach(level IN LISTS OPSCOPE_LEVELS)
+    set(names "")
+    foreach(source IN LISTS OPSCOPE_OPERATOR_SOURCES)
+        get_filename_component(name ${source} NAME_WE)
+        list(APPEND names ${name})
+    endforeach()
+    # The list of this level's operators, for registry.c.
+    set(declared "")
+    set(listed "")
+    foreach(name IN LISTS names)
+        string(APPEND declared
+            "extern const struct opscope__operator_spec opscope__operator_${name}_${level};\n")
+        string(APPEND listed "    &opscope__operator_${name}_${level},\n")
+    endforeach()
+    set(list_source ${CMAKE_CURRENT_BINARY_DIR}/operators_${level}.c)
+    file(GENERATE OUTPUT ${list_source} CONTENT
+"/* Written by tensor.cmake: the operators, compiled for ${level}. */
+#include \"tensor/registry.h\"
+${declared}
+const struct opscope__operator_spec *const opscope__operators_${level}[] = {
+${listed}    NULL};
+")
+    add_library(opscope_ops_${level} OBJECT ${OPSCOPE_OPERATOR_SOURCES} ${list_source})
+    target_include_directories(opscope_ops_${level} PRIVATE include ${CMAKE_CURRENT_SOURCE_DIR})
+    target_link_libraries(opscope_ops_${level} PRIVATE opscope_flags)
+    # Contraction would make results differ from level to level; integers wrap around.
+    target_compile_options(opscope_ops_${level} PRIVATE
+        -ffp-contract=off -fno-trapping-math -fwrapv ${OPSCOPE_LEVEL_${level}} ${OPSCOPE_OPTIMIZE})
+    target_compile_definitions(opscope_ops_${level} PRIVATE OPSCOPE__LEVEL=${level})
+    target_sources(opscope_tensor PRIVATE $<TARGET_OBJECTS:opscope_ops_${level}>)
+endforeach()
