@@ -44,7 +44,9 @@ def test_the_wheel_holds_both_packages_and_nothing_else(wheel: Path) -> None:
     assert {name.split("/")[0].split("-")[0] for name in names} == {"opscope", "opscope_exporters"}
     assert {
         "opscope/_native.abi3.so",
+        "opscope/_tensor.abi3.so",
         "opscope/libopscope.so",
+        "opscope/libopscope_tensor.so",
         "opscope/py.typed",
         "opscope/attachment/site/sitecustomize.py",
         "opscope/include/opscope/record.h",

@@ -26,7 +26,8 @@ class Result:
     """One measured case.
 
     ``value`` is in ``unit``; the unit ``"ratio"`` means to ``against``, measured in the same run.
-    ``bound`` is the most that is promised, None where nothing is.
+    ``bound`` is the most that is promised, or the least where ``more_is_better``; None where
+    nothing is.
     """
 
     bench: str
@@ -36,11 +37,14 @@ class Result:
     against: str | None
     bound: float | None
     rounds: int
+    more_is_better: bool = False
 
     @property
     def kept(self) -> bool | None:
         """Whether the bound holds; None where there is none."""
-        return None if self.bound is None else self.value <= self.bound
+        if self.bound is None:
+            return None
+        return self.value >= self.bound if self.more_is_better else self.value <= self.bound
 
 
 @dataclass(frozen=True)

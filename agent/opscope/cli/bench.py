@@ -7,7 +7,6 @@ command: the numbers are its result.
 import json
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict
 
 import click
 from rich.console import Console
@@ -18,6 +17,7 @@ from opscope.errors import OpscopeError
 
 # Columns where the output is no terminal.
 _FILE_WIDTH = 120
+_JSON_KEYS = ("bench", "case", "value", "unit", "against", "bound", "rounds")
 _VERDICTS = {True: "kept", False: "MISSED", None: ""}
 
 
@@ -32,7 +32,7 @@ def _known(context: click.Context, parameter: click.Parameter, names: tuple[str,
 def table(results: Iterable[bench.Result]) -> Table:
     """The results as a table for people."""
     shown = Table("bench", "case", box=None, pad_edge=False, header_style="bold")
-    for heading in ("value", "at most"):
+    for heading in ("value", "bound"):
         shown.add_column(heading, justify="right")
     for heading in ("unit", "against", "verdict"):
         shown.add_column(heading)
@@ -41,7 +41,7 @@ def table(results: Iterable[bench.Result]) -> Table:
             result.bench,
             result.case,
             f"{result.value:.3f}",
-            "" if result.bound is None else f"{result.bound:g}",
+            "" if result.bound is None else f"{'≥≤'[not result.more_is_better]} {result.bound:g}",
             result.unit,
             result.against or "",
             _VERDICTS[result.kept],
@@ -78,7 +78,7 @@ def command(names: list[str], as_json: bool, rounds: int | None, quick: bool) ->
             for result in bench.measure(name, effort):
                 results.append(result)
                 if as_json:
-                    click.echo(json.dumps(asdict(result)))
+                    click.echo(json.dumps({key: getattr(result, key) for key in _JSON_KEYS}))
         except OpscopeError as error:
             raise click.ClickException(f"{name}: {error}") from error
     if not as_json:

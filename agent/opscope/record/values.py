@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from opscope._native import ffi, lib
@@ -28,8 +29,17 @@ def _box(arg: Any, values: Any, capacity: int) -> int:
     return len(objects)
 
 
+# By the type of an OBJECT value: its Python object, from its address.
+_objects: dict[bytes, Callable[[int], object]] = {}
+
+
+def register_object(kind: str, from_address: Callable[[int], object]) -> None:
+    """Have values of the type ``kind`` ("tensor") made into Python objects by ``from_address``."""
+    _objects[kind.encode()] = from_address
+
+
 def unbox(value: Any) -> object:
-    """The Python object for one ``opscope_value``; an object that is not Python's as ``None``."""
+    """The Python object for one ``opscope_value``; ``None`` for an object nobody registered."""
     union = getattr(value, "as")
     if value.kind == lib.OPSCOPE_VALUE_INT:
         return int(union.integer)
@@ -39,13 +49,17 @@ def unbox(value: Any) -> object:
         return float(union.real)
     if value.kind == lib.OPSCOPE_VALUE_TEXT:
         return ffi.string(union.text).decode(errors="replace")
-    if value.kind == lib.OPSCOPE_VALUE_OBJECT and ffi.string(value.type) == b"python":
-        return _object_at(int(ffi.cast("uintptr_t", union.object)))
+    if value.kind == lib.OPSCOPE_VALUE_OBJECT:
+        from_address = _objects.get(ffi.string(value.type))
+        return from_address and from_address(int(ffi.cast("uintptr_t", union.object)))
     return None
 
 
-def _object_at(address: int) -> object:
+def _python_object(address: int) -> object:
     # ctypes only where somebody asks for inputs: it takes a millisecond to import.
     import ctypes
 
     return ctypes.cast(address, ctypes.py_object).value if address else None
+
+
+register_object("python", _python_object)

@@ -1,0 +1,70 @@
+"""A tensor's memory seen from Python: ``numpy()``, ``__array__``, ``storage()``.
+
+Sharing itself is the extension module's (buffer protocol, DLPack); NumPy is imported at the first
+use only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opscope._tensor import Tensor, bfloat16
+
+
+class Storage:
+    """The memory that a tensor and its views share."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    def data_ptr(self) -> int:
+        """Address of its first byte: equal for all views of one storage."""
+        return self._tensor._storage_data_ptr()
+
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+        return self._tensor._storage_bytes()
+
+
+def storage(self: Tensor) -> Storage:
+    """The storage it shares with its views."""
+    return Storage(self)
+
+
+def numpy(self: Tensor) -> Any:
+    """An array over the same memory, which keeps it alive; read-only where the tensor is.
+
+    RuntimeError for a tensor that requires grad, TypeError for bfloat16, which NumPy has not.
+    """
+    if self.requires_grad:
+        raise RuntimeError("numpy(): the tensor requires grad; use tensor.detach().numpy()")
+    if self.dtype is bfloat16:
+        raise TypeError("numpy(): NumPy has no bfloat16; use tensor.to(float32).numpy()")
+    import numpy as np
+
+    return np.asarray(memoryview(self))
+
+
+def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    """NumPy's protocol. Shares memory unless ``dtype`` or ``copy`` ask for another array."""
+    shared = numpy(self)
+    if copy:
+        return shared.astype(dtype or shared.dtype, copy=True)
+    if dtype is None or shared.dtype == dtype:
+        return shared
+    if copy is False:
+        raise ValueError(f"__array__(): {shared.dtype} as {dtype} needs a copy")
+    return shared.astype(dtype)
+
+
+def transposed(self: Tensor) -> Tensor:
+    """A view with its dimensions in reverse order."""
+    view: Tensor = self.permute(tuple(range(self.ndim))[::-1])
+    return view
+
+
+def contains(self: Tensor, value: object) -> bool:
+    """Whether an element equals ``value``."""
+    return bool((self == value).any())

@@ -1,0 +1,19 @@
+"""Listens to this thread's ranges for the time of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import opscope
+
+
+@contextmanager
+def ranges() -> Iterator[list[tuple[str, opscope.RecordScope]]]:
+    """Gives a list to which each range that opens adds its name and scope."""
+    seen: list[tuple[str, opscope.RecordScope]] = []
+    handle = opscope.add_thread_local_callback(lambda fn: seen.append((fn.name, fn.scope)))
+    try:
+        yield seen
+    finally:
+        opscope.remove_callback(handle)

@@ -1,0 +1,217 @@
+"""Every operator of the table, by its own samples: values, gradients, layouts, ranges, docs.
+
+A new operator file is tested here without a line in this file. What is particular to one operator
+has a test of its own elsewhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import opscope
+from opscope import tensor as ot
+from opscope._tensor import functions
+from tests.tensor import oracle
+from tests.tensor.ranges import ranges
+from tests.tensor.samples import Array, Sample, base_operators, call, outputs_of, samples_of
+
+OPERATORS = base_operators()
+DIFFERENTIABLE = [name for name in OPERATORS if ot.operators[name].is_differentiable]
+IN_PLACE = [name for name in OPERATORS if name + "_" in ot.operators]
+# copy's result has the sizes of its first argument, whatever the second's.
+ELEMENTWISE = [name for name in IN_PLACE if name != "core::copy"]
+TOLERANCE = {np.dtype("float32"): 2e-5, np.dtype("float64"): 1e-12}
+
+
+def ours(sample: Sample, lay_out: Any = np.ndarray.copy) -> tuple[Any, ...]:
+    args, kwargs = sample.mapped(lambda array: ot.from_numpy(lay_out(array)))
+    return outputs_of(call(sample.operator, *args, **kwargs))
+
+
+def theirs(sample: Sample) -> tuple[Any, ...]:
+    args, kwargs = sample.mapped(oracle.convert)
+    args = tuple(oracle.convert(arg) for arg in args)
+    kwargs = {name: oracle.convert(value) for name, value in kwargs.items()}
+    return outputs_of(oracle.function(sample.operator)(*args, **kwargs))
+
+
+# What they leave in memory is nobody's to say; of the others only this.
+UNDEFINED = {"core::empty", "core::rand", "core::randn", "core::randint", "core::dropout"}
+
+
+def assert_same(name: str, ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> None:
+    assert len(ours) == len(theirs)
+    for own, their in zip(ours, theirs, strict=True):
+        expected = their.detach().numpy()
+        assert own.shape == expected.shape
+        assert own.dtype.name == str(expected.dtype)
+        if name in UNDEFINED:
+            continue
+        tolerance = TOLERANCE.get(expected.dtype, 0)
+        np.testing.assert_allclose(
+            own.detach().numpy(), expected, rtol=tolerance, atol=tolerance, strict=True
+        )
+
+
+def fortran(array: Array) -> Array:
+    return np.array(array, order="F")
+
+
+def stepped(array: Array) -> Array:
+    wide = np.zeros([2 * size for size in array.shape], array.dtype)
+    view = wide[(..., *(slice(None, None, 2),) * array.ndim)]
+    view[...] = array
+    return view
+
+
+def backwards(array: Array) -> Array:
+    key = (..., *(slice(None, None, -1),) * array.ndim)
+    return array[key].copy()[key]
+
+
+def inner(array: Array) -> Array:
+    return np.pad(array, 1)[(..., *(slice(1, -1),) * array.ndim)]
+
+
+LAYOUTS = [fortran, stepped, backwards, inner]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operator_has_samples_docs_and_a_signature(name: str) -> None:
+    operator = ot.operators[name]
+    assert operator.samples.strip()
+    assert operator.doc.strip()
+    function = functions[name.partition("::")[2]]
+    assert tuple(inspect.signature(function).parameters) == operator.parameters
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operator_computes_what_pytorch_computes(name: str, dtype: str) -> None:
+    for sample in samples_of(name, dtype=dtype):
+        assert_same(name, ours(sample), theirs(sample))
+
+
+@pytest.mark.parametrize("lay_out", LAYOUTS)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operator_does_not_depend_on_the_layout_of_its_inputs(name: str, lay_out: Any) -> None:
+    for sample in samples_of(name):
+        if name == "core::view":  # may refuse a layout: that is its point
+            continue
+        assert_same(name, ours(sample, lay_out), theirs(sample))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operator_call_is_one_range(name: str) -> None:
+    for sample in samples_of(name):
+        args, kwargs = sample.mapped(lambda array: ot.from_numpy(array))
+        with ranges() as seen:
+            call(name, *args, **kwargs)
+        assert seen == [(name, opscope.RecordScope.FUNCTION)]
+
+
+def numeric_gradient(sample: Sample, position: int, cotangents: list[Array]) -> Array:
+    """Of sum(output * cotangent), by central differences over each element of one array."""
+    arrays = [array.copy() for array in sample.arrays()]
+    target = arrays[position]
+    gradient = np.zeros_like(target)
+
+    def value() -> float:
+        left = iter(arrays)
+        args, kwargs = sample.mapped(lambda _: ot.from_numpy(next(left)))
+        outputs = outputs_of(call(sample.operator, *args, **kwargs))
+        return sum(
+            float((output.numpy() * cotangent).sum())
+            for output, cotangent in zip(outputs, cotangents, strict=True)
+            if cotangent is not None
+        )
+
+    for index in np.ndindex(*target.shape):
+        kept = target[index]
+        step = 1e-6 * max(1.0, abs(kept))
+        target[index] = kept + step
+        above = value()
+        target[index] = kept - step
+        below = value()
+        target[index] = kept
+        gradient[index] = (above - below) / (2 * step)
+    return gradient
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradient_equals_finite_differences(name: str) -> None:
+    random = np.random.default_rng(0)
+    for sample in samples_of(name, positive=True):
+        leaves: list[ot.Tensor] = []
+
+        def leaf(array: Array, leaves: list[ot.Tensor] = leaves) -> ot.Tensor:
+            tensor = ot.tensor(array)
+            leaves.append(tensor.requires_grad_(tensor.is_floating_point()))
+            return tensor
+
+        args, kwargs = sample.mapped(leaf)
+        outputs = outputs_of(call(name, *args, **kwargs))
+        cotangents = [
+            random.normal(size=output.shape) if output.requires_grad else None for output in outputs
+        ]
+        roots = [output for output in outputs if output.requires_grad]
+        if not roots:
+            continue
+        wanted = [tensor for tensor in leaves if tensor.requires_grad]
+        gradients = ot.grad(
+            roots,
+            wanted,
+            [ot.tensor(cotangent) for cotangent in cotangents if cotangent is not None],
+            allow_unused=True,
+        )
+        found = iter(gradients)
+        for position, tensor in enumerate(leaves):
+            if not tensor.requires_grad:
+                continue
+            gradient = next(found)
+            expected = numeric_gradient(sample, position, cotangents)
+            actual = np.zeros(tensor.shape) if gradient is None else gradient.numpy()
+            assert actual.shape == tensor.shape
+            np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-7, err_msg=sample.line)
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_in_place_form_writes_its_first_argument_and_returns_it(name: str) -> None:
+    for sample in samples_of(name):
+        expected = ours(sample)[0]
+        args, kwargs = sample.mapped(lambda array: ot.tensor(array))
+        if args[0].shape != expected.shape or args[0].dtype is not expected.dtype:
+            continue
+        before = args[0]._version
+        returned = call(name + "_", *args, **kwargs)
+        assert returned is args[0]
+        assert returned._version == before + 1
+        np.testing.assert_array_equal(returned.numpy(), expected.numpy())
+
+
+shapes = hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, min_side=0, max_side=4)
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@settings(max_examples=25, deadline=None)
+@given(shapes=shapes, layouts=st.tuples(*[st.sampled_from(LAYOUTS)] * 2), seed=st.integers(0, 99))
+def test_elementwise_operator_broadcasts_any_shapes(
+    name: str, shapes: Any, layouts: Any, seed: int
+) -> None:
+    first = samples_of(name)[0]
+    tensors = sum(isinstance(arg, np.ndarray) for arg in first.args)
+    random = np.random.default_rng(seed)
+    arrays = []
+    for shape, like in zip(shapes.input_shapes[:tensors], first.args, strict=False):
+        values = np.asarray(random.normal(size=shape))
+        arrays.append(np.asarray(values > 0) if like.dtype == bool else values.astype(like.dtype))
+    sample = Sample(name, str(shapes), (*arrays, *first.args[len(arrays) :]), first.kwargs)
+    lay_out = iter(layouts)
+    assert_same(name, ours(sample, lambda array: next(lay_out)(array)), theirs(sample))
