@@ -17,31 +17,31 @@ from opscope.errors import (
     RecorderError,
     TaskLostError,
 )
-from opscope.record.callbacks import (
-    add_global_callback,
-    add_thread_local_callback,
-    callback_errors,
-    clear_callbacks,
-    disable_callback,
-    enable_callback,
-    has_callbacks,
-    remove_callback,
-)
-from opscope.record.debug_info import child_environment, debug_info, get_debug_info, propagate
-from opscope.record.function import RecordFunction
-from opscope.record.ranges import record_function, recording
-from opscope.record.scope import RecordScope
-from opscope.record.tasks import Future, fork, wait
-from opscope.record.usage import (
-    log_api_usage_metadata,
-    log_api_usage_once,
-    set_api_usage_handler,
-    set_api_usage_metadata_handler,
-)
 
 if TYPE_CHECKING:
     from opscope.agent.serve import serve
     from opscope.attachment import attach, attach_status, detach
+    from opscope.record.callbacks import (
+        add_global_callback,
+        add_thread_local_callback,
+        callback_errors,
+        clear_callbacks,
+        disable_callback,
+        enable_callback,
+        has_callbacks,
+        remove_callback,
+    )
+    from opscope.record.debug_info import child_environment, debug_info, get_debug_info, propagate
+    from opscope.record.function import RecordFunction
+    from opscope.record.ranges import record_function, recording
+    from opscope.record.scope import RecordScope
+    from opscope.record.tasks import Future, fork, wait
+    from opscope.record.usage import (
+        log_api_usage_metadata,
+        log_api_usage_once,
+        set_api_usage_handler,
+        set_api_usage_metadata_handler,
+    )
 
 __version__ = "0.1.0"
 
@@ -82,17 +82,26 @@ __all__ = [
     "wait",
 ]
 
-# Names whose modules are needed by few programs and cost time or memory to import.
-_LATER = {
-    "attach": "opscope.attachment",
-    "attach_status": "opscope.attachment",
-    "detach": "opscope.attachment",
-    "serve": "opscope.agent.serve",
+# Where the other names are: imported when first asked for. An observed program imports this package
+# while it imports its framework, and asks for none of them.
+_HOMES = {
+    "opscope.agent.serve": "serve",
+    "opscope.attachment": "attach attach_status detach",
+    "opscope.record.callbacks": "add_global_callback add_thread_local_callback callback_errors "
+    "clear_callbacks disable_callback enable_callback has_callbacks remove_callback",
+    "opscope.record.debug_info": "child_environment debug_info get_debug_info propagate",
+    "opscope.record.function": "RecordFunction",
+    "opscope.record.ranges": "record_function recording",
+    "opscope.record.scope": "RecordScope",
+    "opscope.record.tasks": "Future fork wait",
+    "opscope.record.usage": "log_api_usage_metadata log_api_usage_once set_api_usage_handler "
+    "set_api_usage_metadata_handler",
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    module = _LATER.get(name)
+    module = _HOME_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'opscope' has no attribute {name!r}")
     import importlib
@@ -100,3 +109,7 @@ def __getattr__(name: str) -> object:
     value = getattr(importlib.import_module(module), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -185,7 +185,7 @@ atexit.register(lambda: [function() for function in later])
 import opscope
 from opscope._native import lib
 lib.opscope_pool_set_threads(1)
-import threading
+opscope.wait(opscope.fork(str))
 def at_exit():
     try: print(opscope.wait(opscope.fork(str, "ran")))
     except opscope.TaskLostError as error: print(error)

@@ -10,6 +10,7 @@ from typing import Any
 
 from opscope._native import ffi, lib
 from opscope.errors import CallbackError, check
+from opscope.record import closing as closing
 from opscope.record.function import RecordFunction
 from opscope.record.scope import RecordScope, scope_bits
 
@@ -253,8 +254,7 @@ def callback_errors() -> int:
 
 
 @atexit.register
-def _close() -> None:
-    """Threads that outlive the interpreter must not enter it; and what was registered is gone."""
+def _remove_all() -> None:
+    """As the interpreter ends, what was registered is gone."""
     for callback in tuple(_alive):
         lib.opscope_remove_callback(callback.number, False)
-    lib.opscope_py_is_closed = 1

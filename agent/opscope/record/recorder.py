@@ -1,7 +1,5 @@
 """The recorder from Python: starting it, changing how it samples, asking how it is."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -9,6 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from opscope._native import ffi, lib
 from opscope.errors import TaskLostError, check
+from opscope.record import closing as closing
 from opscope.record.guard import swap_stack
 
 P = ParamSpec("P")

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from opscope._native import ffi, lib
+from opscope.record import closing as closing
 
 UsageHandler = Callable[[str], object]
 MetadataHandler = Callable[[str, dict[str, str]], object]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from opscope._native import ffi, lib
+from opscope.record import closing as closing
 
 _PYTHON = ffi.new("char[]", b"python")
 
