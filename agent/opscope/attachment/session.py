@@ -154,7 +154,7 @@ def _begin(*, asked: bool) -> None:
         if refusal is not None:
             _refuse(*refusal)
             return
-        if not recorder.status().running:
+        if not recorder.is_running():
             recorder.start(
                 config.directory,
                 sampling=config.sampling,

@@ -10,11 +10,13 @@ import sys
 from _thread import allocate_lock
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from opscope._native import ffi, lib
-from opscope.bridges import BridgeStatus
 from opscope.errors import BridgeError
+
+if TYPE_CHECKING:
+    from opscope.bridges.status import BridgeStatus
 
 FIRST_VERSION = (1, 26)
 LAST_VERSION = (2, 5)
@@ -42,10 +44,15 @@ _ARRAY_METHODS = """
 _UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 
 
-class _Target(NamedTuple):
-    kind: int
-    subject: object
-    name: str
+class _Target:
+    """One pointer to replace. A plain class: a named tuple takes longer to make than to attach."""
+
+    __slots__ = ("kind", "name", "subject")
+
+    def __init__(self, kind: int, subject: object, name: str) -> None:
+        self.kind = kind
+        self.subject = subject
+        self.name = name
 
 
 _lock = allocate_lock()
@@ -78,7 +85,10 @@ def detach() -> None:
         _detach("not attached")
 
 
-def status() -> BridgeStatus:
+def status() -> "BridgeStatus":
+    """How the bridge stands now."""
+    from opscope.bridges.status import BridgeStatus
+
     numpy = sys.modules.get("numpy")
     return BridgeStatus(
         attached=bool(_seen),

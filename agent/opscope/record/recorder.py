@@ -2,26 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from opscope._native import ffi, lib
 from opscope.errors import RecorderError, check
 
-
-class RecorderStatus(NamedTuple):
-    """How this process's recorder stands."""
-
-    running: bool
-    in_window: bool
-    dropped_count: int
-    """Ranges that found no room and are in no table."""
-    folded_count: int
-    """Ranges counted under the operator "other" for want of room."""
-    window_count: int
-    record_cost_s: float
-    """What one recorded range costs, measured when the recorder started; seconds."""
-    path: str
-    """Of the segment; empty where no recorder runs."""
+if TYPE_CHECKING:
+    from opscope.record.recorder_status import RecorderStatus
 
 
 def _ns(milliseconds: float) -> int:
@@ -81,10 +68,22 @@ def note(key: str, value: str) -> None:
     check(status, f"cannot note {key}", RecorderError)
 
 
-def status() -> RecorderStatus:
-    """How the recorder stands."""
+def _read_status() -> Any:
     out = ffi.new("opscope_recorder_status *")
     lib.opscope_recorder_read_status(out)
+    return out
+
+
+def is_running() -> bool:
+    """Whether a recorder runs in this process."""
+    return bool(_read_status().running)
+
+
+def status() -> "RecorderStatus":
+    """How the recorder stands."""
+    from opscope.record.recorder_status import RecorderStatus
+
+    out = _read_status()
     return RecorderStatus(
         running=out.running,
         in_window=out.in_window,
