@@ -40,8 +40,8 @@ struct opscope__lane {
     uint64_t always;  /* p = 1: at every range */
     uint64_t sampled; /* 0 < p < 1: when its countdown ends */
     uint64_t armed;   /* what the thread's skip was last set to */
-    /* The only callback that can fire, at every range, asking for nothing but its calls; else NULL.
-     * The recorder at p = 1 and in windows is such a one, so it has a path of its own. */
+    /* The only callback that can fire, asking for nothing but its calls; else NULL. The recorder is
+     * such a one in most programs, so it has a path of its own. */
     struct opscope__callback *solo;
 };
 
@@ -82,6 +82,10 @@ void opscope__callbacks_drop(struct opscope__callback *dead);
 /* The next countdown, and what fires, when the thread's skip for `scope` has come to 0. */
 uint64_t opscope__lane_draw(struct opscope__firing *firing, opscope_scope scope,
                             opscope__random *random, uint64_t *out_skip);
+
+/* The same where the lane has a `solo` that is sampled, which fires now: the next countdown. */
+uint64_t opscope__lane_draw_solo(struct opscope__firing *firing, opscope_scope scope,
+                                 opscope__random *random);
 
 static inline uint64_t opscope__firing_open_total(const struct opscope__firing *firing)
 {

@@ -30,10 +30,10 @@ static void set_lane(struct opscope__firing *firing, int scope, opscope__random 
         least = countdown < least ? countdown : least;
     }
     lane->armed = least;
-    const uint64_t always = lane->always;
-    if (lane->sampled == 0 && always != 0 && (always & (always - 1)) == 0 &&
-        ((firing->needs_inputs | firing->needs_outputs | firing->needs_ids) & always) == 0) {
-        struct opscope__callback *only = firing->callbacks[__builtin_ctzll(always)];
+    const uint64_t fires = lane->always | lane->sampled;
+    if (fires != 0 && (fires & (fires - 1)) == 0 &&
+        ((firing->needs_inputs | firing->needs_outputs | firing->needs_ids) & fires) == 0) {
+        struct opscope__callback *only = firing->callbacks[__builtin_ctzll(fires)];
         lane->solo = only->spec.start != NULL && only->spec.end != NULL ? only : NULL;
     }
 }
@@ -76,6 +76,17 @@ void opscope__firing_destroy(struct opscope__firing *firing, struct opscope__cal
         opscope__callback_release(firing->callbacks[i], dead);
     }
     free(firing);
+}
+
+uint64_t opscope__lane_draw_solo(struct opscope__firing *firing, opscope_scope scope,
+                                 opscope__random *random)
+{
+    struct opscope__lane *lane = &firing->lanes[scope];
+    const uint64_t countdown = opscope__random_countdown(random, lane->solo->spec.sampling_prob);
+    const uint32_t only = (uint32_t)__builtin_ctzll(lane->sampled);
+    firing->countdowns[(uint32_t)scope * firing->count + only] = countdown;
+    lane->armed = countdown;
+    return countdown;
 }
 
 uint64_t opscope__lane_draw(struct opscope__firing *firing, opscope_scope scope,

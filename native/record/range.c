@@ -141,7 +141,7 @@ static bool hold_contexts(opscope_range *range)
     return range->contexts[0] != NULL;
 }
 
-/* The common case in few instructions: one callback that wants every range and nothing else. Fills in
+/* The common case in few instructions: one callback that wants ranges and nothing else. Fills in
  * the range and returns the callback, its start not called yet; NULL, with nothing done, where this
  * is not the case. Its claim is that of claim(), light fences being free wherever there is a `solo`. */
 static inline struct opscope__callback *claim_solo(opscope_range *range, const opscope_op *op,
@@ -163,11 +163,14 @@ static inline struct opscope__callback *claim_solo(opscope_range *range, const o
         opscope__store_release(&firing->open_count, firing->open_count - 1);
         return NULL;
     }
-    hot->skip[op->scope] = 1;
+    hot->skip[op->scope] =
+        __builtin_expect(lane->sampled == 0, 1)
+            ? 1
+            : opscope__lane_draw_solo(firing, (opscope_scope)op->scope, &hot->thread->random);
     range->firing = firing;
     range->op = op;
     range->info = info;
-    range->fired = lane->always;
+    range->fired = lane->always | lane->sampled;
     range->failed = 0;
     range->contexts[0] = NULL;
     return callback;
