@@ -144,7 +144,7 @@ def test_text_of_c_becomes_a_string_and_an_unknown_object_none() -> None:
     value = ffi.new("opscope_value *", {"kind": lib.OPSCOPE_VALUE_TEXT})
     getattr(value, "as").text = text
     assert unbox(value[0]) == "größe"
-    kind = ffi.new("char[]", b"tensor")
+    kind = ffi.new("char[]", b"nobody's")
     value = ffi.new("opscope_value *", {"kind": lib.OPSCOPE_VALUE_OBJECT, "type": kind})
     getattr(value, "as").object = text
     assert unbox(value[0]) is None
