@@ -1,8 +1,8 @@
-/* record/pool.c -- fork and wait on a pool of threads.
+/* record/pool.c -- the pool: threads that run queued jobs. What a job is, fork.c and split.c say.
  *
- * One lock and one condition guard everything here. A wait on a task that is still queued takes it
- * out of the queue and runs it on the spot; so a thread that waits only ever waits for a task that
- * is running, and tasks that wait for tasks cannot block each other, however small the pool is.
+ * A thread that has just run a piece of a split looks for the next one for a moment before it sleeps:
+ * waking a sleeping thread takes longer than many a piece does. It looks at one word alone, which a
+ * post changes after it has let go of the lock, so that the two do not meet at the lock.
  */
 #define _GNU_SOURCE
 #include "record/pool.h"
@@ -10,36 +10,41 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include <stddef.h>
 
-#include "opscope/debug_info.h"
+#include "base/atomics.h"
+#include "base/clock.h"
 #include "opscope/fork.h"
-#include "record/process.h"
 
-enum { THREAD_LIMIT = 256 };
-
-enum phase { QUEUED, RUNNING, DONE };
-
-struct opscope_future {
-    struct opscope_future *previous, *next; /* in the queue, while QUEUED */
-    opscope_task task;
-    void *arg;
-    opscope_state *state;
-    uint64_t generation;      /* of the process that forked it */
-    uint32_t reference_count; /* one for the caller, one for the task until it is done */
-    enum phase phase;
-    int result;
+enum {
+    THREAD_LIMIT = 256,
+    SPIN_NS = 50000, /* some wakings' worth: the most a thread is busy with nothing, for each split */
+    SPIN_STEPS = 4
 };
 
+uint64_t opscope__pool_generation = 1;
+int opscope__pool_expected;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* a task was queued or is done */
-static opscope_future *first, *last;
-static int wanted_threads; /* 0: as many as processors */
-static int thread_count;
-static int idle_count;
+static pthread_cond_t posted = PTHREAD_COND_INITIALIZER;   /* for threads of the pool */
+static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* for those that wait for a job */
+static struct opscope__job *first, *last;
 static int queued_count;
-static uint64_t generation = 1; /* goes up in a forked child */
+static int thread_count;
+static int busy_count;   /* of the threads: inside of a job's run */
+static int asleep_count; /* of the threads: waiting for `posted`. The rest looks at post_count */
+static int waiting_count; /* for `finished` */
+static int guest_count;  /* other threads at work on a split; atomic, relaxed: any of them */
+static int wanted_threads; /* 0: as many as processors. Written under the lock, read relaxed */
+static int found_processors; /* 0: not yet counted. Any thread, relaxed: all find the same */
+static _Thread_local bool is_of_pool, is_at_work; /* in busy_count or guest_count */
+
+/* Goes up with every post, relaxed, after the lock was let go; read relaxed by threads that look for
+ * work. What they find is under the lock. On a line of its own, as they read it over and over. */
+static _Alignas(64) struct {
+    uint32_t value;
+    char rest[60];
+} post_count;
 
 void opscope__pool_lock(void)
 {
@@ -53,174 +58,35 @@ void opscope__pool_unlock(void)
 
 void opscope__pool_fork_child(void)
 {
-    /* The parent's threads and tasks are not here; its futures stay as they were. */
+    /* The parent's threads and jobs are not here; its futures stay as they were. */
     first = last = NULL;
-    thread_count = idle_count = queued_count = 0;
-    generation++;
-    pthread_cond_init(&changed, NULL);
+    queued_count = asleep_count = waiting_count = opscope__pool_expected = 0;
+    /* The task or the piece that forked goes on here. */
+    thread_count = busy_count = is_of_pool ? 1 : 0;
+    guest_count = is_at_work && !is_of_pool ? 1 : 0;
+    opscope__pool_generation++;
+    pthread_cond_init(&posted, NULL);
+    pthread_cond_init(&finished, NULL);
 }
 
-static void append(opscope_future *future)
-{
-    future->previous = last;
-    future->next = NULL;
-    *(last != NULL ? &last->next : &first) = future;
-    last = future;
-    queued_count++;
-}
-
-static void take_out(opscope_future *future)
-{
-    *(future->previous != NULL ? &future->previous->next : &first) = future->next;
-    *(future->next != NULL ? &future->next->previous : &last) = future->previous;
-    queued_count--;
-}
-
-/* With the lock held; lets go of it while the task runs. */
-static void run(opscope_future *future)
-{
-    take_out(future);
-    future->phase = RUNNING;
-    pthread_mutex_unlock(&lock);
-
-    opscope_state *previous;
-    bool entered = opscope_state_enter(future->state, &previous) == OPSCOPE_OK;
-    int result = future->task(future->arg);
-    if (entered) {
-        opscope_state_leave(previous);
-    }
-    opscope_state_release(future->state);
-
-    pthread_mutex_lock(&lock);
-    future->result = result;
-    future->phase = DONE;
-    pthread_cond_broadcast(&changed);
-    if (--future->reference_count == 0) {
-        free(future);
-    }
-}
-
-static void *work(void *unused)
-{
-    (void)unused;
-    pthread_mutex_lock(&lock);
-    for (;;) {
-        while (first == NULL) {
-            idle_count++;
-            pthread_cond_wait(&changed, &lock);
-            idle_count--;
-        }
-        run(first);
-    }
-    return NULL;
-}
+/* ---- how many --------------------------------------------------------------------------------- */
 
 static int processors(void)
 {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int count = opscope__load_relaxed(&found_processors);
+    if (count == 0) {
+        cpu_set_t set;
+        count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+        count = count < THREAD_LIMIT ? count : THREAD_LIMIT;
+        opscope__store_relaxed(&found_processors, count);
+    }
+    return count;
 }
 
-/* With the lock held: one more thread, where one is missing. Failing is no error, as a wait runs
- * what nobody took. */
-static void add_thread(void)
+int opscope_pool_threads(void)
 {
-    int limit = wanted_threads != 0 ? wanted_threads : processors();
-    if (idle_count >= queued_count || thread_count >= limit) {
-        return;
-    }
-    /* Signals are the program's: its own threads get them. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_t thread;
-    if (pthread_create(&thread, &attributes, work, NULL) == 0) {
-        thread_count++;
-    }
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-int opscope_fork(opscope_task task, void *arg, opscope_future **out)
-{
-    opscope__process_start();
-    opscope_future *future = malloc(sizeof *future);
-    if (future == NULL) {
-        return OPSCOPE_ERR_NO_MEMORY;
-    }
-    int status = opscope_state_capture(&future->state);
-    if (status != OPSCOPE_OK) {
-        free(future);
-        return status;
-    }
-    future->task = task;
-    future->arg = arg;
-    future->reference_count = 2;
-    future->phase = QUEUED;
-    pthread_mutex_lock(&lock);
-    future->generation = generation;
-    append(future);
-    add_thread();
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
-    *out = future;
-    return OPSCOPE_OK;
-}
-
-int opscope_wait(opscope_future *future, int *result)
-{
-    int status = OPSCOPE_OK;
-    pthread_mutex_lock(&lock);
-    while (future->phase != DONE && status == OPSCOPE_OK) {
-        if (future->generation != generation) {
-            status = OPSCOPE_ERR_LOST;
-        } else if (future->phase == QUEUED) {
-            run(future);
-        } else {
-            pthread_cond_wait(&changed, &lock);
-        }
-    }
-    if (status == OPSCOPE_OK) {
-        *result = future->result;
-    }
-    pthread_mutex_unlock(&lock);
-    return status;
-}
-
-int opscope_future_run(opscope_future *future)
-{
-    int status = OPSCOPE_OK;
-    pthread_mutex_lock(&lock);
-    if (future->phase != DONE && future->generation != generation) {
-        status = OPSCOPE_ERR_LOST;
-    } else if (future->phase == QUEUED) {
-        run(future);
-    } else if (future->phase == RUNNING) {
-        status = OPSCOPE_ERR_BUSY;
-    }
-    pthread_mutex_unlock(&lock);
-    return status;
-}
-
-bool opscope_future_done(const opscope_future *future)
-{
-    pthread_mutex_lock(&lock);
-    bool done = future->phase == DONE;
-    pthread_mutex_unlock(&lock);
-    return done;
-}
-
-void opscope_future_release(opscope_future *future)
-{
-    pthread_mutex_lock(&lock);
-    bool last_one = --future->reference_count == 0;
-    pthread_mutex_unlock(&lock);
-    if (last_one) {
-        free(future);
-    }
+    int wanted = opscope__load_relaxed(&wanted_threads);
+    return wanted != 0 ? wanted : processors();
 }
 
 int opscope_pool_set_threads(int count)
@@ -229,15 +95,159 @@ int opscope_pool_set_threads(int count)
         return OPSCOPE_ERR_INVALID;
     }
     pthread_mutex_lock(&lock);
-    wanted_threads = count;
+    opscope__store_relaxed(&wanted_threads, count);
     pthread_mutex_unlock(&lock);
     return OPSCOPE_OK;
 }
 
-int opscope_pool_threads(void)
+int opscope__pool_places(void)
+{
+    int at_work = busy_count + opscope__load_relaxed(&guest_count) + opscope__pool_expected;
+    int places = opscope_pool_threads() - at_work - (is_at_work ? 0 : 1);
+    return places > 0 ? places : 0;
+}
+
+bool opscope__pool_enter(void)
+{
+    if (is_at_work) {
+        return false;
+    }
+    is_at_work = true;
+    opscope__add_relaxed(&guest_count, 1);
+    return true;
+}
+
+void opscope__pool_leave(void)
+{
+    is_at_work = false;
+    opscope__add_relaxed(&guest_count, -1);
+}
+
+int opscope_pool_free_threads(void)
 {
     pthread_mutex_lock(&lock);
-    int count = wanted_threads != 0 ? wanted_threads : processors();
+    int places = opscope__pool_places();
     pthread_mutex_unlock(&lock);
-    return count;
+    return places + 1;
+}
+
+/* ---- the threads ------------------------------------------------------------------------------ */
+
+bool opscope__pool_spin(uint64_t *started)
+{
+    if (opscope_pool_threads() > processors()) {
+        return false; /* it would be the others' time */
+    }
+    for (int i = 0; i < SPIN_STEPS; i++) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ volatile("yield");
+#endif
+    }
+    uint64_t now = opscope__monotonic_ns();
+    *started = *started != 0 ? *started : now;
+    return now - *started < SPIN_NS;
+}
+
+/* With the lock held, which it lets go of: until there is a post or it has taken too long. */
+static void look_for_post(void)
+{
+    uint32_t seen = opscope__load_relaxed(&post_count.value);
+    uint64_t started = 0;
+    pthread_mutex_unlock(&lock);
+    while (opscope__load_relaxed(&post_count.value) == seen && opscope__pool_spin(&started)) {
+    }
+    pthread_mutex_lock(&lock);
+}
+
+static void *work(void *unused)
+{
+    (void)unused;
+    is_of_pool = true;
+    bool more_is_likely = false;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        if (first == NULL && more_is_likely) {
+            look_for_post();
+        }
+        while (first == NULL) {
+            asleep_count++;
+            pthread_cond_wait(&posted, &lock);
+            asleep_count--;
+        }
+        busy_count++;
+        is_at_work = true;
+        more_is_likely = first->run(first);
+        is_at_work = false;
+        busy_count--;
+    }
+    return NULL;
+}
+
+/* With the lock held. Failing is no error: who waits for a job runs it. */
+static bool add_thread(void)
+{
+    /* Signals are the program's: its own threads get them. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t thread;
+    bool is_made = pthread_create(&thread, &attributes, work, NULL) == 0;
+    thread_count += is_made;
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return is_made;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------- */
+
+static void put_in(struct opscope__job *job, bool is_urgent)
+{
+    job->previous = is_urgent ? NULL : last;
+    job->next = is_urgent ? first : NULL;
+    *(job->previous != NULL ? &job->previous->next : &first) = job;
+    *(job->next != NULL ? &job->next->previous : &last) = job;
+    queued_count++;
+}
+
+void opscope__pool_take_out(struct opscope__job *job)
+{
+    *(job->previous != NULL ? &job->previous->next : &first) = job->next;
+    *(job->next != NULL ? &job->next->previous : &last) = job->previous;
+    queued_count--;
+}
+
+void opscope__pool_post(struct opscope__job *job, int threads, bool is_urgent)
+{
+    put_in(job, is_urgent);
+    int idle = thread_count - busy_count, needed = queued_count - 1 + threads;
+    int limit = opscope_pool_threads();
+    int to_wake = needed - (idle - asleep_count); /* who is awake looks before it sleeps */
+    while (idle < needed && thread_count < limit && add_thread()) {
+        idle++;
+    }
+    to_wake = to_wake < asleep_count ? to_wake : asleep_count;
+    pthread_mutex_unlock(&lock);
+    opscope__add_relaxed(&post_count.value, 1);
+    for (int i = 0; i < to_wake; i++) {
+        pthread_cond_signal(&posted);
+    }
+}
+
+void opscope__pool_await(void)
+{
+    waiting_count++;
+    pthread_cond_wait(&finished, &lock);
+    waiting_count--;
+}
+
+void opscope__pool_finished(void)
+{
+    if (waiting_count > 0) {
+        pthread_cond_broadcast(&finished);
+    }
 }

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* How many elements of simple work (an addition) make a piece worth a thread's waking. */
-enum { OPSCOPE__GRAIN = 65536 };
+enum { OPSCOPE__GRAIN = 32768 };
 
 typedef void (*opscope__part)(int64_t begin, int64_t end, void *arg);
 

@@ -37,10 +37,20 @@ OPSCOPE_API int opscope_future_run(opscope_future *future);
 OPSCOPE_API bool opscope_future_done(const opscope_future *future);
 OPSCOPE_API void opscope_future_release(opscope_future *future);
 
+typedef void (*opscope_piece)(int index, void *arg);
+
+/* Calls piece for each index from 0 to count - 1, once, on this thread and on those of the pool that are
+ * free at that moment; returns when all have returned. For loops that open no ranges: a piece carries
+ * no state, and must not wait for another one. */
+OPSCOPE_API void opscope_split(int count, opscope_piece piece, void *arg);
+
 /* How many threads the pool may have: default the processors this process may use. Takes effect
  * for threads not yet started; ERR_INVALID outside 1 to 256. */
 OPSCOPE_API int opscope_pool_set_threads(int count);
 OPSCOPE_API int opscope_pool_threads(void);
+/* How many threads could work now, this one among them, without there being more at work than the pool
+ * may have; at least 1. */
+OPSCOPE_API int opscope_pool_free_threads(void);
 
 OPSCOPE_END_DECLS
 
