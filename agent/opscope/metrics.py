@@ -22,6 +22,8 @@ class Kind(Enum):
 
 # Labels of every metric of operators; allow-listed debug-info keys come beside them.
 SERIES_LABELS: tuple[str, ...] = ("service", "op", "phase", "framework")
+# Labels of metrics that observed processes count themselves (opscope/metric.h).
+MEASURE_LABELS: tuple[str, ...] = ("service", "allocator")
 
 _PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes"}
 
@@ -100,6 +102,30 @@ METRICS = (
         "By",
         "Memory the operator allocated; absent where not known.",
         "known_bytes",
+    ),
+    Metric(
+        "opscope.memory.allocated",
+        Kind.COUNTER,
+        "By",
+        "Memory that the allocator of a tensor library gave out, in operators or not.",
+        "memory_allocated",
+        MEASURE_LABELS,
+    ),
+    Metric(
+        "opscope.memory.live",
+        Kind.GAUGE,
+        "By",
+        "Memory given out and not yet released, over live processes.",
+        "memory_live",
+        MEASURE_LABELS,
+    ),
+    Metric(
+        "opscope.memory.peak",
+        Kind.GAUGE,
+        "By",
+        "The most that was live at a time in one process: the largest of the live processes'.",
+        "memory_peak",
+        MEASURE_LABELS,
     ),
     Metric(
         "opscope.api.usage",

@@ -8,6 +8,7 @@
 
 #include "base/atomics.h"
 #include "base/fence.h"
+#include "record/demand.h"
 #include "record/process.h"
 
 enum { WAIT_STEP_NS = 50000 };
@@ -94,6 +95,35 @@ uint32_t opscope__callbacks_enabled(const struct opscope__thread *thread,
     return count;
 }
 
+static void add_demand(struct opscope__demand *demand, const struct opscope__callback *callback)
+{
+    const opscope_callback *spec = &callback->spec;
+    if (!callback->enabled || spec->sampling_prob <= 0.0) {
+        return;
+    }
+    const bool is_first = demand->scopes == 0;
+    demand->scopes |= spec->scopes != 0 ? spec->scopes : (1u << OPSCOPE_SCOPE_COUNT) - 1;
+    demand->prob = is_first ? spec->sampling_prob : 1.0;
+    demand->is_recorder = is_first && callback->is_leaf;
+    demand->needs_inputs |= spec->needs_inputs;
+    demand->needs_outputs |= spec->needs_outputs;
+}
+
+void opscope__demand_read(struct opscope__demand *out)
+{
+    *out = (struct opscope__demand){0};
+    opscope__registry_lock();
+    for (uint32_t i = 0; i < global_count; i++) {
+        add_demand(out, globals[i]);
+    }
+    for (const struct opscope__thread *t = opscope__registry_first(); t != NULL; t = t->next) {
+        for (uint32_t i = 0; t->local != NULL && i < t->local->count; i++) {
+            add_demand(out, t->local->items[i]);
+        }
+    }
+    opscope__registry_unlock();
+}
+
 /* ---- the public registry ------------------------------------------------------------------ */
 
 static int make(const opscope_callback *spec, struct opscope__callback **out)
@@ -143,6 +173,7 @@ static int add_global(const opscope_callback *spec, bool is_leaf, opscope_handle
     globals[global_count++] = callback;
     opscope__version_bump();
     opscope__registry_unlock();
+    opscope__demand_changed();
     *out = handle;
     return OPSCOPE_OK;
 }
@@ -190,6 +221,7 @@ int opscope_add_thread_local_callback(const opscope_callback *spec, opscope_hand
     }
     opscope__callbacks_drop(dead);
     opscope__hot_invalidate();
+    opscope__demand_changed();
     return OPSCOPE_OK;
 }
 
@@ -305,6 +337,7 @@ int opscope_remove_callback(opscope_handle handle, bool wait)
     }
     opscope__version_bump();
     opscope__registry_unlock();
+    opscope__demand_changed();
 
     if (wait) {
         status = wait_until_left(thread, place.callback);
@@ -327,6 +360,7 @@ static int set_enabled(opscope_handle handle, bool enabled)
         opscope__version_bump();
     }
     opscope__registry_unlock();
+    opscope__demand_changed();
     return found ? OPSCOPE_OK : OPSCOPE_ERR_NOT_FOUND;
 }
 
@@ -355,6 +389,7 @@ void opscope_clear_callbacks(void)
     }
     opscope__version_bump();
     opscope__registry_unlock();
+    opscope__demand_changed();
     opscope__callbacks_drop(dead);
 }
 

@@ -1,14 +1,17 @@
 /* record/process.c -- starting the library in a process, and what a fork does to it.
  *
- * Locks are taken in one order everywhere: settings, segment, window, pool, registry, operators, usage. A
- * fork takes them all in that order first, so the child finds every structure whole; it then drops
- * what belonged to threads that do not exist there.
+ * Locks are taken in one order everywhere: settings, segment, window, pool, those of the listener to
+ * demand (record/demand.h), registry, operators, usage. A fork takes them all in that order first, so
+ * the child finds every structure whole; it then drops what belonged to threads that do not exist
+ * there.
  */
 #include "record/process.h"
 
 #include <pthread.h>
 
 #include "base/fence.h"
+#include "record/metric.h"
+#include "record/demand.h"
 #include "record/op.h"
 #include "record/pool.h"
 #include "record/recorder.h"
@@ -25,9 +28,11 @@ static void fork_prepare(void)
     opscope__segment_lock();
     opscope__window_lock();
     opscope__pool_lock();
+    opscope__demand_fork_prepare();
     opscope__registry_lock();
     opscope__ops_lock();
     opscope__usage_lock();
+    opscope__metrics_fork_prepare();
 }
 
 static void unlock_all(void)
@@ -35,6 +40,7 @@ static void unlock_all(void)
     opscope__usage_unlock();
     opscope__ops_unlock();
     opscope__registry_unlock();
+    opscope__demand_fork_done();
     opscope__pool_unlock();
     opscope__window_unlock();
     opscope__segment_unlock();

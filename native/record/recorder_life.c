@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "opscope/usage.h"
 #include "record/callback.h"
+#include "record/metric.h"
 #include "record/names.h"
 #include "record/process.h"
 #include "record/range.h"
@@ -102,7 +103,10 @@ void opscope__recorder_resume(void)
     if (opscope__segment_publish(&recorder->segment) != OPSCOPE_OK) {
         opscope__segment_close(&recorder->segment, true);
         opscope__store_relaxed(&recorder->weight, 0);
-    } else if (recorder->window_ns != 0) {
+        return;
+    }
+    opscope__metrics_open(&recorder->segment);
+    if (recorder->window_ns != 0) {
         opscope__window_start(recorder->window_ns, recorder->period_ns);
     }
 }
@@ -114,6 +118,7 @@ void opscope__recorder_fork_child(void)
         return;
     }
     opscope__segment_abandon(&recorder->segment);
+    opscope__metrics_fork_child();
     recorder->free_tables = NULL; /* the parent's; a forked child leaks them */
     recorder->is_pending = true;
     if (recorder->window_ns != 0) {
@@ -312,7 +317,9 @@ static int open_segment(struct opscope__recorder *recorder)
     recorder->usage_count = 0;
     write_usage(recorder);
     status = opscope__segment_publish(&recorder->segment);
-    if (status != OPSCOPE_OK) {
+    if (status == OPSCOPE_OK) {
+        opscope__metrics_open(&recorder->segment);
+    } else {
         opscope__segment_close(&recorder->segment, true);
     }
     opscope__segment_unlock();
@@ -362,6 +369,7 @@ int opscope_recorder_stop(bool discard)
         opscope__table_destroy(table);
     }
     if (recorder->segment.base != NULL) {
+        opscope__metrics_close();
         opscope__segment_close(&recorder->segment, discard);
     }
     opscope__segment_unlock();

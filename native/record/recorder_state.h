@@ -30,6 +30,7 @@ struct opscope__recorder_thread {
     opscope_segment_header *header;
     struct opscope__frame *top;     /* the frame for the next range */
     struct opscope__frame frames[1 + OPSCOPE__FRAME_LIMIT]; /* the first stands below the outermost */
+    uint64_t bytes_rest;            /* of weighted bytes: units of 2^-16 not yet in any cell */
 };
 
 struct opscope__recorder {

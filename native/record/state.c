@@ -1,17 +1,46 @@
 /* record/state.c -- capturing a thread's state (debug info, local callbacks, switch) and entering it
  * on another thread. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "opscope/debug_info.h"
 #include "record/callback.h"
 #include "record/debug_info.h"
+#include "record/demand.h"
 #include "record/recorder.h"
+
+enum { WORD_LIMIT = 4 };
 
 struct opscope_state {
     const opscope_debug_info *debug_info;
     struct opscope__callback_list *local;
     bool recording;
+    int word_count;
+    uintptr_t words[WORD_LIMIT];
 };
+
+/* Words of the layers above. Entries are written once, under the lock; `carrier_count` covers them. */
+static pthread_mutex_t carrier_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    uintptr_t (*read)(void);
+    uintptr_t (*exchange)(uintptr_t word);
+} carriers[WORD_LIMIT];
+static int carrier_count; /* atomic */
+
+int opscope_state_carry(uintptr_t (*read)(void), uintptr_t (*exchange)(uintptr_t word))
+{
+    int status = OPSCOPE_ERR_FULL;
+    pthread_mutex_lock(&carrier_lock);
+    if (carrier_count < WORD_LIMIT) {
+        carriers[carrier_count].read = read;
+        carriers[carrier_count].exchange = exchange;
+        /* Partner: the load in opscope_state_capture. */
+        __atomic_store_n(&carrier_count, carrier_count + 1, __ATOMIC_RELEASE);
+        status = OPSCOPE_OK;
+    }
+    pthread_mutex_unlock(&carrier_lock);
+    return status;
+}
 
 static struct opscope__callback_list *retain(struct opscope__callback_list *list)
 {
@@ -44,6 +73,10 @@ int opscope_state_capture(opscope_state **out)
     state->debug_info = opscope__debug_info_retain(thread->debug_info);
     state->local = retain(thread->local);
     state->recording = thread->recording;
+    state->word_count = __atomic_load_n(&carrier_count, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < state->word_count; i++) {
+        state->words[i] = carriers[i].read();
+    }
     *out = state;
     return OPSCOPE_OK;
 }
@@ -59,17 +92,27 @@ void opscope_state_release(opscope_state *state)
 static void exchange(struct opscope__thread *thread, const opscope_state *from,
                      opscope_state *into)
 {
-    opscope_state old = {thread->debug_info, thread->local, thread->recording};
-    bool same = old.local == from->local && old.recording == from->recording;
+    opscope_state old = {.debug_info = thread->debug_info,
+                         .local = thread->local,
+                         .recording = thread->recording,
+                         .word_count = from->word_count};
+    for (int i = 0; i < from->word_count; i++) {
+        old.words[i] = carriers[i].exchange(from->words[i]);
+    }
+    bool same_local = old.local == from->local;
+    bool same = same_local && old.recording == from->recording;
     thread->debug_info = from->debug_info;
     opscope__registry_lock();
     thread->local = from->local;
     opscope__registry_unlock();
     thread->recording = from->recording;
     *into = old;
-    opscope__recorder_labels_changed(thread);
+    opscope__debug_info_changed(thread);
     if (!same) {
         opscope__hot_invalidate();
+    }
+    if (!same_local) {
+        opscope__demand_changed();
     }
 }
 
@@ -80,8 +123,9 @@ int opscope_state_enter(const opscope_state *state, opscope_state **previous)
     if (kept == NULL) {
         return OPSCOPE_ERR_NO_MEMORY;
     }
-    opscope_state entered = {opscope__debug_info_retain(state->debug_info), retain(state->local),
-                             state->recording};
+    opscope_state entered = *state;
+    opscope__debug_info_retain(entered.debug_info);
+    retain(entered.local);
     exchange(thread, &entered, kept);
     *previous = kept;
     return OPSCOPE_OK;

@@ -8,6 +8,7 @@
 #include "base/fence.h"
 #include "record/callback.h"
 #include "record/debug_info.h"
+#include "record/demand.h"
 #include "record/process.h"
 #include "record/range.h"
 #include "record/recorder.h"
@@ -140,8 +141,12 @@ static void thread_ended(void *value)
         link = &(*link)->next;
     }
     *link = thread->next;
+    const bool had_local = thread->local != NULL;
     end_thread(thread, &dead);
     opscope__registry_unlock();
+    if (had_local) {
+        opscope__demand_changed();
+    }
     opscope__callbacks_drop(dead);
     free_thread(thread);
 }

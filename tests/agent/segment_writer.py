@@ -80,6 +80,7 @@ class SegmentWriter:
         self._labels: dict[tuple[tuple[str, str], ...], int] = {(): 0}
         self._cells: dict[int, dict[int, np.ndarray]] = {}
         self._lines: dict[int, list[np.ndarray]] = {}
+        self._metrics: dict[tuple[str, str], int] = {}
 
     def entry(self, kind: int, number: int, *texts: str, detail: int = 0) -> None:
         raw = b"".join(text.encode() + b"\0" for text in texts)
@@ -95,6 +96,12 @@ class SegmentWriter:
 
     def usage(self, key: str) -> None:
         self.entry(layout.ENTRY_USAGE, 0, key)
+
+    def metric(self, name: str, label: str, value: int, kind: int) -> None:
+        """Sets the value; registered with its first."""
+        if (name, label) not in self._metrics:
+            self.entry(layout.ENTRY_METRIC, len(self._metrics), name, label, detail=kind)
+        self._metrics[name, label] = value
 
     def op_id(self, name: str) -> int:
         if name not in self._ops:
@@ -154,6 +161,8 @@ class SegmentWriter:
         for table, lines in self._lines.items():
             raw = [line.tobytes() for line in lines]
             chunks += _split(layout.LINES, table, raw, layout.LINES_PER_CHUNK)
+        raw = [struct.pack("<Q", value) for value in self._metrics.values()]
+        chunks += _split(layout.METRICS, 0, raw, layout.METRICS_PER_CHUNK)
         return chunks
 
     def to_bytes(self) -> bytes:

@@ -322,7 +322,9 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(EVENTS)
 def test_totals_equal_the_truth_over_any_course_of_events(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, int]]

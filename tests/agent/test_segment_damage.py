@@ -29,6 +29,7 @@ def valid() -> bytes:
     )
     writer.note("program", "x")
     writer.usage("key")
+    writer.metric("opscope.memory.live", "cpu", 1, layout.METRIC_GAUGE)
     return writer.to_bytes()
 
 

@@ -64,6 +64,19 @@ def test_rows_are_sorted_and_limited(tmp_path: Path) -> None:
     assert "1 more operator" in "\n".join(top(tmp_path, "--limit", "2"))
 
 
+def test_allocation_is_a_column_where_any_is_known_and_sorts(tmp_path: Path) -> None:
+    writer = SegmentWriter().add([OUTER, INNER])
+    writer.write(tmp_path)
+    assert "alloc/s" not in "".join(top(tmp_path, columns=120))
+    writer.add([Range("allocates", 1e-6, 2, self_s=1e-6, bytes=10**9)]).write(tmp_path)
+    for by in ("operator", "process"):
+        text = top(tmp_path, "--sort", "bytes", "--by", by, columns=120)
+        assert "alloc/s" in text[1]
+        assert "allocates" in text[2] and text[2].rstrip().endswith("B")
+        assert text[3].rstrip().endswith("-")
+        assert max(map(len, text)) <= 120
+
+
 def test_one_process_can_be_picked(tmp_path: Path) -> None:
     SegmentWriter().add([INNER]).write(tmp_path)
     SegmentWriter(Process(1, start_of(1))).add([Range("elsewhere", 1.0)]).write(tmp_path)

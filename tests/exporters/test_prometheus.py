@@ -30,6 +30,8 @@ def snapshot(tmp_path: Path) -> Snapshot:
     labels = (("model_id", 'a "b"\\c'), ("op", "mine"))
     writer.add([Range("aten::mm", 1.0, 3, phase=2, labels=labels, failed=True, bytes=64)])
     writer.usage("core.linalg")
+    for value, kind, name in ((300, 1, "allocated"), (100, 2, "live"), (200, 3, "peak")):
+        writer.metric(f"opscope.memory.{name}", "caching", value, kind)
     writer.notes({"service.name": "training", "bridge.numpy": "attached"})
     writer.write(tmp_path)
     (tmp_path / "1-1-0000000000000000.seg").touch()

@@ -32,6 +32,7 @@ struct totals {
     uint64_t total_ticks;
     uint64_t self_ticks;
     uint64_t error_weight;
+    uint64_t bytes;
     uint64_t histogram_weight;
 };
 
@@ -160,6 +161,7 @@ static inline struct totals segment_sum(const struct segment *segment, uint32_t 
             totals.total_ticks += cell->total_ticks;
             totals.self_ticks += cell->self_ticks;
             totals.error_weight += cell->error_weight;
+            totals.bytes += cell->bytes;
             for (int octave = 0; octave < OPSCOPE_SEGMENT_OCTAVES; octave++) {
                 uint32_t number = cell->octave_line[octave];
                 if (number == 0) {

@@ -1,4 +1,4 @@
-"""The dictionary of a segment: names of operators, label sets, API usage, notes.
+"""The dictionary of a segment: names of operators and metrics, label sets, API usage, notes.
 
 Entries are only ever appended, so a dictionary remembers how far it has read each chunk and reads
 on from there. Text comes from a foreign process and ends up on pages and terminals: what cannot be
@@ -34,6 +34,8 @@ class Dictionary:
         self.usage: dict[str, None] = {}
         """Keys of the APIs used, in order."""
         self.notes: dict[str, str] = {}
+        self.metrics: dict[int, tuple[str, str, int]] = {}
+        """Name, label and kind by number."""
         self.read_bytes: dict[int, int] = {}
         """By chunk index: how many bytes of entries are taken in."""
 
@@ -46,15 +48,15 @@ class Dictionary:
         while at < len(entries):
             if at + _ENTRY.size > len(entries):
                 raise SegmentError("corrupt", "an entry is cut short")
-            kind, _, number, size, *_ = _ENTRY.unpack_from(entries, at)
+            kind, detail, number, size, *_ = _ENTRY.unpack_from(entries, at)
             start = at + _ENTRY.size
             at = start + (size + _ALIGN - 1) // _ALIGN * _ALIGN
             if at > len(entries):
                 raise SegmentError("corrupt", f"an entry of {size} bytes does not fit")
-            self._add(kind, number, entries[start : start + size])
+            self._add(kind, detail, number, entries[start : start + size])
         self.read_bytes[chunk] = self.read_bytes.get(chunk, 0) + len(entries)
 
-    def _add(self, kind: int, number: int, raw: bytes) -> None:
+    def _add(self, kind: int, detail: int, number: int, raw: bytes) -> None:
         if kind == layout.ENTRY_OP:
             name, overload = _texts(raw, 2)
             # One copy for all processes that run the operator.
@@ -69,6 +71,9 @@ class Dictionary:
         elif kind == layout.ENTRY_NOTE:
             key, value = _texts(raw, 2)
             self.notes[key] = value
+        elif kind == layout.ENTRY_METRIC:
+            name, label = _texts(raw, 2)
+            self.metrics[number] = (sys.intern(name), label, detail)
 
 
 def _texts(raw: bytes, count: int | None = None) -> list[str]:

@@ -18,9 +18,10 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.agent import directories, layout, liveness, segment_file
+from opscope.agent import directories, layout, liveness, measures, segment_file
 from opscope.agent.dictionary import Dictionary
 from opscope.agent.layout import U64
+from opscope.agent.measures import Keyed, MeasureTable
 from opscope.agent.segment import Segment, read_header, read_segment
 from opscope.agent.segment_file import SegmentError
 from opscope.agent.snapshot import (
@@ -53,6 +54,7 @@ class _Tracked:
         self.contribution: Contribution | None = None
         """As of the last time the file was good."""
         self.process: Process | None = None
+        self.measures: Keyed = ()
         self.bad_reasons: set[str] = set()
 
 
@@ -81,6 +83,7 @@ class Host:
         self._clock_ns = clock_ns
         self._here = liveness.here()
         self._table = SeriesTable(max_series)
+        self._measure_table = MeasureTable()
         self._dead = Sums.none()
         self._tracked: dict[str, dict[str, _Tracked]] = {}
         self._bad: Counter[tuple[str]] = Counter()
@@ -214,7 +217,10 @@ class Host:
         if process.service != file.service or not np.array_equal(rows.keys, file.row_keys):
             file.service, file.row_keys = process.service, rows.keys
             file.series = self._series_of(segment, process)
-        file.contribution = contribution(segment, file.series, self._table, health)
+        file.measures = self._measure_table.keyed(process.service, segment.measures)
+        file.contribution = contribution(
+            segment, file.series, self._table, health, measures.counted(file.measures)
+        )
         file.process = process
 
     def _series_of(self, segment: Segment, process: Process) -> NDArray[np.intp]:
@@ -259,6 +265,10 @@ class Host:
             health=sums.health,
             usage=sums.usage,
             attach_results=sums.attach_results + self._refused,
+            measures=measures.summed(
+                sums.measured,
+                (file.measures for file in files if file.process and file.process.is_alive),
+            ),
             bad_segments=dict(self._bad),
             series_folded=sums.folded_rows,
             collect_seconds=time.perf_counter() - started,

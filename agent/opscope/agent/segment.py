@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from opscope.agent import layout
 from opscope.agent.dictionary import Dictionary
 from opscope.agent.layout import U64
+from opscope.agent.measures import Measure
 from opscope.agent.segment_file import Reader, SegmentError
 
 # Columns of Rows.values; the cell's fields of the same names.
@@ -77,6 +78,7 @@ class Segment(NamedTuple):
     header: Header
     dictionary: Dictionary
     rows: Rows
+    measures: tuple[Measure, ...]
 
 
 def read_header(read: Reader) -> Header:
@@ -139,6 +141,7 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
     """
     heads = _heads(read, header.chunk_count)
     cells, table = _cells(read, heads)
+    values = _metrics(read, heads)
     # What the cells refer to was there before them, so it is within what is counted now.
     header = read_header(read)
     heads = _heads(read, header.chunk_count)
@@ -146,7 +149,16 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
         _take_dictionary(read, int(index), int(heads[index]["used"]), dictionary)
     _check_references(cells, dictionary)
     cell, octave, weights = _buckets(cells, table, read, heads)
-    return Segment(header, dictionary, _summed(cells, cell, octave, weights))
+    measures = _measures(values, dictionary)
+    return Segment(header, dictionary, _summed(cells, cell, octave, weights), measures)
+
+
+_ROOM = {
+    layout.DICTIONARY: layout.ROOM_BYTES,
+    layout.CELLS: layout.CELLS_PER_CHUNK,
+    layout.LINES: layout.LINES_PER_CHUNK,
+    layout.METRICS: layout.METRICS_PER_CHUNK,
+}
 
 
 def _heads(read: Reader, count: int) -> NDArray[Any]:
@@ -157,8 +169,8 @@ def _heads(read: Reader, count: int) -> NDArray[Any]:
         raise SegmentError("truncated", f"{count} chunks are not all there")
     heads = np.frombuffer(raw, layout.CHUNK)
     room = np.select(
-        [heads["kind"] == kind for kind in (layout.DICTIONARY, layout.CELLS, layout.LINES)],
-        [layout.ROOM_BYTES, layout.CELLS_PER_CHUNK, layout.LINES_PER_CHUNK],
+        [heads["kind"] == kind for kind in _ROOM],
+        [*_ROOM.values()],
         default=np.iinfo(np.uint32).max,
     )
     if (heads["used"] > room).any():
@@ -194,6 +206,29 @@ def _cells(read: Reader, heads: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.
     cells = np.frombuffer(b"".join(raw), layout.CELL)
     counted = cells["sample_count"] > 0
     return cells[counted], np.repeat(heads["table"][chunks], used)[counted]
+
+
+def _metrics(read: Reader, heads: NDArray[Any]) -> dict[int, int]:
+    """The metrics' values by number."""
+    values: dict[int, int] = {}
+    for index in np.flatnonzero(heads["kind"] == layout.METRICS).tolist():
+        raw = _items(read, index, 0, int(heads[index]["used"]) * layout.METRIC_BYTES)
+        first = int(heads[index]["first"])
+        values |= enumerate(np.frombuffer(raw, "<u8").tolist(), first)
+    return values
+
+
+def _measures(values: dict[int, int], dictionary: Dictionary) -> tuple[Measure, ...]:
+    if not dictionary.metrics.keys() >= values.keys():
+        raise SegmentError("corrupt", "a value of an unknown metric")
+    measures = []
+    for number, value in values.items():
+        name, label, kind = dictionary.metrics[number]
+        if kind == layout.METRIC_COUNTER and value >= _COUNTER_LIMIT:
+            raise SegmentError("corrupt", "counters beyond all measure")
+        # A gauge of which more was taken than added, by threads that were just at it.
+        measures.append(Measure(name, label, kind, value if value < 1 << 63 else 0))
+    return tuple(measures)
 
 
 def _check_references(cells: NDArray[Any], dictionary: Dictionary) -> None:

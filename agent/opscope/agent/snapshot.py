@@ -6,6 +6,7 @@ together is in host.py. A snapshot does not change once it is made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from opscope.agent import layout
 from opscope.agent.dictionary import Labels
 from opscope.agent.layout import OTHER_OP, U64
+from opscope.agent.measures import Measures
 
 _FRAMEWORKS = {
     "aten": "torch",
@@ -24,9 +26,19 @@ _FRAMEWORKS = {
     "prim": "torch",
     "quantized": "torch",
     "c10d": "torch",
+    "autograd": "torch",
+    "profiler": "torch",
+    "_c10d_functional": "torch",
     "numpy": "numpy",
     "core": "opscope",
 }
+
+# Ranges of PyTorch's own that no namespace stands before: backward nodes, optimizers, loaders,
+# collectives.
+_TORCH_NAME = re.compile(
+    r"\w+Backward\d*$|Optimizer\.\w+#|enumerate\(DataLoader\)#|(nccl|gloo|mpi|ucc|xccl):(?!:)"
+    r"|DistributedDataParallel\.|Torch-Compiled Region"
+)
 
 
 class SeriesKey(NamedTuple):
@@ -44,6 +56,8 @@ class SeriesKey(NamedTuple):
         """Whose operator it is, by the name's part before `::`."""
         if self.op == OTHER_OP:
             return OTHER_OP
+        if _TORCH_NAME.match(self.op):
+            return "torch"
         namespace, colons, _ = self.op.partition("::")
         return _FRAMEWORKS.get(namespace, namespace) if colons else "user"
 
@@ -131,6 +145,8 @@ class Snapshot:
     """How many processes, alive and dead, used each API."""
     attach_results: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """How many processes, by (bridge or "process", result)."""
+    measures: Measures = field(default_factory=dict)
+    """What processes count themselves: by metric, then by its labels."""
     bad_segments: Mapping[tuple[str], int] = field(default_factory=dict)
     """Files that could not be read, by SegmentError's reason; each counted once."""
     series_folded: int = 0
@@ -172,6 +188,21 @@ class Snapshot:
     def known_bytes(self) -> NDArray[np.float64]:
         """(n,) bytes allocated; NaN where nothing is known of any."""
         return np.where(self.bytes > 0, self.bytes.astype(np.float64), np.nan)
+
+    @property
+    def memory_allocated(self) -> Mapping[tuple[str, str], int]:
+        """Bytes that allocators gave out, by service and allocator; also of ended processes."""
+        return self.measures.get("opscope.memory.allocated", {})
+
+    @property
+    def memory_live(self) -> Mapping[tuple[str, str], int]:
+        """Bytes given out and not released, by service and allocator."""
+        return self.measures.get("opscope.memory.live", {})
+
+    @property
+    def memory_peak(self) -> Mapping[tuple[str, str], int]:
+        """The largest number of live bytes in any live process, by service and allocator."""
+        return self.measures.get("opscope.memory.peak", {})
 
     @property
     def process_count(self) -> int:

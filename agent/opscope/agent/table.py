@@ -17,6 +17,7 @@ _HEADINGS = (
     ("p50", "p50"),
     ("p95", "p95"),
     ("p99", "p99"),
+    ("bytes", "alloc/s"),
 )
 
 
@@ -46,7 +47,10 @@ def _title(snapshot: Snapshot, shown: View) -> str:
 def _table(shown: View, sort: str, limit: int, by_process: bool, width: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True, padding=(0, 1))
     narrow = by_process and width < _NARROW
-    headings = [heading for heading in _HEADINGS if not (narrow and heading[0] == "p95")]
+    left_out = {"p95"} if narrow else set()
+    if all(row.bytes_per_s is None for row in shown.rows):
+        left_out.add("bytes")
+    headings = [heading for heading in _HEADINGS if heading[0] not in left_out]
     if by_process:
         table.add_column("pid", justify="right", no_wrap=True)
         table.add_column(
@@ -79,6 +83,7 @@ def _numbers(row: Row) -> dict[str, str]:
         "p50": seconds(row.p50_s),
         "p95": seconds(row.p95_s),
         "p99": seconds(row.p99_s),
+        "bytes": "-" if row.bytes_per_s is None else f"{rate(row.bytes_per_s)}B",
     }
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from opscope.agent import layout
 from opscope.agent.layout import U64
+from opscope.agent.measures import MeasureKey
 from opscope.agent.segment import COLUMNS, Rows, Segment
 from opscope.agent.snapshot import COUNTER_COLUMNS, OTHER, Health, SeriesKey
 
@@ -66,6 +67,8 @@ class Contribution:
     health: Health
     usage: tuple[tuple[str], ...]
     attach_results: tuple[tuple[str, str], ...]
+    measured: Counter[MeasureKey]
+    """What the process counts itself."""
     folded_rows: int
 
 
@@ -81,6 +84,7 @@ class Sums:
     health: Health
     usage: Counter[tuple[str]]
     attach_results: Counter[tuple[str, str]]
+    measured: Counter[MeasureKey]
     folded_rows: int
 
     @classmethod
@@ -90,6 +94,7 @@ class Sums:
             np.zeros((0, 0, layout.BUCKETS_PER_OCTAVE), np.uint64),
             0,
             Health(),
+            Counter(),
             Counter(),
             Counter(),
             0,
@@ -107,6 +112,7 @@ class Sums:
             self.health,
             self.usage.copy(),
             self.attach_results.copy(),
+            self.measured.copy(),
             self.folded_rows,
         )
         for one in contributions:
@@ -139,11 +145,16 @@ class Sums:
         self.health = self.health.plus(one.health)
         self.usage.update(one.usage)
         self.attach_results.update(one.attach_results)
+        self.measured.update(one.measured)
         self.folded_rows += one.folded_rows
 
 
 def contribution(
-    segment: Segment, series: NDArray[np.intp], table: SeriesTable, health: Health
+    segment: Segment,
+    series: NDArray[np.intp],
+    table: SeriesTable,
+    health: Health,
+    measured: Counter[MeasureKey],
 ) -> Contribution:
     """What the segment adds, where its rows are the given series."""
     rows, notes = segment.rows, segment.dictionary.notes
@@ -166,6 +177,7 @@ def contribution(
                 if key.startswith("bridge.")
             ),
         ),
+        measured=measured,
         folded_rows=int(np.count_nonzero(series == table.other)),
     )
 

@@ -22,6 +22,7 @@ _SORT_FIELDS = {
     "p50": "p50_s",
     "p95": "p95_s",
     "p99": "p99_s",
+    "bytes": "bytes_per_s",
 }
 SORTS = (*_SORT_FIELDS, "op")
 
@@ -38,6 +39,8 @@ class Row(NamedTuple):
     p50_s: float
     p95_s: float
     p99_s: float
+    bytes_per_s: float | None
+    """Allocated; None: not known."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,18 @@ def _view(snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str) -
     self_s, total_s = snapshot.self_s, snapshot.total_s
     base_is_self = not np.isnan(self_s[ran]).any()
     base_s = float((self_s if base_is_self else total_s)[ran].sum())
-    quantiles = [snapshot.quantile(p).tolist() for p in (0.5, 0.95, 0.99)]
+    p50, p95, p99 = (snapshot.quantile(p).tolist() for p in (0.5, 0.95, 0.99))
+    allocated = snapshot.bytes.tolist()
     rows = [
         Row(
             snapshot.keys[i],
             calls / seconds if seconds > 0 else 0.0,
             _share(total_s[i], base_s),
             None if np.isnan(self_s[i]) else _share(self_s[i], base_s),
-            *(quantile[i] for quantile in quantiles),
+            p50[i],
+            p95[i],
+            p99[i],
+            allocated[i] / seconds if allocated[i] and seconds > 0 else None,
         )
         for i, calls in enumerate(snapshot.calls.tolist())
         if ran[i]

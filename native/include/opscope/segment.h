@@ -79,7 +79,8 @@ typedef struct opscope_segment_header {
 enum opscope_chunk_kind {
     OPSCOPE_CHUNK_DICTIONARY = 1,
     OPSCOPE_CHUNK_CELLS = 2,
-    OPSCOPE_CHUNK_LINES = 3
+    OPSCOPE_CHUNK_LINES = 3,
+    OPSCOPE_CHUNK_METRICS = 4 /* values of 8 bytes, each of the metric of that number */
 };
 
 /* At the start of each chunk, padded to 64 bytes. */
@@ -88,15 +89,24 @@ typedef struct opscope_chunk {
     uint32_t table; /* cells and lines: the table they belong to */
     uint32_t first; /* cells and lines: number in the table of the first one here. Numbers of lines
                        have gaps: a chunk's first is a multiple of 256 */
-    uint32_t used;  /* atomic, release: bytes of entries, or count of cells or lines */
+    uint32_t used;  /* atomic, release: bytes of entries, or count of cells, lines or values */
 } opscope_chunk;
 
 enum opscope_entry_kind {
     OPSCOPE_ENTRY_OP = 1,     /* id: operator; name NUL overload NUL; `detail`: its scope */
     OPSCOPE_ENTRY_LABELS = 2, /* id: label set; key NUL value NUL for each label */
     OPSCOPE_ENTRY_USAGE = 3,  /* key NUL: an API this process used */
-    OPSCOPE_ENTRY_NOTE = 4    /* key NUL value NUL: a fact about the process; the last one holds */
+    OPSCOPE_ENTRY_NOTE = 4,   /* key NUL value NUL: a fact about the process; the last one holds */
+    OPSCOPE_ENTRY_METRIC = 5  /* id: metric; name NUL label NUL; `detail`: its kind */
 };
+
+/* How values of several processes make one: counters add up and stay when a process ends; gauges
+ * add up over those that live; of peaks the largest of those counts. */
+typedef enum opscope_metric_kind {
+    OPSCOPE_METRIC_COUNTER = 1,
+    OPSCOPE_METRIC_GAUGE = 2,
+    OPSCOPE_METRIC_PEAK = 3
+} opscope_metric_kind;
 
 /* In a dictionary chunk, one after another, each followed by its text, padded to 8 bytes. */
 typedef struct opscope_entry {

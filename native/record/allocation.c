@@ -1,0 +1,43 @@
+/* record/allocation.c -- adds what an operator allocates to the cell of its range.
+ *
+ * At once, not when the range ends: the hot path in record/recorder.c need not know of it. The cell may
+ * so be made before its first range has ended; a reader leaves it out until then.
+ */
+#include "base/atomics.h"
+#include "opscope/memory.h"
+#include "record/recorder_state.h"
+#include "record/thread.h"
+
+/* A sampled byte stands for a fraction more than some whole bytes; what is cut off stays with the
+ * thread and counts next time, so that sums of small allocations are not too low. */
+static uint64_t weighted(struct opscope__recorder_thread *state, uint64_t bytes, uint64_t weight)
+{
+    unsigned __int128 exact = (unsigned __int128)bytes * weight + state->bytes_rest;
+    state->bytes_rest = (uint64_t)exact & (OPSCOPE__WEIGHT_ONE - 1);
+    return (uint64_t)(exact >> OPSCOPE_SEGMENT_WEIGHT_LOG2);
+}
+
+static opscope_cell *cell_of(opscope__table *table, uint64_t key)
+{
+    struct opscope__slot *slot = opscope__table_find(table, key);
+    if (__builtin_expect(slot == NULL, 0)) {
+        slot = opscope__table_add(table, &opscope__recorder.segment, key);
+    }
+    return slot != NULL && slot->cell != &opscope__no_room ? slot->cell : table->other;
+}
+
+void opscope__note_allocation(uint64_t bytes)
+{
+    const struct opscope__recorder *recorder = &opscope__recorder;
+    struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
+    if (state == NULL || state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
+        state->top == &state->frames[1] || opscope__hot.running != NULL) {
+        return; /* no range is recorded, or this is a callback's own */
+    }
+    const struct opscope__frame *frame = state->top - 1;
+    if (frame->serial != opscope__load_relaxed(&recorder->whole_serial)) {
+        return; /* a range within it may be the one that allocates */
+    }
+    /* A plain add, as in record/recorder.c: only the owner writes. */
+    cell_of(state->table, frame->key)->bytes += weighted(state, bytes, frame->weight);
+}
