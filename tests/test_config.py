@@ -30,7 +30,7 @@ def test_without_settings_the_defaults_hold(tmp_path: Path) -> None:
         window_ms=2.0,
         period_ms=100.0,
         label_keys=("model_id",),
-        bridges=("numpy",),
+        bridges=("numpy", "torch"),
         include=(),
         exclude=(),
         listen_host="127.0.0.1",

@@ -143,7 +143,7 @@ def load(environ: Mapping[str, str] | None = None, path: str = CONFIG_PATH) -> C
         window_ms=window_ms,
         period_ms=period_ms,
         label_keys=_label_keys(given),
-        bridges=given.words("bridges", ("numpy",)),
+        bridges=given.words("bridges", ("numpy", "torch")),
         include=given.words("include", ()),
         exclude=given.words("exclude", ()),
         listen_host=listen_host,

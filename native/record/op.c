@@ -1,4 +1,4 @@
-/* record/op.c -- the operators of this process: interned by name, overload and scope, never freed. */
+/* record/op.c -- the operators of this process: interned by name, overload, scope and phase, never freed. */
 #include "record/op.h"
 
 #include <pthread.h>
@@ -79,7 +79,7 @@ static int intern(const char *name, const char *overload_name, opscope_scope sco
     uint32_t slot = (uint32_t)(hash >> 32) % SLOT_COUNT;
     for (; slots[slot] != 0; slot = (slot + 1) % SLOT_COUNT) {
         const opscope_op *op = ops[slots[slot]];
-        if (op->scope == scope && strcmp(op->name, name) == 0 &&
+        if (op->scope == scope && op->phase == phase && strcmp(op->name, name) == 0 &&
             strcmp(op->overload_name, overload_name) == 0) {
             *out = op;
             return OPSCOPE_OK;

@@ -148,7 +148,8 @@ def test_late_modules_of_numpy_are_attached_when_they_come(bench: Bench) -> None
     program = (
         "import numpy, sys; from opscope.bridges import numpy as bridge; n = len(bridge.seen());"
         "import numpy.fft; print(len(bridge.seen()) > n,"
-        "[f for f in sys.meta_path if type(f).__name__ == 'ImportHook'])"
+        "[name for f in sys.meta_path if type(f).__name__ == 'ImportHook'"
+        " for name in f.waiting if name.startswith('numpy')])"
     )
     assert run(bench, program, observed=True) == "True []\n"
 
@@ -223,6 +224,44 @@ def test_a_forked_child_has_a_segment_and_facts_of_its_own(bench: Bench) -> None
     segments = bench.segment_files()
     assert len(segments) == 2
     assert [notes(s, "program", "bridge.numpy") for s in segments] == [["-c", "attached"]] * 2
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.mark.parametrize("imported", ["", "import multiprocessing"])
+def test_what_an_attached_program_spawns_is_attached(
+    bench: Bench, method: str, imported: str
+) -> None:
+    script = bench.script(
+        "program.py",
+        f"{imported}\nimport opscope\n"
+        "def child():\n"
+        "    with opscope.record_function('in the child'): pass\n"
+        "if __name__ == '__main__':\n"
+        "    opscope.attach()\n"
+        "    import multiprocessing\n"
+        f"    context = multiprocessing.get_context({method!r})\n"
+        "    def run():\n"
+        "        process = context.Process(target=child)\n"
+        "        process.start(); process.join()\n"
+        "    run()\n"
+        "    opscope.detach()\n"
+        "    run()\n",
+    )
+    variables = {"OPSCOPE_DIR": str(bench.segments), "OPSCOPE_SAMPLING": "1"}
+    done = bench.run(script, observed=False, stub=False, **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    files = bench.segment_files()
+    assert len(files) == 2
+    assert sum(b"in the child" in file.read_bytes() for file in files) == 1
+    assert [notes(file, "program") for file in files] == [["program.py"]] * 2
+
+
+def test_a_program_of_opscopes_own_tensors_is_observed(bench: Bench) -> None:
+    script = bench.script("work.py", "from opscope import tensor\ntensor.zeros((2,)) + 1\n")
+    done = bench.run(script, stub=False, OPSCOPE_SAMPLING="1")
+    assert (done.returncode, done.stderr) == (0, "")
+    (segment,) = bench.segment_files()
+    assert b"core::add" in segment.read_bytes()
 
 
 def test_a_forked_child_can_attach_though_another_thread_was_attaching(bench: Bench) -> None:

@@ -28,10 +28,10 @@ static void the_first_id_is_other(void)
     CHECK_EQUAL(op->phase, OPSCOPE_FORWARD);
 }
 
-static void the_same_name_overload_and_scope_is_the_same_operator(void)
+static void the_same_name_overload_scope_and_phase_is_the_same_operator(void)
 {
     char name[] = "core::add";
-    const opscope_op *first, *again, *overloaded, *scoped;
+    const opscope_op *first, *again, *overloaded, *scoped, *phased;
     CHECK_EQUAL(opscope_op_intern(name, "", OPSCOPE_FUNCTION, OPSCOPE_FORWARD, &first), 0);
     name[0] = 'x'; /* the text was copied */
     CHECK_EQUAL(opscope_op_intern("core::add", "", OPSCOPE_FUNCTION, OPSCOPE_FORWARD, &again), 0);
@@ -40,7 +40,9 @@ static void the_same_name_overload_and_scope_is_the_same_operator(void)
                 0);
     CHECK_EQUAL(opscope_op_intern("core::add", "", OPSCOPE_USER_SCOPE, OPSCOPE_FORWARD, &scoped),
                 0);
+    CHECK_EQUAL(opscope_op_intern("core::add", "", OPSCOPE_FUNCTION, OPSCOPE_DATA, &phased), 0);
     CHECK(first != overloaded && first != scoped && overloaded != scoped);
+    CHECK(phased != first && phased->phase == OPSCOPE_DATA);
     CHECK(opscope_op_by_id(scoped->id) == scoped);
 }
 
@@ -131,7 +133,7 @@ int main(void)
 {
     RUN(there_is_no_python_in_this_program);
     RUN(the_first_id_is_other);
-    RUN(the_same_name_overload_and_scope_is_the_same_operator);
+    RUN(the_same_name_overload_scope_and_phase_is_the_same_operator);
     RUN(name_and_overload_do_not_run_into_each_other);
     RUN(bad_arguments_are_refused_and_leave_the_result_alone);
     RUN(threads_that_intern_the_same_names_get_the_same_operators);

@@ -6,7 +6,8 @@ status and in the ledger. Not here: what an operator's range is (bridges/), wher
 
 A bridge is a module `opscope.bridges.<framework>`. Its `attach()` raises BridgeError where it must
 stand down; its `detach()` also undoes an `attach()` that got half way; after the import of each of
-its `LATE_MODULES` it wants to be attached once more.
+its `LATE_MODULES` it wants to be attached once more. Where it has an `arriving()`, that is called
+when its framework's module is there but has not run.
 
 All of this runs during the program's `import numpy`: what is seldom needed is imported in place.
 """
@@ -25,7 +26,7 @@ from opscope.attachment import policy
 from opscope.attachment.program import identify, service_name
 from opscope.config import Config, load
 from opscope.errors import BridgeError, ConfigError, RecorderError
-from opscope.record import recorder
+from opscope.record import children, recorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     from opscope.attachment.status import AttachStatus
 
 ATTACHED = "attached"
+
+# As torchrun sets them, and launchers that follow it.
+_RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+
+_MULTIPROCESSING = "multiprocessing.process"
 
 
 class _Session:
@@ -70,7 +76,9 @@ def attach() -> None:
             return
         from opscope.attachment.site.sitecustomize import FRAMEWORKS, ImportHook
 
-        awaited: list[str] = []
+        # Processes that multiprocessing spawns run neither sitecustomize nor, always, the caller.
+        children.take_along(_for_child)
+        awaited = [name for name in (_MULTIPROCESSING,) if name not in sys.modules]
         for name in FRAMEWORKS:
             awaited += _attach_bridge(name) if _is_whole(name) else [name]
         if awaited:
@@ -90,13 +98,17 @@ def arriving(name: str) -> None:
         if _session.code == ATTACHED and _framework(name) in _wanted():
             # What is wrong with a bridge is told when it is to be attached.
             with suppress(Exception):
-                _bridge(_framework(name))
+                bridge = _bridge(_framework(name))
+                if name == _framework(name) and hasattr(bridge, "arriving"):
+                    bridge.arriving()
 
 
 def arrived(name: str) -> Sequence[str]:
     """That module has run. Returns the modules to be called for next."""
     with _guarded():
-        if _session.code == ATTACHED:
+        if name == _MULTIPROCESSING:
+            children.follow()
+        elif _session.code == ATTACHED:
             return _attach_bridge(name)
     return ()
 
@@ -107,6 +119,7 @@ def detach() -> None:
         if _session.hook is not None:
             _session.hook.remove()
             _session.hook = None
+        children.leave_behind(_for_child)
         for framework, outcome in _session.bridges.items():
             if outcome == ATTACHED:
                 _bridge(framework).detach()
@@ -129,6 +142,10 @@ def status() -> AttachStatus:
             segment=recorder.status().path if attached else "",
             bridges=dict(_session.bridges),
         )
+
+
+def _for_child() -> children.Task:
+    return attach, ()
 
 
 @contextmanager
@@ -176,6 +193,9 @@ def _begin(*, asked: bool) -> None:
     _note("service.name", service_name(os.environ) or name)
     _note("python", "{}.{}.{}".format(*sys.version_info))
     _note("opscope", sys.modules["opscope"].__version__)
+    for variable in _RANK_VARIABLES:
+        if os.environ.get(variable):
+            _note(variable.lower(), os.environ[variable])
     if config.debug:
         from opscope.attachment import ledger
 

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from opscope._native import ffi, lib
 from opscope.errors import check
+from opscope.record import children
 from opscope.record.function import debug_info_dict
 from opscope.record.guard import Guard, swap_stack
 
@@ -36,8 +37,8 @@ class debug_info(Guard):  # noqa: N801 - a guard, named as in PyTorch
     label shadows an outer one of its key. Leaving restores exactly the labels that were there.
 
     A child made by ``os.fork`` inherits the labels, and so does a program started within the block
-    by ``subprocess``; see :func:`child_environment` for other ways to start one. Children that
-    ``multiprocessing`` spawns or gets from its fork server do not: set the labels in their target.
+    by ``subprocess``, and a process by ``multiprocessing`` in any of its ways, where that was
+    imported before the block; see :func:`child_environment` for other ways to start a program.
 
     In coroutines and generators, the labels are their thread's, not theirs: they hold for whatever
     the thread runs meanwhile. They are as before once all such blocks of the thread have ended.
@@ -57,6 +58,7 @@ class debug_info(Guard):  # noqa: N801 - a guard, named as in PyTorch
 
     def _apply(self) -> Callable[[], object]:
         _follow_subprocesses()
+        children.follow()
         guards: list[Any] = []
 
         def undo() -> None:
@@ -148,6 +150,7 @@ def _follow_subprocesses() -> None:
     if _is_following:
         return
     _is_following = True
+    children.take_along(_labels_for_child)
     import subprocess
 
     original = subprocess.Popen.__init__
@@ -162,6 +165,16 @@ def _follow_subprocesses() -> None:
         original(self, *args, **kwargs)
 
     subprocess.Popen.__init__ = start  # type: ignore[method-assign]
+
+
+def _labels_for_child() -> children.Task | None:
+    labels = debug_info_dict()
+    return (_label_whole, (labels,)) if labels else None
+
+
+def _label_whole(labels: dict[str, str]) -> None:
+    """Labels for the rest of this thread."""
+    debug_info(**labels).__enter__()
 
 
 def _labelled(given: Any) -> Any:

@@ -8,7 +8,7 @@ from opscope._native import ffi, lib
 from opscope.record.scope import RecordScope
 from opscope.record.values import unbox
 
-# By operator id: operators live as long as the process.
+# By the operator's address: operators live as long as the process.
 _names: dict[int, tuple[str, str, RecordScope]] = {}
 
 
@@ -42,9 +42,10 @@ class RecordFunction:
 
     def __init__(self, fn: Any) -> None:
         op = fn.op
-        known = _names.get(op.id)
+        address = int(ffi.cast("uintptr_t", op))
+        known = _names.get(address)
         if known is None:
-            known = _names[op.id] = _describe(op)
+            known = _names[address] = _describe(op)
         self.name, self.overload_name, self.scope = known
         self.handle: int = lib.opscope_fn_handle(fn)
         self.thread_id: int = lib.opscope_fn_thread_id(fn)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from opscope._native import ffi, lib
 from opscope.record.guard import Guard
-from opscope.record.scope import RecordScope
+from opscope.record.scope import PHASES, RecordScope, phase_number
 from opscope.record.values import box
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,22 +20,26 @@ _has_callbacks = lib.opscope_has_callbacks
 # As in the module inspect, which takes milliseconds to import.
 _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
-# By (name, scope). Operators are never freed in C, so neither are these.
-_operators: dict[tuple[str, RecordScope], Any] = {}
+# A scope, with a phase where the range was given one: in one object, as a range is opened often.
+_Kind = RecordScope | tuple[RecordScope, int]
+
+# Operators are never freed in C, so neither are these.
+_operators: dict[tuple[str, _Kind], Any] = {}
 
 
-def operator(name: str, scope: RecordScope) -> Any:
+def operator(name: str, kind: _Kind) -> Any:
     """The interned operator; "other" for an empty name, and once 65,536 names are taken.
 
     Never fails: a range must not raise only because somebody is watching.
     """
-    found = _operators.get((name, scope))
+    found = _operators.get((name, kind))
     if found is None:
+        scope, phase = kind if isinstance(kind, tuple) else (kind, _phase(name))
         out = ffi.new("const opscope_op **")
         text = name.encode(errors="replace").replace(b"\0", b"")
-        if lib.opscope_op_intern(text, b"", int(scope), _phase(name), out) != lib.OPSCOPE_OK:
+        if lib.opscope_op_intern(text, b"", int(scope), phase, out) != lib.OPSCOPE_OK:
             return lib.opscope_op_other()
-        found = _operators[name, scope] = out[0]
+        found = _operators[name, kind] = out[0]
     return found
 
 
@@ -53,7 +57,7 @@ class _Open:
 
     __slots__ = ("inputs", "outputs", "range")
 
-    def __init__(self, name: str, args: tuple[object, ...], scope: RecordScope, is_async: bool):
+    def __init__(self, name: str, args: tuple[object, ...], kind: _Kind, is_async: bool):
         info = ffi.NULL
         self.inputs = self.outputs = None
         if args or is_async:
@@ -63,7 +67,7 @@ class _Open:
         if args:
             self.inputs = info.inputs_arg = ffi.new_handle(args)
             info.inputs = box
-        self.range = lib.opscope_range_begin(operator(str(name), scope), info)
+        self.range = lib.opscope_range_begin(operator(str(name), kind), info)
 
 
 class record_function:  # noqa: N801 - PyTorch's name
@@ -76,7 +80,13 @@ class record_function:  # noqa: N801 - PyTorch's name
     ...     return 2 * x
 
     ``args`` are what callbacks with ``needs_inputs`` see as inputs; what a decorated function
-    returns is its output. ValueError for an unknown scope. A block that raises is a failed range.
+    returns is its output. A block that raises is a failed range.
+
+    ``phase`` is the part of the program's work that the range is counted under: ``forward``,
+    ``backward``, ``optimizer``, ``data``, ``comm`` or ``other``. That is the default, but for the
+    names that PyTorch gives to steps of optimizers and data loaders. What runs within a range of
+    phase backward, optimizer, data or comm, and says forward or other itself, is counted under the
+    range's phase. ValueError for an unknown scope or phase.
 
     A decorated coroutine function or generator function is one range from its first step to its
     end, waiting included; an async generator function cannot be decorated (TypeError). Ranges of
@@ -85,24 +95,28 @@ class record_function:  # noqa: N801 - PyTorch's name
     that an outer one outran. One instance may be entered again while open, on the same thread.
     """
 
-    __slots__ = ("_args", "_name", "_open", "_scope")
+    __slots__ = ("_args", "_kind", "_name", "_open")
 
     _is_async = False
 
     def __init__(
-        self, name: str, *args: object, scope: RecordScope | int = RecordScope.USER_SCOPE
+        self,
+        name: str,
+        *args: object,
+        scope: RecordScope | int = RecordScope.USER_SCOPE,
+        phase: str | None = None,
     ) -> None:
         if scope is not _USER_SCOPE:
             scope = RecordScope(scope)
         self._name = name
         self._args = args
-        self._scope = scope
+        self._kind: _Kind = scope if phase is None else (scope, phase_number(phase))
         self._open: list[_Open] | None = None
 
     def __enter__(self) -> record_function:
         # Also the inner one of two on the same instance, so that each end finds its own start.
         if _has_callbacks() or self._open:
-            opened = _Open(self._name, self._args, self._scope, self._is_async)
+            opened = _Open(self._name, self._args, self._kind, self._is_async)
             self._open = [*(self._open or ()), opened]
         return self
 
@@ -140,7 +154,11 @@ class record_function:  # noqa: N801 - PyTorch's name
                 "use `with record_function(...)` within it"
             )
         kind = _async_range if flags & (_CO_COROUTINE | _CO_GENERATOR) else record_function
-        new = functools.partial(kind, self._name, *self._args, scope=self._scope)
+        new = functools.partial(kind, self._name, *self._args)
+        if isinstance(self._kind, tuple):
+            new = functools.partial(new, scope=self._kind[0], phase=PHASES[self._kind[1]])
+        else:
+            new = functools.partial(new, scope=self._kind)
         if flags & _CO_COROUTINE:
             run = _around_coroutine(function, new)
         elif flags & _CO_GENERATOR:

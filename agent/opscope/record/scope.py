@@ -1,4 +1,5 @@
-"""The scopes of ranges, numbered as in opscope/record.h (and in PyTorch's at::RecordScope)."""
+"""The scopes and phases of ranges, numbered as in opscope/record.h (the scopes also as in PyTorch's
+at::RecordScope)."""
 
 from __future__ import annotations
 
@@ -27,3 +28,16 @@ def scope_bits(scopes: Iterable[RecordScope | int]) -> int:
     for scope in scopes:
         bits |= 1 << RecordScope(scope)
     return bits
+
+
+PHASES = ("other", "forward", "backward", "optimizer", "data", "comm")
+
+_PHASE_NUMBERS = {name: number for number, name in enumerate(PHASES)}
+
+
+def phase_number(name: str) -> int:
+    """The number of a phase. ValueError for an unknown one."""
+    try:
+        return _PHASE_NUMBERS[name]
+    except KeyError:
+        raise ValueError(f"a phase is one of {', '.join(PHASES)}; not {name!r}") from None

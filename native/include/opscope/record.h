@@ -130,7 +130,7 @@ typedef uint64_t opscope_handle;
 
 /* ---- operators -------------------------------------------------------------------------- */
 
-/* The operator of that name, overload and scope, made at the first call. Strings are copied.
+/* The operator of that name, overload, scope and phase, made at the first call. Strings are copied.
  * ERR_FULL beyond 65,536 operators: open such a range with opscope_op_other(). */
 OPSCOPE_API int opscope_op_intern(const char *name, const char *overload_name, opscope_scope scope,
                                   opscope_phase phase, const opscope_op **out);

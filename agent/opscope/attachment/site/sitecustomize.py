@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType  # noqa: F401
     from typing import Any, Callable, Sequence  # noqa: F401
 
-FRAMEWORKS = ("numpy",)
+FRAMEWORKS = ("numpy", "torch", "opscope.tensor")
 
 
 class ImportHook(object):
