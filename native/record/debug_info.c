@@ -17,6 +17,8 @@ enum { TEXT_LIMIT = 65536 };
 
 static pthread_once_t root_once = PTHREAD_ONCE_INIT;
 static const opscope_debug_info *root;
+/* Written once, by release; load_acquire by whoever calls it. */
+static opscope__debug_info_listener *listener;
 
 static struct opscope__debug_info_node *node_of(const opscope_debug_info *link)
 {
@@ -39,6 +41,32 @@ void opscope__debug_info_release(const opscope_debug_info *link)
         free(node_of(link));
         link = parent;
     }
+}
+
+void opscope__debug_info_listen(opscope__debug_info_listener *new_listener)
+{
+    opscope__store_release(&listener, new_listener);
+}
+
+void opscope__debug_info_changed(const struct opscope__thread *thread)
+{
+    opscope__recorder_labels_changed(thread);
+    opscope__debug_info_listener *known = opscope__load_acquire(&listener);
+    if (known != NULL) {
+        known(thread->debug_info);
+    }
+}
+
+const opscope_debug_info *opscope__debug_info_swap(const opscope_debug_info *chain)
+{
+    struct opscope__thread *thread = opscope__thread_self();
+    if (thread == NULL) {
+        return chain;
+    }
+    const opscope_debug_info *previous = thread->debug_info;
+    thread->debug_info = chain;
+    opscope__debug_info_changed(thread);
+    return previous;
 }
 
 /* A link before `parent`, whose reference it takes over; the strings are given with their lengths. */
@@ -104,7 +132,7 @@ int opscope_debug_info_push(const char *key, const char *value, opscope_debug_in
     out->previous = previous;
     out->pushed = pushed;
     thread->debug_info = pushed;
-    opscope__recorder_labels_changed(thread);
+    opscope__debug_info_changed(thread);
     return OPSCOPE_OK;
 }
 
@@ -118,7 +146,7 @@ void opscope_debug_info_pop(opscope_debug_info_guard *guard)
     thread->debug_info = guard->previous;
     guard->previous = NULL;
     guard->pushed = NULL;
-    opscope__recorder_labels_changed(thread);
+    opscope__debug_info_changed(thread);
     opscope__debug_info_release(current);
 }
 

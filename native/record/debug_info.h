@@ -16,8 +16,19 @@ struct opscope__debug_info_node {
 };
 
 /* NULL is a chain, the empty one. Both return or take one reference. */
-const opscope_debug_info *opscope__debug_info_retain(const opscope_debug_info *link);
-void opscope__debug_info_release(const opscope_debug_info *link);
+OPSCOPE_API const opscope_debug_info *opscope__debug_info_retain(const opscope_debug_info *link);
+OPSCOPE_API void opscope__debug_info_release(const opscope_debug_info *link);
+
+/* Makes `chain`, with the caller's reference, the thread's; returns what was, with a reference. */
+OPSCOPE_API const opscope_debug_info *opscope__debug_info_swap(const opscope_debug_info *chain);
+
+/* There is one listener: it is called on each thread whose chain has become another. */
+typedef void opscope__debug_info_listener(const opscope_debug_info *chain);
+OPSCOPE_API void opscope__debug_info_listen(opscope__debug_info_listener *listener);
+
+struct opscope__thread;
+/* For the record layer: after a change. */
+void opscope__debug_info_changed(const struct opscope__thread *thread);
 
 /* The chain a new thread starts with: the labels the process inherited (OPSCOPE_DEBUG_INFO),
  * with a reference for the caller. */

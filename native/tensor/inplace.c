@@ -5,9 +5,8 @@
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
-static int check_target(const struct opscope__call *call, const opscope_tensor *target)
+int opscope__check_written(const char *name, const opscope_tensor *target)
 {
-    const char *name = call->op->name;
     if (target->storage->read_only) {
         return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
                                    "%s: the tensor's memory is read-only; clone it first", name);
@@ -20,7 +19,15 @@ static int check_target(const struct opscope__call *call, const opscope_tensor *
             name, opscope__shape_text(target).text,
             opscope__sizes_text(target->dims, opscope__strides(target)).text);
     }
-    return call->wants_grad ? opscope__tape_check_inplace(name, target) : OPSCOPE_OK;
+    return OPSCOPE_OK;
+}
+
+static int check_target(const struct opscope__call *call, opscope_tensor *target)
+{
+    int status = opscope__check_written(call->op->name, target);
+    return status == OPSCOPE_OK && call->wants_grad
+               ? opscope__tape_check_inplace(call->op->name, target)
+               : status;
 }
 
 /* The result of an operator that did not write its target itself. */
@@ -51,6 +58,35 @@ static bool is_read_askew(const struct opscope__call *call, const opscope_argume
     return false;
 }
 
+/* A copy of an argument in the memory that will be written, in its place on the tape: backward may want
+ * to read it, and its history is that of before. */
+static int hold(struct opscope__call *call, opscope_argument *argument)
+{
+    opscope_tensor *copy;
+    int status = opscope__clone(argument->as.tensor, &copy);
+    if (status == OPSCOPE_OK) {
+        call->held[call->held_count++] = copy;
+        status = opscope__tape_stand_in(argument->as.tensor, copy);
+        argument->as.tensor = copy;
+    }
+    return status;
+}
+
+static int hold_all(struct opscope__call *call, opscope_argument *arguments,
+                    const opscope_tensor *target)
+{
+    int status = OPSCOPE_OK;
+    for (size_t i = 0; i < call->op->schema.count && status == OPSCOPE_OK; i++) {
+        opscope_tensor *tensor =
+            arguments[i].kind == OPSCOPE_ARGUMENT_TENSOR ? arguments[i].as.tensor : NULL;
+        if (tensor != NULL && tensor->storage == target->storage &&
+            !(opscope_tensor_requires_grad(tensor) && opscope_tensor_is_leaf(tensor))) {
+            status = hold(call, &arguments[i]);
+        }
+    }
+    return status;
+}
+
 int opscope__call_inplace(struct opscope__call *call, opscope_argument *arguments,
                           opscope_tensor **outputs)
 {
@@ -58,41 +94,28 @@ int opscope__call_inplace(struct opscope__call *call, opscope_argument *argument
         return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: the first argument must be a tensor",
                                    call->op->name);
     }
+    if (call->op->spec->is_composite) {
+        return opscope__call_composite_inplace(call, arguments, outputs);
+    }
     opscope_tensor *target = arguments[0].as.tensor;
     int status = check_target(call, target);
-    if (status != OPSCOPE_OK) {
-        return status;
-    }
-    opscope_tensor *before = NULL;
-    if (call->wants_grad) {
-        /* What backward may want to read is about to be overwritten. The copy stands on the tape where
-         * the target stood. */
-        status = opscope__clone(target, &before);
-        if (status != OPSCOPE_OK) {
-            return status;
-        }
-        opscope__tape_move(target, before);
-        for (size_t i = 0; i < call->op->schema.count; i++) {
-            if (arguments[i].kind == OPSCOPE_ARGUMENT_TENSOR && arguments[i].as.tensor == target) {
-                arguments[i].as.tensor = before;
-            }
-        }
-    } else if (!is_read_askew(call, arguments, target)) {
+    if (status == OPSCOPE_OK && call->wants_grad) {
+        call->written = target->storage;
+        status = hold_all(call, arguments, target);
+    } else if (status == OPSCOPE_OK && !is_read_askew(call, arguments, target)) {
         call->into = target;
     }
     opscope_tensor *result = NULL;
-    status = call->op->spec->forward(call, arguments, &result);
+    if (status == OPSCOPE_OK) {
+        status = call->op->spec->forward(call, arguments, &result);
+    }
     if (status == OPSCOPE_OK && result != target) {
         status = store(call->op->name, target, result);
     }
     opscope_tensor_release(result);
     if (status == OPSCOPE_OK) {
         opscope__tensor_written(target);
-        opscope__tape_written(target);
         outputs[0] = opscope_tensor_retain(target);
-    } else if (before != NULL) {
-        opscope__tape_move(before, target);
     }
-    call->held = before;
     return status;
 }

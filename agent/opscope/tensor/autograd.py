@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, ClassVar, TypeVar, cast
 
 from opscope import _tensor
-from opscope._tensor import Tensor
+from opscope._tensor import Tensor, functions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,6 +57,23 @@ class enable_grad(_GradMode):  # noqa: N801 - PyTorch's name
     on = True
 
 
+class set_grad_enabled(_GradMode):  # noqa: N801 - PyTorch's name
+    """Turns this thread's grad mode on or off, at once; as a context manager, for the block."""
+
+    __slots__ = ("on",)
+
+    def __init__(self, mode: bool) -> None:
+        self.on = mode
+        self._before = _tensor.set_grad_mode(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __call__(self, function: F) -> F:
+        _tensor.set_grad_mode(self._before)
+        return (enable_grad if self.on else no_grad)()(function)
+
+
 def is_grad_enabled() -> bool:
     """Whether this thread's operators go on the tape."""
     return _tensor.grad_mode()
@@ -71,9 +88,14 @@ def backward(
     """Add the gradients of this tensor to the ``grad`` of the leaves it was computed from.
 
     ``gradient`` has this tensor's shape; it may be left out for a tensor of one element. Without
-    ``retain_graph`` the tape behind it can be walked once.
+    ``retain_graph`` (by default as ``create_graph``) the tape behind it can be walked once. With
+    ``create_graph`` the gradients are on the tape themselves, for gradients of gradients.
+
+    RuntimeError where the tape was walked before, where what it saved was changed in place, or
+    where a gradient of a gradient is asked of an operator that has none.
     """
-    _tensor.backward((self,), (gradient,), bool(retain_graph), create_graph)
+    retain = create_graph if retain_graph is None else retain_graph
+    _tensor.backward((self,), (gradient,), retain, create_graph)
 
 
 def grad(
@@ -87,6 +109,8 @@ def grad(
     """The gradients of ``outputs`` with respect to ``inputs``; no ``grad`` is touched.
 
     RuntimeError for an input that the outputs do not depend on, unless ``allow_unused``: then None.
+    ``retain_graph`` and ``create_graph`` as for ``backward``; only what lies between outputs and
+    inputs is walked.
     """
     roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     leaves = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
@@ -97,40 +121,55 @@ def grad(
         gradients = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
     if len(gradients) != len(roots):
         raise ValueError(f"grad(): {len(roots)} outputs, but {len(gradients)} grad_outputs")
-    return _tensor.grad(roots, leaves, gradients, bool(retain_graph), create_graph, allow_unused)
+    retain = create_graph if retain_graph is None else retain_graph
+    return _tensor.grad(roots, leaves, gradients, retain, create_graph, allow_unused)
 
 
 class Context:
     """What a :class:`Function`'s forward keeps for its backward."""
 
     def __init__(self) -> None:
-        self._saved: tuple[Tensor, ...] = ()
+        self._saved: tuple[Tensor | None, ...] = ()
         self._versions: tuple[int, ...] = ()
+        self._outputs: tuple[Any, ...] = ()
+        self._materializes = True
         self.needs_input_grad: tuple[bool, ...] = ()
 
-    def save_for_backward(self, *tensors: Tensor) -> None:
-        """Keep tensors; backward is refused where one was changed in place since."""
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors (or None); backward is refused where one was changed in place since."""
         self._saved = tensors
-        self._versions = tuple(tensor._version for tensor in tensors)
+        self._versions = tuple(0 if tensor is None else tensor._version for tensor in tensors)
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (the default) or None for an output without a gradient."""
+        self._materializes = value
 
     @property
-    def saved_tensors(self) -> tuple[Tensor, ...]:
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What save_for_backward was given. RuntimeError where one was changed in place since."""
         for tensor, version in zip(self._saved, self._versions, strict=True):
-            if tensor._version != version:
+            if tensor is not None and tensor._version != version:
                 raise RuntimeError(
                     f"saved_tensors: a tensor of shape {tensor.shape} was changed in place after "
                     f"it was saved: it is at version {tensor._version}, saved was {version}"
                 )
-        return self._saved
+        return tuple(self._on_tape(tensor) for tensor in self._saved)
+
+    def _on_tape(self, tensor: Tensor | None) -> Tensor | None:
+        # What forward returned is not what apply returned (see there): here it becomes that again.
+        for index, output in enumerate(self._outputs):
+            if tensor is not None and output is tensor:
+                return _tensor.as_output(tensor, index)
+        return tensor
 
 
 class Function:
     """An operator written in Python, with its backward. Subclass, then call ``apply``.
 
-    Define two static methods. ``forward(ctx, *args)`` computes, off the tape;
-    ``backward(ctx, *gradients)`` gets a gradient for each output (None: zero) and returns one, or
-    None, for each argument of forward.
+    Define two static methods. ``forward(ctx, *args)`` computes, off the tape, and returns a tensor
+    or a tuple; ``backward(ctx, *gradients)`` gets a gradient for each thing that forward returned
+    (zeros where nothing came back; see ``ctx.set_materialize_grads``) and returns one, or None, for
+    each argument of forward. It may run on another thread than forward did.
     """
 
     forward: ClassVar[Callable[..., Any]]
@@ -145,25 +184,52 @@ class Function:
         )
         with no_grad():
             returned = cls.forward(context, *args)
-        outputs = returned if isinstance(returned, tuple) else (returned,)
         if not is_grad_enabled() or not any(context.needs_input_grad):
             return returned
-        # An argument handed through must not become its own successor on the tape.
-        outputs = tuple(
-            output.detach() if any(output is arg for arg in args) else output for output in outputs
+        outputs = returned if isinstance(returned, tuple) else (returned,)
+        context._outputs = tuple(output for output in outputs if isinstance(output, Tensor))
+        # The tape gets tensors of its own, of the same memory. The context may keep what forward
+        # returned: it must not keep what the tape made of it, which keeps the context.
+        given = tuple(
+            output.detach() if isinstance(output, Tensor) else output for output in outputs
         )
+        on_tape = tuple(output for output in given if isinstance(output, Tensor))
         positions = [place for place, arg in enumerate(args) if isinstance(arg, Tensor)]
-
-        def run(*gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-            found = cls.backward(context, *gradients)
-            found = found if isinstance(found, tuple) else (found,)
-            if len(found) != len(args):
-                raise RuntimeError(
-                    f"{cls.__name__}.backward returned {len(found)} gradients; forward took "
-                    f"{len(args)} arguments"
-                )
-            return tuple(found[place] for place in positions)
-
         inputs = tuple(args[place] for place in positions)
-        _tensor.record(f"{cls.__name__}Backward", inputs, outputs, run)
-        return outputs if isinstance(returned, tuple) else outputs[0]
+        run = _backward_of(cls, context, len(args), positions, outputs)
+        _tensor.record(f"{cls.__name__}Backward", inputs, on_tape, run)
+        return given if isinstance(returned, tuple) else given[0]
+
+
+def _backward_of(
+    function: type[Function],
+    context: Context,
+    argument_count: int,
+    positions: list[int],
+    outputs: tuple[Any, ...],
+) -> Callable[..., tuple[Tensor | None, ...]]:
+    """What the tape calls: takes a gradient for each output that is a tensor, returns one for each
+    argument that is.
+    """
+    shapes = [
+        (output.shape, output.dtype) if isinstance(output, Tensor) else None for output in outputs
+    ]
+
+    def run(*gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        left = iter(gradients)
+        whole: list[Tensor | None] = []
+        for shape in shapes:
+            gradient = next(left) if shape is not None else None
+            if gradient is None and shape is not None and context._materializes:
+                gradient = functions["zeros"](shape[0], dtype=shape[1])
+            whole.append(gradient)
+        found = function.backward(context, *whole)
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != argument_count:
+            raise RuntimeError(
+                f"{function.__name__}.backward returned {len(found)} gradients; forward took "
+                f"{argument_count} arguments"
+            )
+        return tuple(found[place] for place in positions)
+
+    return run

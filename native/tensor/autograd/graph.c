@@ -4,7 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tensor/block.h"
+
 enum { FIRST_CAPACITY = 64 };
+
+static int no_memory(void)
+{
+    return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "backward: out of memory");
+}
 
 static const void *target_of(const struct opscope__edge *edge)
 {
@@ -37,7 +44,7 @@ static int grow(struct opscope__graph *graph)
     struct opscope__task **map = calloc(2 * capacity, sizeof(void *));
     if (tasks == NULL || ready == NULL || map == NULL) {
         free(map);
-        return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "backward: out of memory");
+        return no_memory();
     }
     free(graph->map);
     graph->map = map;
@@ -60,14 +67,19 @@ static int expect(struct opscope__graph *graph, const struct opscope__edge *edge
     }
     struct opscope__task **place = place_of(graph, target_of(edge));
     if (*place == NULL) {
-        struct opscope__task *task = calloc(1, sizeof *task);
+        size_t outputs = edge->node != NULL ? edge->node->output_count : 1;
+        size_t bytes = sizeof(struct opscope__task) + outputs * sizeof(opscope_tensor *);
+        struct opscope__task *task = opscope__block_take(bytes);
         if (task == NULL) {
-            return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "backward: out of memory");
+            return no_memory();
         }
+        memset(task, 0, bytes);
+        task->output_count = outputs;
         task->node = edge->node;
         task->leaf = edge->leaf;
         task->index = graph->count;
         graph->tasks[graph->count++] = task;
+        graph->heavy_count += opscope__task_is_heavy(task);
         *place = task;
     }
     (*place)->pending++;
@@ -91,17 +103,108 @@ int opscope__graph_build(struct opscope__graph *graph, const struct opscope__edg
     return status;
 }
 
+/* ---- the order of a serial walk ------------------------------------------------------------ */
+
+/* The next turn at the edge's target, which becomes ready where it was the last one. */
+static uint32_t take_turn(struct opscope__graph *graph, const struct opscope__edge *edge)
+{
+    struct opscope__task *task = opscope__graph_find(graph, edge);
+    if (task == NULL) {
+        return 0;
+    }
+    uint32_t turn = (uint32_t)task->expected++;
+    if (task->expected == task->pending) {
+        opscope__graph_push(graph, task);
+    }
+    return turn;
+}
+
+static int make_room(struct opscope__task *task)
+{
+    task->deliveries = calloc(task->pending, sizeof *task->deliveries);
+    task->turns = task->node != NULL ? calloc(task->node->input_count + 1, sizeof *task->turns) : NULL;
+    return task->deliveries != NULL && (task->node == NULL || task->turns != NULL) ? OPSCOPE_OK
+                                                                                  : no_memory();
+}
+
+int opscope__graph_order(struct opscope__graph *graph, const struct opscope__edge *roots, size_t count,
+                         uint32_t *turns)
+{
+    graph->order = malloc((graph->count + 1) * sizeof *graph->order);
+    int status = graph->order != NULL ? OPSCOPE_OK : no_memory();
+    for (size_t i = 0; i < graph->count && turns != NULL && status == OPSCOPE_OK; i++) {
+        status = make_room(graph->tasks[i]);
+    }
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint32_t turn = take_turn(graph, &roots[i]);
+        if (turns != NULL) {
+            turns[i] = turn;
+        }
+    }
+    struct opscope__task *task;
+    for (size_t rank = 0; (task = opscope__graph_pop(graph)) != NULL; rank++) {
+        task->rank = rank;
+        graph->order[rank] = task;
+        for (size_t i = 0; task->node != NULL && i < task->node->input_count; i++) {
+            uint32_t turn = take_turn(graph, &task->node->edges[i]);
+            if (turns != NULL) {
+                task->turns[i] = turn;
+            }
+        }
+    }
+    return OPSCOPE_OK;
+}
+
+void opscope__graph_prune(struct opscope__graph *graph, const struct opscope__edge *wanted, size_t count)
+{
+    /* From the last to the first; for the while, is_idle says that nothing wanted is at or behind it. */
+    for (size_t i = 0; i < graph->count; i++) {
+        graph->tasks[i]->is_idle = true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct opscope__task *task = opscope__graph_find(graph, &wanted[i]);
+        if (task != NULL) {
+            task->is_idle = false;
+        }
+    }
+    for (size_t rank = graph->count; rank-- > 0;) {
+        struct opscope__task *task = graph->order[rank];
+        for (size_t i = 0; task->node != NULL && i < task->node->input_count; i++) {
+            const struct opscope__task *next = opscope__graph_find(graph, &task->node->edges[i]);
+            task->leads_on |= next != NULL && !next->is_idle;
+        }
+        task->is_idle &= !task->leads_on;
+    }
+    for (size_t i = 0; i < graph->count; i++) {
+        graph->tasks[i]->is_idle = !graph->tasks[i]->leads_on;
+    }
+}
+
+static void destroy(struct opscope__task *task)
+{
+    for (size_t i = 0; i < task->output_count; i++) {
+        opscope_tensor_release(task->arrived[i]);
+    }
+    for (size_t i = task->next; i < task->expected && task->deliveries != NULL; i++) {
+        opscope_tensor_release(task->deliveries[i].gradient);
+    }
+    free(task->deliveries);
+    free(task->turns);
+    opscope__block_give(task, sizeof *task + task->output_count * sizeof *task->arrived);
+}
+
 void opscope__graph_destroy(struct opscope__graph *graph)
 {
     for (size_t i = 0; i < graph->count; i++) {
-        for (int j = 0; j < OPSCOPE_OUTPUT_LIMIT; j++) {
-            opscope_tensor_release(graph->tasks[i]->arrived[j]);
-        }
-        free(graph->tasks[i]);
+        destroy(graph->tasks[i]);
     }
     free(graph->tasks);
     free(graph->map);
     free(graph->ready);
+    free(graph->order);
 }
 
 struct opscope__task *opscope__graph_find(const struct opscope__graph *graph,

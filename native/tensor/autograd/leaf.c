@@ -1,8 +1,12 @@
 /* tensor/autograd/leaf.c -- what a single tensor has to do with autograd: requires_grad, grad, detach;
  * and the thread's grad mode. */
-#include <stdlib.h>
+#include <pthread.h>
+#include <string.h>
 
+#include "opscope/debug_info.h"
 #include "tensor/autograd/tape.h"
+#include "tensor/autograd/watch.h"
+#include "tensor/block.h"
 #include "tensor/shape.h"
 
 static _Thread_local bool is_off;
@@ -12,9 +16,31 @@ bool opscope_grad_mode(void)
     return !is_off;
 }
 
+static uintptr_t read_word(void)
+{
+    return is_off;
+}
+
+static uintptr_t exchange_word(uintptr_t word)
+{
+    uintptr_t before = is_off;
+    is_off = word != 0;
+    return before;
+}
+
+/* Forked tasks take it along. Until some thread turns it off it is on for all. */
+static void carry(void)
+{
+    opscope_state_carry(read_word, exchange_word);
+}
+
 bool opscope_grad_mode_set(bool on)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     bool before = !is_off;
+    if (!on) {
+        pthread_once(&once, carry);
+    }
     is_off = !on;
     return before;
 }
@@ -22,7 +48,10 @@ bool opscope_grad_mode_set(bool on)
 struct opscope__grad *opscope__grad_of(opscope_tensor *tensor)
 {
     if (tensor->grad == NULL) {
-        tensor->grad = calloc(1, sizeof *tensor->grad);
+        tensor->grad = opscope__block_take(sizeof *tensor->grad);
+        if (tensor->grad != NULL) {
+            memset(tensor->grad, 0, sizeof *tensor->grad);
+        }
     }
     return tensor->grad;
 }
@@ -32,13 +61,29 @@ void opscope__grad_destroy(struct opscope__grad *grad)
     if (grad->node != NULL) {
         opscope_node_release(grad->node);
     }
+    if (grad->watch != NULL) {
+        opscope__watch_release(grad->watch);
+    }
+    opscope_tensor_release(grad->base);
     opscope_tensor_release(grad->grad);
-    free(grad);
+    opscope__block_give(grad, sizeof *grad);
+}
+
+/* The tensor's part, up to date where it is a view; NULL: it has none. */
+static struct opscope__grad *fresh(const opscope_tensor *tensor)
+{
+    if (tensor->grad != NULL && tensor->grad->base != NULL) {
+        /* A view learns what it is the view of; to its holder it stays what it was. Where memory runs
+         * out, it is asked again. */
+        opscope__view_refresh((opscope_tensor *)(uintptr_t)tensor);
+    }
+    return tensor->grad;
 }
 
 bool opscope_tensor_requires_grad(const opscope_tensor *tensor)
 {
-    return tensor->grad != NULL && tensor->grad->requires_grad;
+    const struct opscope__grad *grad = fresh(tensor);
+    return grad != NULL && grad->requires_grad;
 }
 
 int opscope_tensor_set_requires_grad(opscope_tensor *tensor, bool requires_grad)
@@ -63,17 +108,25 @@ int opscope_tensor_set_requires_grad(opscope_tensor *tensor, bool requires_grad)
         return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "requires_grad: out of memory");
     }
     grad->requires_grad = requires_grad;
+    /* As a leaf it has a history of its own. */
+    opscope_tensor *base = grad->base;
+    grad->base = NULL;
+    grad->view = OPSCOPE__NO_VIEW;
+    opscope_tensor_release(base);
     return OPSCOPE_OK;
 }
 
 bool opscope_tensor_is_leaf(const opscope_tensor *tensor)
 {
-    return tensor->grad == NULL || tensor->grad->node == NULL;
+    const struct opscope__grad *grad = fresh(tensor);
+    return grad == NULL || grad->node == NULL;
 }
 
 opscope_tensor *opscope_tensor_grad(const opscope_tensor *tensor)
 {
-    return tensor->grad != NULL ? tensor->grad->grad : NULL;
+    const struct opscope__grad *grad = tensor->grad;
+    opscope_tensor *kept = grad != NULL && grad->watch != NULL ? opscope__watch_grad(grad->watch) : NULL;
+    return kept != NULL ? kept : grad != NULL ? grad->grad : NULL;
 }
 
 int opscope_tensor_set_grad(opscope_tensor *tensor, opscope_tensor *grad)
@@ -92,8 +145,9 @@ int opscope_tensor_set_grad(opscope_tensor *tensor, opscope_tensor *grad)
     if (own == NULL) {
         return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "grad: out of memory");
     }
-    opscope_tensor *before = own->grad;
-    own->grad = grad != NULL ? opscope_tensor_retain(grad) : NULL;
+    opscope_tensor **kept = own->watch != NULL && own->watch->retains ? &own->watch->grad : &own->grad;
+    opscope_tensor *before = *kept;
+    *kept = grad != NULL ? opscope_tensor_retain(grad) : NULL;
     opscope_tensor_release(before);
     return OPSCOPE_OK;
 }
@@ -111,5 +165,6 @@ int opscope_tensor_detach(opscope_tensor *tensor, opscope_tensor **out)
 
 opscope_node *opscope_tensor_grad_fn(const opscope_tensor *tensor)
 {
-    return tensor->grad != NULL ? tensor->grad->node : NULL;
+    const struct opscope__grad *grad = fresh(tensor);
+    return grad != NULL ? grad->node : NULL;
 }

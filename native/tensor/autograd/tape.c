@@ -1,8 +1,8 @@
 /* tensor/autograd/tape.c -- recording: a call becomes a node, its outputs point at it. */
-#include "tensor/autograd/tape.h"
-
-#include <stdlib.h>
 #include <string.h>
+
+#include "tensor/autograd/watch.h"
+#include "tensor/block.h"
 
 static _Thread_local int64_t sequence_count;
 
@@ -18,24 +18,21 @@ static int no_memory(const char *name)
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
-int opscope__edge_to(const char *name, opscope_tensor *tensor, struct opscope__edge *out)
+int opscope__edge_to(opscope_tensor *tensor, struct opscope__edge *out)
 {
-    const struct opscope__grad *grad = tensor != NULL ? tensor->grad : NULL;
     struct opscope__edge edge = {NULL, NULL, 0};
-    if (grad == NULL || !grad->requires_grad) {
+    if (tensor == NULL || tensor->grad == NULL) {
         *out = edge;
         return OPSCOPE_OK;
     }
-    if (grad->node == NULL) {
+    int status = opscope__view_refresh(tensor);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    const struct opscope__grad *grad = tensor->grad;
+    if (grad->requires_grad && grad->node == NULL) {
         edge.leaf = opscope_tensor_retain(tensor);
-    } else if (grad->version != opscope_tensor_version(tensor)) {
-        return opscope_tensor_fail(
-            OPSCOPE_ERROR_RUNTIME,
-            "%s: a tensor made by %s was changed in place through another view of its memory (now at "
-            "version %llu, expected %llu): its gradient is not known; clone it before the change",
-            name, grad->node->name, (unsigned long long)opscope_tensor_version(tensor),
-            (unsigned long long)grad->version);
-    } else {
+    } else if (grad->requires_grad) {
         edge.node = opscope_node_retain(grad->node);
         edge.output = grad->output;
     }
@@ -43,57 +40,38 @@ int opscope__edge_to(const char *name, opscope_tensor *tensor, struct opscope__e
     return OPSCOPE_OK;
 }
 
-/* ---- in-place -------------------------------------------------------------------------------- */
-
-int opscope__tape_check_inplace(const char *name, const opscope_tensor *target)
-{
-    if (opscope_tensor_requires_grad(target) && opscope_tensor_is_leaf(target)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: a leaf that requires grad is written in place; do it under "
-                                   "no_grad, or on a clone",
-                                   name);
-    }
-    if (target->is_view) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: a view is written in place where a gradient is wanted; clone "
-                                   "the view first",
-                                   name);
-    }
-    return OPSCOPE_OK;
-}
-
-void opscope__tape_move(opscope_tensor *from, opscope_tensor *to)
-{
-    to->grad = from->grad;
-    from->grad = NULL;
-    opscope__tape_written(to);
-}
-
-void opscope__tape_written(opscope_tensor *tensor)
-{
-    if (tensor->grad != NULL) {
-        tensor->grad->version = opscope_tensor_version(tensor);
-    }
-}
-
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* A node with room for `inputs` inputs and, behind them, `extra` bytes for copies of arguments. */
-static opscope_node *create(size_t input_count, size_t extra, char **extra_at)
+/* How many of each a node has, and `extra` bytes for copies of arguments. */
+struct room {
+    size_t inputs, saved, outputs, arguments, extra;
+};
+
+static opscope_node *create(const struct room *room, char **extra_at)
 {
-    size_t edges = input_count * sizeof(struct opscope__edge);
-    size_t tensors = input_count * sizeof(opscope_tensor *);
-    size_t versions = input_count * sizeof(uint64_t);
-    opscope_node *node = calloc(1, sizeof *node + edges + tensors + versions + extra);
+    size_t kept = room->inputs + room->saved;
+    size_t edges = room->inputs * sizeof(struct opscope__edge);
+    size_t arguments = room->arguments * sizeof(opscope_argument);
+    size_t bytes = sizeof(opscope_node) + edges + arguments + kept * sizeof(uint64_t) +
+                   (kept + room->outputs) * sizeof(opscope_tensor *) + room->extra;
+    opscope_node *node = opscope__block_take(bytes);
     if (node == NULL) {
         return NULL;
     }
+    memset(node, 0, bytes);
     char *at = (char *)node->edges + edges;
+    node->arguments = (opscope_argument *)(void *)at;
+    at += arguments;
+    node->versions = (uint64_t *)(void *)at;
+    at += kept * sizeof(uint64_t);
     node->inputs = (opscope_tensor **)(void *)at;
-    node->versions = (uint64_t *)(void *)(at + tensors);
-    *extra_at = at + tensors + versions;
+    node->outputs = node->inputs + kept;
+    *extra_at = (char *)(node->outputs + room->outputs);
+    node->bytes = bytes;
     node->reference_count = 1;
-    node->input_count = input_count;
+    node->input_count = room->inputs;
+    node->output_count = room->outputs;
+    node->argument_count = room->arguments;
     node->thread_id = opscope_thread_id();
     return node;
 }
@@ -142,13 +120,19 @@ static void copy_arguments(opscope_node *node, const opscope_argument *arguments
     }
 }
 
+static void weigh(opscope_node *node, const opscope_tensor *tensor)
+{
+    node->work = tensor->count > node->work ? tensor->count : node->work;
+}
+
 /* Input `index` of the node: its edge, and what backward will see of it. */
 static int set_input(opscope_node *node, size_t index, opscope_tensor *tensor, bool with_data)
 {
-    int status = opscope__edge_to(node->name, tensor, &node->edges[index]);
+    int status = opscope__edge_to(tensor, &node->edges[index]);
     if (status != OPSCOPE_OK || tensor == NULL) {
         return status;
     }
+    weigh(node, tensor);
     if (!with_data) {
         return opscope__tensor_outline(tensor, &node->inputs[index]);
     }
@@ -158,29 +142,35 @@ static int set_input(opscope_node *node, size_t index, opscope_tensor *tensor, b
 
 static int save(opscope_node *node, opscope_tensor *tensor)
 {
-    struct opscope__kept *kept = &node->saved[node->saved_count++];
-    kept->version = opscope_tensor_version(tensor);
-    return opscope__tensor_alias(tensor, &kept->tensor);
+    size_t at = node->input_count + node->saved_count++;
+    node->versions[at] = opscope_tensor_version(tensor);
+    return opscope__tensor_alias(tensor, &node->inputs[at]);
 }
 
 /* Points an output at its node. */
 static int set_output(opscope_node *node, size_t index, opscope_tensor *tensor)
 {
     int status = opscope__tensor_outline(tensor, &node->outputs[index]);
-    if (status != OPSCOPE_OK || !opscope_dtype_is_floating(tensor->dtype)) {
+    if (status != OPSCOPE_OK || !opscope_dtype_is_floating((opscope_dtype)tensor->dtype)) {
         return status;
     }
+    weigh(node, tensor);
     struct opscope__grad *grad = opscope__grad_of(tensor);
     if (grad == NULL) {
         return no_memory(node->name);
     }
-    if (grad->node != NULL) {
-        opscope_node_release(grad->node);
-    }
+    opscope_node *before = grad->node;
     grad->node = opscope_node_retain(node);
     grad->output = (uint32_t)index;
     grad->requires_grad = true;
-    grad->version = opscope_tensor_version(tensor);
+    if (grad->watch != NULL) {
+        opscope__watch_renew(grad);
+    }
+    /* Partner: the load in opscope__view_refresh; only views are asked. */
+    __atomic_store_n(&grad->version, opscope_tensor_version(tensor), __ATOMIC_RELEASE);
+    if (before != NULL) {
+        opscope_node_release(before);
+    }
     return OPSCOPE_OK;
 }
 
@@ -199,8 +189,11 @@ int opscope__tape_record(struct opscope__call *call, opscope_tensor *const *outp
     const opscope_operator *op = call->op;
     const struct opscope__operator_spec *spec = op->spec;
     char *extra;
-    opscope_node *node = create(count_inputs(op, call->arguments),
-                                extra_bytes(op, call->arguments), &extra);
+    const struct room room = {count_inputs(op, call->arguments),
+                              (size_t)__builtin_popcount(spec->saves_outputs) + call->saved_count,
+                              op->schema.output_count, op->schema.count,
+                              extra_bytes(op, call->arguments)};
+    opscope_node *node = create(&room, &extra);
     if (node == NULL) {
         return no_memory(op->name);
     }
@@ -208,7 +201,6 @@ int opscope__tape_record(struct opscope__call *call, opscope_tensor *const *outp
     node->range = op->backward_range;
     node->name = node->range->name;
     node->sequence_nr = call->info.sequence_nr;
-    node->output_count = op->schema.output_count;
 
     int status = OPSCOPE_OK;
     size_t index = 0, at = 0, within = 0;
@@ -217,7 +209,11 @@ int opscope__tape_record(struct opscope__call *call, opscope_tensor *const *outp
            opscope__next_input(op, call->arguments, &at, &within, &tensor)) {
         /* A list counts as one in the mask, by its first. */
         bool with_data = index < 32 && (spec->saves_inputs >> index & 1) != 0;
-        status = set_input(node, index++, tensor, with_data);
+        status = set_input(node, index, tensor, with_data);
+        if (with_data && tensor != NULL && tensor->storage == call->written) {
+            node->versions[index]--; /* it was read before the write, and is not there any more */
+        }
+        index++;
     }
     copy_arguments(node, call->arguments, extra);
     for (size_t i = 0; i < node->output_count && status == OPSCOPE_OK; i++) {
@@ -247,6 +243,17 @@ static bool any_requires_grad(opscope_tensor *const *tensors, size_t count)
     return false;
 }
 
+/* An output in the memory of an input: nobody but the node knows how the two belong together. */
+static int note_views(opscope_tensor *output, opscope_tensor *const *inputs, size_t input_count)
+{
+    for (size_t i = 0; i < input_count; i++) {
+        if (inputs[i] != NULL && inputs[i]->storage == output->storage) {
+            return opscope__view_note(inputs[i], output, OPSCOPE__VIEW_CUSTOM);
+        }
+    }
+    return OPSCOPE_OK;
+}
+
 int opscope_autograd_record(const char *name, opscope_tensor *const *inputs, size_t input_count,
                             opscope_tensor *const *outputs, size_t output_count,
                             int (*backward)(void *user, opscope_tensor *const *gradients,
@@ -256,12 +263,9 @@ int opscope_autograd_record(const char *name, opscope_tensor *const *inputs, siz
     int status = OPSCOPE_OK;
     opscope_node *node = NULL;
     const opscope_op *range;
-    if (output_count > OPSCOPE_OUTPUT_LIMIT) {
-        status = opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: at most %d outputs, not %zu", name,
-                                     OPSCOPE_OUTPUT_LIMIT, output_count);
-    } else if (opscope_grad_mode() && any_requires_grad(inputs, input_count)) {
+    if (opscope_grad_mode() && any_requires_grad(inputs, input_count)) {
         char *extra;
-        node = create(input_count, 0, &extra);
+        node = create(&(struct room){.inputs = input_count, .outputs = output_count}, &extra);
         status = node != NULL ? OPSCOPE_OK : no_memory(name);
     }
     if (node == NULL) {
@@ -280,9 +284,11 @@ int opscope_autograd_record(const char *name, opscope_tensor *const *inputs, siz
     node->custom = backward;
     node->release = release;
     node->user = user;
-    node->output_count = output_count;
     for (size_t i = 0; i < input_count && status == OPSCOPE_OK; i++) {
         status = set_input(node, i, inputs[i], false);
+    }
+    for (size_t i = 0; i < output_count && status == OPSCOPE_OK; i++) {
+        status = note_views(outputs[i], inputs, input_count);
     }
     for (size_t i = 0; i < output_count && status == OPSCOPE_OK; i++) {
         status = set_output(node, i, outputs[i]);

@@ -56,6 +56,12 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
     return 0;
 }
 
+static PyObject *get_retains_grad(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(opscope_tensor_retains_grad(opscope__py_core(self)));
+}
+
 static PyObject *get_grad_fn(PyObject *self, void *unused)
 {
     (void)unused;
@@ -73,6 +79,8 @@ PyGetSetDef opscope__py_autograd_attributes[] = {
      "Whether what is computed from it goes on the tape.", NULL},
     {"grad", get_grad, set_grad, "The gradient that backward left here, or None.", NULL},
     {"grad_fn", get_grad_fn, NULL, "The node of the tape that made it, or None.", NULL},
+    {"retains_grad", get_retains_grad, NULL,
+     "Whether backward leaves its gradient in `grad` although it is no leaf.", NULL},
     {"is_leaf", get_is_leaf, NULL, "Whether no node of the tape made it.", NULL},
     {0},
 };
@@ -87,6 +95,13 @@ static PyObject *requires_grad_in_place(PyObject *self, PyObject *args)
     return Py_NewRef(self);
 }
 
+static PyObject *retain_grad(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    int status = opscope_tensor_retain_grad(opscope__py_core(self));
+    return status == OPSCOPE_OK ? Py_NewRef(Py_None) : opscope__py_raise(status);
+}
+
 static PyObject *detach(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -99,6 +114,12 @@ PyMethodDef opscope__py_autograd_methods[] = {
     {"requires_grad_", requires_grad_in_place, METH_VARARGS,
      "requires_grad_($self, requires_grad=True, /)\n--\n\nTurns requires_grad on or off; returns "
      "the tensor."},
+    {"retain_grad", retain_grad, METH_NOARGS,
+     "retain_grad($self)\n--\n\nHas backward leave its gradient in `grad`, though it is no leaf."},
+    {"register_hook", opscope__py_register_hook, METH_O,
+     "register_hook($self, hook, /)\n--\n\nHas hook(gradient) called whenever its gradient has been "
+     "computed; what it returns, where not\nNone, takes the gradient's place. Returns a Hook, whose "
+     "remove() ends that."},
     {"detach", detach, METH_NOARGS, "detach($self)\n--\n\nThe same storage, off the tape."},
     {0},
 };
@@ -232,10 +253,13 @@ static PyMethodDef functions[] = {
     {"set_grad_mode", set_grad_mode, METH_O, NULL},
     {"grad_mode", grad_mode, METH_NOARGS, NULL},
     {"record", opscope__py_record, METH_VARARGS, NULL},
+    {"as_output", opscope__py_as_output, METH_VARARGS, NULL},
     {0},
 };
 
 int opscope__py_add_autograd(PyObject *module)
 {
-    return opscope__py_add_node(module) < 0 ? -1 : PyModule_AddFunctions(module, functions);
+    return opscope__py_add_node(module) < 0 || opscope__py_add_hook(module) < 0
+               ? -1
+               : PyModule_AddFunctions(module, functions);
 }

@@ -4,38 +4,58 @@
  */
 #include "tensor/python/autograd.h"
 
-/* What the core keeps of such a node. */
-struct python_node {
-    PyObject *backward; /* called with one gradient or None for each output */
-    size_t input_count;
-    size_t output_count;
-};
+#include "tensor/autograd/tape.h"
+#include "tensor/error.h"
+
+/* What the core keeps of such a node is a tuple: the function, called with one gradient or None for each
+ * output; how many inputs and outputs there are. */
+static size_t number(PyObject *kept, Py_ssize_t index)
+{
+    return PyLong_AsSize_t(PyTuple_GetItem(kept, index));
+}
 
 /* Gives the core what Python's backward returned: new references. */
-static int take_gradients(const struct python_node *node, PyObject *returned, opscope_tensor **out)
+static int take_gradients(PyObject *returned, size_t count, opscope_tensor **out)
 {
-    if (!PyTuple_Check(returned) || (size_t)PyTuple_Size(returned) != node->input_count) {
-        PyErr_Format(PyExc_RuntimeError, "backward must return %zu gradients, one for each tensor "
-                     "that forward took", node->input_count);
+    if (!PyTuple_Check(returned) || (size_t)PyTuple_Size(returned) != count) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "backward must return %zu gradients, one for each tensor that forward took", count);
         return -1;
     }
     opscope_tensor **tensors = opscope__py_tensors_of(returned, "what backward returns", true);
     if (!tensors) {
         return -1;
     }
-    for (size_t i = 0; i < node->input_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         out[i] = tensors[i] ? opscope_tensor_retain(tensors[i]) : NULL;
     }
     PyMem_Free(tensors);
     return 0;
 }
 
+int opscope__py_fail_with_exception(const char *text)
+{
+    PyObject *type;
+    PyObject *raised;
+    PyObject *traceback;
+    PyErr_Fetch(&type, &raised, &traceback);
+    PyErr_NormalizeException(&type, &raised, &traceback);
+    if (traceback) {
+        PyException_SetTraceback(raised, traceback);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    int status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "%s", text);
+    opscope__failure_attach(raised, opscope__py_release_object);
+    return status;
+}
+
 static int run_python_node(void *user, opscope_tensor *const *gradients, opscope_tensor **out)
 {
-    const struct python_node *node = user;
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *args = PyTuple_New((Py_ssize_t)node->output_count);
-    for (size_t i = 0; args && i < node->output_count; i++) {
+    size_t output_count = number(user, 2);
+    PyObject *args = PyTuple_New((Py_ssize_t)output_count);
+    for (size_t i = 0; args && i < output_count; i++) {
         PyObject *item = gradients[i]
                              ? opscope__py_tensor_wrap(opscope_tensor_retain(gradients[i]))
                              : Py_NewRef(Py_None);
@@ -45,27 +65,15 @@ static int run_python_node(void *user, opscope_tensor *const *gradients, opscope
             PyTuple_SetItem(args, (Py_ssize_t)i, item);
         }
     }
-    PyObject *returned = args ? PyObject_CallObject(node->backward, args) : NULL;
-    int result = returned ? take_gradients(node, returned, out) : -1;
+    PyObject *returned = args ? PyObject_CallObject(PyTuple_GetItem(user, 0), args) : NULL;
+    int result = returned ? take_gradients(returned, number(user, 1), out) : -1;
     Py_XDECREF(returned);
     Py_XDECREF(args);
     if (result < 0) {
-        /* The exception stays set on this thread, where backward() finds it (call.c). */
-        result = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "a custom function's backward raised");
+        result = opscope__py_fail_with_exception("a custom function's backward raised");
     }
     PyGILState_Release(state);
     return result;
-}
-
-static void release_python_node(void *user)
-{
-    struct python_node *node = user;
-    if (Py_IsInitialized()) {
-        PyGILState_STATE state = PyGILState_Ensure();
-        Py_DECREF(node->backward);
-        PyMem_Free(node);
-        PyGILState_Release(state);
-    }
 }
 
 PyObject *opscope__py_record(PyObject *module, PyObject *args)
@@ -80,21 +88,34 @@ PyObject *opscope__py_record(PyObject *module, PyObject *args)
         return NULL;
     }
     PyObject *result = NULL;
+    Py_ssize_t input_count = PyTuple_Size(inputs_tuple), output_count = PyTuple_Size(outputs_tuple);
     opscope_tensor **inputs = opscope__py_tensors_of(inputs_tuple, "record(): an input", false);
     opscope_tensor **outputs =
         inputs ? opscope__py_tensors_of(outputs_tuple, "record(): an output", false) : NULL;
-    struct python_node *node = outputs ? PyMem_Malloc(sizeof *node) : NULL;
-    if (node) {
-        *node = (struct python_node){Py_NewRef(function), (size_t)PyTuple_Size(inputs_tuple),
-                                     (size_t)PyTuple_Size(outputs_tuple)};
-        int status =
-            opscope_autograd_record(name, inputs, node->input_count, outputs, node->output_count,
-                                    run_python_node, release_python_node, node);
+    PyObject *kept = outputs ? Py_BuildValue("(Onn)", function, input_count, output_count) : NULL;
+    if (kept) {
+        int status = opscope_autograd_record(name, inputs, (size_t)input_count, outputs,
+                                             (size_t)output_count, run_python_node,
+                                             opscope__py_release_object, kept);
+        for (Py_ssize_t i = 0; i < output_count && status == OPSCOPE_OK; i++) {
+            opscope__py_track(PyTuple_GetItem(outputs_tuple, i));
+        }
         result = status == OPSCOPE_OK ? Py_NewRef(Py_None) : opscope__py_raise(status);
-    } else if (outputs) {
-        PyErr_NoMemory();
     }
     PyMem_Free(outputs);
     PyMem_Free(inputs);
     return result;
+}
+
+PyObject *opscope__py_as_output(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *tensor;
+    unsigned index;
+    if (!PyArg_ParseTuple(args, "O!I:as_output", opscope__py_tensor_type, &tensor, &index)) {
+        return NULL;
+    }
+    opscope_tensor *output;
+    int status = opscope__as_output(opscope__py_core(tensor), index, &output);
+    return status == OPSCOPE_OK ? opscope__py_tensor_wrap(output) : opscope__py_raise(status);
 }

@@ -100,7 +100,7 @@ static PyType_Slot node_slots[] = {
 static PyType_Spec node_spec = {
     .name = "opscope.tensor.Node",
     .basicsize = sizeof(node_object),
-    .flags = Py_TPFLAGS_DEFAULT,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = node_slots,
 };
 

@@ -88,14 +88,11 @@ static void in_place_goes_on_the_tape(void)
         CHECK_NEAR(at(opscope_tensor_grad(x), i), exp(z * z) * 2 * z, 1e-13);
     }
     CHECK_HAS(FAIL("core::add_", T(x), I(1)), "a leaf that requires grad is written in place");
-    opscope_tensor *view = DO("core::select", T(y), I(0), I(0));
-    CHECK_HAS(FAIL("core::add_", T(view), I(1)), "clone the view first");
     bool before = opscope_grad_mode_set(false);
     opscope_tensor_release(DO("core::add_", T(x), I(1)));
     opscope_tensor_release(DO("core::add_", T(y), I(1)));
     opscope_grad_mode_set(before);
-    CHECK_HAS(FAIL("core::exp", T(view)), "changed in place through another view");
-    RELEASE(x, y, same, again, loss, view);
+    RELEASE(x, y, same, again, loss);
 }
 
 static void lists_of_tensors_get_each_their_gradient(void)
@@ -187,23 +184,69 @@ static void a_long_tape_is_walked_and_freed_without_deep_calls(void)
     RELEASE(x, y);
 }
 
-static void many_operators_leave_memory_where_it_was(void)
+/* Under a sanitizer an operator takes much longer, and it is the sanitizer that looks for leaks. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { OPERATORS = 20000 };
+#else
+enum { OPERATORS = 1000000 };
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { OPERATORS = 20000 };
+#else
+enum { OPERATORS = 1000000 };
+#endif
+
+static long resident_pages(void)
+{
+    long size = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%ld %ld", &size, &resident) == 2);
+    fclose(file);
+    return resident;
+}
+
+static int keep_gradient(void *user, opscope_tensor *gradient, opscope_tensor **out)
+{
+    (void)user;
+    (void)gradient;
+    (void)out;
+    return OPSCOPE_OK;
+}
+
+/* Ten operators forward, and their backward: of every kind that keeps something. */
+static void step(opscope_tensor *x, opscope_tensor *w)
+{
+    opscope_tensor *y = DO("core::mm", T(x), T(w)), *z = DO("core::neg", T(y));
+    opscope_tensor *row = DO("core::select", T(z), I(0), I(1)), *same = DO("core::mul_", T(row), I(2));
+    opscope_tensor *more = DO("core::exp", T(z)), *square = DO("core::mul", T(more), T(more));
+    opscope_tensor *sum = DO("core::sum", T(square)), *part = DO("core::sum", T(row));
+    opscope_tensor *loss = DO("core::add", T(sum), T(part));
+    opscope_hook *hook;
+    CHECK(opscope_tensor_register_hook(more, keep_gradient, NULL, NULL, &hook) == OPSCOPE_OK);
+    CHECK(opscope_tensor_retain_grad(y) == OPSCOPE_OK);
+    FAIL("core::add", T(z), T(more), R(0.5), I(1));
+    backward(loss);
+    opscope_hook_release(hook);
+    RELEASE(y, z, row, same, more, square, sum, part, loss);
+}
+
+static void a_million_operators_leave_memory_where_it_was(void)
 {
     opscope_allocator_stats before, after;
     opscope_tensor *x = leaf(1, SIZES(2, 3)), *w = leaf(2, SIZES(3, 3));
-    for (int i = 0; i < 2000; i++) {
-        if (i == 1000) {
-            opscope_allocator_read_stats(opscope_allocator_cpu(), &before);
-        }
-        opscope_tensor *y = DO("core::mm", T(x), T(w)), *z = DO("core::tanh", T(y));
-        opscope_tensor *row = DO("core::select", T(z), I(0), I(1)), *loss = DO("core::sum", T(row));
-        FAIL("core::add", T(z), T(w));
-        backward(loss);
-        RELEASE(y, z, row, loss);
+    for (int i = 0; i < 1000; i++) {
+        step(x, w);
+    }
+    opscope_allocator_read_stats(opscope_allocator_cpu(), &before);
+    long pages = resident_pages();
+    for (int i = 0; i < OPERATORS / 10; i++) {
+        step(x, w);
     }
     opscope_allocator_read_stats(opscope_allocator_cpu(), &after);
     CHECK_EQUAL(after.live_bytes, before.live_bytes);
     CHECK(after.allocation_count > before.allocation_count);
+    CHECK(OPERATORS < 1000000 || resident_pages() - pages < 64);
     RELEASE(x, w);
 }
 
@@ -298,7 +341,7 @@ int main(void)
     RUN(grad_gives_gradients_without_touching_leaves);
     RUN(a_node_of_the_callers_own);
     RUN(a_long_tape_is_walked_and_freed_without_deep_calls);
-    RUN(many_operators_leave_memory_where_it_was);
+    RUN(a_million_operators_leave_memory_where_it_was);
     RUN(every_call_and_every_node_is_one_range);
     return 0;
 }
