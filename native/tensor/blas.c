@@ -6,11 +6,13 @@
 #include "tensor/blas.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/atomics.h"
+#include "opscope/fork.h"
 
 /* The numbers are CBLAS's. */
 enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 };
@@ -26,17 +28,60 @@ GEMM_TYPES(dgemm_64, int64_t, double)
 struct blas {
     void *sgemm, *dgemm;
     bool is_64;
+    void (*set_threads)(int); /* NULL: not an OpenBLAS, its threads are its own affair */
+    int threads;              /* its own number, which is never exceeded */
 };
 
 /* Written with release by opscope_blas_load, read with acquire by every product; never freed, as somebody
  * may be inside. */
 static const struct blas *loaded;
 
+/* Under its lock. */
+static struct {
+    pthread_mutex_t lock; /* nothing of ours is taken inside */
+    int count;            /* of products */
+    int threads;          /* what `blas` was last told; 0: nothing yet */
+    const struct blas *blas;
+} inside = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t forks_arranged = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&inside.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&inside.lock);
+}
+
+static void in_child(void)
+{
+    inside.count = 0; /* the other threads are not here */
+    pthread_mutex_unlock(&inside.lock);
+}
+
+static void arrange_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
+}
+
 static void *symbol(void *library, const char *prefix, const char *name, const char *suffix)
 {
     char text[128];
-    snprintf(text, sizeof text, "%scblas_%s%s", prefix, name, suffix);
+    snprintf(text, sizeof text, "%s%s%s", prefix, name, suffix);
     return dlsym(library, text);
+}
+
+static void find_threads(struct blas *blas, void *library, const char *prefix, const char *suffix)
+{
+    void *get = symbol(library, prefix, "openblas_get_num_threads", suffix);
+    void *set = symbol(library, prefix, "openblas_set_num_threads", suffix);
+    if (get != NULL && set != NULL) {
+        blas->threads = ((int (*)(void))(uintptr_t)get)();
+        blas->set_threads = (void (*)(int))(uintptr_t)set;
+    }
 }
 
 int opscope_blas_load(const char *library_path, const char *prefix, const char *suffix)
@@ -51,8 +96,8 @@ int opscope_blas_load(const char *library_path, const char *prefix, const char *
         return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "blas: out of memory");
     }
     size_t length = strlen(suffix);
-    blas->sgemm = symbol(library, prefix, "sgemm", suffix);
-    blas->dgemm = symbol(library, prefix, "dgemm", suffix);
+    blas->sgemm = symbol(library, prefix, "cblas_sgemm", suffix);
+    blas->dgemm = symbol(library, prefix, "cblas_dgemm", suffix);
     blas->is_64 = length >= 3 && strcmp(suffix + length - 3, "64_") == 0;
     if (blas->sgemm == NULL || blas->dgemm == NULL) {
         free(blas);
@@ -60,8 +105,40 @@ int opscope_blas_load(const char *library_path, const char *prefix, const char *
         return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "blas: %s has no %scblas_sgemm%s",
                                    library_path, prefix, suffix);
     }
+    find_threads(blas, library, prefix, suffix);
+    pthread_once(&forks_arranged, arrange_forks);
     opscope__store_release(&loaded, blas);
     return OPSCOPE_OK;
+}
+
+/* ---- its threads ------------------------------------------------------------------------------ */
+
+/* A product by the BLAS begins on as many threads as the pool has free: all, or one inside of a task or a
+ * piece when the others are at work too. The BLAS keeps one number for all its callers, so it is changed
+ * only while none of them is inside; one that comes later works with what the first one set. */
+static void enter(const struct blas *blas)
+{
+    if (blas->set_threads == NULL) {
+        return;
+    }
+    int wanted = opscope_pool_free_threads();
+    wanted = wanted < blas->threads ? wanted : blas->threads;
+    pthread_mutex_lock(&inside.lock);
+    if (inside.count++ == 0 && (inside.blas != blas || inside.threads != wanted)) {
+        blas->set_threads(wanted);
+        inside.blas = blas;
+        inside.threads = wanted;
+    }
+    pthread_mutex_unlock(&inside.lock);
+}
+
+static void leave(const struct blas *blas)
+{
+    if (blas->set_threads != NULL) {
+        pthread_mutex_lock(&inside.lock);
+        inside.count--;
+        pthread_mutex_unlock(&inside.lock);
+    }
 }
 
 /* ---- plain loops -------------------------------------------------------------------------------- */
@@ -183,7 +260,9 @@ static int by_blas(const struct blas *blas, opscope_dtype dtype, const struct op
         status = prepare(b, item, &y);
     }
     if (status == OPSCOPE_OK) {
+        enter(blas);
         multiply(blas, dtype, &x, &y, a->rows, b->columns, a->columns, c, c_stride, add);
+        leave(blas);
     }
     free(x.copy);
     free(y.copy);

@@ -5,18 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Under AddressSanitizer a kept block would hide its use after release. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { KEPT_LIMIT = 0 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-enum { KEPT_LIMIT = 0 };
-#else
-enum { KEPT_LIMIT = 256 };
-#endif
-#else
-enum { KEPT_LIMIT = 256 };
-#endif
+enum { KEPT_LIMIT = OPSCOPE__KEEPS_MEMORY ? 256 : 0 };
 
 enum { CLASS_COUNT = OPSCOPE__BLOCK_LIMIT / OPSCOPE__BLOCK_ALIGNMENT };
 

@@ -8,6 +8,18 @@
 
 #include <stddef.h>
 
+/* Under AddressSanitizer a kept block would hide its use after release. */
+#if defined(__SANITIZE_ADDRESS__)
+#define OPSCOPE__KEEPS_MEMORY 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define OPSCOPE__KEEPS_MEMORY 0
+#endif
+#endif
+#ifndef OPSCOPE__KEEPS_MEMORY
+#define OPSCOPE__KEEPS_MEMORY 1
+#endif
+
 enum { OPSCOPE__BLOCK_ALIGNMENT = 64, OPSCOPE__BLOCK_LIMIT = 512 };
 
 /* NULL where memory runs out. Above OPSCOPE__BLOCK_LIMIT bytes nothing is kept. */

@@ -1,6 +1,8 @@
 /* tensor/convert.c -- moving elements between tensors of any strides and dtypes. */
 #include "tensor/convert.h"
 
+#include <string.h>
+
 #include "tensor/half.h"
 #include "tensor/iterator.h"
 #include "tensor/shape.h"
@@ -164,10 +166,50 @@ void opscope__number_as(const opscope_argument *number, opscope_dtype dtype, voi
     loop_for(dtype, is_real ? OPSCOPE_FLOAT64 : OPSCOPE_INT64)(data, strides, 1, NULL);
 }
 
+#define FILL(name, type)                                                                             \
+    static void name(char *data, int64_t count, uint64_t element)                                      \
+    {                                                                                                  \
+        type *to = (type *)(void *)data;                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                          \
+            to[i] = (type)element;                                                                     \
+        }                                                                                              \
+    }
+
+FILL(fill_2, uint16_t)
+FILL(fill_4, uint32_t)
+FILL(fill_8, uint64_t)
+
+/* Contiguous memory; `element` holds the element's bytes. */
+static void fill_whole(char *data, int64_t count, size_t bytes, const uint64_t *element)
+{
+    union {
+        uint64_t eight;
+        uint32_t four;
+        uint16_t two;
+        uint8_t one;
+    } value = {*element};
+    if (*element == 0 || bytes == 1) {
+        memset(data, value.one, (size_t)count * bytes);
+    } else if (bytes == 2) {
+        fill_2(data, count, value.two);
+    } else if (bytes == 4) {
+        fill_4(data, count, value.four);
+    } else {
+        fill_8(data, count, value.eight);
+    }
+}
+
 void opscope__fill(const opscope_tensor *tensor, const opscope_argument *number)
 {
     uint64_t element = 0;
     opscope__number_as(number, tensor->dtype, &element);
+    if (tensor->is_contiguous) {
+        if (tensor->count > 0) {
+            fill_whole(tensor->data, tensor->count, opscope_dtype_bytes((opscope_dtype)tensor->dtype),
+                       &element);
+        }
+        return;
+    }
     struct opscope__iterator it;
     opscope__iterator_start(&it, tensor->dims, opscope__sizes(tensor));
     opscope__iterator_add(&it, tensor);

@@ -5,6 +5,7 @@
 
 #include "tensor/parallel.h"
 #include "tensor/shape.h"
+#include "tensor/tiles.h"
 
 void opscope__iterator_start(struct opscope__iterator *it, int dims, const int64_t *sizes)
 {
@@ -25,7 +26,8 @@ void opscope__iterator_add(struct opscope__iterator *it, const opscope_tensor *t
     int missing = it->dims - tensor->dims;
     for (int i = 0; i < it->dims; i++) {
         int from = i - missing;
-        bool moves = from >= 0 && opscope__sizes(tensor)[from] != 1;
+        /* Without elements strides mean nothing, and may be too large to be counted in bytes. */
+        bool moves = from >= 0 && opscope__sizes(tensor)[from] > 1 && tensor->count > 0;
         it->strides[i][operand] = moves ? opscope__strides(tensor)[from] * item : 0;
     }
 }
@@ -58,7 +60,7 @@ static bool belongs_inside(const struct opscope__iterator *it, int a, int b)
     return false;
 }
 
-static void swap(struct opscope__iterator *it, int a, int b)
+void opscope__iterator_swap(struct opscope__iterator *it, int a, int b)
 {
     int64_t size = it->sizes[a];
     it->sizes[a] = it->sizes[b];
@@ -85,7 +87,7 @@ static void drop_ones(struct opscope__iterator *it)
     for (int i = 0; i < it->dims; i++) {
         if (it->sizes[i] != 1) {
             if (kept != i) {
-                swap(it, kept, i);
+                opscope__iterator_swap(it, kept, i);
             }
             kept++;
         }
@@ -98,7 +100,7 @@ void opscope__iterator_merge(struct opscope__iterator *it)
     drop_ones(it);
     for (int i = 1; i < it->dims; i++) {
         for (int j = i; j > 0 && belongs_inside(it, j - 1, j); j--) {
-            swap(it, j - 1, j);
+            opscope__iterator_swap(it, j - 1, j);
         }
     }
     int last = 0;
@@ -180,6 +182,10 @@ void opscope__iterate(struct opscope__iterator *it, opscope__loop loop, void *us
         memcpy(it->strides[0], it->item, sizeof it->item);
     } else {
         opscope__iterator_merge(it);
+        if (opscope__tiles_gain(it)) {
+            opscope__iterate_tiles(it, loop, user, cost);
+            return;
+        }
     }
     struct walk all = {it, loop, user};
     if (it->count * cost < 2 * OPSCOPE__GRAIN) {

@@ -36,6 +36,8 @@ void opscope__iterator_start(struct opscope__iterator *it, int dims, const int64
 void opscope__iterator_add(struct opscope__iterator *it, const opscope_tensor *tensor);
 /* One value for all elements. */
 void opscope__iterator_add_value(struct opscope__iterator *it, void *value);
+/* Lets two dimensions change places. */
+void opscope__iterator_swap(struct opscope__iterator *it, int a, int b);
 /* Orders and merges the dimensions; called by iterate. */
 void opscope__iterator_merge(struct opscope__iterator *it);
 /* `cost` is what an element costs in additions; it decides about threads. */

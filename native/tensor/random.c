@@ -33,3 +33,9 @@ opscope__stretch opscope__stretch_take(uint64_t count)
     uint64_t step = 2 * count * 0x9E3779B97F4A7C15u;
     return (opscope__stretch){opscope__add_relaxed(&counter, step)};
 }
+
+uint64_t opscope_tensor_draw_seed(void)
+{
+    opscope__stretch stretch = opscope__stretch_take(1);
+    return opscope__draw_bits(&stretch);
+}

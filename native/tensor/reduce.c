@@ -4,7 +4,17 @@
 #include "tensor/iterator.h"
 #include "tensor/parallel.h"
 
-enum { TILE = 1024, PART_LIMIT = 16 };
+enum {
+    TILE = 1024,              /* accumulators that stay in the first cache */
+    WIDE = 128,               /* columns that keep the vector units busy */
+    SHORT = 32,               /* a row not worth a call */
+    PART_WORK = 16384,        /* additions of a part */
+    PART_LENGTH = 256,        /* and folded places of it, of which joining costs some */
+    EVEN = 64,                /* parts begin at multiples: whole cache lines, whole blocks of rows */
+    CALL = 16,                /* what the call for a piece costs, in additions */
+    PIECE_LIMIT = 64,
+    APART = 64 / sizeof(uint64_t) /* accumulators of a cache line */
+};
 
 /* Dimensions of one kind, outermost first, merged; strides in bytes. */
 struct group {
@@ -15,15 +25,23 @@ struct group {
     int64_t out[OPSCOPE_DIM_LIMIT];
 };
 
+/* The outputs come in runs: TILE of them along the inner kept dimension, or one where rows are folded.
+ * What folds into a run is split into parts where there are few runs. */
 struct fold {
     const struct opscope__reduction *reduction;
     struct group kept, folded;
     const char *data;
     char *result;
-    int64_t item_out;
     bool by_columns;
-    uint64_t *parts; /* one tile of accumulators for each part; only where the folded are split */
-    int64_t part_count;
+    int64_t runs, parts;
+    uint64_t *partial; /* for each part and run, `apart` accumulators */
+    int64_t apart;
+};
+
+struct run {
+    const char *data;
+    char *out;
+    int64_t count, stride, step; /* outputs; bytes between their inputs and between them */
 };
 
 int opscope__reduced_sizes(const opscope_tensor *self, uint32_t set, bool keep, int64_t *sizes)
@@ -77,20 +95,13 @@ static int64_t offset_of(const struct group *group, int dims, int64_t index, int
 {
     int64_t in = 0;
     *out = 0;
-    for (int i = dims - 1; i >= 0; i--) {
-        int64_t at = index % group->sizes[i];
-        index /= group->sizes[i];
+    for (int i = dims - 1; i >= 0 && index > 0; i--) {
+        int64_t at = i > 0 ? index % group->sizes[i] : index;
+        index = i > 0 ? index / group->sizes[i] : 0;
         in += at * group->in[i];
         *out += at * group->out[i];
     }
     return in;
-}
-
-static void start_all(const struct fold *fold, uint64_t *accumulators, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        accumulators[i] = fold->reduction->start;
-    }
 }
 
 /* Inner dimension of a group: its size and stride; one element where it has none. */
@@ -100,88 +111,104 @@ static int64_t inner_of(const struct group *group, int64_t *stride)
     return group->dims > 0 ? group->sizes[group->dims - 1] : 1;
 }
 
-/* Folds runs `begin` to `end` of the folded dimensions into one accumulator. */
-static void fold_row(const struct fold *fold, const char *data, int64_t begin, int64_t end,
-                     uint64_t *accumulator)
+static struct run run_at(const struct fold *fold, int64_t index)
 {
-    int64_t stride, unused, inner = inner_of(&fold->folded, &stride);
-    for (int64_t i = begin; i < end;) {
-        int64_t left = inner - i % inner;
-        int64_t run = left < end - i ? left : end - i;
-        const char *at = data + offset_of(&fold->folded, fold->folded.dims, i, &unused);
-        fold->reduction->row(accumulator, at, stride, run);
-        i += run;
+    const struct group *kept = &fold->kept;
+    struct run run = {fold->data, fold->result, 1, 0, 0};
+    int64_t out, first = 0;
+    int dims = kept->dims;
+    if (fold->by_columns) {
+        int64_t inner = inner_of(kept, &run.stride), per_row = (inner + TILE - 1) / TILE;
+        dims--;
+        first = index % per_row * TILE;
+        index /= per_row;
+        run.count = inner - first < TILE ? inner - first : TILE;
+        run.step = kept->out[dims];
+    }
+    run.data += offset_of(kept, dims, index, &out) + first * run.stride;
+    run.out += out + first * run.step;
+    return run;
+}
+
+/* Columns of which there are few, their rows without gaps: some rows make one row of many. */
+static int64_t widening(const struct run *run, int64_t next)
+{
+    return run->count <= WIDE / 2 && next == run->count * run->stride ? WIDE / run->count : 1;
+}
+
+/* Folds places `begin` to `end` of the folded dimensions. There is room for TILE accumulators where the
+ * run is one of columns. */
+static void fold_run(const struct fold *fold, const struct run *run, int64_t begin, int64_t end,
+                     uint64_t *accumulators)
+{
+    const struct opscope__reduction *reduction = fold->reduction;
+    int64_t next, unused, inner = inner_of(&fold->folded, &next);
+    int64_t wide = fold->by_columns ? widening(run, next) : 1;
+    for (int64_t i = 0; i < run->count * wide; i++) {
+        accumulators[i] = reduction->start;
+    }
+    for (int64_t i = begin, some; i < end; i += some) {
+        int64_t left = i < inner ? inner - i : inner - i % inner;
+        some = left < end - i ? left : end - i;
+        const char *at = run->data + offset_of(&fold->folded, fold->folded.dims, i, &unused);
+        if (!fold->by_columns) {
+            reduction->row(accumulators, at, next, some);
+            continue;
+        }
+        int64_t widened = some - some % wide;
+        reduction->columns(accumulators, at, run->stride, run->count * wide, next * wide, widened / wide);
+        reduction->columns(accumulators, at + widened * next, run->stride, run->count, next,
+                           some - widened);
+    }
+    for (int64_t i = 1; i < wide; i++) {
+        reduction->join(accumulators, accumulators + i * run->count, run->count);
     }
 }
 
-/* Outputs begin to end, each a row. */
-static void rows(int64_t begin, int64_t end, void *arg)
+static void finish(const struct fold *fold, const struct run *run, const uint64_t *accumulators)
 {
-    const struct fold *fold = arg;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t out;
-        const char *data = fold->data + offset_of(&fold->kept, fold->kept.dims, i, &out);
-        uint64_t accumulator;
-        start_all(fold, &accumulator, 1);
-        fold_row(fold, data, 0, fold->folded.count, &accumulator);
-        fold->reduction->finish(fold->result + out, 0, &accumulator, 1, fold->folded.count);
-    }
+    fold->reduction->finish(run->out, run->step, accumulators, run->count, fold->folded.count);
 }
 
-/* A run of at most TILE outputs along the inner kept dimension, folded places begin to end. */
-static void fold_tile(const struct fold *fold, const char *data, int64_t count, int64_t begin,
-                      int64_t end, uint64_t *accumulators)
-{
-    int64_t stride, unused;
-    inner_of(&fold->kept, &stride);
-    for (int64_t i = begin; i < end; i++) {
-        const char *at = data + offset_of(&fold->folded, fold->folded.dims, i, &unused);
-        fold->reduction->column(accumulators, at, stride, count);
-    }
-}
-
-/* Tiles begin to end; each is a stretch of the inner kept dimension. */
-static void tiles(int64_t begin, int64_t end, void *arg)
+static void whole_runs(int64_t begin, int64_t end, void *arg)
 {
     const struct fold *fold = arg;
     uint64_t accumulators[TILE];
-    int64_t stride, inner = inner_of(&fold->kept, &stride);
-    int64_t per_run = (inner + TILE - 1) / TILE;
     for (int64_t i = begin; i < end; i++) {
-        int64_t out, first = i % per_run * TILE;
-        int64_t count = inner - first < TILE ? inner - first : TILE;
-        const char *data =
-            fold->data + offset_of(&fold->kept, fold->kept.dims - 1, i / per_run, &out);
-        int64_t step = fold->kept.out[fold->kept.dims - 1];
-        start_all(fold, accumulators, count);
-        fold_tile(fold, data + first * stride, count, 0, fold->folded.count, accumulators);
-        fold->reduction->finish(fold->result + out + first * step, step, accumulators, count,
-                                fold->folded.count);
+        struct run run = run_at(fold, i);
+        fold_run(fold, &run, 0, fold->folded.count, accumulators);
+        finish(fold, &run, accumulators);
     }
 }
 
-/* Few outputs, much to fold: each part folds its share of the one output's run. */
-static void parts(int64_t begin, int64_t end, void *arg)
+static int64_t part_begin(const struct fold *fold, int64_t part)
+{
+    int64_t count = fold->folded.count;
+    return part < fold->parts ? count / EVEN * part / fold->parts * EVEN : count;
+}
+
+static void parts_of_runs(int64_t begin, int64_t end, void *arg)
 {
     const struct fold *fold = arg;
     for (int64_t i = begin; i < end; i++) {
-        start_all(fold, &fold->parts[i * 8], 1);
-        fold_row(fold, fold->data, fold->folded.count * i / fold->part_count,
-                 fold->folded.count * (i + 1) / fold->part_count, &fold->parts[i * 8]);
+        struct run run = run_at(fold, i % fold->runs);
+        int64_t part = i / fold->runs;
+        fold_run(fold, &run, part_begin(fold, part), part_begin(fold, part + 1),
+                 fold->partial + i * fold->apart);
     }
 }
 
-/* The number of parts depends on the work alone, so that the result does not depend on the threads. */
-static void fold_in_parts(struct fold *fold)
+static void join_parts(const struct fold *fold)
 {
-    uint64_t accumulators[PART_LIMIT * 8]; /* each on a cache line of its own */
-    fold->parts = accumulators;
-    fold->part_count = PART_LIMIT;
-    opscope__parallel(PART_LIMIT, 1, parts, fold);
-    for (int64_t i = 1; i < PART_LIMIT; i++) {
-        fold->reduction->join(&accumulators[0], &accumulators[i * 8], 1);
+    for (int64_t i = 0; i < fold->runs; i++) {
+        struct run run = run_at(fold, i);
+        uint64_t *accumulators = fold->partial + i * fold->apart;
+        for (int64_t part = 1; part < fold->parts; part++) {
+            fold->reduction->join(accumulators, accumulators + part * fold->runs * fold->apart,
+                                  run.count);
+        }
+        finish(fold, &run, accumulators);
     }
-    fold->reduction->finish(fold->result, 0, accumulators, 1, fold->folded.count);
 }
 
 static int64_t magnitude(int64_t value)
@@ -189,23 +216,42 @@ static int64_t magnitude(int64_t value)
     return value < 0 ? -value : value;
 }
 
-static void run(struct fold *fold)
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int run_all(struct fold *fold)
 {
     int64_t row_stride, column_stride;
-    inner_of(&fold->folded, &row_stride);
-    int64_t width = inner_of(&fold->kept, &column_stride);
+    int64_t length = inner_of(&fold->folded, &row_stride), width = inner_of(&fold->kept, &column_stride);
+    fold->by_columns =
+        width > 1 && fold->folded.count > 1 &&
+        (magnitude(column_stride) < magnitude(row_stride) || (length < SHORT && width > length));
+    int64_t per_row = fold->by_columns ? (width + TILE - 1) / TILE : width;
+    fold->runs = fold->kept.count / width * per_row;
     int64_t work = fold->kept.count * fold->folded.count * fold->reduction->cost;
-    fold->by_columns = fold->kept.dims > 0 && width > 1 && fold->folded.count > 1 &&
-                       magnitude(column_stride) < magnitude(row_stride);
-    if (fold->by_columns) {
-        int64_t count = fold->kept.count / width * ((width + TILE - 1) / TILE);
-        opscope__parallel(count, work < 2 * OPSCOPE__GRAIN ? count : 1, tiles, fold);
-    } else if (fold->kept.count == 1 && work >= 2 * OPSCOPE__GRAIN) {
-        fold_in_parts(fold);
-    } else {
-        int64_t per_row = fold->folded.count * fold->reduction->cost + 1;
-        opscope__parallel(fold->kept.count, OPSCOPE__GRAIN / per_row + 1, rows, fold);
+    fold->parts = 0;
+    if (work >= 2 * OPSCOPE__GRAIN && 2 * fold->runs <= PIECE_LIMIT) {
+        fold->parts = least(least(PIECE_LIMIT / fold->runs, work / fold->runs / PART_WORK),
+                            fold->folded.count / PART_LENGTH);
     }
+    fold->parts = fold->parts > 1 ? fold->parts : 1;
+    int64_t pieces = fold->runs * fold->parts, grain = OPSCOPE__GRAIN / (work / pieces + CALL) + 1;
+    if (fold->parts == 1) {
+        opscope__parallel(pieces, grain, whole_runs, fold);
+        return OPSCOPE_OK;
+    }
+    fold->apart = fold->by_columns ? TILE : APART;
+    opscope_tensor *partial;
+    int status = opscope__tensor_empty(1, (int64_t[]){pieces * fold->apart}, OPSCOPE_FLOAT64, &partial);
+    if (status == OPSCOPE_OK) {
+        fold->partial = (uint64_t *)(void *)partial->data;
+        opscope__parallel(pieces, grain, parts_of_runs, fold);
+        join_parts(fold);
+        opscope_tensor_release(partial);
+    }
+    return status;
 }
 
 int opscope__reduce(const struct opscope__reduction *reduction, const opscope_tensor *self,
@@ -218,14 +264,16 @@ int opscope__reduce(const struct opscope__reduction *reduction, const opscope_te
     if (status != OPSCOPE_OK) {
         return status;
     }
-    struct fold fold = {.reduction = reduction,
-                        .data = self->data,
-                        .result = made->data,
-                        .item_out = (int64_t)opscope_dtype_bytes(dtype)};
-    make_group(&fold.folded, self, set, false, fold.item_out);
-    make_group(&fold.kept, self, set, true, fold.item_out);
+    struct fold fold = {.reduction = reduction, .data = self->data, .result = made->data};
+    int64_t item = (int64_t)opscope_dtype_bytes(dtype);
+    make_group(&fold.folded, self, set, false, item);
+    make_group(&fold.kept, self, set, true, item);
     if (made->count > 0) {
-        run(&fold);
+        status = run_all(&fold);
+    }
+    if (status != OPSCOPE_OK) {
+        opscope_tensor_release(made);
+        return status;
     }
     *out = made;
     return OPSCOPE_OK;

@@ -1,9 +1,11 @@
 /* tensor/reduce.h -- operators that fold dimensions into one number for each place that is left.
  *
  * Accumulators are 8 bytes each, wider than the elements: sums of floats are folded in double. An
- * operator gives three small loops over them; walking, memory and threads are here. Where the folded
- * dimensions are the ones that lie closely in memory, `row` folds a run into one accumulator; else
- * `column` folds one element into each of a run of accumulators.
+ * operator gives small loops over them (ops/folds.h makes them); walking, memory and threads are here.
+ * Where the folded dimensions are the ones that lie closely in memory, `row` folds a run into one
+ * accumulator; else `columns` folds some elements into each of a run of accumulators.
+ *
+ * Where work is split, it is split by shape alone: results do not depend on the number of threads.
  */
 #ifndef OPSCOPE_TENSOR_REDUCE_H
 #define OPSCOPE_TENSOR_REDUCE_H
@@ -14,8 +16,10 @@
 struct opscope__reduction {
     /* Folds `count` elements, `stride` bytes apart, into *accumulator. */
     void (*row)(void *accumulator, const char *data, int64_t stride, int64_t count);
-    /* Folds element i of the run into accumulator i. */
-    void (*column)(void *accumulators, const char *data, int64_t stride, int64_t count);
+    /* Folds `rows` elements, `next` bytes apart, into each of `count` accumulators; the first elements
+     * of neighbours are `stride` bytes apart. */
+    void (*columns)(void *accumulators, const char *data, int64_t stride, int64_t count, int64_t next,
+                    int64_t rows);
     /* Folds accumulators[i] of `more` into accumulators[i]. */
     void (*join)(void *accumulators, const void *more, int64_t count);
     /* Writes accumulator i, of `folded` elements, to element i of the output. */

@@ -35,7 +35,7 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_every_file_is_a_bench() -> None:
-    assert bench.names() == ["agent", "attach", "numpy", "record", "tensor"]
+    assert bench.names() == ["agent", "attach", "numpy", "record", "tensor", "torch"]
 
 
 def test_a_new_file_is_a_new_bench(sample: str) -> None:

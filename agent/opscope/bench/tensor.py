@@ -15,13 +15,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from time import perf_counter_ns
+from time import perf_counter_ns, sleep
 from typing import Any
 
 from opscope.bench import RATIO, Effort, Result, interleaved, median_ratio
 from opscope.errors import OpscopeError
 
 _ROUND_NS = 2_000_000
+# Longer than a library's threads look for work before they sleep: OpenMP's do so for some
+# milliseconds, on the processors that the next side's threads need.
+_SETTLE_S = 0.01
 _SIZES = {"1e3": 1_000, "1e5": 100_000, "4e6": 4_000_000}
 _THREADS = (1, 2)
 _LIBRARY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -59,6 +62,8 @@ def _bound(case: str) -> float:
         return 1.5
     if case.startswith("mm_"):
         return 0.95
+    if case in ("conv2d", "cnn_step"):
+        return 0.7 if case == "conv2d" else 0.8
     return 0.9 if case in ("strided_add", "sum_dim0", "sum_dim1") else 1.0
 
 
@@ -95,16 +100,68 @@ def _cases() -> Iterator[_Case]:
         a, n, _ = same(random.normal(size=(side, side)).astype(np.float32))
         peers = {"numpy": partial(operator.matmul, n, n)}
         yield f"mm_{side}", partial(operator.matmul, a, a), peers
+    images, _, their_images = same(random.normal(size=(32, 32, 32, 32)).astype(np.float32))
+    kernels, _, their_kernels = same(random.normal(size=(32, 32, 3, 3)).astype(np.float32))
+    peers = {"torch": partial(torch.conv2d, their_images, their_kernels, padding=1)}
+    yield "conv2d", partial(ot.conv2d, images, kernels, padding=1), peers
+    yield _cnn_step(random)
+
+
+def _cnn_step(random: Any) -> _Case:
+    """A step of training a small CNN: forward, loss, backward and Adam, from the same weights."""
+    import numpy as np
+    import torch
+
+    from opscope import tensor as ot
+    from opscope.tensor import nn, optim
+
+    def layers(kinds: Any) -> Any:
+        return kinds.Sequential(
+            kinds.Conv2d(1, 16, 3, padding=1),
+            kinds.ReLU(),
+            kinds.MaxPool2d(2),
+            kinds.Conv2d(16, 32, 3, padding=1),
+            kinds.ReLU(),
+            kinds.MaxPool2d(2),
+            kinds.Flatten(),
+            kinds.Linear(32 * 7 * 7, 10),
+        )
+
+    def stepping(model: Any, loss_of: Any, optimizer: Any, images: Any, digits: Any) -> _Call:
+        def step() -> None:
+            optimizer.zero_grad()
+            loss_of(model(images), digits).backward()
+            optimizer.step()
+
+        return step
+
+    images = random.normal(size=(64, 1, 28, 28)).astype(np.float32)
+    digits = random.integers(0, 10, 64)
+    theirs, own = layers(torch.nn), layers(nn)
+    own.load_state_dict(theirs.state_dict())
+    adam = optim.Adam(own.parameters())
+    step = stepping(own, ot.cross_entropy, adam, ot.tensor(images), ot.tensor(digits))
+    loss_of = torch.nn.functional.cross_entropy
+    adam = torch.optim.Adam(theirs.parameters())
+    their_digits = torch.from_numpy(digits)
+    peer = stepping(theirs, loss_of, adam, torch.from_numpy(images), their_digits)
+    return "cnn_step", step, {"torch": peer}
 
 
 def _side(call: _Call) -> Callable[[], float]:
-    """Nanoseconds a call takes, over so many that a round is long enough to be timed."""
+    """Nanoseconds a call takes, over so many that a round is long enough to be timed.
+
+    A round begins once the threads of the side before it sleep, with two calls that wake its own.
+    """
     call()
     started = perf_counter_ns()
     call()
     turns = range(max(1, _ROUND_NS // max(1, perf_counter_ns() - started)))
 
     def side() -> float:
+        sleep(_SETTLE_S)
+        call()
+        call()
         started = perf_counter_ns()
         for _ in turns:
             call()

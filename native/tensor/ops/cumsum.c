@@ -1,41 +1,12 @@
 /* tensor/ops/cumsum.c -- core::cumsum: sums so far. */
-#include "tensor/ops/rows.h"
+#include "tensor/ops/running.h"
 
-#define LOOP(name, type)                                                                             \
-    static void name(char *out, const char *const *inputs, int64_t begin, int64_t end, int64_t width)  \
-    {                                                                                                  \
-        for (int64_t i = begin; i < end; i++) {                                                        \
-            const type *x = (const type *)(const void *)inputs[0] + i * width;                         \
-            type *y = (type *)(void *)out + i * width, sum = 0;                                        \
-            for (int64_t j = 0; j < width; j++) {                                                      \
-                sum += x[j];                                                                           \
-                y[j] = sum;                                                                            \
-            }                                                                                          \
-        }                                                                                              \
-    }
-
-LOOP(cumsum_float32, float)
-LOOP(cumsum_float64, double)
-LOOP(cumsum_int64, int64_t)
+OPSCOPE__RUNNING(cumsum, 0, s + a)
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const opscope__row_loop loops[OPSCOPE_DTYPE_COUNT] = {
-        [OPSCOPE_FLOAT32] = cumsum_float32,
-        [OPSCOPE_FLOAT64] = cumsum_float64,
-        [OPSCOPE_INT64] = cumsum_int64};
-    opscope_tensor *self = arguments[0].as.tensor, *converted = NULL;
-    int status = OPSCOPE_OK;
-    if (!opscope_dtype_is_floating((opscope_dtype)self->dtype) && self->dtype != OPSCOPE_INT64) {
-        status = opscope__convert(self, OPSCOPE_INT64, &converted);
-        self = converted;
-    }
-    if (status == OPSCOPE_OK) {
-        status = opscope__along_argument(call, loops, self, NULL, &arguments[1], 4, outputs);
-    }
-    opscope_tensor_release(converted);
-    return status;
+    return opscope__running_forward(call, cumsum, arguments, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)

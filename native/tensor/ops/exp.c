@@ -1,5 +1,6 @@
 /* tensor/ops/exp.c -- core::exp: e to the power of each element. */
 #include "tensor/formula.h"
+#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/loops.h"
 
 OPSCOPE__UNARY(exp_float32, float, float, expf(a))

@@ -1,8 +1,8 @@
 /* tensor/ops/mean.c -- core::mean: the mean over dimensions. */
 #include "tensor/ops/reduced.h"
 
-OPSCOPE__FOLD(mean_float32, float, double, float, 0, s + a, s + a, float, s / (double)folded)
-OPSCOPE__FOLD(mean_float64, double, double, double, 0, s + a, s + a, double, s / (double)folded)
+OPSCOPE__FOLD_SUM(mean_float32, float, double, float, float, s / (double)folded)
+OPSCOPE__FOLD_SUM(mean_float64, double, double, double, double, s / (double)folded)
 
 static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] = {
     [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(mean_float32, 0, 1),
@@ -23,10 +23,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
-    const opscope_tensor *self = backward->inputs[0];
-    opscope_tensor *grad = opscope__unreduce(&f, backward->gradients[0], self, &backward->arguments[1]);
-    int64_t folded = self->count / (backward->gradients[0] != NULL && backward->gradients[0]->count > 0 ? backward->gradients[0]->count : 1);
-    gradients[0] = opscope__keep(opscope__fr(&f, "mul", grad, 1.0 / (double)(folded > 0 ? folded : 1)));
+    const opscope_tensor *self = backward->inputs[0], *mean = backward->gradients[0];
+    opscope_tensor *grad =
+        opscope__unreduce(&f, backward->gradients[0], self, &backward->arguments[1]);
+    int64_t folded = mean != NULL && mean->count > 0 ? self->count / mean->count : 0;
+    gradients[0] =
+        opscope__keep(opscope__fr(&f, "mul", grad, 1.0 / (double)(folded > 0 ? folded : 1)));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 

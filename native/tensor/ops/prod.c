@@ -34,23 +34,17 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
-    const opscope_tensor *self = backward->inputs[0];
-    opscope_tensor *grad = opscope__unreduce(&f, backward->gradients[0], self, &backward->arguments[1]);
-    opscope_tensor *product =
-        opscope__unreduce(&f, backward->saved[0], self, &backward->arguments[1]);
-    opscope_tensor *rest = opscope__f2(&f, "div", product, backward->inputs[0]);
-    gradients[0] = opscope__keep(opscope__f2(&f, "mul", grad, rest));
+    gradients[0] = opscope__keep(opscope__f(&f, "prod_backward", opscope__T(backward->gradients[0]),
+                                            opscope__T(backward->inputs[0]), backward->arguments[1]));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(prod) = {
     .schema = "prod(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
     .doc = "The product over the dimensions in dim (all where it is absent or empty). Integers "
-           "and bools multiply in int64. The gradient is product / element, so it is NaN where "
-           "an element is 0.",
-    .samples = "p(3, 4)\n" "p(3, 4), [0]",
+           "and bools multiply in int64.",
+    .samples = "t(3, 4)\n" "t(3, 4), [0]\n" "t(2, 3, 4), [0, 2], True\n" "t(3, 4).round(), [1]",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 1,
-    .saves_outputs = 1,
 };

@@ -1,11 +1,11 @@
 /* tensor/ops/sum.c -- core::sum: the sum over dimensions. */
 #include "tensor/ops/reduced.h"
 
-OPSCOPE__FOLD(sum_float32, float, double, float, 0, s + a, s + a, float, s)
-OPSCOPE__FOLD(sum_float64, double, double, double, 0, s + a, s + a, double, s)
-OPSCOPE__FOLD(sum_int32, int32_t, int64_t, int64_t, 0, s + a, s + a, int64_t, s)
-OPSCOPE__FOLD(sum_int64, int64_t, int64_t, int64_t, 0, s + a, s + a, int64_t, s)
-OPSCOPE__FOLD(sum_uint8, uint8_t, int64_t, int64_t, 0, s + a, s + a, int64_t, s)
+OPSCOPE__FOLD_SUM(sum_float32, float, double, float, float, s)
+OPSCOPE__FOLD_SUM(sum_float64, double, double, double, double, s)
+OPSCOPE__FOLD_SUM(sum_int32, int32_t, int64_t, int64_t, int64_t, s)
+OPSCOPE__FOLD_SUM(sum_int64, int64_t, int64_t, int64_t, int64_t, s)
+OPSCOPE__FOLD_SUM(sum_uint8, uint8_t, int64_t, int64_t, int64_t, s)
 
 static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] = {
     [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(sum_float32, 0, 1),

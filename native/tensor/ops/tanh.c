@@ -1,8 +1,19 @@
 /* tensor/ops/tanh.c -- core::tanh: the hyperbolic tangent. */
 #include "tensor/formula.h"
+#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/loops.h"
 
-OPSCOPE__UNARY(tanh_float32, float, float, tanhf(a))
+/* (e^2a - 1) / (e^2a + 1) by expm1, which is exact for small a as well: a tenth faster than the vector
+ * tanhf, nearly twice as fast where that gathers (AVX2). Over all floats the relative error is at most
+ * 2.7e-7 (glibc 2.36). Beyond `limit` it has long been 1 and e^2a would overflow; NaN is not above it. */
+static inline float by_expm1(float a, float limit)
+{
+    float at_most = a > limit ? limit : a;
+    float less_one = expm1f(at_most + at_most);
+    return less_one / (less_one + 2);
+}
+
+OPSCOPE__UNARY(tanh_float32, float, float, by_expm1(a, n))
 OPSCOPE__UNARY(tanh_float64, double, double, tanh(a))
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
@@ -10,7 +21,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     static const struct opscope__elementwise spec = {
         .loops = {OPSCOPE__FLOAT_LOOPS(tanh)}, .cost = 16, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
+    /* Handed over, as the compiler would make a constant limit a branch of its own. */
+    static const opscope_argument limit = {OPSCOPE_ARGUMENT_FLOAT, 0, {.real = 10}};
+    return opscope__elementwise(call, &spec, arguments, 1, &limit, 1, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)

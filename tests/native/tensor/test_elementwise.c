@@ -133,6 +133,51 @@ static void large_tensors_are_split_over_threads_with_the_same_result(void)
     opscope_tensor_release(b);
 }
 
+/* Sizes that tiles do not divide; strides that cross in every pair of dimensions, stepped and reversed. */
+static void operands_of_different_orders_are_walked_in_tiles(void)
+{
+    static const opscope_dtype dtypes[] = {OPSCOPE_FLOAT32, OPSCOPE_FLOAT64, OPSCOPE_INT64, OPSCOPE_BOOL,
+                                           OPSCOPE_FLOAT16};
+    static const struct {
+        int64_t sizes[3], strides[3], offset;
+    } views[] = {
+        {{5, 130, 91}, {130, 1, 650}, 0},          /* orders: whole, two outer, two inner */
+        {{5, 130, 91}, {1, 5, 650}, 0},
+        {{5, 130, 91}, {1, 455, 5}, 0},
+        {{5, 130, 91}, {11830, 1, 130}, 0},
+        {{130, 3, 91}, {2, 1, 400}, 7},            /* overlapping itself */
+        {{5, 130, 91}, {130, -1, 650}, 129},       /* walked backwards, and in steps */
+        {{5, 65, 91}, {130, 2, 650}, 1},
+        {{1, 300, 200}, {9, 1, 299}, 0},
+    };
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        for (size_t j = 0; j < sizeof dtypes / sizeof *dtypes; j++) {
+            const int64_t *sizes = views[i].sizes;
+            opscope_tensor *drawn = numbers(i, OPSCOPE_FLOAT32, SIZES(60000)), *turned;
+            opscope_tensor *base = dtypes[j] == OPSCOPE_BOOL ? DO("core::gt", T(drawn), R(0))
+                                                             : DO("core::to", T(drawn), I(dtypes[j]));
+            CHECK(opscope_tensor_as_strided(base, 3, sizes, views[i].strides, views[i].offset,
+                                            &turned) == 0);
+            opscope_tensor *copy = DO("core::contiguous", T(turned));
+            opscope_tensor *other = numbers(9, OPSCOPE_FLOAT64, 3, sizes);
+            opscope_tensor *is_above = DO("core::gt", T(other), R(0));
+            /* float16 is only copied. */
+            opscope_tensor *taken = dtypes[j] == OPSCOPE_FLOAT16 ? other : turned;
+            opscope_tensor *chosen = DO("core::where", T(is_above), T(taken), T(other));
+            opscope_tensor *sum = DO("core::add", T(other), T(taken));
+            for (int64_t k = 0; k < sizes[0] * sizes[1] * sizes[2]; k++) {
+                CHECK(at(copy, k) == at(turned, k));
+                CHECK(at(chosen, k) == (at(is_above, k) != 0 ? at(taken, k) : at(other, k)));
+                CHECK(at(sum, k) == at(other, k) + at(taken, k));
+            }
+            opscope_tensor *all[] = {drawn, base, turned, copy, other, is_above, chosen, sum};
+            for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+                opscope_tensor_release(all[k]);
+            }
+        }
+    }
+}
+
 static opscope_dtype dtype_of_sum(opscope_dtype a, bool a_has_dims, opscope_argument b)
 {
     opscope_tensor *x = a_has_dims ? numbers(1, a, SIZES(3)) : numbers(1, a, 0, NULL);
@@ -230,6 +275,32 @@ static void integers_divide_downward_and_never_trap(void)
     opscope_tensor_release(rest);
 }
 
+/* Digits where the result is small, the sign of zero, 1 where e^2x would be too large, NaN. */
+static void tanh_is_right_to_the_ends_of_the_floats(void)
+{
+    static const float magnitudes[] = {0,     1e-45f, 1e-40f, 1e-30f, 1e-7f, 1e-4f, 0.004f, 0.1f,
+                                       0.55f, 1,      8.9f,   10.5f,  44,    45,    89,     3e38f};
+    enum { COUNT = sizeof magnitudes / sizeof *magnitudes };
+    opscope_tensor *a = empty(OPSCOPE_FLOAT32, SIZES(2 * COUNT + 4));
+    for (int i = 0; i < COUNT; i++) {
+        put(a, 2 * i, (double)magnitudes[i]);
+        put(a, 2 * i + 1, -(double)magnitudes[i]);
+    }
+    put(a, 2 * COUNT, INFINITY);
+    put(a, 2 * COUNT + 1, -INFINITY);
+    put(a, 2 * COUNT + 2, NAN);
+    put(a, 2 * COUNT + 3, -NAN);
+    opscope_tensor *out = DO("core::tanh", T(a));
+    for (int i = 0; i < 2 * COUNT + 2; i++) {
+        double is = at(out, i), wanted = tanh(at(a, i));
+        CHECK(fabs(is - wanted) <= 5e-7 * fabs(wanted) + 1e-45);
+        CHECK_EQUAL(signbit(is) != 0, signbit(wanted) != 0);
+    }
+    CHECK(isnan(at(out, 2 * COUNT + 2)) && isnan(at(out, 2 * COUNT + 3)));
+    opscope_tensor_release(out);
+    opscope_tensor_release(a);
+}
+
 static void zero_size_tensors_compute_nothing(void)
 {
     opscope_tensor *a = empty(OPSCOPE_FLOAT32, SIZES(3, 0, 4)), *b = empty(OPSCOPE_FLOAT32, SIZES(1, 4));
@@ -247,10 +318,12 @@ int main(void)
     RUN(unary_operators_equal_the_c_library);
     RUN(binary_operators_walk_any_strides);
     RUN(large_tensors_are_split_over_threads_with_the_same_result);
+    RUN(operands_of_different_orders_are_walked_in_tiles);
     RUN(dtypes_promote_as_in_pytorch);
     RUN(in_place_writes_the_same_storage_and_counts);
     RUN(errors_say_what_would_have_been_right);
     RUN(integers_divide_downward_and_never_trap);
+    RUN(tanh_is_right_to_the_ends_of_the_floats);
     RUN(zero_size_tensors_compute_nothing);
     return 0;
 }

@@ -1,4 +1,5 @@
 /* Reductions and matrix products against naive loops. */
+#include "opscope/fork.h"
 #include "tensors.h"
 
 struct expected {
@@ -43,27 +44,32 @@ static opscope_tensor *reduce(const char *name, opscope_tensor *a, uint32_t set,
               B(keep));
 }
 
-static void check_all(opscope_tensor *a, double tolerance)
+static void check_reductions(opscope_tensor *a, uint32_t set, double tolerance)
 {
     static struct expected expected[4096];
+    memset(expected, 0, sizeof expected);
+    fold(a, set, expected);
+    opscope_tensor *sum = reduce("core::sum", a, set, false);
+    opscope_tensor *largest = reduce("core::amax", a, set, true);
+    opscope_tensor *smallest = reduce("core::amin", a, set, false);
+    opscope_tensor *product = reduce("core::prod", a, set, false);
+    CHECK_EQUAL(opscope_tensor_dims(largest), opscope_tensor_dims(a));
+    for (int64_t i = 0; i < opscope_tensor_count(sum); i++) {
+        CHECK_NEAR(at(sum, i), expected[i].sum, tolerance * sqrt((double)expected[i].count));
+        CHECK(at(largest, i) == expected[i].largest);
+        CHECK(at(smallest, i) == expected[i].smallest);
+        CHECK(expected[i].count > 8 || near(at(product, i), expected[i].product, tolerance));
+    }
+    opscope_tensor_release(sum);
+    opscope_tensor_release(largest);
+    opscope_tensor_release(smallest);
+    opscope_tensor_release(product);
+}
+
+static void check_all(opscope_tensor *a, double tolerance)
+{
     for (uint32_t set = 1; set < 1u << opscope_tensor_dims(a); set++) {
-        memset(expected, 0, sizeof expected);
-        fold(a, set, expected);
-        opscope_tensor *sum = reduce("core::sum", a, set, false);
-        opscope_tensor *largest = reduce("core::amax", a, set, true);
-        opscope_tensor *smallest = reduce("core::amin", a, set, false);
-        opscope_tensor *product = reduce("core::prod", a, set, false);
-        CHECK_EQUAL(opscope_tensor_dims(largest), opscope_tensor_dims(a));
-        for (int64_t i = 0; i < opscope_tensor_count(sum); i++) {
-            CHECK_NEAR(at(sum, i), expected[i].sum, tolerance);
-            CHECK(at(largest, i) == expected[i].largest);
-            CHECK(at(smallest, i) == expected[i].smallest);
-            CHECK(expected[i].count > 8 || near(at(product, i), expected[i].product, tolerance));
-        }
-        opscope_tensor_release(sum);
-        opscope_tensor_release(largest);
-        opscope_tensor_release(smallest);
-        opscope_tensor_release(product);
+        check_reductions(a, set, tolerance);
     }
 }
 
@@ -86,6 +92,63 @@ static void reductions_equal_naive_loops_over_any_dimensions_and_strides(void)
             opscope_tensor_release(all[j]);
         }
     }
+}
+
+/* Shapes about the bounds within: tiles of columns, narrow columns, short rows, work split into parts. */
+static void reductions_equal_naive_loops_whatever_is_wide_or_narrow(void)
+{
+    static const int64_t shapes[][2] = {{2100, 3}, {3, 2100}, {1500, 64}, {40, 1030}, {70000, 2}, {2, 70000}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        opscope_tensor *a = numbers(i, OPSCOPE_FLOAT32, 2, shapes[i]);
+        opscope_tensor *turned = DO("core::t", T(a));
+        opscope_tensor *stepped = DO("core::slice", T(a), I(1), N, N, I(2));
+        for (uint32_t set = 1; set < 4; set++) {
+            if (set == 3 || shapes[i][set == 1] <= 4096) {
+                check_reductions(a, set, 1e-5);
+                check_reductions(stepped, set, 1e-5);
+            }
+            if (set == 3 || shapes[i][set == 2] <= 4096) {
+                check_reductions(turned, set, 1e-5);
+            }
+        }
+        opscope_tensor_release(a);
+        opscope_tensor_release(turned);
+        opscope_tensor_release(stepped);
+    }
+}
+
+static void sums_do_not_depend_on_the_number_of_threads(void)
+{
+    static const int64_t shapes[][2] = {{1, 1000003}, {700, 1500}, {300000, 5}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        opscope_tensor *a = numbers(i, OPSCOPE_FLOAT32, 2, shapes[i]);
+        for (uint32_t set = 1; set < 4; set++) {
+            CHECK(opscope_pool_set_threads(1) == OPSCOPE_OK);
+            opscope_tensor *alone = reduce("core::sum", a, set, false);
+            CHECK(opscope_pool_set_threads(4) == OPSCOPE_OK);
+            opscope_tensor *together = reduce("core::sum", a, set, false);
+            CHECK(memcmp(opscope_tensor_data(alone), opscope_tensor_data(together),
+                         opscope_tensor_storage_bytes(alone)) == 0);
+            opscope_tensor_release(alone);
+            opscope_tensor_release(together);
+        }
+        opscope_tensor_release(a);
+    }
+}
+
+/* Equal numbers are the worst case: each rounding errs the same way. */
+static void a_long_float32_sum_of_equal_numbers_is_rounded_a_few_times_only(void)
+{
+    opscope_tensor *a = empty(OPSCOPE_FLOAT32, SIZES(1000, 1000));
+    for (int64_t i = 0; i < 1000000; i++) {
+        put(a, i, 0.1);
+    }
+    opscope_tensor *all = DO("core::sum", T(a)), *columns = DO("core::sum", T(a), L(0));
+    CHECK(fabs(at(all, 0) / ((double)0.1f * 1e6) - 1) < 0x1p-22);
+    CHECK(fabs(at(columns, 7) / ((double)0.1f * 1e3) - 1) < 0x1p-22);
+    opscope_tensor_release(all);
+    opscope_tensor_release(columns);
+    opscope_tensor_release(a);
 }
 
 static void large_sums_are_exact_to_the_last_digits(void)
@@ -184,6 +247,9 @@ static void matmul_broadcasts_batches_and_takes_vectors(void)
 int main(void)
 {
     RUN(reductions_equal_naive_loops_over_any_dimensions_and_strides);
+    RUN(reductions_equal_naive_loops_whatever_is_wide_or_narrow);
+    RUN(sums_do_not_depend_on_the_number_of_threads);
+    RUN(a_long_float32_sum_of_equal_numbers_is_rounded_a_few_times_only);
     RUN(large_sums_are_exact_to_the_last_digits);
     RUN(reductions_of_nothing);
     RUN(products_equal_naive_loops_over_any_strides);

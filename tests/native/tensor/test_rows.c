@@ -1,4 +1,5 @@
 /* Operators along one dimension, indices and random numbers against naive loops. */
+#include "opscope/fork.h"
 #include "tensors.h"
 
 static void softmax_sums_to_one_along_any_dimension(void)
@@ -20,6 +21,41 @@ static void softmax_sums_to_one_along_any_dimension(void)
         opscope_tensor_release(logs);
         opscope_tensor_release(sums);
     }
+    opscope_tensor_release(a);
+}
+
+/* A row of several stretches: the largest element in the second, nothing but -inf in the third. */
+static void softmax_of_wide_rows_equals_naive_loops_with_any_threads(void)
+{
+    enum { WIDTH = 200003 };
+    opscope_tensor *a = numbers(2, OPSCOPE_FLOAT32, SIZES(2, WIDTH));
+    put(a, 1500, 30);
+    for (int64_t i = 2000; i < 4000; i++) {
+        put(a, i, (double)-INFINITY);
+    }
+    put(a, WIDTH + 3, NAN);
+    double sum = 0;
+    for (int64_t i = 0; i < WIDTH; i++) {
+        sum += exp(at(a, i) - 30);
+    }
+    opscope_tensor *first[2] = {NULL, NULL};
+    for (int threads = 1; threads < 4; threads += 2) {
+        CHECK(opscope_pool_set_threads(threads) == OPSCOPE_OK);
+        opscope_tensor *out[2] = {DO("core::softmax", T(a), I(1)), DO("core::log_softmax", T(a), I(1))};
+        for (int64_t i = 0; i < WIDTH; i++) {
+            CHECK(fabs(at(out[0], i) - exp(at(a, i) - 30) / sum) <= 2e-6 * at(out[0], i) + 1e-30);
+            CHECK_NEAR(at(out[1], i), at(a, i) - 30 - log(sum), 1e-6);
+            CHECK(isnan(at(out[0], WIDTH + i)) && isnan(at(out[1], WIDTH + i)));
+        }
+        for (int i = 0; i < 2; i++) {
+            CHECK(first[i] == NULL || memcmp(opscope_tensor_data(first[i]), opscope_tensor_data(out[i]),
+                                             WIDTH * sizeof(float)) == 0);
+            opscope_tensor_release(first[i]);
+            first[i] = out[i];
+        }
+    }
+    opscope_tensor_release(first[0]);
+    opscope_tensor_release(first[1]);
     opscope_tensor_release(a);
 }
 
@@ -104,6 +140,7 @@ static void random_numbers_repeat_after_a_seed_and_have_their_moments(void)
 int main(void)
 {
     RUN(softmax_sums_to_one_along_any_dimension);
+    RUN(softmax_of_wide_rows_equals_naive_loops_with_any_threads);
     RUN(argmax_finds_the_first_of_the_largest);
     RUN(sums_so_far_and_variance);
     RUN(indices_pick_rows_and_are_checked);

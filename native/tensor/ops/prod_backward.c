@@ -1,0 +1,105 @@
+/* tensor/ops/prod_backward.c -- core::prod_backward: the gradient through prod. */
+#include "tensor/ops/reduced.h"
+#include "tensor/ops/rows.h"
+
+/* Rows of elements and one gradient each. Where one element is zero, only its own gradient is not; where
+ * there are two, none is. */
+#define LOOP(name, type)                                                                             \
+    static void name(char *out, const char *const *inputs, int64_t begin, int64_t end, int64_t width)\
+    {                                                                                                \
+        for (int64_t n = begin; n < end; n++) {                                                      \
+            const type *x = (const type *)(const void *)inputs[0] + n * width;                       \
+            type *to = (type *)(void *)out + n * width;                                              \
+            double product = (double)((const type *)(const void *)inputs[1])[n];                     \
+            int64_t zeros = 0;                                                                       \
+            for (int64_t i = 0; i < width; i++) {                                                    \
+                zeros += x[i] == 0;                                                                  \
+                product *= x[i] == 0 ? 1 : (double)x[i];                                             \
+            }                                                                                        \
+            for (int64_t i = 0; i < width; i++) {                                                    \
+                const double others = x[i] == 0 ? product : product / (double)x[i];                  \
+                to[i] = zeros == (x[i] == 0) ? (type)others : 0;                                     \
+            }                                                                                        \
+        }                                                                                            \
+    }
+
+LOOP(others_float32, float)
+LOOP(others_float64, double)
+
+/* `self` with the dimensions of `set` last: a view, whose sizes and strides are those of self in `order`. */
+static int fold_last(const opscope_tensor *self, uint32_t set, int *order, opscope_tensor **out)
+{
+    int64_t shape[2 * OPSCOPE_DIM_LIMIT];
+    int dims = 0;
+    for (int folded = 0; folded < 2; folded++) {
+        for (int i = 0; i < self->dims; i++) {
+            if ((int)(set >> i & 1) == folded) {
+                shape[OPSCOPE_DIM_LIMIT + dims] = opscope__strides(self)[i];
+                shape[dims] = opscope__sizes(self)[i];
+                order[dims++] = i;
+            }
+        }
+    }
+    return opscope__tensor_view(self, dims, shape, shape + OPSCOPE_DIM_LIMIT, 0, out);
+}
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    static const opscope__row_loop loops[OPSCOPE_DTYPE_COUNT] = OPSCOPE__FLOAT_ROWS(others);
+    opscope_tensor *grad = arguments[0].as.tensor, *self = arguments[1].as.tensor;
+    opscope_tensor *view = NULL, *rows = NULL, *grads = NULL, *made = NULL;
+    int order[OPSCOPE_DIM_LIMIT];
+    uint32_t set;
+    int status = opscope__reduced_set(call, self, &arguments[2], &set);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    int64_t count = 1;
+    for (int i = 0; i < self->dims; i++) {
+        count *= (set >> i & 1) == 0 ? opscope__sizes(self)[i] : 1;
+    }
+    if (loops[self->dtype] == NULL || grad->dtype != self->dtype || grad->count != count) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE,
+                                   "%s: %s of sizes %s with a gradient of %s and sizes %s: expected "
+                                   "floats of one dtype, and the sizes of the product",
+                                   opscope__call_name(call), opscope_dtype_name(self->dtype),
+                                   opscope__shape_text(self).text, opscope_dtype_name(grad->dtype),
+                                   opscope__shape_text(grad).text);
+    }
+    status = fold_last(self, set, order, &view);
+    if (status == OPSCOPE_OK) {
+        status = opscope__contiguous(view, &rows);
+    }
+    if (status == OPSCOPE_OK) {
+        status = opscope__contiguous(grad, &grads);
+    }
+    if (status == OPSCOPE_OK) {
+        status = opscope__tensor_empty(rows->dims, opscope__sizes(rows), self->dtype, &made);
+    }
+    if (status == OPSCOPE_OK && made->count > 0) {
+        struct opscope__rows all = {loops[self->dtype], made->data, {rows->data, grads->data},
+                                    made->count / count};
+        opscope__parallel(count, OPSCOPE__GRAIN / all.width + 1, opscope__rows_part, &all);
+    }
+    if (status == OPSCOPE_OK) {
+        int64_t strides[OPSCOPE_DIM_LIMIT];
+        for (int i = 0; i < self->dims; i++) {
+            strides[order[i]] = opscope__strides(made)[i];
+        }
+        status = opscope__tensor_view(made, self->dims, opscope__sizes(self), strides, 0, outputs);
+    }
+    opscope_tensor_release(view);
+    opscope_tensor_release(rows);
+    opscope_tensor_release(grads);
+    opscope_tensor_release(made);
+    return status;
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(prod_backward) = {
+    .schema = "prod_backward(Tensor grad_output, Tensor self, int[]? dim=None) -> Tensor",
+    .doc = "grad_output times the product of the other elements over the dimensions in dim (all where it is "
+           "absent or empty), also where elements are zero: the gradient through prod.",
+    .samples = "t(), t(3, 4)\n" "t(3), t(3, 4).round(), [1]\n" "t(2), t(2, 3, 4), [-1, 1]",
+    .forward = forward,
+};
