@@ -1,0 +1,34 @@
+/* tensor/ops/avg_pool2d_backward.c -- core::avg_pool2d_backward: gradients shared out to windows. */
+#include "tensor/ops/averages.h"
+
+OPSCOPE__SPREADS(planes_float32, float)
+OPSCOPE__SPREADS(planes_float64, double)
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    opscope_tensor *grad = arguments[0].as.tensor;
+    struct opscope__averages a = {.adapts = false};
+    int status = opscope__pooling_read(opscope__call_name(call), (int)arguments[1].count,
+                                       arguments[1].as.integers, (opscope_dtype)grad->dtype, &a.pooling);
+    if (status == OPSCOPE_OK) {
+        status = opscope__averages_slide(&a, arguments + 2);
+    }
+    if (status == OPSCOPE_OK) {
+        status = opscope__pooling_check_output(&a.pooling, "grad_output", a.pooling.dtype, grad);
+    }
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    return opscope__averages_run(&a, planes_float32, planes_float64, grad, a.pooling.sizes, outputs);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(avg_pool2d_backward) = {
+    .schema = "avg_pool2d_backward(Tensor grad_output, int[] input_size, int[2] kernel_size, "
+              "int[2]? stride=None, int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, "
+              "int? divisor_override=None) -> Tensor",
+    .doc = "The gradient of avg_pool2d's input, of sizes input_size, from that of its output.",
+    .samples = "t(2, 3, 3, 2), [2, 3, 6, 5], 2\n"
+               "t(2, 4, 5), [2, 8, 9], 3, 2, 1, count_include_pad=False",
+    .forward = forward,
+};

@@ -1,0 +1,166 @@
+/* tensor/ops/conv2d.c -- core::conv2d: kernels slid over images. */
+#include "base/atomics.h"
+#include "tensor/ops/convolution.h"
+
+struct work {
+    const struct opscope__convolution *c;
+    char *input;
+    const char *weight; /* arranged */
+    const char *bias;   /* NULL: none */
+    int64_t bias_stride;
+    char *output;
+    int status; /* written relaxed by any part that fails, read after the parts have been joined */
+};
+
+/* The strip's outputs of one group become the bias. */
+static void spread_bias(const struct work *w, int64_t group, char *output, int64_t count)
+{
+    const struct opscope__convolution *c = w->c;
+    int64_t plane = c->out_size[0] * c->out_size[1];
+    for (int64_t o = 0; o < c->out; o++) {
+        int64_t at = (group * c->out + o) * w->bias_stride;
+        if (c->dtype == OPSCOPE_FLOAT32) {
+            const float value = ((const float *)(const void *)w->bias)[at];
+            float *to = (float *)(void *)output + o * plane;
+            for (int64_t i = 0; i < count; i++) {
+                to[i] = value;
+            }
+        } else {
+            const double value = ((const double *)(const void *)w->bias)[at];
+            double *to = (double *)(void *)output + o * plane;
+            for (int64_t i = 0; i < count; i++) {
+                to[i] = value;
+            }
+        }
+    }
+}
+
+/* Units are the strips of all groups of all images. */
+static void part(int64_t begin, int64_t end, void *arg)
+{
+    struct work *w = arg;
+    const struct opscope__convolution *c = w->c;
+    int64_t item = (int64_t)opscope_dtype_bytes(c->dtype), height = c->in * c->depth;
+    int64_t plane = c->out_size[0] * c->out_size[1];
+    char *room = opscope__patches_take(c, c->in);
+    int status = room != NULL ? OPSCOPE_OK : OPSCOPE_ERR_NO_MEMORY;
+    for (int64_t unit = begin; unit < end && status == OPSCOPE_OK; unit++) {
+        int64_t slice = unit / c->strip_count, group = slice % c->groups;
+        struct opscope__strip strip = opscope__strip_at(c, unit % c->strip_count);
+        char *image = w->input + slice * c->in * c->size[0] * c->size[1] * item;
+        char *output = w->output + (slice * c->out * plane + strip.y * c->out_size[1] + strip.x) * item;
+        struct opscope__matrix patches = opscope__patches(c, image, &strip, c->in, room);
+        if (w->bias != NULL) {
+            spread_bias(w, group, output, patches.columns);
+        }
+        for (int64_t turn = 0; turn < c->turns && status == OPSCOPE_OK; turn++) {
+            struct opscope__matrix weight = {
+                w->weight + (group * c->turns + turn) * c->out * height * item, c->out, height, height, 1};
+            status = opscope__gemm(c->name, c->dtype, &weight, &patches, output, plane,
+                                   turn > 0 || w->bias != NULL);
+            patches.data += opscope__turn_shift(c, &strip) * item;
+        }
+    }
+    free(room);
+    if (status != OPSCOPE_OK) {
+        opscope__store_relaxed(&w->status, status);
+    }
+}
+
+static int check_bias(const struct opscope__convolution *c, const opscope_tensor *bias)
+{
+    if (bias->dims != 1 || opscope__sizes(bias)[0] != c->groups * c->out || bias->dtype != c->dtype) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
+                                   "%s: bias is %s of sizes %s: expected %s of sizes [%lld], one for each "
+                                   "output channel",
+                                   c->name, opscope_dtype_name((opscope_dtype)bias->dtype),
+                                   opscope__shape_text(bias).text, opscope_dtype_name(c->dtype),
+                                   (long long)(c->groups * c->out));
+    }
+    return OPSCOPE_OK;
+}
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    opscope_tensor *input = arguments[0].as.tensor, *flat = NULL, *weight = NULL, *made = NULL;
+    const opscope_tensor *bias = arguments[2].kind != OPSCOPE_ARGUMENT_NONE ? arguments[2].as.tensor
+                                                                             : NULL;
+    struct opscope__convolution c;
+    int64_t sizes[4];
+    int status = opscope__convolution_read(opscope__call_name(call), opscope__outline_of(input),
+                                           opscope__outline_of(arguments[1].as.tensor), &arguments[3], &c);
+    if (status == OPSCOPE_OK && bias != NULL) {
+        status = check_bias(&c, bias);
+    }
+    if (status == OPSCOPE_OK) {
+        opscope__convolution_sizes(&c, sizes);
+        status = opscope__tensor_empty(c.dims, sizes, c.dtype, &made);
+    }
+    if (status == OPSCOPE_OK) {
+        status = opscope__contiguous(input, &flat);
+    }
+    if (status == OPSCOPE_OK) {
+        status = opscope__arranged_weight(&c, arguments[1].as.tensor, &weight);
+    }
+    if (status == OPSCOPE_OK && made->count > 0) {
+        struct work w = {&c, flat->data, weight->data, bias != NULL ? bias->data : NULL,
+                         bias != NULL ? opscope__strides(bias)[0] : 0, made->data, OPSCOPE_OK};
+        opscope__parallel(c.batch * c.groups * c.strip_count, opscope__strips_worth_a_thread(&c), part, &w);
+        status = opscope__convolution_done(&c, opscope__load_relaxed(&w.status));
+    }
+    opscope_tensor_release(flat);
+    opscope_tensor_release(weight);
+    if (status != OPSCOPE_OK) {
+        opscope_tensor_release(made);
+        return status;
+    }
+    outputs[0] = made;
+    return OPSCOPE_OK;
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    const opscope_argument *a = backward->arguments;
+    const opscope_tensor *input = backward->inputs[0], *weight = backward->inputs[1];
+    opscope_tensor *grad = backward->gradients[0];
+    if (backward->wanted[0]) {
+        gradients[0] = opscope__keep(opscope__f(
+            &f, "conv2d_input_backward", opscope__T(grad), opscope__T(backward->inputs[1]),
+            opscope__L(opscope__sizes(input), input->dims), a[3], a[4], a[5], a[6]));
+    }
+    if (backward->wanted[1]) {
+        gradients[1] = opscope__keep(opscope__f(
+            &f, "conv2d_weight_backward", opscope__T(grad), opscope__T(backward->inputs[0]),
+            opscope__L(opscope__sizes(weight), 4), a[3], a[4], a[5], a[6]));
+    }
+    if (backward->wanted[2]) {
+        const int64_t dims[] = {-1, -2, 0};
+        gradients[2] = opscope__keep(
+            opscope__f(&f, "sum", opscope__T(grad), opscope__L(dims, input->dims == 4 ? 3 : 2)));
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(conv2d) = {
+    .schema = "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
+              "int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
+    .doc = "Each kernel of weight slid over input, which counts as zero in its padding, plus bias: floats "
+           "[batch, in, height, width] or [in, height, width], [out, in / groups, kernel height, kernel "
+           "width] and [out] give [batch, out, output height, output width], where an output size is "
+           "(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down. The channels of "
+           "each of groups meet only that group's kernels.",
+    .samples = "t(2, 3, 5, 6), t(4, 3, 3, 3), t(4)\n"
+               "t(3, 5, 6), t(4, 3, 3, 2), t(4), padding=1\n"
+               "t(2, 4, 6, 5), t(6, 2, 3, 3), t(6), stride=2, padding=1, groups=2\n"
+               "t(2, 2, 7, 8), t(3, 2, 2, 3), None, [1, 2], [2, 1], [3, 2]\n"
+               "t(2, 3, 4, 5), t(4, 3, 1, 1), t(4)\n"
+               "t(1, 2, 4, 5), t(3, 2, 1, 1), stride=2\n"
+               "t(2, 3, 4, 4), t(6, 1, 3, 3), padding=2, groups=3\n"
+               "t(1, 1, 3, 700), t(2, 1, 2, 3), t(2), padding=[1, 4]\n"
+               "t(0, 3, 5, 6), t(4, 3, 3, 3), t(4)",
+    .forward = forward,
+    .backward = backward,
+    .saves_inputs = 3,
+};
