@@ -1,4 +1,5 @@
 /* tensor/ops/index_add_backward.c -- core::index_add_backward: rows added where they were picked. */
+#include "tensor/formula.h"
 #include "tensor/ops/picking.h"
 
 #define ADD(name, type)                                                                              \
@@ -68,6 +69,16 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *more = backward->gradients[0];
+    gradients[0] = opscope__keep(opscope__f(&f, "index_select", opscope__T(more),
+                                            backward->arguments[2],
+                                            opscope__T(backward->inputs[1])));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(index_add_backward) = {
     .schema = "index_add_backward(Tensor grad_output, int[] sizes, int dim, Tensor index) -> "
               "Tensor",
@@ -75,4 +86,6 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(index_add_backward) = {
            "gradient through index_select. For floats.",
     .samples = "t(5, 4), [3, 4], 0, index(3, 5)",
     .forward = forward,
+    .backward = backward,
+    .saves_inputs = 2,
 };

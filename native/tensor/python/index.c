@@ -1,50 +1,52 @@
-/* Indexing: t[1, ..., ::2, None], t[mask], t[indices], and assignment to them.
+/* Indexing: t[1, ..., ::2, None], t[mask], t[rows, columns], and assignment to them.
  *
- * Basic parts become views by the core's select, slice and unsqueeze, one range each. One tensor of
- * indices or one mask is taken by index_select; more than one is refused with the reason.
+ * Basic parts become views by the core's select, slice and unsqueeze, one range each; tensors of indices
+ * and masks are noted on the way and taken up by index_tensors.c.
  */
-#include "tensor/python/python.h"
+#include "tensor/python/buffer_abi.h"
+#include "tensor/python/index.h"
 
-enum { SELECT, SLICE, UNSQUEEZE, INDEX_SELECT, RESHAPE, COPY, FILL, MASKED_FILL, OP_COUNT };
-
-static const char *const NAMES[OP_COUNT] = {
-    [SELECT] = "core::select",   [SLICE] = "core::slice",
-    [UNSQUEEZE] = "core::unsqueeze", [INDEX_SELECT] = "core::index_select",
-    [RESHAPE] = "core::reshape", [COPY] = "core::copy_",
-    [FILL] = "core::fill_",      [MASKED_FILL] = "core::masked_fill_",
+static const char *const NAMES[OPSCOPE__PY_INDEX_OPERATOR_COUNT] = {
+    [OPSCOPE__PY_SELECT] = "core::select",
+    [OPSCOPE__PY_SLICE] = "core::slice",
+    [OPSCOPE__PY_UNSQUEEZE] = "core::unsqueeze",
+    [OPSCOPE__PY_RESHAPE] = "core::reshape",
+    [OPSCOPE__PY_PERMUTE] = "core::permute",
+    [OPSCOPE__PY_COPY] = "core::copy_",
+    [OPSCOPE__PY_FILL] = "core::fill_",
+    [OPSCOPE__PY_MASKED_FILL] = "core::masked_fill_",
+    [OPSCOPE__PY_INDEX] = "core::index",
+    [OPSCOPE__PY_INDEX_PUT] = "core::index_put_",
 };
 
-static const opscope_operator *operators[OP_COUNT];
+static const opscope_operator *operators[OPSCOPE__PY_INDEX_OPERATOR_COUNT];
 
 void opscope__py_find_index_operators(void)
 {
-    for (int i = 0; i < OP_COUNT; i++) {
+    for (int i = 0; i < OPSCOPE__PY_INDEX_OPERATOR_COUNT; i++) {
         operators[i] = opscope_operator_find(NAMES[i]);
     }
 }
 
-static opscope_argument integer(int64_t value)
+PyObject *opscope__py_call_indexing(enum opscope__py_index_operator operator,
+                                    const opscope_argument *arguments, size_t count, PyObject *self)
 {
-    return (opscope_argument){.kind = OPSCOPE_ARGUMENT_INT, .as.integer = value};
-}
-
-static opscope_argument tensor(PyObject *object)
-{
-    return (opscope_argument){.kind = OPSCOPE_ARGUMENT_TENSOR,
-                              .as.tensor = opscope__py_core(object)};
-}
-
-static PyObject *call(int index, const opscope_argument *arguments, size_t count, PyObject *self)
-{
-    if (!operators[index]) {
-        return PyErr_Format(PyExc_TypeError, "there is no operator %s", NAMES[index]);
+    if (!operators[operator]) {
+        return PyErr_Format(PyExc_TypeError, "there is no operator %s", NAMES[operator]);
     }
-    return opscope__py_call(operators[index], arguments, count, self);
+    return opscope__py_call(operators[operator], arguments, count, self);
 }
+
+#define CALL(operator, ...)                                                                          \
+    opscope__py_call_indexing((operator), (opscope_argument[]){__VA_ARGS__},                         \
+                              sizeof((opscope_argument[]){__VA_ARGS__}) / sizeof(opscope_argument), \
+                              NULL)
+#define TENSOR opscope__py_tensor_argument
+#define INTEGER opscope__py_integer
 
 static PyObject *select_at(PyObject *self, int64_t dim, int64_t index)
 {
-    return call(SELECT, (opscope_argument[]){tensor(self), integer(dim), integer(index)}, 3, NULL);
+    return CALL(OPSCOPE__PY_SELECT, TENSOR(self), INTEGER(dim), INTEGER(index));
 }
 
 static PyObject *slice_at(PyObject *self, int64_t dim, PyObject *slice)
@@ -61,199 +63,80 @@ static PyObject *slice_at(PyObject *self, int64_t dim, PyObject *slice)
     }
     /* A stop before the first element has no number of its own. */
     opscope_argument end = stop < 0 ? (opscope_argument){.kind = OPSCOPE_ARGUMENT_NONE}
-                                    : integer(stop);
-    return call(SLICE,
-                (opscope_argument[]){tensor(self), integer(dim), integer(start), end,
-                                     integer(step)},
-                5, NULL);
+                                    : INTEGER(stop);
+    return CALL(OPSCOPE__PY_SLICE, TENSOR(self), INTEGER(dim), INTEGER(start), end, INTEGER(step));
 }
 
-static PyObject *reshape(PyObject *self, const int64_t *sizes, int dims)
+/* ---- the walk --------------------------------------------------------------------------------------- */
+
+int opscope__py_walk_replace(struct opscope__py_walk *walk, PyObject *next)
 {
-    opscope_argument list = {
-        .kind = OPSCOPE_ARGUMENT_INTS, .count = (uint32_t)dims, .as.integers = sizes};
-    return call(RESHAPE, (opscope_argument[]){tensor(self), list}, 2, self);
-}
-
-/* ---- one tensor of indices, or one mask ------------------------------------------------------------ */
-
-/* How many dimensions of the tensor an index consumes. */
-static int consumed(PyObject *item)
-{
-    if (item == Py_None || item == Py_Ellipsis) {
-        return 0;
-    }
-    if (opscope__py_is_tensor(item) &&
-        opscope_tensor_dtype(opscope__py_core(item)) == OPSCOPE_BOOL) {
-        return opscope_tensor_dims(opscope__py_core(item));
-    }
-    return 1;
-}
-
-/* Writes the flat positions of true elements to `out` where not NULL; returns how many there are. */
-static int64_t find_true(const opscope_tensor *mask, int dim, const uint8_t *data, int64_t *flat,
-                         int64_t *out, int64_t found)
-{
-    if (dim == opscope_tensor_dims(mask)) {
-        if (*data) {
-            if (out) {
-                out[found] = *flat;
-            }
-            found++;
-        }
-        (*flat)++;
-        return found;
-    }
-    for (int64_t i = 0; i < opscope_tensor_sizes(mask)[dim]; i++) {
-        found = find_true(mask, dim + 1, data + i * opscope_tensor_strides(mask)[dim], flat, out,
-                          found);
-    }
-    return found;
-}
-
-static PyObject *positions_of(const opscope_tensor *mask)
-{
-    int64_t flat = 0;
-    int64_t count = find_true(mask, 0, opscope_tensor_data(mask), &flat, NULL, 0);
-    opscope_tensor *positions;
-    int status = opscope_tensor_empty(1, &count, OPSCOPE_INT64, NULL, &positions);
-    if (status != OPSCOPE_OK) {
-        return opscope__py_raise(status);
-    }
-    flat = 0;
-    find_true(mask, 0, opscope_tensor_data(mask), &flat, opscope_tensor_data(positions), 0);
-    return opscope__py_tensor_wrap(positions);
-}
-
-/* `self` with its `removed` dimensions from `dim` on replaced by `sizes`. */
-static PyObject *replace_dims(PyObject *self, int dim, int removed, const int64_t *sizes,
-                              int count)
-{
-    opscope_tensor *core = opscope__py_core(self);
-    int dims = opscope_tensor_dims(core);
-    if (dims - removed + count > OPSCOPE_DIM_LIMIT) {
-        return PyErr_Format(PyExc_IndexError, "the result would have %d dimensions; at most %d",
-                            dims - removed + count, OPSCOPE_DIM_LIMIT);
-    }
-    int64_t all[OPSCOPE_DIM_LIMIT];
-    int filled = 0;
-    for (int i = 0; i < dim; i++) {
-        all[filled++] = opscope_tensor_sizes(core)[i];
-    }
-    for (int i = 0; i < count; i++) {
-        all[filled++] = sizes[i];
-    }
-    for (int i = dim + removed; i < dims; i++) {
-        all[filled++] = opscope_tensor_sizes(core)[i];
-    }
-    return reshape(self, all, filled);
-}
-
-static PyObject *take_mask(PyObject *self, int dim, const opscope_tensor *mask)
-{
-    opscope_tensor *core = opscope__py_core(self);
-    int mask_dims = opscope_tensor_dims(mask);
-    for (int i = 0; i < mask_dims; i++) {
-        if (opscope_tensor_sizes(mask)[i] != opscope_tensor_sizes(core)[dim + i]) {
-            return PyErr_Format(PyExc_IndexError,
-                                "the mask has size %lld at its dim %d, the tensor has %lld there",
-                                (long long)opscope_tensor_sizes(mask)[i], i,
-                                (long long)opscope_tensor_sizes(core)[dim + i]);
-        }
-    }
-    int64_t merged = opscope_tensor_count(mask);
-    PyObject *flat = replace_dims(self, dim, mask_dims, &merged, 1);
-    PyObject *positions = flat ? positions_of(mask) : NULL;
-    PyObject *result = NULL;
-    if (positions) {
-        result = call(INDEX_SELECT,
-                      (opscope_argument[]){tensor(flat), integer(dim), tensor(positions)}, 3, NULL);
-    }
-    Py_XDECREF(positions);
-    Py_XDECREF(flat);
-    return result;
-}
-
-static PyObject *take_indices(PyObject *self, int dim, PyObject *indices)
-{
-    opscope_tensor *core = opscope__py_core(indices);
-    if (opscope_dtype_is_floating(opscope_tensor_dtype(core))) {
-        return PyErr_Format(PyExc_IndexError, "indices must be integers or bool, not %s",
-                            opscope_dtype_name(opscope_tensor_dtype(core)));
-    }
-    int64_t count = opscope_tensor_count(core);
-    PyObject *flat = reshape(indices, &count, 1);
-    PyObject *taken = NULL;
-    if (flat) {
-        taken = call(INDEX_SELECT, (opscope_argument[]){tensor(self), integer(dim), tensor(flat)},
-                     3, NULL);
-        Py_DECREF(flat);
-    }
-    if (!taken || opscope_tensor_dims(core) == 1) {
-        return taken;
-    }
-    PyObject *result = replace_dims(taken, dim, 1, opscope_tensor_sizes(core),
-                                    opscope_tensor_dims(core));
-    Py_DECREF(taken);
-    return result;
-}
-
-/* ---- a whole index ---------------------------------------------------------------------------------- */
-
-/* A walk over an index: `self` so far, and the dimension the next item is about. */
-struct walk {
-    PyObject *self;
-    int dim;
-    bool took; /* a tensor of indices or a mask was met */
-};
-
-static PyObject *take_tensor(struct walk *walk, PyObject *item)
-{
-    if (walk->took) {
-        PyErr_SetString(PyExc_IndexError,
-                        "one index may hold one tensor or mask; index twice instead: t[a][:, b]");
-        return NULL;
-    }
-    walk->took = true;
-    opscope_tensor *core = opscope__py_core(item);
-    return opscope_tensor_dtype(core) == OPSCOPE_BOOL ? take_mask(walk->self, walk->dim, core)
-                                                      : take_indices(walk->self, walk->dim, item);
-}
-
-/* Applies one item other than Ellipsis. */
-static int step(struct walk *walk, PyObject *item)
-{
-    PyObject *next = NULL;
-    int advance = 1;
-    if (item == Py_None) {
-        next = call(UNSQUEEZE, (opscope_argument[]){tensor(walk->self), integer(walk->dim)}, 2, NULL);
-    } else if (PySlice_Check(item)) {
-        next = slice_at(walk->self, walk->dim, item);
-    } else if (opscope__py_is_tensor(item)) {
-        int dims = opscope_tensor_dims(opscope__py_core(item));
-        bool is_mask = opscope_tensor_dtype(opscope__py_core(item)) == OPSCOPE_BOOL;
-        next = take_tensor(walk, item);
-        advance = is_mask ? 1 : dims;
-    } else if (PyIndex_Check(item)) {
-        int64_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
-        advance = 0;
-        if (!(index == -1 && PyErr_Occurred())) {
-            next = select_at(walk->self, walk->dim, index);
-        }
-    } else {
-        PyObject *type_name = PyObject_GetAttrString((PyObject *)Py_TYPE(item), "__name__");
-        PyErr_Format(PyExc_TypeError,
-                     "an index is made of ints, slices, None, ... and tensors, not %S",
-                     type_name ? type_name : Py_None);
-        Py_XDECREF(type_name);
-    }
     if (!next) {
         return -1;
     }
     Py_DECREF(walk->self);
     walk->self = next;
-    walk->dim += advance;
     return 0;
+}
+
+int opscope__py_walk_unsqueeze(struct opscope__py_walk *walk)
+{
+    return opscope__py_walk_replace(
+        walk, CALL(OPSCOPE__PY_UNSQUEEZE, TENSOR(walk->self), INTEGER(walk->dim)));
+}
+
+void opscope__py_walk_end(struct opscope__py_walk *walk)
+{
+    for (int i = 0; i < walk->count; i++) {
+        Py_DECREF(walk->indices[i]);
+    }
+    Py_DECREF(walk->self);
+}
+
+static int select_item(struct opscope__py_walk *walk, PyObject *item)
+{
+    Py_ssize_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
+    if (index == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    return opscope__py_walk_replace(walk, select_at(walk->self, walk->dim, index));
+}
+
+/* Applies one item other than Ellipsis. */
+static int step(struct opscope__py_walk *walk, PyObject *item)
+{
+    if (opscope__py_is_mask(item)) {
+        return opscope__py_walk_mask(walk, item);
+    }
+    if (item == Py_None || PySlice_Check(item)) {
+        int status = item == Py_None
+                         ? opscope__py_walk_unsqueeze(walk)
+                         : opscope__py_walk_replace(walk, slice_at(walk->self, walk->dim, item));
+        walk->dim++;
+        return status;
+    }
+    if (opscope__py_is_tensor(item) &&
+        (opscope_tensor_dims(opscope__py_core(item)) > 0 ||
+         opscope_dtype_is_floating(opscope_tensor_dtype(opscope__py_core(item))))) {
+        return opscope__py_walk_indices(walk, item);
+    }
+    if (PyIndex_Check(item)) {
+        return select_item(walk, item);
+    }
+    PyObject *type_name = PyObject_GetAttrString((PyObject *)Py_TYPE(item), "__name__");
+    PyErr_Format(PyExc_TypeError,
+                 "an index is made of ints, slices, None, ..., tensors and lists, not %S",
+                 type_name ? type_name : Py_None);
+    Py_XDECREF(type_name);
+    return -1;
+}
+
+/* How many dimensions of the tensor an index consumes. */
+static int consumed(PyObject *item)
+{
+    return item == Py_None || item == Py_Ellipsis ? 0
+           : opscope__py_is_mask(item)            ? opscope__py_mask_dims(item)
+                                                  : 1;
 }
 
 static int count_consumed(PyObject *items, int dims)
@@ -274,53 +157,81 @@ static int count_consumed(PyObject *items, int dims)
     return total;
 }
 
-/* The index as a tuple, lists in it as tensors. A new reference. */
-static PyObject *normalize(PyObject *key)
-{
-    PyObject *items = PyTuple_Check(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
-    bool has_list = false;
-    for (Py_ssize_t i = 0; items && i < PyTuple_Size(items); i++) {
-        has_list |= PyList_Check(PyTuple_GetItem(items, i));
-    }
-    if (!has_list) {
-        return items;
-    }
-    PyObject *result = PyTuple_New(PyTuple_Size(items));
-    for (Py_ssize_t i = 0; result && i < PyTuple_Size(items); i++) {
-        PyObject *item = PyTuple_GetItem(items, i);
-        item = PyList_Check(item) ? opscope__py_tensor_copied(item) : Py_NewRef(item);
-        if (!item) {
-            Py_CLEAR(result);
-        } else {
-            PyTuple_SetItem(result, i, item);
-        }
-    }
-    Py_DECREF(items);
-    return result;
-}
-
-static PyObject *get_items(PyObject *self, PyObject *items)
+/* On success the caller calls opscope__py_walk_end. */
+static int walk_items(PyObject *self, PyObject *items, struct opscope__py_walk *walk)
 {
     int dims = opscope_tensor_dims(opscope__py_core(self));
     int total = count_consumed(items, dims);
     if (total < 0) {
-        return NULL;
+        return -1;
     }
-    struct walk walk = {.self = Py_NewRef(self)};
+    walk->self = Py_NewRef(self);
+    walk->dim = walk->count = 0;
     for (Py_ssize_t i = 0; i < PyTuple_Size(items); i++) {
         PyObject *item = PyTuple_GetItem(items, i);
         if (item == Py_Ellipsis) {
-            walk.dim += dims - total;
-        } else if (step(&walk, item) < 0) {
-            Py_DECREF(walk.self);
-            return NULL;
+            walk->dim += dims - total;
+        } else if (step(walk, item) < 0) {
+            opscope__py_walk_end(walk);
+            return -1;
         }
     }
-    if (walk.self == self) { /* t[...]: a Tensor of its own over the same core */
-        Py_DECREF(self);
-        return opscope__py_tensor_wrap(opscope_tensor_retain(opscope__py_core(self)));
+    return 0;
+}
+
+/* Lists, ranges and arrays as tensors. A new reference. */
+static PyObject *as_tensor(PyObject *item)
+{
+    bool is_array = (PySequence_Check(item) || PyObject_CheckBuffer(item)) &&
+                    !opscope__py_is_tensor(item) && !PyUnicode_Check(item) && !PyBytes_Check(item);
+    if (!is_array) {
+        return Py_NewRef(item);
     }
-    return walk.self;
+    PyObject *made = opscope__py_tensor_copied(item);
+    if (made && opscope_tensor_count(opscope__py_core(made)) == 0 &&
+        opscope_tensor_dtype(opscope__py_core(made)) == OPSCOPE_FLOAT32) { /* [] */
+        const opscope_tensor *core = opscope__py_core(made);
+        opscope_tensor *empty;
+        int status = opscope_tensor_empty(opscope_tensor_dims(core), opscope_tensor_sizes(core),
+                                          OPSCOPE_INT64, NULL, &empty);
+        Py_DECREF(made);
+        made = status == OPSCOPE_OK ? opscope__py_tensor_wrap(empty) : opscope__py_raise(status);
+    }
+    return made;
+}
+
+/* The index as a tuple, lists and arrays in it as tensors. A new reference. */
+static PyObject *normalize(PyObject *key)
+{
+    Py_ssize_t count = PyTuple_Check(key) ? PyTuple_Size(key) : 1;
+    PyObject *items = PyTuple_New(count);
+    for (Py_ssize_t i = 0; items && i < count; i++) {
+        PyObject *item = as_tensor(PyTuple_Check(key) ? PyTuple_GetItem(key, i) : key);
+        if (!item) {
+            Py_CLEAR(items);
+        } else {
+            PyTuple_SetItem(items, i, item);
+        }
+    }
+    return items;
+}
+
+static PyObject *get_items(PyObject *self, PyObject *items)
+{
+    struct opscope__py_walk walk;
+    if (walk_items(self, items, &walk) < 0) {
+        return NULL;
+    }
+    PyObject *result;
+    if (walk.count > 0) {
+        result = opscope__py_walk_read(&walk);
+    } else if (walk.self == self) { /* t[...]: a Tensor of its own over the same core */
+        result = opscope__py_tensor_wrap(opscope_tensor_retain(opscope__py_core(self)));
+    } else {
+        result = Py_NewRef(walk.self);
+    }
+    opscope__py_walk_end(&walk);
+    return result;
 }
 
 static PyObject *subscript(PyObject *self, PyObject *key)
@@ -337,42 +248,88 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 
 /* ---- assignment --------------------------------------------------------------------------------------- */
 
-/* Writes `value`, a number, a tensor or what tensor() takes, into `target`. */
-static int assign(PyObject *target, PyObject *value)
+/* `value`, a number, a tensor or what tensor() takes, as an argument; *keeper, a new reference or NULL,
+ * keeps it. A tensor of more than `dims` dimensions loses leading ones of size 1. */
+static int read_value(PyObject *value, int dims, opscope_argument *out, PyObject **keeper)
 {
-    opscope_argument arguments[2] = {tensor(target)};
-    int found = opscope__py_operand(value, &arguments[1]);
-    PyObject *copied = NULL;
+    int found = opscope__py_operand(value, out);
+    *keeper = NULL;
     if (found == false) {
-        copied = opscope__py_tensor_copied(value);
-        if (!copied) {
+        *keeper = opscope__py_tensor_copied(value);
+        if (!*keeper) {
             return -1;
         }
-        arguments[1] = tensor(copied);
+        *out = TENSOR(*keeper);
     }
-    PyObject *done = NULL;
-    if (found >= 0) {
-        bool is_tensor = arguments[1].kind == OPSCOPE_ARGUMENT_TENSOR;
-        done = call(is_tensor ? COPY : FILL, arguments, 2, target);
+    if (found < 0 || out->kind != OPSCOPE_ARGUMENT_TENSOR) {
+        return found;
     }
-    Py_XDECREF(copied);
-    Py_XDECREF(done);
-    return done ? 0 : -1;
-}
-
-static int assign_masked(PyObject *self, PyObject *mask, PyObject *value)
-{
-    opscope_argument arguments[3] = {tensor(self), tensor(mask)};
-    int found = opscope__py_operand(value, &arguments[2]);
-    if (found != true) {
-        if (found == false) {
-            PyErr_SetString(PyExc_TypeError, "t[mask] = value: the value must be a number");
-        }
+    const opscope_tensor *core = out->as.tensor;
+    int extra = 0;
+    while (opscope_tensor_dims(core) - extra > dims && opscope_tensor_sizes(core)[extra] == 1) {
+        extra++;
+    }
+    if (extra == 0) {
+        return 0;
+    }
+    opscope_argument list = {.kind = OPSCOPE_ARGUMENT_INTS,
+                             .count = (uint32_t)(opscope_tensor_dims(core) - extra),
+                             .as.integers = opscope_tensor_sizes(core) + extra};
+    PyObject *reshaped = CALL(OPSCOPE__PY_RESHAPE, *out, list);
+    Py_XDECREF(*keeper);
+    *keeper = reshaped;
+    if (!reshaped) {
         return -1;
     }
-    PyObject *done = call(MASKED_FILL, arguments, 3, self);
+    *out = TENSOR(reshaped);
+    return 0;
+}
+
+/* Writes to what the walk has found. */
+static int assign(struct opscope__py_walk *walk, PyObject *value)
+{
+    opscope_argument argument;
+    PyObject *keeper;
+    if (read_value(value, opscope__py_walk_result_dims(walk), &argument, &keeper) < 0) {
+        return -1;
+    }
+    int result;
+    if (walk->count > 0) {
+        result = opscope__py_walk_write(walk, argument);
+    } else {
+        bool is_tensor = argument.kind == OPSCOPE_ARGUMENT_TENSOR;
+        opscope_argument arguments[] = {TENSOR(walk->self), argument};
+        PyObject *done = opscope__py_call_indexing(
+            is_tensor ? OPSCOPE__PY_COPY : OPSCOPE__PY_FILL, arguments, 2, walk->self);
+        result = done ? 0 : -1;
+        Py_XDECREF(done);
+    }
+    Py_XDECREF(keeper);
+    return result;
+}
+
+/* t[mask] = number needs no positions: true where that was done, else false. */
+static int assign_masked(PyObject *self, PyObject *items, PyObject *value)
+{
+    PyObject *mask = PyTuple_Size(items) == 1 ? PyTuple_GetItem(items, 0) : NULL;
+    if (!mask || !opscope__py_is_tensor(mask) || !opscope__py_is_mask(mask) ||
+        opscope__py_is_tensor(value)) {
+        return false;
+    }
+    const opscope_tensor *core = opscope__py_core(self), *own = opscope__py_core(mask);
+    bool same = opscope_tensor_dims(own) == opscope_tensor_dims(core);
+    for (int i = 0; same && i < opscope_tensor_dims(core); i++) {
+        same = opscope_tensor_sizes(own)[i] == opscope_tensor_sizes(core)[i];
+    }
+    opscope_argument number;
+    int found = same ? opscope__py_operand(value, &number) : false;
+    if (found != true) {
+        return found;
+    }
+    opscope_argument arguments[] = {TENSOR(self), TENSOR(mask), number};
+    PyObject *done = opscope__py_call_indexing(OPSCOPE__PY_MASKED_FILL, arguments, 3, self);
     Py_XDECREF(done);
-    return done ? 0 : -1;
+    return done ? true : -1;
 }
 
 static int assign_subscript(PyObject *self, PyObject *key, PyObject *value)
@@ -385,27 +342,17 @@ static int assign_subscript(PyObject *self, PyObject *key, PyObject *value)
     if (!items) {
         return -1;
     }
-    int result = -1;
-    PyObject *first = PyTuple_Size(items) == 1 ? PyTuple_GetItem(items, 0) : NULL;
-    if (first && opscope__py_is_tensor(first) &&
-        opscope_tensor_dtype(opscope__py_core(first)) == OPSCOPE_BOOL) {
-        result = assign_masked(self, first, value);
-    } else {
-        bool is_view = true;
-        for (Py_ssize_t i = 0; i < PyTuple_Size(items); i++) {
-            is_view &= !opscope__py_is_tensor(PyTuple_GetItem(items, i));
-        }
-        if (!is_view) {
-            PyErr_SetString(PyExc_TypeError, "assignment takes ints, slices, None, ... or one "
-                                             "mask as index; use scatter for a tensor of indices");
-        } else {
-            PyObject *target = get_items(self, items);
-            result = target ? assign(target, value) : -1;
-            Py_XDECREF(target);
+    int result = assign_masked(self, items, value);
+    if (result == false) {
+        struct opscope__py_walk walk;
+        result = walk_items(self, items, &walk);
+        if (result == 0) {
+            result = assign(&walk, value);
+            opscope__py_walk_end(&walk);
         }
     }
     Py_DECREF(items);
-    return result;
+    return result < 0 ? -1 : 0;
 }
 
 /* ---- length and iteration --------------------------------------------------------------------------------- */

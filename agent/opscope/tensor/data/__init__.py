@@ -1,0 +1,27 @@
+"""Datasets and the DataLoader that makes batches of them, in this process or in workers.
+
+Names and semantics are PyTorch's (``torch.utils.data``). Reading order: dataset.py, sampler.py,
+collate.py, loader.py, then what workers need: worker.py, transport.py, pool.py.
+"""
+
+from __future__ import annotations
+
+from opscope.tensor.data.collate import default_collate, default_convert
+from opscope.tensor.data.dataset import Dataset, IterableDataset, TensorDataset
+from opscope.tensor.data.loader import DataLoader
+from opscope.tensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+from opscope.tensor.data.worker import WorkerInfo, get_worker_info
+
+__all__ = [
+    "BatchSampler",
+    "DataLoader",
+    "Dataset",
+    "IterableDataset",
+    "RandomSampler",
+    "SequentialSampler",
+    "TensorDataset",
+    "WorkerInfo",
+    "default_collate",
+    "default_convert",
+    "get_worker_info",
+]

@@ -1,0 +1,84 @@
+"""Losses: what an output lacks to be the target, as one number or one a sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opscope._tensor import Tensor, functions
+from opscope.tensor.nn.module import Module
+
+
+class _Loss(Module):
+    """``reduction``: "mean", "sum", or "none" for one number a sample or element."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        if reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"{type(self).__name__}(): reduction is 'mean', 'sum' or 'none'")
+        self.reduction = reduction
+
+
+class MSELoss(_Loss):
+    """The squared difference of input and target."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Any:
+        return functions["mse_loss"](input, target, reduction=self.reduction)
+
+
+class L1Loss(_Loss):
+    """The absolute difference of input and target."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Any:
+        return functions["l1_loss"](input, target, reduction=self.reduction)
+
+
+class NLLLoss(_Loss):
+    """Minus the log probability of each target class: input (batch, classes, ...) of log
+    probabilities, target (batch, ...) of classes. ``weight`` is one a class; targets equal to
+    ``ignore_index`` do not count."""
+
+    def __init__(
+        self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+    ) -> None:
+        super().__init__(reduction)
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+
+    weight: Tensor | None
+
+    def forward(self, input: Tensor, target: Tensor) -> Any:
+        return functions["nll_loss"](
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+        )
+
+
+class CrossEntropyLoss(_Loss):
+    """NLLLoss of LogSoftmax: input (batch, classes, ...) of scores. ``label_smoothing`` spreads
+    that share of each target over all classes."""
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(reduction)
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+
+    weight: Tensor | None
+
+    def forward(self, input: Tensor, target: Tensor) -> Any:
+        return functions["cross_entropy"](
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )

@@ -1,0 +1,272 @@
+"""Module and Parameter: what has weights, their names, and their way to and from a state_dict.
+
+Names and behaviour are PyTorch's. Not here: any module that computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from opscope._tensor import Tensor, dtype, float32, float64
+from opscope.tensor.autograd import no_grad
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Parameter(Tensor):
+    """A tensor that a module trains: shares ``data``'s storage and requires grad."""
+
+    def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
+        self.requires_grad = requires_grad
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{super().__repr__()}"
+
+
+class LoadedKeys(NamedTuple):
+    """What load_state_dict found on one side only."""
+
+    missing_keys: list[str]
+    """Of the module, absent from the state."""
+    unexpected_keys: list[str]
+    """Of the state, unknown to the module."""
+
+
+class Module:
+    """Something with parameters. Subclass, set parameters and modules as attributes, and define
+    ``forward``; calling the module calls it.
+    """
+
+    training: bool = True
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes."""
+        raise NotImplementedError(f"{type(self).__name__} defines no forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(vars(self).get(name), Parameter) and not (
+            value is None or isinstance(value, Parameter)
+        ):
+            raise TypeError(
+                f"{type(self).__name__}.{name} is a parameter: set it to a Parameter or None, not "
+                f"to a {type(value).__name__}"
+            )
+        super().__setattr__(name, value)
+
+    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
+        """``setattr`` under PyTorch's name."""
+        setattr(self, name, parameter)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """``setattr`` under PyTorch's name."""
+        setattr(self, name, module)
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """A tensor that is part of the module's state and not trained: ``persistent`` ones are in
+        ``state_dict``."""
+        vars(self).setdefault("_buffers", {})[name] = persistent
+        setattr(self, name, tensor)
+
+    # ---- what there is ----------------------------------------------------------------------
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules that are attributes of this one, with their names."""
+        for name, value in vars(self).items():
+            if isinstance(value, Module):
+                yield name, value
+
+    def children(self) -> Iterator[Module]:
+        """The modules that are attributes of this one."""
+        for _, child in self.named_children():
+            yield child
+
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = ""
+    ) -> Iterator[tuple[str, Module]]:
+        """This module, then those below it, by dotted name; each once."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        memo.add(self)
+        yield prefix, self
+        for name, child in self.named_children():
+            yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator[Module]:
+        """This module, then those below it; each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """This module's parameters and its children's, by dotted name; each once."""
+        yield from self._named(prefix, recurse, lambda own, _: isinstance(own, Parameter))
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters without their names."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """The buffers of this module and its children, by dotted name; each once."""
+        yield from self._named(prefix, recurse, lambda _, persistent: persistent is not None)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers without their names."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def _named(
+        self, prefix: str, recurse: bool, wanted: Callable[[Any, bool | None], bool]
+    ) -> Iterator[tuple[str, Any]]:
+        """Tensors among the attributes, by dotted name; ``wanted`` gets each, and for a buffer
+        whether it is persistent, for others None."""
+        seen: set[Tensor] = set()
+        modules = self.named_modules(prefix=prefix) if recurse else [(prefix, self)]
+        for path, module in modules:
+            buffers: dict[str, bool] = vars(module).get("_buffers", {})
+            for name, value in vars(module).items():
+                if not isinstance(value, Tensor) or value in seen:
+                    continue
+                if wanted(value, buffers.get(name)):
+                    seen.add(value)
+                    yield f"{path}.{name}" if path else name, value
+
+    # ---- state --------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Tensor]:
+        """Parameters and persistent buffers by every name they have, shared ones too."""
+        own: dict[str, Tensor] = {}
+        buffers: dict[str, bool] = vars(self).get("_buffers", {})
+        for name, value in vars(self).items():
+            if isinstance(value, Parameter) or (isinstance(value, Tensor) and buffers.get(name)):
+                own[name] = value
+        for name, child in self.named_children():
+            own.update({f"{name}.{below}": each for below, each in child._state().items()})
+        return own
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The values of parameters and persistent buffers by name: they share their storage."""
+        return {name: tensor.detach() for name, tensor in self._state().items()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> LoadedKeys:
+        """Copy values in: tensors, or anything with the buffer protocol, such as PyTorch's tensors
+        and arrays.
+
+        RuntimeError that names all keys missing or unexpected (unless not ``strict``), and all
+        whose shapes differ; nothing is copied then.
+        """
+        own = self._state()
+        found = LoadedKeys(
+            [name for name in own if name not in state_dict],
+            [name for name in state_dict if name not in own],
+        )
+        wrong = []
+        if strict and found.missing_keys:
+            wrong.append(f"missing keys: {', '.join(found.missing_keys)}")
+        if strict and found.unexpected_keys:
+            wrong.append(f"unexpected keys: {', '.join(found.unexpected_keys)}")
+        for name, tensor in own.items():
+            if name in state_dict and tuple(state_dict[name].shape) != tensor.shape:
+                wrong.append(
+                    f"{name} has shape {tensor.shape} in the module, "
+                    f"{tuple(state_dict[name].shape)} in the state"
+                )
+        if wrong:
+            raise RuntimeError(
+                f"load_state_dict(): the state is not that of a {type(self).__name__}:\n\t"
+                + "\n\t".join(wrong)
+            )
+        with no_grad():
+            for name, tensor in own.items():
+                if name in state_dict:
+                    tensor.copy_(_as_tensor(state_dict[name]))
+        return found
+
+    # ---- changes --------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Self:
+        """Set ``training`` here and in every module below."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """``train(False)``."""
+        return self.train(False)
+
+    def apply(self, function: Callable[[Module], Any]) -> Self:
+        """Call ``function`` with every module below, then with this one."""
+        for child in self.children():
+            child.apply(function)
+        function(self)
+        return self
+
+    def to(self, dtype: dtype) -> Self:
+        """Convert floating parameters and buffers; parameters stay the objects they are."""
+        if not dtype.is_floating_point:
+            raise TypeError(f"to(): a module's dtype is a floating one, not {dtype.name}")
+        for module in self.modules():
+            buffers = vars(module).get("_buffers", {})
+            for name, value in vars(module).items():
+                if not isinstance(value, Tensor) or not value.is_floating_point():
+                    continue
+                if isinstance(value, Parameter):
+                    gradient = value.grad
+                    value.data = value.data.to(dtype)
+                    value.grad = None if gradient is None else gradient.to(dtype)
+                elif name in buffers:
+                    vars(module)[name] = value.to(dtype)
+        return self
+
+    def float(self) -> Self:
+        """``to(float32)``."""
+        return self.to(float32)
+
+    def double(self) -> Self:
+        """``to(float64)``."""
+        return self.to(float64)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Whether backward is to reach the parameters."""
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
+        return self
+
+    def zero_grad(self) -> None:
+        """Forget the parameters' gradients."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+    # ---- how it reads ---------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        """What stands between the parentheses of ``repr``, before the children."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [
+            f"({name}): " + repr(child).replace("\n", "\n  ")
+            for name, child in self.named_children()
+        ]
+        if not children and len(lines) <= 1:
+            return f"{type(self).__name__}({extra})"
+        return f"{type(self).__name__}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+def _as_tensor(value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    from opscope._tensor import from_dlpack, from_numpy
+
+    if hasattr(value, "__dlpack__"):
+        return from_dlpack(value)
+    return from_numpy(value)

@@ -1,0 +1,128 @@
+"""LayerNorm and BatchNorm: mean 0 and variance 1, then a scale and a shift that are learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opscope._tensor import Tensor, dtype, float32, functions, int64, tensor
+from opscope.tensor.nn.module import Module, Parameter
+
+
+def _ones(shape: tuple[int, ...], dtype: dtype) -> Tensor:
+    made: Tensor = functions["ones"](shape, dtype=dtype)
+    return made
+
+
+def _zeros(shape: tuple[int, ...], dtype: dtype) -> Tensor:
+    made: Tensor = functions["zeros"](shape, dtype=dtype)
+    return made
+
+
+class LayerNorm(Module):
+    """Normalises over the last dimensions, whose sizes are ``normalized_shape``."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        *,
+        dtype: dtype = float32,
+    ) -> None:
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        self.normalized_shape = tuple(shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        with_bias = elementwise_affine and bias
+        self.weight = Parameter(_ones(self.normalized_shape, dtype)) if elementwise_affine else None
+        self.bias = Parameter(_zeros(self.normalized_shape, dtype)) if with_bias else None
+
+    def forward(self, input: Tensor) -> Any:
+        return functions["layer_norm"](
+            input, self.normalized_shape, self.weight, self.bias, self.eps
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
+
+
+class _BatchNorm(Module):
+    """Normalises each channel (dimension 1) over all others: by the batch while training, which
+    moves the running mean and variance by ``momentum`` (None: their mean over all batches), by
+    these otherwise."""
+
+    dims: tuple[int, ...]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        dtype: dtype = float32,
+    ) -> None:
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        shape = (num_features,)
+        self.weight = Parameter(_ones(shape, dtype)) if affine else None
+        self.bias = Parameter(_zeros(shape, dtype)) if affine else None
+        tracks = track_running_stats
+        self.register_buffer("running_mean", _zeros(shape, dtype) if tracks else None)
+        self.register_buffer("running_var", _ones(shape, dtype) if tracks else None)
+        count = tensor(0, dtype=int64) if tracks else None
+        self.register_buffer("num_batches_tracked", count)
+
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def forward(self, input: Tensor) -> Any:
+        if input.ndim not in self.dims:
+            expected = " or ".join(map(str, self.dims))
+            raise ValueError(
+                f"{type(self).__name__}: the input has {expected} dimensions, not {input.ndim}: "
+                f"shape {input.shape}"
+            )
+        momentum = self.momentum or 0.0
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                momentum = 1 / self.num_batches_tracked.item()
+        return functions["batch_norm"](
+            input,
+            self.weight,
+            self.bias,
+            self.running_mean,
+            self.running_var,
+            self.training or self.running_mean is None,
+            momentum,
+            self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """_BatchNorm of (batch, channels) or (batch, channels, length)."""
+
+    dims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """_BatchNorm of (batch, channels, height, width)."""
+
+    dims = (4,)

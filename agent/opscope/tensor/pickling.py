@@ -1,0 +1,70 @@
+"""Copies and pickles of tensors: ``copy``, ``deepcopy``, pickle in every protocol.
+
+With protocol 5 and a ``buffer_callback``, elements travel out of band, without a copy. Each tensor
+is pickled with its own elements: views of one storage come back apart. Opens no range.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from opscope._tensor import Tensor, as_bytes, dtype, over_bytes, tensor
+
+
+def rebuild(
+    kind: type[Tensor], buffer: Any, dtype: dtype, shape: tuple[int, ...], requires_grad: bool
+) -> Tensor:
+    """A pickle's tensor, over the memory it came in."""
+    if isinstance(buffer, bytes):
+        buffer = bytearray(buffer)  # what was written may be written again
+    made = over_bytes(buffer, dtype, shape)
+    if kind is not Tensor:
+        made = kind.__new__(kind, made)
+    if requires_grad:
+        made.requires_grad = True
+    return made
+
+
+def reduce(self: Tensor, protocol: Any = 2) -> Any:
+    """As pickle asks. A tensor that an operator made comes back as a leaf."""
+    source = self.data if self.is_contiguous() else tensor(self.data)
+    elements = as_bytes(source)
+    buffer: Any = pickle.PickleBuffer(elements) if protocol >= 5 else bytes(memoryview(elements))
+    args = (type(self), buffer, self.dtype, self.shape, self.requires_grad)
+    return rebuild, args, getattr(self, "__dict__", None) or None
+
+
+def _like(self: Tensor, data: Tensor) -> Tensor:
+    """``data`` as a tensor of the kind and with the attributes of ``self``."""
+    made = data if type(self) is Tensor else type(self).__new__(type(self), data)
+    if self.requires_grad:
+        made.requires_grad = True
+    return made
+
+
+def copy(self: Tensor) -> Tensor:
+    """Another Tensor over the same memory, off the tape."""
+    made = _like(self, self.data)
+    if hasattr(self, "__dict__"):
+        vars(made).update(vars(self))
+    return made
+
+
+def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A leaf with memory of its own, and its grad's. RuntimeError for what an operator made."""
+    if id(self) in memo:
+        return memo[id(self)]  # type: ignore[no-any-return]
+    if not self.is_leaf:
+        raise RuntimeError(
+            f"deepcopy(): {self.grad_fn!r} made this tensor of shape {self.shape}, and a copy "
+            "would not be on the tape; use tensor.clone() or tensor.detach()"
+        )
+    made = memo[id(self)] = _like(self, tensor(self.data))
+    if self.grad is not None:
+        made.grad = tensor(self.grad)
+    if hasattr(self, "__dict__"):
+        from copy import deepcopy as deeply
+
+        vars(made).update(deeply(vars(self), memo))
+    return made
