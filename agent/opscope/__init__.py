@@ -21,6 +21,7 @@ from opscope.errors import (
 if TYPE_CHECKING:
     from opscope.agent.serve import serve
     from opscope.attachment import attach, attach_status, detach
+    from opscope.headers import get_include
     from opscope.record.callbacks import (
         add_global_callback,
         add_thread_local_callback,
@@ -69,6 +70,7 @@ __all__ = [
     "enable_callback",
     "fork",
     "get_debug_info",
+    "get_include",
     "has_callbacks",
     "log_api_usage_metadata",
     "log_api_usage_once",
@@ -87,6 +89,7 @@ __all__ = [
 _HOMES = {
     "opscope.agent.serve": "serve",
     "opscope.attachment": "attach attach_status detach",
+    "opscope.headers": "get_include",
     "opscope.record.callbacks": "add_global_callback add_thread_local_callback callback_errors "
     "clear_callbacks disable_callback enable_callback has_callbacks remove_callback",
     "opscope.record.debug_info": "child_environment debug_info get_debug_info propagate",

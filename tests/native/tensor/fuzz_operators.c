@@ -1,18 +1,37 @@
-/* Any bytes are a program over a few tensors: views of any strides the library accepts, and operators on
- * them, some of which write. Nothing may crash, whatever the operators answer. */
+/* Any bytes are a program over a few tensors: views of any strides the library accepts, overlapping ones
+ * too, and all operators of the table on them, some of which write; arguments mostly of the kinds
+ * their schemas ask for. Nothing may crash, whatever the operators answer. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "opscope/autograd.h"
+#include "tensor/registry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { TENSOR_LIMIT = 6, COUNT_LIMIT = 2000 };
+enum { TENSOR_LIMIT = 8, COUNT_LIMIT = 2000, DIMS = 4, INTS = 6, MEMORY_LIMIT = 1 << 20 };
+
+/* Of what sizes may be asked for, each is refused that would only take long. */
+static void *allocate(void *user, size_t bytes)
+{
+    (void)user;
+    return bytes <= MEMORY_LIMIT ? aligned_alloc(64, (bytes + 64) & ~(size_t)63) : NULL;
+}
+
+static void release(void *user, void *data, size_t bytes)
+{
+    (void)user;
+    (void)bytes;
+    free(data);
+}
+
+static const opscope_allocator bounded = {"bounded", allocate, release, NULL};
 
 struct input {
     const uint8_t *data;
     size_t size;
+    int64_t common; /* the size of most dimensions, so that tensors fit each other */
 };
 
 static int take(struct input *input)
@@ -24,22 +43,52 @@ static int take(struct input *input)
     return *input->data++;
 }
 
+/* Mostly small; now and then one with which sums and products overflow. */
+static int64_t take_integer(struct input *input)
+{
+    static const int64_t extremes[] = {INT64_MAX, INT64_MIN, INT64_MAX - 1, INT64_MIN + 1,
+                                       INT64_C(1) << 62, INT32_MAX, INT64_C(1) << 32, -INT32_MAX};
+    int byte = take(input);
+    return byte >= 248 ? extremes[byte - 248] : (int8_t)byte % 9;
+}
+
+static double take_real(struct input *input)
+{
+    static const double extremes[] = {1e308, -1e308, 1e-320, 0.0 / 0.0, 1.0 / 0.0, -1.0 / 0.0};
+    int byte = take(input);
+    return byte >= 250 ? extremes[byte - 250] : (int8_t)byte / 8.0;
+}
+
 static opscope_tensor *make(struct input *input)
 {
-    int64_t sizes[4];
-    int dims = take(input) % 5;
+    static const opscope_dtype usual[] = {OPSCOPE_FLOAT32, OPSCOPE_INT64, OPSCOPE_FLOAT64, OPSCOPE_BOOL};
+    int64_t sizes[DIMS];
+    int how = take(input), dims = how % (DIMS + 1);
     for (int i = 0; i < dims; i++) {
-        sizes[i] = take(input) % 6;
+        int byte = take(input);
+        sizes[i] = byte < 192 ? input->common : byte % 6;
     }
+    how = take(input);
+    opscope_dtype dtype = how < 192 ? usual[how < 96 ? 0 : how / 32 - 2]
+                                    : (opscope_dtype)(how % OPSCOPE_DTYPE_COUNT);
     opscope_tensor *out = NULL;
-    if (opscope_tensor_empty(dims, sizes, (opscope_dtype)(take(input) % OPSCOPE_DTYPE_COUNT), NULL,
-                             &out) != OPSCOPE_OK) {
+    if (opscope_tensor_empty(dims, sizes, dtype, NULL, &out) != OPSCOPE_OK) {
         abort();
     }
     uint8_t *bytes = opscope_tensor_storage_data(out);
     bool is_bool = opscope_tensor_dtype(out) == OPSCOPE_BOOL;
+    /* Whole small numbers as often as any bits: they are indices, and gradients that can be told. */
+    bool is_plain = take(input) % 2 != 0;
     for (size_t i = 0; i < opscope_tensor_storage_bytes(out); i++) {
-        bytes[i] = (uint8_t)(take(input) & (is_bool ? 1 : 255));
+        bytes[i] = (uint8_t)(is_plain ? 0 : take(input) & (is_bool ? 1 : 255));
+    }
+    if (is_plain && opscope_tensor_count(out) > 0) {
+        opscope_argument fill[] = {{OPSCOPE_ARGUMENT_TENSOR, 0, {.tensor = out}},
+                                   {OPSCOPE_ARGUMENT_INT, 0, {.integer = take(input) % 4}}};
+        opscope_tensor *same = NULL;
+        if (opscope_call(opscope_operator_find("core::fill_"), fill, 2, &same) == OPSCOPE_OK) {
+            opscope_tensor_release(same);
+        }
     }
     if (take(input) % 2 != 0) {
         opscope_tensor_set_requires_grad(out, true);
@@ -47,89 +96,185 @@ static opscope_tensor *make(struct input *input)
     return out;
 }
 
+/* The base's own sizes, its dimensions turned around or walked backward, as the bits of `how` say. */
+static int64_t turn(const opscope_tensor *base, int how, int64_t *sizes, int64_t *strides)
+{
+    int dims = opscope_tensor_dims(base);
+    int64_t offset = 0;
+    for (int i = 0; i < dims; i++) {
+        int from = (how & 1) != 0 ? dims - 1 - i : i;
+        sizes[i] = opscope_tensor_sizes(base)[from];
+        strides[i] = opscope_tensor_strides(base)[from];
+        if ((how >> (i + 1) & 1) != 0 && sizes[i] > 0) {
+            offset += (sizes[i] - 1) * strides[i];
+            strides[i] = -strides[i];
+        }
+    }
+    return offset;
+}
+
 static opscope_tensor *view(struct input *input, opscope_tensor *base)
 {
-    int64_t sizes[4], strides[4];
-    int dims = take(input) % 5;
-    for (int i = 0; i < dims; i++) {
-        sizes[i] = take(input) % 6;
-        strides[i] = (int8_t)take(input) % 16;
+    int64_t sizes[DIMS], strides[DIMS], offset;
+    int how = take(input), dims = how % (DIMS + 1);
+    if (how >= 128) {
+        dims = opscope_tensor_dims(base);
+        offset = turn(base, how, sizes, strides);
+    } else {
+        for (int i = 0; i < dims; i++) {
+            sizes[i] = take(input) % 6;
+            strides[i] = (int8_t)take(input) % 16;
+        }
+        offset = take(input) % 32;
     }
     opscope_tensor *out = NULL;
-    return opscope_tensor_as_strided(base, dims, sizes, strides, take(input) % 32, &out) == OPSCOPE_OK
+    return opscope_tensor_as_strided(base, dims, sizes, strides, offset, &out) == OPSCOPE_OK
                ? out
                : opscope_tensor_retain(base);
 }
 
-static opscope_argument argument(struct input *input, opscope_tensor *const *tensors, int64_t *integers)
+static opscope_argument argument_of(struct input *input, opscope_argument_kind kind,
+                                    opscope_tensor *const *tensors, int64_t *integers)
 {
-    opscope_argument out = {OPSCOPE_ARGUMENT_NONE, 0, {0}};
-    switch (take(input) % 8) {
-    case 0:
-    case 1:
-    case 2:
-        out.kind = OPSCOPE_ARGUMENT_TENSOR;
+    static const char *const texts[] = {"mean", "sum", "none", "", "tanh", "ij", "constant", "\xff"};
+    opscope_argument out = {kind, 0, {0}};
+    switch (kind) {
+    case OPSCOPE_ARGUMENT_TENSOR:
         out.as.tensor = tensors[take(input) % TENSOR_LIMIT];
         break;
-    case 3:
-        out.kind = OPSCOPE_ARGUMENT_TENSORS;
+    case OPSCOPE_ARGUMENT_TENSORS:
         out.count = (uint32_t)(take(input) % 4);
-        out.as.tensors = tensors + take(input) % 3;
+        out.as.tensors = tensors + take(input) % (TENSOR_LIMIT - 3);
         break;
-    case 4:
-        out.kind = OPSCOPE_ARGUMENT_INT;
-        out.as.integer = (int8_t)take(input) % 9;
+    case OPSCOPE_ARGUMENT_INT:
+        out.as.integer = take_integer(input);
         break;
-    case 5:
-        out.kind = OPSCOPE_ARGUMENT_FLOAT;
-        out.as.real = (int8_t)take(input) / 8.0;
+    case OPSCOPE_ARGUMENT_BOOL:
+        out.as.integer = take(input) % 2;
         break;
-    case 6:
-        out.kind = OPSCOPE_ARGUMENT_INTS;
-        out.count = (uint32_t)(take(input) % 5);
+    case OPSCOPE_ARGUMENT_FLOAT:
+        out.as.real = take_real(input);
+        break;
+    case OPSCOPE_ARGUMENT_INTS:
+        out.count = (uint32_t)(take(input) % INTS);
         for (uint32_t i = 0; i < out.count; i++) {
-            integers[i] = (int8_t)take(input) % 9;
+            integers[i] = take_integer(input);
         }
         out.as.integers = integers;
         break;
-    default:
+    case OPSCOPE_ARGUMENT_TEXT:
+        out.as.text = texts[take(input) % 8];
+        break;
+    case OPSCOPE_ARGUMENT_NONE:
         break;
     }
     return out;
 }
 
+static opscope_argument_kind kind_of(struct input *input, const struct opscope__parameter *parameter)
+{
+    int byte = take(input);
+    if (byte % 16 == 0) {
+        return (opscope_argument_kind)(byte / 16 % (OPSCOPE_ARGUMENT_BOOL + 1)); /* whatever is asked */
+    }
+    if (parameter->optional && byte % 16 < 5) {
+        return OPSCOPE_ARGUMENT_NONE;
+    }
+    switch (parameter->type) {
+    case OPSCOPE__TYPE_TENSOR:
+        return OPSCOPE_ARGUMENT_TENSOR;
+    case OPSCOPE__TYPE_TENSORS:
+        return OPSCOPE_ARGUMENT_TENSORS;
+    case OPSCOPE__TYPE_INTS:
+        return OPSCOPE_ARGUMENT_INTS;
+    case OPSCOPE__TYPE_INT_OR_INTS:
+        return byte % 2 != 0 ? OPSCOPE_ARGUMENT_INTS : OPSCOPE_ARGUMENT_INT;
+    case OPSCOPE__TYPE_FLOAT:
+        return OPSCOPE_ARGUMENT_FLOAT;
+    case OPSCOPE__TYPE_SCALAR:
+        return byte % 2 != 0 ? OPSCOPE_ARGUMENT_FLOAT : OPSCOPE_ARGUMENT_INT;
+    case OPSCOPE__TYPE_TEXT:
+        return OPSCOPE_ARGUMENT_TEXT;
+    case OPSCOPE__TYPE_BOOL:
+        return OPSCOPE_ARGUMENT_BOOL;
+    case OPSCOPE__TYPE_INT:
+    case OPSCOPE__TYPE_DTYPE:
+        return OPSCOPE_ARGUMENT_INT;
+    }
+    return OPSCOPE_ARGUMENT_NONE;
+}
+
+/* The first of what the call gives becomes one of the tensors, where it is small. */
+static void call(struct input *input, opscope_tensor **tensors)
+{
+    int64_t integers[OPSCOPE_ARGUMENT_LIMIT][INTS];
+    opscope_argument arguments[OPSCOPE_ARGUMENT_LIMIT];
+    size_t number = (size_t)take(input) * 256;
+    const opscope_operator *op =
+        opscope_operator_at((number + (size_t)take(input)) % opscope_operator_count());
+    const struct opscope__schema *schema = opscope__operator_schema(op);
+    size_t count = schema->count;
+    while (count > 0 && schema->parameters[count - 1].has_default && take(input) % 3 != 0) {
+        count--;
+    }
+    for (size_t i = 0; i < count; i++) {
+        arguments[i] = argument_of(input, kind_of(input, &schema->parameters[i]), tensors, integers[i]);
+    }
+    opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT] = {NULL};
+    opscope_tensor_list list = {NULL, 0};
+    opscope_tensor *root = NULL;
+    int how = take(input);
+    if (schema->output_is_list && how % 16 != 0) {
+        if (opscope_call_list(op, arguments, count, &list) == OPSCOPE_OK && list.count > 0) {
+            root = opscope_tensor_retain(list.tensors[(size_t)how % list.count]);
+        }
+        opscope_tensor_list_release(&list);
+    } else if (how % 16 == 1) {
+        opscope_tensor *into[OPSCOPE_OUTPUT_LIMIT];
+        for (int i = 0; i < OPSCOPE_OUTPUT_LIMIT; i++) {
+            into[i] = opscope_tensor_retain(tensors[take(input) % TENSOR_LIMIT]);
+        }
+        (void)opscope_call_out(op, arguments, count, into);
+        for (int i = 0; i < OPSCOPE_OUTPUT_LIMIT; i++) {
+            opscope_tensor_release(into[i]);
+        }
+    } else if (opscope_call(op, arguments, count, outputs) == OPSCOPE_OK) {
+        root = outputs[0];
+        for (int i = 1; i < OPSCOPE_OUTPUT_LIMIT; i++) {
+            opscope_tensor_release(outputs[i]);
+        }
+    }
+    if (root == NULL) {
+        return;
+    }
+    bool is_small = opscope_tensor_count(root) <= COUNT_LIMIT;
+    int backward = take(input);
+    if (is_small && backward % 4 == 0 && opscope_tensor_requires_grad(root)) {
+        /* A gradient of the root's shape: the root itself, or what may be of any other. */
+        opscope_tensor *gradient = backward % 8 == 0 ? root : tensors[backward / 8 % TENSOR_LIMIT];
+        (void)opscope_backward(&root, backward % 16 == 4 ? NULL : &gradient, 1, backward % 3 == 0, false);
+    }
+    opscope_tensor **place = &tensors[take(input) % TENSOR_LIMIT];
+    if (is_small) {
+        opscope_tensor *before = *place;
+        *place = root;
+        root = before;
+    }
+    opscope_tensor_release(root);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct input input = {data, size};
+    struct input input = {data, size, 1};
+    input.common = 1 + take(&input) % 3;
     opscope_tensor *tensors[TENSOR_LIMIT];
+    opscope_allocator_set_default(&bounded);
+    opscope_tensor_seed(1);
     for (int i = 0; i < TENSOR_LIMIT; i++) {
         tensors[i] = i < TENSOR_LIMIT / 2 ? make(&input) : view(&input, tensors[i - TENSOR_LIMIT / 2]);
     }
     for (int step = 0; step < 16 && input.size > 0; step++) {
-        opscope_argument arguments[6];
-        int64_t integers[6][5];
-        const opscope_operator *op = opscope_operator_at((size_t)take(&input) % opscope_operator_count());
-        size_t count = (size_t)take(&input) % 6;
-        for (size_t i = 0; i < count; i++) {
-            arguments[i] = argument(&input, tensors, integers[i]);
-        }
-        opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT] = {NULL};
-        if (opscope_call(op, arguments, count, outputs) != OPSCOPE_OK) {
-            continue;
-        }
-        opscope_tensor *root = outputs[0];
-        if (take(&input) % 4 == 0 && opscope_tensor_requires_grad(root)) {
-            opscope_backward(&root, NULL, 1, take(&input) % 2 != 0, false);
-        }
-        int place = take(&input) % TENSOR_LIMIT;
-        for (int i = 0; i < OPSCOPE_OUTPUT_LIMIT; i++) {
-            if (i == 0 && opscope_tensor_count(root) <= COUNT_LIMIT) {
-                opscope_tensor_release(tensors[place]);
-                tensors[place] = root;
-            } else {
-                opscope_tensor_release(outputs[i]);
-            }
-        }
+        call(&input, tensors);
     }
     for (int i = 0; i < TENSOR_LIMIT; i++) {
         opscope_tensor_release(tensors[i]);
