@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tensor/autograd/tape.h"
+#include "tensor/error.h"
 #include "tensor/tensor.h"
 
 /* ---- for forward ---------------------------------------------------------------------------- */
@@ -47,6 +48,8 @@ static bool fits(const struct opscope__operator_spec *spec,
         return argument->kind == OPSCOPE_ARGUMENT_TENSORS;
     case OPSCOPE__TYPE_INTS:
         return argument->kind == OPSCOPE_ARGUMENT_INTS;
+    case OPSCOPE__TYPE_INT_OR_INTS:
+        return argument->kind == OPSCOPE_ARGUMENT_INT || argument->kind == OPSCOPE_ARGUMENT_INTS;
     case OPSCOPE__TYPE_FLOAT:
     case OPSCOPE__TYPE_SCALAR:
         return is_number(argument);
@@ -183,6 +186,33 @@ static size_t box_outputs(void *arg, opscope_value *values, size_t capacity)
 
 /* ---- the call --------------------------------------------------------------------------------- */
 
+/* Whether the operator's results can go where the call wants them. */
+static int check_results(const struct opscope__call *call)
+{
+    const opscope_operator *op = call->op;
+    if (__builtin_expect(op->schema.output_is_list != (call->list != NULL), 0)) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: gives %s: %s", op->name,
+                                   call->list != NULL ? "no list" : "a list, ask for one",
+                                   op->spec->schema);
+    }
+    if (call->targets == NULL) {
+        return OPSCOPE_OK;
+    }
+    if (op->is_inplace || op->spec->is_view) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE,
+                                   "%s: its result is memory of its argument, it cannot be written to out",
+                                   op->name);
+    }
+    if ((op->spec->backward != NULL || op->spec->is_composite) && opscope_grad_mode() &&
+        wants_grad(op, call->arguments)) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
+                                   "%s: out= takes no part in gradients, but an argument requires grad; leave "
+                                   "out= away, or call under no_grad",
+                                   op->name);
+    }
+    return OPSCOPE_OK;
+}
+
 static void release_outputs(size_t count, opscope_tensor **outputs)
 {
     for (size_t i = 0; i < count; i++) {
@@ -196,16 +226,23 @@ static int compute(struct opscope__call *call, opscope_argument *arguments, opsc
 {
     const opscope_operator *op = call->op;
     bool before = call->wants_grad && opscope_grad_mode_set(false);
-    int status = op->is_inplace ? opscope__call_inplace(call, arguments, outputs)
-                                : op->spec->forward(call, arguments, outputs);
+    int status = call->targets != NULL ? opscope__call_into_targets(call, arguments, outputs)
+                 : op->is_inplace      ? opscope__call_inplace(call, arguments, outputs)
+                                       : op->spec->forward(call, arguments, outputs);
     if (call->wants_grad) {
         opscope_grad_mode_set(before);
     }
     if (status == OPSCOPE_OK && op->spec->is_view) {
-        outputs[0]->is_view = true;
+        status = opscope__view_note(arguments[0].as.tensor, outputs[0],
+                                    op->spec->backward == NULL ? OPSCOPE__NO_VIEW
+                                    : opscope_grad_mode()      ? OPSCOPE__VIEW
+                                                               : OPSCOPE__VIEW_NO_GRAD);
     }
     if (status == OPSCOPE_OK && call->wants_grad) {
         status = opscope__tape_record(call, outputs);
+    }
+    if (status == OPSCOPE_OK && call->written != NULL) {
+        status = opscope__tape_rebase(outputs[0]);
     }
     if (status != OPSCOPE_OK) {
         release_outputs(op->schema.output_count, outputs);
@@ -213,12 +250,15 @@ static int compute(struct opscope__call *call, opscope_argument *arguments, opsc
     for (size_t i = 0; i < call->saved_count; i++) {
         opscope_tensor_release(call->saved[i]);
     }
-    opscope_tensor_release(call->held);
+    for (size_t i = 0; i < call->held_count; i++) {
+        opscope_tensor_release(call->held[i]);
+    }
     return status;
 }
 
-int opscope_call(const opscope_operator *op, const opscope_argument *arguments, size_t count,
-                 opscope_tensor **outputs)
+/* Where the results go, only one of the three, is the caller's to say: outputs, list or targets. */
+static inline int run(const opscope_operator *op, const opscope_argument *arguments, size_t count,
+                      opscope_tensor **outputs, opscope_tensor_list *list, opscope_tensor **targets)
 {
     opscope_argument bound[OPSCOPE_ARGUMENT_LIMIT];
     opscope_tensor *made[OPSCOPE_OUTPUT_LIMIT] = {NULL};
@@ -227,13 +267,19 @@ int opscope_call(const opscope_operator *op, const opscope_argument *arguments, 
     call.op = op;
     call.arguments = bound;
     call.into = NULL;
-    call.held = NULL;
+    call.written = NULL;
+    call.held_count = 0;
+    call.list = list;
+    call.targets = targets;
     call.saved_count = 0;
     call.info = (opscope_range_info){-1, 0, box_inputs, &boxed, false};
 
     /* The arguments are checked inside of the range: a call that fails is a call. */
     int bad = bind(op, arguments, count, bound);
-    call.wants_grad = bad == OPSCOPE_OK && op->spec->backward != NULL && opscope_grad_mode() &&
+    if (bad == OPSCOPE_OK) {
+        bad = check_results(&call);
+    }
+    call.wants_grad = bad == OPSCOPE_OK && op->has_node && opscope_grad_mode() &&
                       wants_grad(op, bound);
     if (call.wants_grad) {
         call.info.sequence_nr = opscope__tape_next_sequence();
@@ -244,14 +290,48 @@ int opscope_call(const opscope_operator *op, const opscope_argument *arguments, 
     if (__builtin_expect(range.firing != NULL, 0)) {
         if (status == OPSCOPE_OK) {
             struct boxed_outputs out = {made, op->schema.output_count};
+            if (list != NULL) {
+                out = (struct boxed_outputs){list->tensors, list->count};
+            }
             opscope_range_outputs(&range, box_outputs, &out);
         } else {
             opscope_range_fail(&range);
         }
     }
     opscope_range_close(&range);
-    if (status == OPSCOPE_OK) {
-        memcpy(outputs, made, op->schema.output_count * sizeof *made);
+    if (status != OPSCOPE_OK) {
+        opscope__failure_name(op->name);
+        return status;
     }
-    return status;
+    if (outputs != NULL) {
+        memcpy(outputs, made, op->schema.output_count * sizeof *made);
+    } else {
+        release_outputs(op->schema.output_count, made);
+    }
+    return OPSCOPE_OK;
+}
+
+int opscope_call(const opscope_operator *op, const opscope_argument *arguments, size_t count,
+                 opscope_tensor **outputs)
+{
+    return run(op, arguments, count, outputs, NULL, NULL);
+}
+
+int opscope_call_list(const opscope_operator *op, const opscope_argument *arguments, size_t count,
+                      opscope_tensor_list *out)
+{
+    opscope_tensor_list list = {NULL, 0};
+    int status = run(op, arguments, count, NULL, &list, NULL);
+    if (status != OPSCOPE_OK) {
+        opscope_tensor_list_release(&list);
+        return status;
+    }
+    *out = list;
+    return OPSCOPE_OK;
+}
+
+int opscope_call_out(const opscope_operator *op, const opscope_argument *arguments, size_t count,
+                     opscope_tensor **into)
+{
+    return run(op, arguments, count, NULL, NULL, into);
 }

@@ -20,30 +20,39 @@ opscope_tensor *opscope__own(struct opscope__formula *formula, opscope_tensor *t
     return tensor;
 }
 
-opscope_tensor *opscope__do(struct opscope__formula *formula, const char *name,
-                            const opscope_argument *arguments, size_t count)
+void opscope__do_all(struct opscope__formula *formula, const char *name,
+                     const opscope_argument *arguments, size_t count, opscope_tensor **outputs)
 {
+    for (int i = 0; i < OPSCOPE_OUTPUT_LIMIT; i++) {
+        outputs[i] = NULL;
+    }
     if (formula->status != OPSCOPE_OK) {
-        return NULL;
+        return;
     }
     for (size_t i = 0; i < count; i++) {
         if (arguments[i].kind == OPSCOPE_ARGUMENT_TENSOR && arguments[i].as.tensor == NULL) {
-            return NULL;
+            return;
         }
     }
     char full[64];
     snprintf(full, sizeof full, "core::%s", name);
     const opscope_operator *op = opscope_operator_find(full);
-    opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT] = {NULL};
     if (op == NULL) {
         formula->status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "no operator %s", full);
-        return NULL;
+        return;
     }
     formula->status = opscope_call(op, arguments, count, outputs);
-    for (int i = 1; i < OPSCOPE_OUTPUT_LIMIT; i++) {
-        opscope__own(formula, outputs[i]);
+    for (int i = 0; i < OPSCOPE_OUTPUT_LIMIT; i++) {
+        outputs[i] = opscope__own(formula, outputs[i]);
     }
-    return opscope__own(formula, outputs[0]);
+}
+
+opscope_tensor *opscope__do(struct opscope__formula *formula, const char *name,
+                            const opscope_argument *arguments, size_t count)
+{
+    opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT];
+    opscope__do_all(formula, name, arguments, count, outputs);
+    return outputs[0];
 }
 
 opscope_tensor *opscope__keep(opscope_tensor *tensor)

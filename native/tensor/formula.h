@@ -23,6 +23,9 @@ struct opscope__formula {
 /* The first output of core::<name>, owned by the formula; NULL after a failure. */
 opscope_tensor *opscope__do(struct opscope__formula *formula, const char *name,
                             const opscope_argument *arguments, size_t count);
+/* As opscope__do, but all outputs, each owned by the formula; NULL after a failure. */
+void opscope__do_all(struct opscope__formula *formula, const char *name,
+                     const opscope_argument *arguments, size_t count, opscope_tensor **outputs);
 /* `tensor`, now owned by the formula as well. */
 opscope_tensor *opscope__own(struct opscope__formula *formula, opscope_tensor *tensor);
 /* A reference of the caller's own; NULL stays NULL. */
@@ -43,6 +46,7 @@ int opscope__formula_end(struct opscope__formula *formula, opscope_tensor **resu
 #define opscope__R(value) ((opscope_argument){OPSCOPE_ARGUMENT_FLOAT, 0, {.real = (value)}})
 #define opscope__L(list, length)                                                                     \
     ((opscope_argument){OPSCOPE_ARGUMENT_INTS, (uint32_t)(length), {.integers = (list)}})
+#define opscope__S(value) ((opscope_argument){OPSCOPE_ARGUMENT_TEXT, 0, {.text = (value)}})
 #define opscope__N ((opscope_argument){OPSCOPE_ARGUMENT_NONE, 0, {.integer = 0}})
 
 /* opscope__f(formula, "mul", opscope__T(a), opscope__T(b)) */

@@ -8,28 +8,13 @@
 #ifndef OPSCOPE_TENSOR_OPERATOR_H
 #define OPSCOPE_TENSOR_OPERATOR_H
 
-#include "opscope/tensor.h"
-
-/* A call in flight: where its result goes, what it keeps for its backward. */
-struct opscope__call;
-
-struct opscope__backward {
-    const opscope_argument *arguments; /* those of the forward call, defaults filled in. A tensor that
-                                          saves_inputs does not name has sizes and dtype only */
-    size_t argument_count;
-    opscope_tensor *const *inputs;     /* the tensor arguments alone, in order, lists laid flat; NULL
-                                          for one that was absent or a number */
-    size_t input_count;
-    opscope_tensor *const *saved;      /* outputs that saves_outputs names, then what forward saved */
-    size_t saved_count;
-    opscope_tensor *const *gradients;  /* of the outputs; NULL: zero */
-    const bool *wanted;                /* for each of `inputs`: its gradient is asked for */
-};
+#include "opscope/operator.h" /* struct opscope__call, struct opscope__backward */
 
 struct opscope__operator_spec {
     /* PyTorch's notation: "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor". Types:
-     * Tensor, Tensor?, Tensor[], int, int?, int[], int[]?, float, float?, bool, Scalar, dtype?, str.
-     * Several outputs: "-> (Tensor values, Tensor indices)". The operator's name is core::<name>. */
+     * Tensor, Tensor?, Tensor[], int, int?, int[], int[]?, int|int[], float, float?, bool, Scalar, dtype?, str.
+     * Several outputs: "-> (Tensor values, Tensor indices)"; any number of them:
+     * "-> Tensor[]". The operator's name is core::<name>. */
     const char *schema;
     /* One paragraph: what it computes, shapes, errors, and the source of its definition. */
     const char *doc;
@@ -47,6 +32,8 @@ struct opscope__operator_spec {
     bool has_inplace;       /* "name_" exists: writes into the first argument; elementwise ones */
     bool is_view;           /* its output shares the storage of the first argument */
     bool takes_numbers;     /* a Tensor slot takes a number too */
+    bool is_composite;      /* forward is written with operators alone (formula.h), runs in the caller's
+                               grad mode, and what it calls is on the tape; it has no backward */
 };
 
 #define OPSCOPE__JOIN(a, b, c) opscope__operator_##a##_##b
@@ -57,6 +44,8 @@ struct opscope__operator_spec {
 const char *opscope__call_name(const struct opscope__call *call);
 /* The tensor an in-place call writes, or NULL. */
 opscope_tensor *opscope__call_into(const struct opscope__call *call);
+/* Of an operator "-> Tensor[]": its next output, whose reference is taken. NULL fails. */
+int opscope__call_append(struct opscope__call *call, opscope_tensor *tensor);
 /* Keeps a tensor for backward. Nothing where no grad is wanted. */
 void opscope__call_save(struct opscope__call *call, opscope_tensor *tensor);
 

@@ -6,10 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomics.h"
+
 enum { BUCKET_COUNT = 512, OPERATOR_LIMIT = 512 };
 
-/* Written once under `once`, then read by all. */
+/* Filled under `once`, added to under `lock`; read by all, at any moment: an operator is whole before
+ * the bucket or the count by which it is found says so. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct opscope_operator *buckets[BUCKET_COUNT];
 static struct opscope_operator *table[OPERATOR_LIMIT];
 static size_t table_count;
@@ -27,36 +31,49 @@ static const opscope_op *intern(const char *format, const char *name, opscope_sc
                                 opscope_phase phase)
 {
     char text[160];
-    snprintf(text, sizeof text, format, name);
+    snprintf(text, sizeof text, format, strstr(name, "::") != NULL ? "" : "core::", name);
     const opscope_op *op;
     return opscope_op_intern(text, "", scope, phase, &op) == OPSCOPE_OK ? op : opscope_op_other();
 }
 
-/* An operator whose schema does not parse or for which there is no room is not in the table. */
-static void add(const struct opscope__operator_spec *spec, bool is_inplace)
+/* Whether it computes gradients. One without a backward leaves a node that says so when it is walked:
+ * the gradient of a gradient must not come out as zero for want of a formula. */
+static bool is_gradient(const char *name)
+{
+    static const char end[] = "_backward";
+    size_t length = strlen(name), tail = sizeof end - 1;
+    return length > tail && strcmp(name + length - tail, end) == 0;
+}
+
+/* An operator whose schema does not parse or for which there is no room is not in the table: NULL. */
+static const opscope_operator *add(const struct opscope__operator_spec *spec, bool is_inplace)
 {
     struct opscope_operator *op = calloc(1, sizeof *op);
     if (op == NULL || table_count == OPERATOR_LIMIT ||
         opscope__schema_parse(spec->schema, &op->schema) != OPSCOPE_OK) {
         free(op);
-        return;
+        return NULL;
     }
     op->spec = spec;
     op->is_inplace = is_inplace;
-    op->range = intern(is_inplace ? "core::%s_" : "core::%s", op->schema.name, OPSCOPE_FUNCTION,
+    op->has_node = spec->backward != NULL || is_gradient(op->schema.name);
+    op->range = intern(is_inplace ? "%s%s_" : "%s%s", op->schema.name, OPSCOPE_FUNCTION,
                        OPSCOPE_FORWARD);
-    op->backward_range = intern("core::%s_backward", op->schema.name, OPSCOPE_BACKWARD_FUNCTION,
+    op->backward_range = intern("%s%s_backward", op->schema.name, OPSCOPE_BACKWARD_FUNCTION,
                                 OPSCOPE_BACKWARD);
     op->name = op->range->name;
     struct opscope_operator **bucket = &buckets[hash_of(op->name)];
     op->next = *bucket;
-    *bucket = op;
-    table[table_count++] = op;
+    table[table_count] = op;
+    /* Partners: the acquires of those who look. */
+    opscope__store_release(bucket, op);
+    opscope__store_release(&table_count, table_count + 1);
+    return op;
 }
 
 static const struct opscope__operator_spec *const *choose(void)
 {
-#if defined(__x86_64__)
+#if defined(OPSCOPE__HAS_X86_LEVELS)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
@@ -72,17 +89,26 @@ static const struct opscope__operator_spec *const *choose(void)
 static void fill(void)
 {
     for (const struct opscope__operator_spec *const *spec = choose(); *spec != NULL; spec++) {
-        add(*spec, false);
+        (void)add(*spec, false);
         if ((*spec)->has_inplace) {
-            add(*spec, true);
+            (void)add(*spec, true);
         }
     }
+}
+
+const opscope_operator *opscope__registry_add(const struct opscope__operator_spec *spec)
+{
+    pthread_once(&once, fill);
+    pthread_mutex_lock(&lock);
+    const opscope_operator *op = add(spec, false);
+    pthread_mutex_unlock(&lock);
+    return op;
 }
 
 const opscope_operator *opscope_operator_find(const char *name)
 {
     pthread_once(&once, fill);
-    const struct opscope_operator *op = buckets[hash_of(name)];
+    const struct opscope_operator *op = opscope__load_acquire(&buckets[hash_of(name)]);
     while (op != NULL && strcmp(op->name, name) != 0) {
         op = op->next;
     }
@@ -92,7 +118,7 @@ const opscope_operator *opscope_operator_find(const char *name)
 size_t opscope_operator_count(void)
 {
     pthread_once(&once, fill);
-    return table_count;
+    return opscope__load_acquire(&table_count);
 }
 
 const opscope_operator *opscope_operator_at(size_t index)

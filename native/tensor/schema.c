@@ -15,6 +15,7 @@ static const struct {
 } TYPES[] = {
     {"Tensor[]", OPSCOPE__TYPE_TENSORS}, {"Tensor", OPSCOPE__TYPE_TENSOR},
     {"int[]", OPSCOPE__TYPE_INTS},       {"int", OPSCOPE__TYPE_INT},
+    {"int|int[]", OPSCOPE__TYPE_INT_OR_INTS},
     {"float", OPSCOPE__TYPE_FLOAT},      {"bool", OPSCOPE__TYPE_BOOL},
     {"Scalar", OPSCOPE__TYPE_SCALAR},    {"dtype", OPSCOPE__TYPE_DTYPE},
     {"str", OPSCOPE__TYPE_TEXT},
@@ -253,7 +254,7 @@ static int parse_outputs(struct opscope__schema *schema, char *text)
     if (strcmp(text, "Tensor") == 0 || strcmp(text, "Tensor[]") == 0) {
         schema->output_is_list = length > strlen("Tensor");
         schema->output_names[0] = "";
-        schema->output_count = 1;
+        schema->output_count = schema->output_is_list ? 0 : 1;
         return OPSCOPE_OK;
     }
     if (length < 2 || text[0] != '(' || text[length - 1] != ')') {

@@ -13,6 +13,7 @@ enum opscope__type {
     OPSCOPE__TYPE_TENSORS,
     OPSCOPE__TYPE_INT,
     OPSCOPE__TYPE_INTS,
+    OPSCOPE__TYPE_INT_OR_INTS,
     OPSCOPE__TYPE_FLOAT,
     OPSCOPE__TYPE_BOOL,
     OPSCOPE__TYPE_SCALAR, /* a number: int or float */
@@ -36,7 +37,7 @@ struct opscope__schema {
     size_t count;            /* parameters */
     size_t positional_count; /* of these before "*" */
     struct opscope__parameter parameters[OPSCOPE_ARGUMENT_LIMIT];
-    size_t output_count;
+    size_t output_count; /* 0 where they are a list */
     const char *output_names[OPSCOPE_OUTPUT_LIMIT]; /* "" where the schema gives none */
     bool output_is_list;                            /* "-> Tensor[]" */
     /* Memory of the above. */

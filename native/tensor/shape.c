@@ -30,8 +30,10 @@ int opscope__extent_of(int dims, const int64_t *sizes, const int64_t *strides,
     for (int i = 0; i < dims; i++) {
         int64_t reach;
         int64_t *end = strides[i] < 0 ? &extent.first : &extent.last;
-        if (sizes[i] > 0 && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
-                             __builtin_add_overflow(*end, reach, end))) {
+        /* Also where it is never taken, a stride in bytes must be a number. */
+        if (strides[i] < -OPSCOPE__STRIDE_LIMIT || strides[i] > OPSCOPE__STRIDE_LIMIT ||
+            (sizes[i] > 0 && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
+                              __builtin_add_overflow(*end, reach, end)))) {
             return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
                                        "strides %s with sizes %s are more than memory can hold",
                                        opscope__sizes_text(dims, strides).text,

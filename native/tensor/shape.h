@@ -17,13 +17,20 @@ struct opscope__sizes_text {
     char text[160];
 };
 
+/* Elements; OPSCOPE__COUNT_BEYOND where they are more than can be counted, which no tensor has. */
+#define OPSCOPE__COUNT_BEYOND INT64_MAX
+/* Strides are no larger, so that they can be told in bytes. */
+#define OPSCOPE__STRIDE_LIMIT (INT64_MAX / 64)
+
 static inline int64_t opscope__count_of(int dims, const int64_t *sizes)
 {
     int64_t count = 1;
+    bool is_beyond = false, is_empty = false;
     for (int i = 0; i < dims; i++) {
-        count *= sizes[i];
+        is_beyond |= __builtin_mul_overflow(count, sizes[i], &count);
+        is_empty |= sizes[i] == 0;
     }
-    return count;
+    return __builtin_expect(is_beyond, 0) ? (is_empty ? 0 : OPSCOPE__COUNT_BEYOND) : count;
 }
 
 struct opscope__sizes_text opscope__sizes_text(int dims, const int64_t *sizes);

@@ -27,7 +27,9 @@ static int outline(opscope_dtype dtype, int dims, const int64_t *sizes, const in
     tensor->storage = NULL;
     tensor->data = NULL;
     tensor->grad = NULL;
+    tensor->wrapper = NULL;
     int64_t count = 1;
+    bool is_beyond = false;
     int64_t *into = tensor->shape + dims;
     for (int i = dims - 1; i >= 0; i--) {
         tensor->shape[i] = sizes[i];
@@ -35,9 +37,17 @@ static int outline(opscope_dtype dtype, int dims, const int64_t *sizes, const in
         tensor->is_contiguous &= sizes[i] == 1 || into[i] == count;
         /* A zero-size tensor has the strides of one with ones in place of its zeros, as in
          * PyTorch. */
-        count *= sizes[i] != 0 || strides != NULL ? sizes[i] : 1;
+        is_beyond |= __builtin_mul_overflow(
+            count, sizes[i] != 0 || strides != NULL ? sizes[i] : 1, &count);
     }
     tensor->count = opscope__count_of(dims, sizes);
+    is_beyond = strides == NULL ? is_beyond || count > OPSCOPE__STRIDE_LIMIT
+                                : tensor->count == OPSCOPE__COUNT_BEYOND;
+    if (__builtin_expect(is_beyond, 0)) {
+        opscope__block_give(tensor, bytes_of(dims));
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "sizes %s are more elements than can be counted",
+                                   opscope__sizes_text(dims, sizes).text);
+    }
     tensor->is_contiguous |= tensor->count == 0;
     *out = tensor;
     return OPSCOPE_OK;

@@ -6,7 +6,10 @@ file(GLOB OPSCOPE_OPERATOR_SOURCES CONFIGURE_DEPENDS tensor/ops/*.c)
 
 set(OPSCOPE_LEVELS baseline)
 set(OPSCOPE_LEVEL_baseline "")
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+# A sanitizer looks at the source, which is the same at every level.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT OPSCOPE_SANITIZER)
+    set_source_files_properties(tensor/registry.c PROPERTIES
+        COMPILE_DEFINITIONS OPSCOPE__HAS_X86_LEVELS)
     list(APPEND OPSCOPE_LEVELS avx2 avx512)
     set(OPSCOPE_LEVEL_avx2 -mavx2 -mfma -mf16c)
     set(OPSCOPE_LEVEL_avx512 ${OPSCOPE_LEVEL_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl

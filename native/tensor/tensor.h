@@ -5,7 +5,7 @@
 #include "opscope/tensor.h"
 #include "tensor/storage.h"
 
-struct opscope__grad; /* autograd/grad.h */
+struct opscope__grad; /* autograd/tape.h */
 
 struct opscope_tensor {
     uint32_t reference_count; /* atomic, as that of a storage */
@@ -17,6 +17,7 @@ struct opscope_tensor {
     opscope_storage *storage; /* NULL: sizes and dtype only, kept for backward */
     char *data;               /* of the first element */
     struct opscope__grad *grad; /* NULL: no grad wanted, none there */
+    void *wrapper;            /* a language binding's object for this tensor; the binding's alone */
     int64_t shape[];          /* sizes, then strides in elements */
 };
 
@@ -36,6 +37,9 @@ int opscope__tensor_alias(const opscope_tensor *base, opscope_tensor **out);
 int opscope__tensor_outline(const opscope_tensor *base, opscope_tensor **out);
 int opscope__tensor_empty(int dims, const int64_t *sizes, opscope_dtype dtype,
                           opscope_tensor **out);
+/* Whether a tensor may be written in place at all: not read-only memory, nor one place for two elements.
+ * inplace.c. */
+int opscope__check_written(const char *name, const opscope_tensor *target);
 /* Notes a write in place. */
 void opscope__tensor_written(const opscope_tensor *tensor);
 

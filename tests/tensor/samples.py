@@ -1,6 +1,6 @@
 """Sample calls of the core's operators, from the table, for any side of a comparison.
 
-A sample is a line of Python: the arguments of a call, with t(...), p(...), i(...),
+A sample is a line of Python: the arguments of a call, with t(...), p(...), c(...), i(...),
 index(...) and b(...) for tensors (see _Arrays).
 """
 
@@ -47,6 +47,10 @@ class Sample:
         return args, {name: walk(value) for name, value in self.kwargs.items()}
 
 
+class Constant(np.ndarray):
+    """Floats whose gradient an operator does not give."""
+
+
 class _Arrays:
     """Makes a sample's arrays, the same at every run."""
 
@@ -64,6 +68,10 @@ class _Arrays:
     def p(self, *shape: int) -> Array:
         """Of numbers within [0.5, 1.5]."""
         return np.asarray(self._random.uniform(0.5, 1.5, shape), self._dtype)
+
+    def c(self, *shape: int) -> Array:
+        """As p, but constant: not for gradients."""
+        return self.p(*shape).view(Constant)
 
     def i(self, *shape: int) -> Array:
         """Of 0 and 1."""
@@ -92,6 +100,7 @@ def samples_of(name: str, *, positive: bool = False, dtype: Any = np.float64) ->
         names |= {
             "t": make.t,
             "p": make.p,
+            "c": make.c,
             "i": make.i,
             "index": make.index,
             "b": make.b,

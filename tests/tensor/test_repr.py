@@ -67,6 +67,13 @@ def test_repr_tells_grad() -> None:
     assert repr(leaf + 1) == "tensor([2., 3.], grad_fn=<AddBackward0>)"
 
 
+def test_a_tensor_of_no_dimensions_is_formatted_as_its_number() -> None:
+    assert f"{ot.tensor(2.0):.3f} {ot.tensor(7)} {ot.tensor(True)}" == "2.000 7 True"
+    assert f"{ot.tensor([1.0])}" == "tensor([1.])"
+    with pytest.raises(TypeError, match="format"):
+        f"{ot.tensor([1.0]):.3f}"
+
+
 def test_repr_opens_no_range() -> None:
     tensor = ot.from_numpy(np.zeros((50, 50)))
     with ranges() as seen:

@@ -6,7 +6,7 @@ table they come from, by name ("core::add").
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opscope._tensor import (
     Node,
@@ -18,31 +18,53 @@ from opscope._tensor import (
     float16,
     float32,
     float64,
-    from_address,
     from_dlpack,
     from_numpy,
     functions,
+    get_num_threads,
     int32,
     int64,
     manual_seed,
     operators,
+    set_num_threads,
     tensor,
     uint8,
 )
+from opscope._tensor import from_address as _from_address
 from opscope.record.values import register_object
-from opscope.tensor import blas, methods
-from opscope.tensor.autograd import Function, enable_grad, grad, is_grad_enabled, no_grad
+from opscope.tensor import blas, forms, methods
+from opscope.tensor.allocator import (
+    get_allocator,
+    max_memory_allocated,
+    memory_allocated,
+    memory_stats,
+    reset_peak_memory_stats,
+    set_allocator,
+)
+from opscope.tensor.autograd import (
+    Function,
+    enable_grad,
+    grad,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from opscope.tensor.custom import op
+from opscope.tensor.library import load_library
 
 if TYPE_CHECKING:
+    from opscope.tensor._operators import *  # noqa: F403
+    from opscope.tensor.forms import allclose as allclose
+    from opscope.tensor.forms import equal as equal
+    from opscope.tensor.forms import max as max
+    from opscope.tensor.forms import min as min
 
-    def __getattr__(name: str) -> Any: ...
 
-
-register_object("tensor", from_address)
+register_object("tensor", _from_address)
 methods.install()
 blas.load()
 globals().update(functions)
+globals().update(forms.FUNCTIONS)
 
 __all__ = [
     "Function",
@@ -58,15 +80,26 @@ __all__ = [
     "float64",
     "from_dlpack",
     "from_numpy",
+    "get_allocator",
     "grad",
     "int32",
     "int64",
     "is_grad_enabled",
+    "load_library",
+    "get_num_threads",
     "manual_seed",
+    "set_num_threads",
+    "max_memory_allocated",
+    "memory_allocated",
+    "memory_stats",
     "no_grad",
     "op",
     "operators",
+    "reset_peak_memory_stats",
+    "set_allocator",
+    "set_grad_enabled",
     "tensor",
     "uint8",
     *functions,
+    *forms.FUNCTIONS,
 ]

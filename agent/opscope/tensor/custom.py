@@ -1,7 +1,8 @@
 """Operators written in Python: ``@op("ns::name")``.
 
 Each call is one range of scope FUNCTION, phase forward, like a built-in operator's. Gradients come
-from the operators it calls, or from an :class:`opscope.tensor.autograd.Function`.
+from the operators it calls, or from an :class:`opscope.tensor.autograd.Function`; theirs are ranges
+of phase backward.
 """
 
 from __future__ import annotations
@@ -11,32 +12,42 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from opscope._native import lib
 from opscope.record.ranges import record_function
-from opscope.record.scope import RecordScope
+from opscope.record.scope import RecordScope, phase_number
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_has_callbacks = lib.opscope_has_callbacks
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*::[a-z][a-z0-9_]*", re.IGNORECASE)
 
 
-def op(name: str) -> Callable[[F], F]:
+def op(name: str, *, phase: str = "forward") -> Callable[[F], F]:
     """Make a function the operator ``name``: each call opens one range of that name.
 
     >>> @op("mine::double")
     ... def double(x):
     ...     return x + x
 
-    Callbacks that ask for inputs see the positional arguments. ValueError for a name that is not
-    ``namespace::name``.
+    Callbacks that ask for inputs see the positional arguments, those that ask for outputs what it
+    returns. ``phase`` as for :class:`opscope.record_function`. ValueError for a name that is not
+    ``namespace::name``, and for an unknown phase.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"op(): an operator is named 'namespace::name', not {name!r}")
 
+    phase_number(phase)
+
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
-            with record_function(name, *args, scope=RecordScope.FUNCTION):
+            if not _has_callbacks():
                 return function(*args, **kwargs)
+            with record_function(name, *args, scope=RecordScope.FUNCTION, phase=phase) as around:
+                result = function(*args, **kwargs)
+                around._returns(result)
+                return result
 
         return cast(F, run)
 

@@ -94,6 +94,13 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
     return text + ")"
 
 
+def tensor_format(self: Tensor, spec: str) -> str:
+    """``f"{loss:.3f}"``: a tensor of no dimensions is formatted as its number."""
+    if self.ndim == 0 and type(self) is Tensor:
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
+
+
 def tensor_repr(self: Tensor) -> str:
     """``tensor([1., 2.], dtype=float64)``: values, and what does not go without saying."""
     prefix = "tensor("

@@ -65,6 +65,30 @@ def transposed(self: Tensor) -> Tensor:
     return view
 
 
+def matrix_transposed(self: Tensor) -> Tensor:
+    """A view with its last two dimensions exchanged."""
+    view: Tensor = self.transpose(-2, -1)
+    return view
+
+
+def reverse(self: Tensor) -> Tensor:
+    """Its elements in reverse order along the first dimension."""
+    if self.ndim == 0:
+        return self
+    flipped: Tensor = self.flip((0,))
+    return flipped
+
+
+def nbytes(self: Tensor) -> int:
+    """Bytes of its elements."""
+    return self.numel() * self.itemsize
+
+
+def cpu(self: Tensor) -> Tensor:
+    """The tensor itself: there is no other device."""
+    return self
+
+
 def contains(self: Tensor, value: object) -> bool:
     """Whether an element equals ``value``."""
     return bool((self == value).any())

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from opscope._tensor import Tensor
-from opscope.tensor import autograd, format, memory
+from opscope.tensor import autograd, format, forms, memory, pickling
 
 _METHODS = {
+    **forms.METHODS,
+    "__array_priority__": 1000,  # NumPy's scalars leave `scalar + tensor` to the tensor
     "__repr__": format.tensor_repr,
+    "__format__": format.tensor_format,
     "__array__": memory.array,
     "__contains__": memory.contains,
+    "__copy__": pickling.copy,
+    "__deepcopy__": pickling.deepcopy,
+    "__reduce_ex__": pickling.reduce,
+    "__reversed__": memory.reverse,
     "T": property(memory.transposed),
+    "mT": property(memory.matrix_transposed),
+    "nbytes": property(memory.nbytes),
+    "cpu": memory.cpu,
     "backward": autograd.backward,
     "numpy": memory.numpy,
     "storage": memory.storage,

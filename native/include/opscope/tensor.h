@@ -84,10 +84,19 @@ typedef struct opscope_allocator_stats {
 
 OPSCOPE_API const opscope_allocator *opscope_allocator_cpu(void);     /* aligned_alloc and free */
 OPSCOPE_API const opscope_allocator *opscope_allocator_caching(void); /* keeps freed blocks by size */
-/* The allocator of tensors that name none; process-wide. */
+/* Makes it known by its name before it is used: it must never be freed. An error where another has the
+ * name, or there are 16. */
+OPSCOPE_API int opscope_allocator_register(const opscope_allocator *allocator);
+/* The known one of that name ("cpu", "caching", ...), or NULL. */
+OPSCOPE_API const opscope_allocator *opscope_allocator_find(const char *name);
+/* The allocator of tensors that name none; process-wide. NULL: the first one again. */
 OPSCOPE_API void opscope_allocator_set_default(const opscope_allocator *allocator);
+OPSCOPE_API const opscope_allocator *opscope_allocator_default(void);
+/* Allocators beyond 15 that were not registered share their counts. */
 OPSCOPE_API void opscope_allocator_read_stats(const opscope_allocator *allocator,
                                               opscope_allocator_stats *out);
+/* The peak is what is live now. */
+OPSCOPE_API void opscope_allocator_reset_peak(const opscope_allocator *allocator);
 
 typedef struct opscope_storage opscope_storage;
 
@@ -166,6 +175,22 @@ OPSCOPE_API const char *opscope_operator_name(const opscope_operator *op);
 OPSCOPE_API int opscope_call(const opscope_operator *op, const opscope_argument *arguments,
                              size_t count, opscope_tensor **outputs);
 
+typedef struct opscope_tensor_list {
+    opscope_tensor **tensors;
+    size_t count;
+} opscope_tensor_list;
+
+/* The same for an operator that gives any number of tensors ("-> Tensor[]"). The list is the caller's,
+ * who gives it to opscope_tensor_list_release. */
+OPSCOPE_API int opscope_call_list(const opscope_operator *op, const opscope_argument *arguments,
+                                  size_t count, opscope_tensor_list *out);
+OPSCOPE_API void opscope_tensor_list_release(opscope_tensor_list *list);
+/* The same with the results written into tensors of the caller's, one for each output, of its sizes and
+ * of a dtype that can hold it. One without elements is replaced by a new tensor of the right sizes.
+ * Not where a gradient would have to be recorded. */
+OPSCOPE_API int opscope_call_out(const opscope_operator *op, const opscope_argument *arguments,
+                                 size_t count, opscope_tensor **into);
+
 /* ---- matrix products ----------------------------------------------------------------------- */
 
 /* Takes sgemm and dgemm from a BLAS: `library_path` is opened with dlopen, its CBLAS names are
@@ -175,6 +200,8 @@ OPSCOPE_API int opscope_blas_load(const char *library_path, const char *prefix, 
 
 /* Makes this process's random operators repeatable from here on. */
 OPSCOPE_API void opscope_tensor_seed(uint64_t seed);
+/* 64 bits of that sequence, to seed another one with. */
+OPSCOPE_API uint64_t opscope_tensor_draw_seed(void);
 
 OPSCOPE_END_DECLS
 

@@ -9,9 +9,13 @@
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
+    /* arange(end) counts from 0. */
+    bool is_lone = arguments[1].kind == OPSCOPE_ARGUMENT_NONE;
+    const opscope_argument bounds[] = {is_lone ? opscope__I(0) : arguments[0],
+                                       is_lone ? arguments[0] : arguments[1], arguments[2]};
     bool is_real = false;
     for (int i = 0; i < 3; i++) {
-        is_real |= arguments[i].kind == OPSCOPE_ARGUMENT_FLOAT;
+        is_real |= bounds[i].kind == OPSCOPE_ARGUMENT_FLOAT;
     }
     int64_t dtype = arguments[3].kind == OPSCOPE_ARGUMENT_NONE ? is_real ? OPSCOPE_FLOAT32 : OPSCOPE_INT64 : arguments[3].as.integer;
     if (dtype < 0 || dtype >= OPSCOPE_DTYPE_COUNT) {
@@ -21,8 +25,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     double ends[3];
     int64_t whole[3];
     for (int i = 0; i < 3; i++) {
-        opscope__number_as(&arguments[i], OPSCOPE_FLOAT64, &ends[i]);
-        opscope__number_as(&arguments[i], OPSCOPE_INT64, &whole[i]);
+        opscope__number_as(&bounds[i], OPSCOPE_FLOAT64, &ends[i]);
+        opscope__number_as(&bounds[i], OPSCOPE_INT64, &whole[i]);
     }
     double length = ceil((ends[1] - ends[0]) / ends[2]);
     if (ends[2] == 0 || !(length < 0x1p53)) {
@@ -54,9 +58,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(arange) = {
-    .schema = "arange(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None) -> Tensor",
-    .doc = "start, start + step, ... up to before end; int64 where all three are integers, else "
-           "float32, unless dtype says otherwise.",
-    .samples = "0, 5\n" "1, 2, 0.25",
+    .schema = "arange(Scalar start, Scalar? end=None, Scalar step=1, *, dtype? dtype=None) -> Tensor",
+    .doc = "start, start + step, ... up to before end, or from 0 where only one end is given; int64 where all "
+           "three are integers, else float32, unless dtype says otherwise.",
+    .samples = "5\n" "0, 5\n" "1, 2, 0.25",
     .forward = forward,
 };

@@ -25,7 +25,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                                    opscope__shape_text(source).text, opscope__shape_text(self).text);
     }
     opscope_tensor *made;
-    if (into != NULL) {
+    if (into != NULL && into->dtype == self->dtype && opscope__same_sizes(into, self)) {
         made = opscope_tensor_retain(into);
     } else {
         status = opscope__tensor_empty(self->dims, opscope__sizes(self), self->dtype, &made);

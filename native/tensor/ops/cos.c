@@ -1,5 +1,6 @@
 /* tensor/ops/cos.c -- core::cos: the cosine. */
 #include "tensor/formula.h"
+#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/loops.h"
 
 OPSCOPE__UNARY(cos_float32, float, float, cosf(a))

@@ -1,6 +1,7 @@
 /* tensor/ops/fill.c -- core::fill: one number everywhere. */
 #include "tensor/convert.h"
 #include "tensor/formula.h"
+#include "tensor/shape.h"
 #include "tensor/tensor.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
@@ -9,7 +10,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     opscope_tensor *self = arguments[0].as.tensor, *made;
     opscope_tensor *into = opscope__call_into(call);
     int status = OPSCOPE_OK;
-    if (into != NULL) {
+    if (into != NULL && into->dtype == self->dtype && opscope__same_sizes(into, self)) {
         made = opscope_tensor_retain(into);
     } else {
         status = opscope__tensor_empty(self->dims, opscope__sizes(self), self->dtype, &made);

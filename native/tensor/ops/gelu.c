@@ -1,5 +1,6 @@
 /* tensor/ops/gelu.c -- core::gelu: the Gaussian error linear unit. */
 #include "tensor/formula.h"
+#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/loops.h"
 
 OPSCOPE__UNARY(gelu_float32, float, float, 0.5f * a * (1.0f + erff(a * 0.70710678f)))

@@ -1,5 +1,6 @@
 /* tensor/ops/log.c -- core::log: the natural logarithm. */
 #include "tensor/formula.h"
+#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/loops.h"
 
 OPSCOPE__UNARY(log_float32, float, float, logf(a))

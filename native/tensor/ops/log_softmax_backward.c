@@ -1,22 +1,9 @@
 /* tensor/ops/log_softmax_backward.c -- core::log_softmax_backward: the gradient through log_softmax. */
-#include "tensor/ops/rows.h"
+#include "tensor/formula.h"
+#include "tensor/ops/softmax.h"
 
 #define LOOP(name, type, EXP)                                                                        \
-    static void name(char *out, const char *const *inputs, int64_t begin, int64_t end, int64_t width)  \
-    {                                                                                                  \
-        for (int64_t i = begin; i < end; i++) {                                                        \
-            const type *g = (const type *)(const void *)inputs[0] + i * width;                         \
-            const type *y = (const type *)(const void *)inputs[1] + i * width;                         \
-            type *out_row = (type *)(void *)out + i * width;                                           \
-            double sum = 0;                                                                            \
-            for (int64_t j = 0; j < width; j++) {                                                      \
-                sum += (double)(g[j]);                                                                   \
-            }                                                                                          \
-            for (int64_t j = 0; j < width; j++) {                                                      \
-                out_row[j] = g[j] - EXP(y[j]) * (type)sum;                                                                       \
-            }                                                                                          \
-        }                                                                                              \
-    }
+    OPSCOPE__SOFTMAX_BACKWARD(name, type, grads[i], grads[i] - EXP(outputs[i]) * sum)
 
 LOOP(log_softmax_backward_float32, float, expf)
 LOOP(log_softmax_backward_float64, double, exp)
@@ -24,9 +11,26 @@ LOOP(log_softmax_backward_float64, double, exp)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const opscope__row_loop loops[OPSCOPE_DTYPE_COUNT] = OPSCOPE__FLOAT_ROWS(log_softmax_backward);
-    return opscope__along_argument(call, loops, arguments[0].as.tensor, arguments[1].as.tensor,
-                                   &arguments[2], 4, outputs);
+    static const opscope__row_loop loops[OPSCOPE_DTYPE_COUNT] =
+        OPSCOPE__FLOAT_ROWS(log_softmax_backward);
+    return opscope__softmax_backward(call, loops, arguments, outputs);
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *more = backward->gradients[0];
+    opscope_tensor *grad = backward->inputs[0];
+    const opscope_argument dim = opscope__L(&backward->arguments[2].as.integer, 1);
+    opscope_tensor *share = opscope__f2(&f, "mul", more, opscope__f1(&f, "exp", backward->inputs[1]));
+    opscope_tensor *sum = opscope__f(&f, "sum", opscope__T(share), dim, opscope__B(true));
+    gradients[0] = opscope__keep(opscope__f2(&f, "sub", more, sum));
+    if (backward->wanted[1]) {
+        opscope_tensor *whole = opscope__f(&f, "sum", opscope__T(grad), dim, opscope__B(true));
+        gradients[1] =
+            opscope__keep(opscope__f1(&f, "neg", opscope__f2(&f, "mul", share, whole)));
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(log_softmax_backward) = {
@@ -35,4 +39,6 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(log_softmax_backward) = {
            "log_softmax.",
     .samples = "t(3, 4), t(3, 4), 1",
     .forward = forward,
+    .backward = backward,
+    .saves_inputs = 3,
 };

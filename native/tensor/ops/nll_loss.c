@@ -1,70 +1,109 @@
-/* tensor/ops/nll_loss.c -- core::nll_loss: the mean negative log likelihood. */
-#include "tensor/ops/picking.h"
+/* tensor/ops/nll_loss.c -- core::nll_loss: the negative log likelihood of classes. */
+#include "tensor/ops/classes.h"
+
+/* Losses into out (may be NULL), their sum and that of the weights into sums. */
+#define LOSSES(name, type)                                                                           \
+    static void name(const struct opscope__classes *c, const char *scores, char *out, double *sums)  \
+    {                                                                                                \
+        const int64_t *target = (const int64_t *)(const void *)c->target->data;                      \
+        const type *weight = c->weight != NULL ? (const type *)(const void *)c->weight->data : NULL; \
+        for (int64_t i = 0; i < c->outer * c->inner; i++) {                                          \
+            type loss = 0;                                                                           \
+            if (target[i] >= 0) {                                                                    \
+                int64_t row = i / c->inner, at = i % c->inner;                                       \
+                const type share = weight != NULL ? weight[target[i]] : 1;                           \
+                loss = -share * ((const type *)(const void *)                                        \
+                                     scores)[(row * c->classes + target[i]) * c->inner + at];        \
+                sums[1] += (double)share;                                                            \
+            }                                                                                        \
+            sums[0] += (double)loss;                                                                 \
+            if (out != NULL) {                                                                       \
+                ((type *)(void *)out)[i] = loss;                                                     \
+            }                                                                                        \
+        }                                                                                            \
+    }
+
+LOSSES(losses_float32, float)
+LOSSES(losses_float64, double)
+
+static int number(opscope_dtype dtype, double value, opscope_tensor **out)
+{
+    int status = opscope__tensor_empty(0, NULL, dtype, out);
+    if (status == OPSCOPE_OK) {
+        opscope__fill(*out, &opscope__R(value));
+    }
+    return status;
+}
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
     const char *name = opscope__call_name(call);
-    opscope_tensor *self = arguments[0].as.tensor, *flat = NULL, *indices = NULL, *made = NULL;
+    opscope_tensor *self = arguments[0].as.tensor, *flat = NULL, *made = NULL, *total = NULL;
     const opscope_tensor *target = arguments[1].as.tensor;
-    if (self->dims != 2 || target->dims != 1 || opscope__sizes(target)[0] != opscope__sizes(self)[0] ||
-        (self->dtype != OPSCOPE_FLOAT32 && self->dtype != OPSCOPE_FLOAT64)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: expected floats of sizes [rows, classes] and a class for each "
-                                   "row, got %s of sizes %s and sizes %s",
-                                   name, opscope_dtype_name((opscope_dtype)self->dtype),
-                                   opscope__shape_text(self).text, opscope__shape_text(target).text);
-    }
-    int64_t rows = opscope__sizes(self)[0], classes = opscope__sizes(self)[1];
-    int status = opscope__indices(name, target, classes, &indices);
+    opscope_dtype dtype = (opscope_dtype)self->dtype;
+    struct opscope__classes classes;
+    enum opscope__loss how = OPSCOPE__LOSS_NONE;
+    int status = opscope__loss_of(name, &arguments[4], &how);
     if (status == OPSCOPE_OK) {
-        status = opscope__contiguous(self, &flat);
+        status = opscope__classes_of(name, self->dims, opscope__sizes(self), dtype, target, &arguments[2],
+                                     arguments[3].as.integer, &classes);
+    }
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    status = opscope__contiguous(self, &flat);
+    if (status == OPSCOPE_OK && how == OPSCOPE__LOSS_NONE) {
+        status = opscope__tensor_empty(target->dims, opscope__sizes(target), dtype, &made);
     }
     if (status == OPSCOPE_OK) {
-        status = opscope__tensor_empty(0, NULL, (opscope_dtype)self->dtype, &made);
-    }
-    if (status == OPSCOPE_OK) {
-        double sum = 0;
-        for (int64_t i = 0; i < rows; i++) {
-            int64_t at = i * classes + ((const int64_t *)(const void *)indices->data)[i];
-            sum -= self->dtype == OPSCOPE_FLOAT32 ? (double)((const float *)(void *)flat->data)[at]
-                                                  : ((const double *)(void *)flat->data)[at];
+        double sums[2] = {0, 0};
+        (dtype == OPSCOPE_FLOAT32 ? losses_float32 : losses_float64)(
+            &classes, flat->data, made != NULL ? made->data : NULL, sums);
+        if (how != OPSCOPE__LOSS_NONE) {
+            status = number(dtype, how == OPSCOPE__LOSS_MEAN ? sums[0] / sums[1] : sums[0], &made);
         }
-        opscope__fill(made, &opscope__R(sum / (double)rows));
-        outputs[0] = made;
+        if (status == OPSCOPE_OK && how == OPSCOPE__LOSS_MEAN) {
+            status = number(dtype, sums[1], &total);
+        }
+        if (total != NULL) {
+            opscope__call_save(call, total);
+        }
     }
-    opscope_tensor_release(indices);
+    outputs[0] = made;
     opscope_tensor_release(flat);
+    opscope_tensor_release(total);
+    opscope__classes_release(&classes);
     return status;
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
-    opscope_tensor *grad = backward->gradients[0];
     const opscope_tensor *self = backward->inputs[0];
     if (backward->wanted[0]) {
-        int64_t rows = opscope__sizes(self)[0], classes = opscope__sizes(self)[1];
-        opscope_tensor *numbers = opscope__f(&f, "arange", opscope__I(0), opscope__I(rows));
-        numbers = opscope__f(&f, "mul", opscope__T(numbers), opscope__I(classes));
-        opscope_tensor *places = opscope__f2(&f, "add", numbers, backward->inputs[1]);
-        opscope_tensor *share = opscope__fr(&f, "mul", grad, -1.0 / (double)rows);
-        share = opscope__f(&f, "expand", opscope__T(share), opscope__L(((int64_t[]){rows}), 1));
-        opscope_tensor *flat = opscope__f(&f, "index_add_backward", opscope__T(share),
-                                          opscope__L(((int64_t[]){rows * classes}), 1), opscope__I(0),
-                                          opscope__T(places));
-        gradients[0] = opscope__keep(opscope__f(&f, "reshape", opscope__T(flat),
-                                                opscope__L(opscope__sizes(self), 2)));
+        opscope_tensor *grad = backward->gradients[0];
+        if (backward->saved_count > 0) {
+            grad = opscope__f2(&f, "div", grad, backward->saved[0]);
+        }
+        gradients[0] = opscope__keep(opscope__f(
+            &f, "nll_loss_backward", opscope__T(grad), opscope__L(opscope__sizes(self), self->dims),
+            backward->arguments[1], backward->arguments[2], backward->arguments[3]));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(nll_loss) = {
-    .schema = "nll_loss(Tensor self, Tensor target) -> Tensor",
-    .doc = "Minus the mean over rows of the log probability of the row's class: [rows, classes] "
-           "and integers [rows] give one number. After log_softmax this is the cross entropy.",
-    .samples = "t(3, 4), index(4, 3)",
+    .schema = "nll_loss(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, "
+              "str reduction='mean') -> Tensor",
+    .doc = "Minus the log probability of each target, times the weight of its class: log probabilities "
+           "[batch, classes, ...] and integers [batch, ...], or [classes] and one. The mean is over the "
+           "weights; targets equal to ignore_index count nothing. After log_softmax this is the cross entropy.",
+    .samples = "t(3, 4), index(4, 3)\n"
+               "t(3, 4, 2), index(4, 3, 2), c(4), reduction='none'\n"
+               "t(4), index(4), c(4), reduction='sum'\n"
+               "t(6, 2), i(6), c(2), ignore_index=0",
     .forward = forward,
     .backward = backward,
-    .saves_inputs = 2,
+    .saves_inputs = 6,
 };

@@ -1,23 +1,10 @@
 /* tensor/ops/ones.c -- core::ones: 1 everywhere. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/operator.h"
-#include "tensor/tensor.h"
+#include "tensor/ops/filled.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    int64_t dtype = arguments[1].kind == OPSCOPE_ARGUMENT_NONE ? OPSCOPE_FLOAT32 : arguments[1].as.integer;
-    if (dtype < 0 || dtype >= OPSCOPE_DTYPE_COUNT) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: dtype %lld is unknown",
-                                   opscope__call_name(call), (long long)dtype);
-    }
-    int status = opscope__tensor_empty((int)arguments[0].count, arguments[0].as.integers,
-                                       (opscope_dtype)dtype, outputs);
-    if (status == OPSCOPE_OK) {
-        opscope__fill(outputs[0], &opscope__I(1));
-    }
-    return status;
+    return opscope__filled(call, &arguments[0], &arguments[1], OPSCOPE_FLOAT32, &opscope__I(1), outputs);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(ones) = {

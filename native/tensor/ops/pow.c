@@ -1,5 +1,6 @@
 /* tensor/ops/pow.c -- core::pow: powers. */
 #include "tensor/formula.h"
+#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/loops.h"
 
 /* By squaring; wraps around. */

@@ -1,4 +1,5 @@
 /* tensor/ops/relu_backward.c -- core::relu_backward: the gradient through relu. */
+#include "tensor/formula.h"
 #include "tensor/ops/loops.h"
 
 OPSCOPE__BINARY(relu_backward_float32, float, float, b > 0.0f ? a : 0.0f)
@@ -12,9 +13,19 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
 }
 
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *more = backward->gradients[0];
+    gradients[0] = opscope__keep(opscope__f2(&f, "relu_backward", more, backward->inputs[1]));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(relu_backward) = {
     .schema = "relu_backward(Tensor grad_output, Tensor output) -> Tensor",
     .doc = "grad_output where output is above zero, else zero: the gradient through relu.",
     .samples = "t(3, 4), t(3, 4)",
     .forward = forward,
+    .backward = backward,
+    .saves_inputs = 2,
 };

@@ -52,10 +52,20 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return OPSCOPE_OK;
 }
 
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *more = backward->gradients[0];
+    gradients[0] = opscope__keep(opscope__f(&f, "select", opscope__T(more), backward->arguments[2],
+                                            backward->arguments[3]));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(select_backward) = {
     .schema = "select_backward(Tensor grad_output, int[] sizes, int dim, int index) -> Tensor",
     .doc = "Zeros of those sizes with grad_output in one index of a dimension: the gradient "
            "through select.",
     .samples = "t(4), [3, 4], 0, 1",
     .forward = forward,
+    .backward = backward,
 };

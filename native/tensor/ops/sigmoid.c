@@ -1,5 +1,6 @@
 /* tensor/ops/sigmoid.c -- core::sigmoid: the logistic function. */
 #include "tensor/formula.h"
+#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/loops.h"
 
 OPSCOPE__UNARY(sigmoid_float32, float, float, 1.0f / (1.0f + expf(-a)))

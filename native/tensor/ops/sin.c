@@ -1,5 +1,6 @@
 /* tensor/ops/sin.c -- core::sin: the sine. */
 #include "tensor/formula.h"
+#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/loops.h"
 
 OPSCOPE__UNARY(sin_float32, float, float, sinf(a))

@@ -39,6 +39,16 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return OPSCOPE_OK;
 }
 
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *more = backward->gradients[0];
+    gradients[0] = opscope__keep(opscope__f(&f, "slice", opscope__T(more), backward->arguments[2],
+                                            backward->arguments[3], backward->arguments[4],
+                                            backward->arguments[5]));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(slice_backward) = {
     .schema = "slice_backward(Tensor grad_output, int[] sizes, int dim, int? start, int? "
               "end, int step) -> Tensor",
@@ -46,4 +56,5 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(slice_backward) = {
            "slice.",
     .samples = "t(2, 4), [5, 4], 0, 1, 4, 2",
     .forward = forward,
+    .backward = backward,
 };

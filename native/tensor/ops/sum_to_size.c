@@ -3,8 +3,8 @@
 
 #include "tensor/ops/reduced.h"
 
-OPSCOPE__FOLD(sum_float32, float, double, float, 0, s + a, s + a, float, s)
-OPSCOPE__FOLD(sum_float64, double, double, double, 0, s + a, s + a, double, s)
+OPSCOPE__FOLD_SUM(sum_float32, float, double, float, float, s)
+OPSCOPE__FOLD_SUM(sum_float64, double, double, double, double, s)
 
 static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] = {
     [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(sum_float32, 0, 1),

@@ -1,4 +1,5 @@
 /* tensor/ops/tanh_backward.c -- core::tanh_backward: the gradient through tanh. */
+#include "tensor/formula.h"
 #include "tensor/ops/loops.h"
 
 OPSCOPE__BINARY(tanh_backward_float32, float, float, a * (1.0f - b * b))
@@ -12,9 +13,25 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
 }
 
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *more = backward->gradients[0];
+    opscope_tensor *grad = backward->inputs[0], *output = backward->inputs[1];
+    gradients[0] = opscope__keep(opscope__f2(&f, "tanh_backward", more, output));
+    if (backward->wanted[1]) {
+        opscope_tensor *both = opscope__f2(&f, "mul", more, grad);
+        gradients[1] =
+            opscope__keep(opscope__f2(&f, "mul", both, opscope__fr(&f, "mul", output, -2)));
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(tanh_backward) = {
     .schema = "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
     .doc = "grad_output * (1 - output ** 2), the gradient through tanh.",
     .samples = "t(3, 4), t(3, 4)",
     .forward = forward,
+    .backward = backward,
+    .saves_inputs = 3,
 };

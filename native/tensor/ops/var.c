@@ -1,7 +1,7 @@
 /* tensor/ops/var.c -- core::var: the variance over dimensions. */
 #include "tensor/ops/reduced.h"
 
-OPSCOPE__FOLD(sum_float64, double, double, double, 0, s + a, s + a, double, s)
+OPSCOPE__FOLD_SUM(sum_float64, double, double, double, double, s)
 OPSCOPE__BINARY(deviation, double, double, (a - b) * (a - b))
 
 static const struct opscope__reduction sums = OPSCOPE__FOLDED(sum_float64, 0, 1);

@@ -1,42 +1,10 @@
 /* tensor/ops/view.c -- core::view: the same elements in other sizes. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/ops/resized.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    const char *name = opscope__call_name(call);
-    opscope_tensor *self = arguments[0].as.tensor;
-    if (arguments[1].count > OPSCOPE_DIM_LIMIT) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: at most %d dimensions, not %u", name,
-                                   OPSCOPE_DIM_LIMIT, arguments[1].count);
-    }
-    int dims = (int)arguments[1].count;
-    int64_t sizes[OPSCOPE_DIM_LIMIT], strides[OPSCOPE_DIM_LIMIT];
-    int status = opscope__infer_sizes(name, self->count, dims, arguments[1].as.integers, sizes);
-    if (status != OPSCOPE_OK) {
-        return status;
-    }
-    if (!opscope__view_strides(self, dims, sizes, strides)) {
-        return opscope_tensor_fail(
-            OPSCOPE_ERROR_RUNTIME,
-            "%s: sizes %s with strides %s cannot be seen as %s without a copy; use reshape", name,
-            opscope__shape_text(self).text,
-            opscope__sizes_text(self->dims, opscope__strides(self)).text,
-            opscope__sizes_text(dims, sizes).text);
-    }
-    return opscope__tensor_view(self, dims, sizes, strides, 0, outputs);
-}
-
-static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
-{
-    struct opscope__formula f = {0};
-    opscope_tensor *grad = backward->gradients[0];
-    const opscope_tensor *self = backward->inputs[0];
-    gradients[0] = opscope__keep(opscope__f(&f, "reshape", opscope__T(grad),
-                                            opscope__L(opscope__sizes(self), self->dims)));
-    return opscope__formula_end(&f, gradients, backward->input_count);
+    return opscope__resized(call, arguments, false, outputs);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(view) = {
@@ -45,6 +13,6 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(view) = {
            "Shares memory; an error where that is not possible.",
     .samples = "t(3, 4), [2, -1]",
     .forward = forward,
-    .backward = backward,
+    .backward = opscope__resized_backward,
     .is_view = true,
 };

@@ -1,7 +1,8 @@
 /* Memory shared with Python objects through the buffer protocol, both ways.
  *
  * Export: memoryview(tensor), numpy.asarray(tensor). Import: from_numpy(object), where the object is
- * kept by its buffer until the last view of the storage is gone. Copies are construct.c's.
+ * kept by its buffer until the last view of the storage is gone; over_bytes(buffer, dtype, shape), for
+ * pickles. Copies are construct.c's.
  */
 #include "tensor/python/buffer.h"
 
@@ -181,7 +182,91 @@ static PyObject *from_numpy(PyObject *module, PyObject *object)
     return opscope__py_tensor_over(object);
 }
 
+/* ---- bytes as a tensor of any dtype and sizes ----------------------------------------------------- */
+
+static int read_sizes(PyObject *shape, int64_t *sizes)
+{
+    Py_ssize_t dims = PyTuple_Size(shape);
+    if (dims > OPSCOPE_DIM_LIMIT) {
+        PyErr_Format(PyExc_ValueError, "at most %d dimensions, not %zd", OPSCOPE_DIM_LIMIT, dims);
+    }
+    for (Py_ssize_t i = 0; i < dims && !PyErr_Occurred(); i++) {
+        sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+        if (sizes[i] < 0 && !PyErr_Occurred()) {
+            PyErr_Format(PyExc_ValueError, "sizes cannot be negative: %lld", (long long)sizes[i]);
+        }
+    }
+    return PyErr_Occurred() ? -1 : (int)dims;
+}
+
+/* Bytes of a contiguous tensor of those sizes, and its strides; -1 where they are no number. */
+static int64_t lay_out(int dims, const int64_t *sizes, opscope_dtype dtype, int64_t *strides)
+{
+    int64_t bytes = (int64_t)opscope_dtype_bytes(dtype), step = 1;
+    bool is_empty = false;
+    for (int i = dims - 1; i >= 0; i--) {
+        strides[i] = step;
+        is_empty |= sizes[i] == 0;
+        if (sizes[i] > 0 && (__builtin_mul_overflow(step, sizes[i], &step) ||
+                             step > INT64_MAX / bytes)) {
+            return -1;
+        }
+    }
+    return is_empty ? 0 : step * bytes;
+}
+
+static PyObject *over_bytes(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *object, *dtype_object, *shape;
+    if (!PyArg_ParseTuple(args, "OOO!:over_bytes", &object, &dtype_object, &PyTuple_Type, &shape)) {
+        return NULL;
+    }
+    if (!opscope__py_is_dtype(dtype_object)) {
+        PyErr_SetString(PyExc_TypeError, "dtype must be an opscope.tensor.dtype");
+        return NULL;
+    }
+    opscope_dtype dtype = opscope__py_dtype_value(dtype_object);
+    int64_t sizes[OPSCOPE_DIM_LIMIT], strides[OPSCOPE_DIM_LIMIT];
+    int dims = read_sizes(shape, sizes);
+    Py_buffer *view = dims >= 0 ? PyMem_Malloc(sizeof *view) : NULL;
+    if (!view) {
+        return dims >= 0 ? PyErr_NoMemory() : NULL;
+    }
+    if (PyObject_GetBuffer(object, view, PyBUF_WRITABLE) < 0) {
+        PyErr_Clear();
+        if (PyObject_GetBuffer(object, view, 0) < 0) {
+            PyMem_Free(view);
+            return NULL;
+        }
+    }
+    opscope_tensor *core = NULL;
+    int64_t bytes = lay_out(dims, sizes, dtype, strides);
+    if (bytes < 0 || bytes > view->len) {
+        PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes does not hold a %s tensor of sizes %R",
+                     view->len, opscope_dtype_name(dtype), shape);
+    } else if ((uintptr_t)view->buf % opscope_dtype_bytes(dtype) != 0) {
+        PyErr_Format(PyExc_ValueError, "the buffer's memory is not aligned to %s elements",
+                     opscope_dtype_name(dtype));
+    } else {
+        int status = opscope_tensor_from_memory(view->buf, dims, sizes, strides, dtype,
+                                                view->readonly, release_view, view, &core);
+        if (status != OPSCOPE_OK) {
+            opscope__py_raise(status);
+        }
+    }
+    if (!core) {
+        PyBuffer_Release(view);
+        PyMem_Free(view);
+        return NULL;
+    }
+    return opscope__py_tensor_wrap(core);
+}
+
 PyMethodDef opscope__py_buffer_functions[] = {
+    {"over_bytes", over_bytes, METH_VARARGS,
+     "over_bytes(buffer, dtype, shape, /)\n--\n\nA tensor of that dtype and those sizes over a "
+     "buffer's first bytes, which it keeps alive."},
     {"from_numpy", from_numpy, METH_O,
      "from_numpy(array, /)\n--\n\nA tensor over the array's memory, which lives as long as the "
      "tensor or a view of it.\n\nAny object with the buffer protocol will do. A read-only array "

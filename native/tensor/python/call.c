@@ -5,6 +5,9 @@
  */
 #include "tensor/python/python.h"
 
+#include <string.h>
+
+#include "tensor/error.h"
 #include "tensor/registry.h"
 
 /* From this many elements on, a call is long enough for other threads to want the GIL. */
@@ -19,10 +22,12 @@ static size_t result_type_count;
 
 PyObject *opscope__py_raise(int status)
 {
-    if (PyErr_Occurred()) { /* Python code below, of a custom function, already said it */
+    PyObject *raised = opscope__failure_cause();
+    if (raised) { /* Python code below, of a custom function or a hook, said it, on whatever thread */
+        PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(raised)), raised, PyException_GetTraceback(raised));
         return NULL;
     }
-    if (status == OPSCOPE_ERR_NO_MEMORY) {
+    if (status == OPSCOPE_ERR_NO_MEMORY && opscope_tensor_error_kind() != OPSCOPE_ERROR_MEMORY) {
         return PyErr_NoMemory();
     }
     const char *text = opscope_tensor_error();
@@ -106,9 +111,72 @@ static PyObject *wrap_outputs(const opscope_operator *op, opscope_tensor **outpu
     return result;
 }
 
+static PyObject *wrap_list(opscope_tensor_list *list)
+{
+    PyObject *result = PyTuple_New((Py_ssize_t)list->count);
+    for (size_t i = 0; result && i < list->count; i++) {
+        PyObject *output = opscope__py_tensor_wrap(opscope_tensor_retain(list->tensors[i]));
+        if (!output) {
+            Py_CLEAR(result);
+        } else {
+            PyTuple_SetItem(result, (Py_ssize_t)i, output);
+        }
+    }
+    opscope_tensor_list_release(list);
+    return result;
+}
+
+static PyObject *call_list(const opscope_operator *op, const opscope_argument *arguments,
+                           size_t count)
+{
+    opscope_tensor_list list;
+    int status = opscope_call_list(op, arguments, count, &list);
+    return status == OPSCOPE_OK ? wrap_list(&list) : opscope__py_raise(status);
+}
+
+static int fail_results(const opscope_operator *op, size_t wanted)
+{
+    PyErr_Format(PyExc_TypeError, "%s(): out must be %s, not something else",
+                 opscope_operator_name(op), wanted == 1 ? "a Tensor" : "a tuple of Tensors");
+    return -1;
+}
+
+PyObject *opscope__py_call_out(const opscope_operator *op, const opscope_argument *arguments,
+                               size_t count, PyObject *results)
+{
+    size_t wanted = opscope__operator_schema(op)->output_count;
+    opscope_tensor *targets[OPSCOPE_OUTPUT_LIMIT];
+    PyObject *objects[OPSCOPE_OUTPUT_LIMIT];
+    bool is_tuple = PyTuple_Check(results);
+    size_t given = is_tuple ? (size_t)PyTuple_Size(results) : 1;
+    bool fits = given == wanted;
+    for (size_t i = 0; i < wanted && fits; i++) {
+        objects[i] = is_tuple ? PyTuple_GetItem(results, (Py_ssize_t)i) : results;
+        fits = opscope__py_is_tensor(objects[i]);
+    }
+    if (!fits) {
+        fail_results(op, wanted);
+        return NULL;
+    }
+    for (size_t i = 0; i < wanted; i++) {
+        targets[i] = opscope_tensor_retain(opscope__py_core(objects[i]));
+    }
+    PyThreadState *state = PyEval_SaveThread();
+    int status = opscope_call_out(op, arguments, count, targets);
+    PyEval_RestoreThread(state);
+    for (size_t i = 0; i < wanted; i++) {
+        /* The old one stays alive until here: the arguments may be it. */
+        opscope__py_tensor_rebind(objects[i], targets[i]);
+    }
+    return status == OPSCOPE_OK ? Py_NewRef(results) : opscope__py_raise(status);
+}
+
 PyObject *opscope__py_call(const opscope_operator *op, const opscope_argument *arguments,
                            size_t count, PyObject *self)
 {
+    if (opscope__operator_schema(op)->output_is_list) {
+        return call_list(op, arguments, count);
+    }
     opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT] = {NULL};
     int status;
     if (is_long(arguments, count)) {
@@ -143,7 +211,7 @@ int opscope__py_prepare_results(const opscope_operator *op)
         fields[i] = (PyStructSequence_Field){schema->output_names[i], NULL};
     }
     char name[64];
-    PyOS_snprintf(name, sizeof name, "opscope.tensor.%s_result", opscope_operator_name(op) + sizeof "core::" - 1);
+    PyOS_snprintf(name, sizeof name, "opscope.tensor.%s_result", strstr(opscope_operator_name(op), "::") + 2);
     PyTypeObject *type = PyStructSequence_NewType(&(PyStructSequence_Desc){
         .name = name, .fields = fields, .n_in_sequence = (int)schema->output_count});
     if (!type) {

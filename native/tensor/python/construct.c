@@ -227,15 +227,26 @@ PyObject *opscope__py_tensor_copied(PyObject *data)
     return copied(data, Py_None);
 }
 
+int opscope__py_check_device(const char *name, PyObject *device)
+{
+    if (device == Py_None ||
+        (PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") == 0)) {
+        return 0;
+    }
+    PyErr_Format(PyExc_RuntimeError, "%s(): device %R: tensors here are on the cpu", name, device);
+    return -1;
+}
+
 static PyObject *tensor(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
-    static char *names[] = {"data", "dtype", "requires_grad", NULL};
+    static char *names[] = {"data", "dtype", "requires_grad", "device", NULL};
     PyObject *data;
-    PyObject *dtype = Py_None;
+    PyObject *dtype = Py_None, *device = Py_None;
     int requires_grad = false;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$Op:tensor", names, &data, &dtype,
-                                     &requires_grad)) {
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|$OpO:tensor", names, &data, &dtype,
+                                     &requires_grad, &device) ||
+        opscope__py_check_device("tensor", device) < 0) {
         return NULL;
     }
     if (dtype != Py_None && !opscope__py_is_dtype(dtype)) {
@@ -255,7 +266,7 @@ static PyObject *tensor(PyObject *module, PyObject *args, PyObject *keywords)
 
 PyMethodDef opscope__py_construct_functions[] = {
     {"tensor", (PyCFunction)(void (*)(void))tensor, METH_VARARGS | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, requires_grad=False)\n--\n\nA new tensor with a copy of `data`: "
+     "tensor(data, *, dtype=None, requires_grad=False, device=None)\n--\n\nA new tensor with a copy of `data`: "
      "a number, nested sequences of numbers, an array or a tensor.\n\nWithout dtype: an array's "
      "own; for Python numbers bool, int64 or float32. ValueError for\nsequences of unequal "
      "length, TypeError for what is no number, OverflowError for a number\nthat does not fit."},

@@ -309,6 +309,11 @@ static PyObject *from_dlpack(PyObject *module, PyObject *object)
     if (PyCapsule_CheckExact(object)) {
         return take_capsule(object);
     }
+    if (!PyObject_HasAttrString(object, "__dlpack__")) {
+        PyErr_Format(PyExc_TypeError,
+                     "from_dlpack() takes a capsule or an object with __dlpack__, not %R", Py_TYPE(object));
+        return NULL;
+    }
     PyObject *capsule = ask_for_capsule(object);
     PyObject *tensor = NULL;
     if (capsule) {

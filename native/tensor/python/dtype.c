@@ -87,7 +87,7 @@ static PyType_Slot dtype_slots[] = {
 static PyType_Spec dtype_spec = {
     .name = "opscope.tensor.dtype",
     .basicsize = sizeof(dtype_object),
-    .flags = Py_TPFLAGS_DEFAULT,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = dtype_slots,
 };
 

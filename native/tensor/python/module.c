@@ -16,7 +16,9 @@ static PyMethodDef *const FUNCTIONS[] = {
     opscope__py_tensor_functions,
     opscope__py_construct_functions,
     opscope__py_buffer_functions,
+    opscope__py_data_functions,
     opscope__py_dlpack_functions,
+    opscope__py_library_functions,
     opscope__py_settings_functions,
 };
 

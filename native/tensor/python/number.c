@@ -16,7 +16,9 @@
     X(matrix_multiply, "core::matmul")                                                             \
     X(and, "core::bitwise_and")                                                                    \
     X(or, "core::bitwise_or")                                                                      \
-    X(xor, "core::bitwise_xor")
+    X(xor, "core::bitwise_xor")                                                                    \
+    X(lshift, "core::bitwise_left_shift")                                                          \
+    X(rshift, "core::bitwise_right_shift")
 
 #define INPLACE(X)                                                                                 \
     X(inplace_add, "core::add_")                                                                   \
@@ -27,7 +29,9 @@
     X(inplace_remainder, "core::remainder_")                                                       \
     X(inplace_and, "core::bitwise_and_")                                                           \
     X(inplace_or, "core::bitwise_or_")                                                             \
-    X(inplace_xor, "core::bitwise_xor_")
+    X(inplace_xor, "core::bitwise_xor_")                                                           \
+    X(inplace_lshift, "core::bitwise_left_shift_")                                                 \
+    X(inplace_rshift, "core::bitwise_right_shift_")
 
 #define UNARY(X)                                                                                   \
     X(negative, "core::neg")                                                                       \

@@ -16,6 +16,7 @@ typedef struct {
 } operator_object;
 
 static PyTypeObject *operator_type;
+static PyObject *operator_table; /* the module's `operators`: a dict by name */
 
 /* Operators that are methods, by the number their C function knows. */
 enum { METHOD_LIMIT = 512 };
@@ -35,12 +36,19 @@ static PyObject *call_bound(const opscope_operator *op, PyObject *self, PyObject
 {
     struct opscope__py_binding binding;
     if (opscope__py_bind(op, self, args, count, names, &binding) < 0) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_Format(PyExc_OverflowError, "%s(): an integer is beyond 64 bits",
+                         opscope_operator_name(op));
+        }
         return NULL;
     }
     if (!self && count > 0 && opscope__py_is_tensor(args[0])) {
         self = args[0];
     }
-    PyObject *result = opscope__py_call(op, binding.arguments, binding.count, self);
+    PyObject *result =
+        binding.results && binding.results != Py_None
+            ? opscope__py_call_out(op, binding.arguments, binding.count, binding.results)
+            : opscope__py_call(op, binding.arguments, binding.count, self);
     opscope__py_unbind(&binding);
     return result;
 }
@@ -78,6 +86,31 @@ static PyObject *call_function(PyObject *self, PyObject *const *args, Py_ssize_t
     return call_bound(((operator_object *)self)->op, NULL, args, count, names);
 }
 
+/* operators["mine::scale"](x, 2): arguments as Python gives them to a type. */
+static PyObject *call_operator(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    Py_ssize_t positional = PyTuple_Size(args), named = keywords ? PyDict_Size(keywords) : 0;
+    PyObject **given = PyMem_Malloc((size_t)(positional + named + 1) * sizeof *given);
+    PyObject *names = named > 0 ? PyTuple_New(named) : NULL;
+    if (!given || (named > 0 && !names)) {
+        PyMem_Free(given);
+        Py_XDECREF(names);
+        return PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = 0; i < positional; i++) {
+        given[i] = PyTuple_GetItem(args, i);
+    }
+    PyObject *name, *value;
+    for (Py_ssize_t at = 0, i = 0; named > 0 && PyDict_Next(keywords, &at, &name, &value); i++) {
+        given[positional + i] = value;
+        PyTuple_SetItem(names, i, Py_NewRef(name));
+    }
+    PyObject *result = call_function(self, given, positional, names);
+    PyMem_Free(given);
+    Py_XDECREF(names);
+    return result;
+}
+
 /* ---- what Python sees of the table --------------------------------------------------------------- */
 
 static const struct opscope__operator_spec *spec_of(PyObject *self)
@@ -112,13 +145,25 @@ static PyObject *get_samples(PyObject *self, void *unused)
 static PyObject *get_is_differentiable(PyObject *self, void *unused)
 {
     (void)unused;
-    return PyBool_FromLong(spec_of(self)->backward != NULL);
+    return PyBool_FromLong(spec_of(self)->backward != NULL || spec_of(self)->is_composite);
 }
 
 static PyObject *get_is_view(PyObject *self, void *unused)
 {
     (void)unused;
     return PyBool_FromLong(spec_of(self)->is_view);
+}
+
+static PyObject *get_is_composite(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(spec_of(self)->is_composite);
+}
+
+static PyObject *get_takes_numbers(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(spec_of(self)->takes_numbers);
 }
 
 static PyObject *get_parameters(PyObject *self, void *unused)
@@ -156,7 +201,10 @@ static PyGetSetDef operator_attributes[] = {
     {"doc", get_doc, NULL, "What it computes.", NULL},
     {"samples", get_samples, NULL, "Arguments of sample calls, one call a line.", NULL},
     {"parameters", get_parameters, NULL, "Names of its parameters.", NULL},
-    {"is_differentiable", get_is_differentiable, NULL, "Whether it has a backward.", NULL},
+    {"is_differentiable", get_is_differentiable, NULL, "Whether gradients go through it.", NULL},
+    {"is_composite", get_is_composite, NULL,
+     "Whether it is written with other operators, which are ranges within its own.", NULL},
+    {"takes_numbers", get_takes_numbers, NULL, "Whether a number will do for a tensor.", NULL},
     {"is_view", get_is_view, NULL, "Whether its output shares its first argument's storage.", NULL},
     {0},
 };
@@ -164,6 +212,7 @@ static PyGetSetDef operator_attributes[] = {
 static PyType_Slot operator_slots[] = {
     {Py_tp_doc, "An entry of the operator table."},
     {Py_tp_repr, (void *)operator_repr},
+    {Py_tp_call, (void *)call_operator},
     {Py_tp_dealloc, (void *)operator_dealloc},
     {Py_tp_getset, operator_attributes},
     {0, NULL},
@@ -172,7 +221,7 @@ static PyType_Slot operator_slots[] = {
 static PyType_Spec operator_type_spec = {
     .name = "opscope.tensor.Operator",
     .basicsize = sizeof(operator_object),
-    .flags = Py_TPFLAGS_DEFAULT,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = operator_slots,
 };
 
@@ -281,13 +330,21 @@ static int add_method(const opscope_operator *op)
                   PyDescr_NewMethod(opscope__py_tensor_type, def));
 }
 
-static int add_function(const opscope_operator *op, PyObject *functions, PyObject *table)
+static operator_object *make_entry(const opscope_operator *op)
 {
     operator_object *entry = PyObject_New(operator_object, operator_type);
+    if (entry) {
+        entry->op = op;
+    }
+    return entry;
+}
+
+static int add_function(const opscope_operator *op, PyObject *functions, PyObject *table)
+{
+    operator_object *entry = make_entry(op);
     if (!entry) {
         return -1;
     }
-    entry->op = op;
     PyMethodDef *def = make_def(op, call_function, false);
     PyObject *module_name = PyUnicode_FromString("opscope.tensor");
     PyObject *function =
@@ -327,6 +384,26 @@ int opscope__py_add_operators(PyObject *module)
                  PyModule_AddObjectRef(module, "Operator", (PyObject *)operator_type);
     }
     Py_XDECREF(functions);
-    Py_XDECREF(table);
+    operator_table = table;
     return result;
+}
+
+PyObject *opscope__py_operators(const opscope_operator *const *operators, size_t count)
+{
+    PyObject *found = PyDict_New();
+    for (size_t i = 0; found && i < count; i++) {
+        const char *name = opscope_operator_name(operators[i]);
+        PyObject *entry = PyDict_GetItemString(operator_table, name); /* borrowed */
+        if (entry) {
+            Py_INCREF(entry);
+        } else if (opscope__py_prepare_results(operators[i]) == 0) {
+            entry = (PyObject *)make_entry(operators[i]);
+        }
+        if (!entry || PyDict_SetItemString(operator_table, name, entry) < 0 ||
+            PyDict_SetItemString(found, name, entry) < 0) {
+            Py_CLEAR(found);
+        }
+        Py_XDECREF(entry);
+    }
+    return found;
 }

@@ -34,8 +34,10 @@ static inline opscope_tensor *opscope__py_core(PyObject *tensor)
     return ((opscope__py_tensor *)tensor)->core;
 }
 
-/* A new Tensor; takes the reference, also on failure. */
+/* The Tensor of a core tensor: the one it has, else a new one. Takes the reference, also on failure. */
 PyObject *opscope__py_tensor_wrap(opscope_tensor *core);
+/* Makes `tensor` stand for another core tensor, which has no Tensor yet; takes the reference. */
+void opscope__py_tensor_rebind(PyObject *tensor, opscope_tensor *core);
 /* The tensor of `object`, borrowed; TypeError naming `what` where it is none. */
 opscope_tensor *opscope__py_tensor_of(PyObject *object, const char *what);
 
@@ -58,6 +60,9 @@ PyObject *opscope__py_raise(int status);
  * that object itself is returned. */
 PyObject *opscope__py_call(const opscope_operator *op, const opscope_argument *arguments,
                            size_t count, PyObject *self);
+/* The same with the results written into `results`: a Tensor, or a tuple of them; returns that. */
+PyObject *opscope__py_call_out(const opscope_operator *op, const opscope_argument *arguments,
+                               size_t count, PyObject *results);
 /* For results with names: makes the result type of `op` known. */
 int opscope__py_prepare_results(const opscope_operator *op);
 
@@ -68,6 +73,7 @@ enum { OPSCOPE__PY_INLINE_COUNT = 32 };
 /* A call's arguments in the core's terms, and the memory they need. */
 struct opscope__py_binding {
     size_t count;
+    PyObject *results; /* what "out=" gave, borrowed; or NULL */
     size_t integer_count, tensor_count; /* used of the arrays below */
     size_t kept_count, block_count;
     opscope_argument arguments[OPSCOPE_ARGUMENT_LIMIT];
@@ -82,6 +88,10 @@ struct opscope__py_binding {
 int opscope__py_bind(const opscope_operator *op, PyObject *self, PyObject *const *positional,
                      Py_ssize_t count, PyObject *keyword_names,
                      struct opscope__py_binding *out);
+/* RuntimeError where it is neither None nor "cpu". (construct.c) */
+int opscope__py_check_device(const char *name, PyObject *device);
+/* Whether the operator can be called with out=. */
+bool opscope__py_takes_out(const opscope_operator *op);
 void opscope__py_unbind(struct opscope__py_binding *binding);
 /* A Tensor, int, float or bool as an argument; false, with no exception, for anything else. -1 with
  * an exception for an int beyond 64 bits. */
@@ -95,6 +105,8 @@ PyObject *opscope__py_tensor_copied(PyObject *data);
 int opscope__py_add_dtypes(PyObject *module);
 int opscope__py_add_tensor(PyObject *module);
 int opscope__py_add_operators(PyObject *module);
+/* A dict of operators by name; they are in the module's table from now on. (operators.c) */
+PyObject *opscope__py_operators(const opscope_operator *const *operators, size_t count);
 int opscope__py_add_autograd(PyObject *module);
 
 extern PyType_Slot opscope__py_number_slots[];
@@ -109,8 +121,11 @@ extern PyMethodDef opscope__py_tensor_functions[];
 extern PyMethodDef opscope__py_construct_functions[];
 extern PyMethodDef opscope__py_buffer_functions[];
 extern PyMethodDef opscope__py_dlpack_functions[];
+extern PyMethodDef opscope__py_library_functions[];
 extern PyMethodDef opscope__py_settings_functions[];
+extern PyMethodDef opscope__py_data_functions[];
 extern PyGetSetDef opscope__py_tensor_attributes[];
+extern PyGetSetDef opscope__py_data_attributes[];
 extern PyGetSetDef opscope__py_autograd_attributes[];
 /* Finds the operators that slots call; those the core lacks stay NULL. */
 void opscope__py_find_number_operators(void);

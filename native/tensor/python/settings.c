@@ -1,5 +1,8 @@
-/* What the core is told for the whole process: its OpenBLAS (found by opscope/tensor/blas.py), a seed. */
+/* What the core is told for the whole process: its OpenBLAS (found by opscope/tensor/blas.py), how many
+ * threads it may use, a seed; and seeds drawn from it. */
 #include "tensor/python/python.h"
+
+#include "opscope/fork.h"
 
 static PyObject *load_blas(PyObject *module, PyObject *args)
 {
@@ -25,10 +28,46 @@ static PyObject *manual_seed(PyObject *module, PyObject *number)
     Py_RETURN_NONE;
 }
 
+static PyObject *draw_seed(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(opscope_tensor_draw_seed());
+}
+
+static PyObject *set_num_threads(PyObject *module, PyObject *number)
+{
+    (void)module;
+    long count = PyLong_AsLong(number);
+    if (count == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    if (count < 1 || count > INT_MAX || opscope_pool_set_threads((int)count) != OPSCOPE_OK) {
+        return PyErr_Format(PyExc_ValueError, "set_num_threads: expected 1 to 256 threads, not %ld",
+                            count);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_num_threads(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromLong(opscope_pool_threads());
+}
+
 PyMethodDef opscope__py_settings_functions[] = {
     {"load_blas", load_blas, METH_VARARGS, NULL},
     {"manual_seed", manual_seed, METH_O,
      "manual_seed(seed, /)\n--\n\nMakes what rand, randn and others draw next repeatable: the same "
      "after the same seed.\n\nseed: 0 to 2**64 - 1."},
+    {"set_num_threads", set_num_threads, METH_O,
+     "set_num_threads(count, /)\n--\n\nHow many threads operators, opscope.fork and backward() may "
+     "use together, 1 to 256: by default the processors this process may use. For threads not yet "
+     "started."},
+    {"get_num_threads", get_num_threads, METH_NOARGS,
+     "get_num_threads()\n--\n\nHow many threads operators, opscope.fork and backward() may use."},
+    {"draw_seed", draw_seed, METH_NOARGS,
+     "draw_seed()\n--\n\n64 bits of the process's random sequence, to seed another one with."},
     {0},
 };

@@ -1,7 +1,7 @@
 /* The type Tensor: its life, and the attributes that tell its shape, memory and dtype.
  *
- * A Tensor holds one reference to a tensor of the core and nothing else; two Tensors may stand for the
- * same one. Operators become methods in operators.c; signs, indexing, buffers and autograd have files
+ * A Tensor holds one reference to a tensor of the core and nothing else; that one knows its Tensor as long
+ * as there is one, so `x.grad is x.grad`. Operators become methods in operators.c; signs, indexing, buffers and autograd have files
  * of their own.
  */
 #include "tensor/python/python.h"
@@ -9,19 +9,38 @@
 #include <structmember.h>
 
 #include "opscope/autograd.h"
+#include "tensor/python/autograd.h"
+#include "tensor/tensor.h"
 
 PyTypeObject *opscope__py_tensor_type;
 
 PyObject *opscope__py_tensor_wrap(opscope_tensor *core)
 {
-    opscope__py_tensor *self = PyObject_New(opscope__py_tensor, opscope__py_tensor_type);
+    if (core->wrapper) {
+        PyObject *known = Py_NewRef((PyObject *)core->wrapper);
+        opscope_tensor_release(core);
+        return known;
+    }
+    /* Not tracked by the collector: it is where Python objects hang on it (opscope__py_track). */
+    opscope__py_tensor *self = PyObject_GC_New(opscope__py_tensor, opscope__py_tensor_type);
     if (!self) {
         opscope_tensor_release(core);
         return NULL;
     }
     self->core = core;
     self->weak_references = NULL;
+    core->wrapper = self;
     return (PyObject *)self;
+}
+
+void opscope__py_tensor_rebind(PyObject *tensor, opscope_tensor *core)
+{
+    opscope__py_tensor *self = (opscope__py_tensor *)tensor;
+    opscope_tensor *old = self->core;
+    old->wrapper = NULL;
+    core->wrapper = self;
+    self->core = core;
+    opscope_tensor_release(old);
 }
 
 opscope_tensor *opscope__py_tensor_of(PyObject *object, const char *what)
@@ -58,6 +77,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywor
         return NULL;
     }
     self->core = alias;
+    alias->wrapper = self;
     return (PyObject *)self;
 }
 
@@ -73,12 +93,16 @@ static void tensor_dealloc(PyObject *object)
 {
     opscope__py_tensor *self = (opscope__py_tensor *)object;
     PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    if (self->core) { /* before anything else runs that might ask for the Tensor */
+        self->core->wrapper = NULL;
+    }
     if (self->weak_references) {
         PyObject_ClearWeakRefs(object);
     }
     opscope_tensor_release(self->core);
     if (type == opscope__py_tensor_type) {
-        PyObject_Free(object);
+        PyObject_GC_Del(object);
     } else {
         freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
         release(object);
@@ -311,6 +335,8 @@ static PyType_Slot tensor_slots[] = {
     {Py_tp_new, (void *)tensor_new},
     {Py_tp_init, (void *)tensor_init},
     {Py_tp_dealloc, (void *)tensor_dealloc},
+    {Py_tp_traverse, (void *)opscope__py_tensor_traverse},
+    {Py_tp_clear, (void *)opscope__py_tensor_clear},
     {Py_tp_hash, (void *)tensor_hash},
     {Py_tp_members, tensor_members},
     {0, NULL},
@@ -364,7 +390,7 @@ int opscope__py_add_tensor(PyObject *module)
     PyType_Spec spec = {
         .name = "opscope.tensor.Tensor",
         .basicsize = sizeof(opscope__py_tensor),
-        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
         .slots = slots,
     };
     opscope__py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
@@ -373,6 +399,7 @@ int opscope__py_add_tensor(PyObject *module)
         add_methods(opscope__py_dlpack_methods) < 0 ||
         add_methods(opscope__py_autograd_methods) < 0 ||
         add_attributes(opscope__py_tensor_attributes) < 0 ||
+        add_attributes(opscope__py_data_attributes) < 0 ||
         add_attributes(opscope__py_autograd_attributes) < 0) {
         return -1;
     }

@@ -1,0 +1,26 @@
+/* tensor/ops/binary_cross_entropy_with_logits.c -- core::binary_cross_entropy_with_logits: scores against probabilities. */
+#include "tensor/formula.h"
+#include "tensor/ops/loss.h"
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    struct opscope__formula f = {0};
+    /* log(1 + exp(x)) - x * target */
+    opscope_tensor *zero = opscope__f(&f, "fill", arguments[0], opscope__I(0));
+    opscope_tensor *soft = opscope__f(&f, "logaddexp", arguments[0], opscope__T(zero));
+    opscope_tensor *losses =
+        opscope__f2(&f, "sub", soft, opscope__f(&f, "mul", arguments[0], arguments[1]));
+    outputs[0] =
+        opscope__keep(opscope__reduced_loss(&f, opscope__call_name(call), losses, &arguments[2]));
+    return opscope__formula_end(&f, outputs, 1);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(binary_cross_entropy_with_logits) = {
+    .schema = "binary_cross_entropy_with_logits(Tensor input, Tensor target, *, str reduction='mean') -> Tensor",
+    .doc = "The cross entropy of sigmoid(input) and the probabilities target, which broadcast: its "
+           "mean, its sum, or with reduction 'none' that of each element.",
+    .samples = "t(3, 4), p(3, 4) - 0.5\n" "t(3, 4), p(3, 4) - 0.5, reduction='none'",
+    .forward = forward,
+    .is_composite = true,
+};

@@ -1,0 +1,26 @@
+/* tensor/ops/dot.c -- core::dot: the product of two lists. */
+#include "tensor/formula.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    const opscope_tensor *self = arguments[0].as.tensor, *other = arguments[1].as.tensor;
+    struct opscope__formula f = {0};
+    if (self->dims != 1 || other->dims != 1) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "%s: expected sizes [n] and [n], got %s and %s",
+                                   opscope__call_name(call), opscope__shape_text(self).text,
+                                   opscope__shape_text(other).text);
+    }
+    outputs[0] = opscope__keep(opscope__f(&f, "matmul", arguments[0], arguments[1]));
+    return opscope__formula_end(&f, outputs, 1);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(dot) = {
+    .schema = "dot(Tensor self, Tensor other) -> Tensor",
+    .doc = "The sum of products of two lists: [n] and [n] give one number.",
+    .samples = "t(4), t(4)",
+    .forward = forward,
+    .is_composite = true,
+};

@@ -1,0 +1,33 @@
+/* tensor/ops/isclose.c -- core::isclose: whether numbers are about equal. */
+#include "tensor/formula.h"
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    (void)call;
+    struct opscope__formula f = {0};
+    opscope_tensor *same = opscope__f(&f, "eq", arguments[0], arguments[1]);
+    opscope_tensor *away = opscope__f1(&f, "abs", opscope__f(&f, "sub", arguments[0], arguments[1]));
+    opscope_tensor *bound = opscope__f(&f, "mul", opscope__T(opscope__f(&f, "abs", arguments[1])), arguments[2]);
+    bound = opscope__f(&f, "add", opscope__T(bound), arguments[3]);
+    /* Nothing but itself is close to an infinite number. */
+    opscope_tensor *is_near = opscope__f2(&f, "le", away, bound);
+    is_near = opscope__f2(&f, "logical_and", is_near, opscope__f1(&f, "isfinite", away));
+    is_near = opscope__f2(&f, "logical_or", is_near, same);
+    if (arguments[4].as.integer != 0) {
+        opscope_tensor *both = opscope__f2(&f, "logical_and", opscope__f(&f, "isnan", arguments[0]),
+                                           opscope__f(&f, "isnan", arguments[1]));
+        is_near = opscope__f2(&f, "logical_or", is_near, both);
+    }
+    outputs[0] = opscope__keep(is_near);
+    return opscope__formula_end(&f, outputs, 1);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(isclose) = {
+    .schema = "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> "
+              "Tensor",
+    .doc = "Where |self - other| <= atol + rtol * |other|, or the two are equal, as bools. Sizes broadcast.",
+    .samples = "t(3, 4), t(3, 4)\n" "t(3, 4), t(4), 0.1, 0.5\n" "t(3) * float('nan'), t(3) * float('nan'), 0, 0, True",
+    .forward = forward,
+    .is_composite = true,
+};

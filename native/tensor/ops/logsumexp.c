@@ -1,0 +1,40 @@
+/* tensor/ops/logsumexp.c -- core::logsumexp: the logarithm of a sum of exponentials. */
+#include <math.h>
+
+#include "tensor/formula.h"
+#include "tensor/tensor.h"
+
+static int forward(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs)
+{
+    (void)call;
+    struct opscope__formula f = {0};
+    opscope_tensor *self = arguments[0].as.tensor;
+    if (self->count == 0) { /* nothing has no largest */
+        opscope_tensor *sums = opscope__f(&f, "sum", opscope__T(opscope__f1(&f, "exp", self)), arguments[1],
+                                          arguments[2]);
+        outputs[0] = opscope__keep(opscope__f1(&f, "log", sums));
+        return opscope__formula_end(&f, outputs, 1);
+    }
+    /* Less the largest, which cancels, no exponential overflows; an infinite one would not cancel. */
+    opscope_tensor *still = opscope__f1(&f, "detach", self);
+    opscope_tensor *top = opscope__f(&f, "amax", opscope__T(still), arguments[1], opscope__B(true));
+    opscope_tensor *is_endless = opscope__f(&f, "eq", opscope__T(opscope__f1(&f, "abs", top)),
+                                            opscope__R(INFINITY));
+    top = opscope__f(&f, "masked_fill", opscope__T(top), opscope__T(is_endless), opscope__I(0));
+    opscope_tensor *powers = opscope__f1(&f, "exp", opscope__f2(&f, "sub", self, top));
+    opscope_tensor *sums =
+        opscope__f1(&f, "log", opscope__f(&f, "sum", opscope__T(powers), arguments[1], arguments[2]));
+    /* One element along each dimension that is folded, so the sum is the element itself. */
+    top = opscope__f(&f, "sum", opscope__T(top), arguments[1], arguments[2]);
+    outputs[0] = opscope__keep(opscope__f2(&f, "add", sums, top));
+    return opscope__formula_end(&f, outputs, 1);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(logsumexp) = {
+    .schema = "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor",
+    .doc = "log(sum(exp(x))) over the dimensions in dim, without overflow. For floats.",
+    .samples = "t(3, 4), [1]\n" "t(3, 4), [0, 1], True\n",
+    .forward = forward,
+    .is_composite = true,
+};
