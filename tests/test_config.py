@@ -28,7 +28,7 @@ def test_without_settings_the_defaults_hold(tmp_path: Path) -> None:
         debug=False,
         sampling=1.0,
         window_ms=2.0,
-        period_ms=100.0,
+        period_ms=250.0,
         label_keys=("model_id",),
         bridges=("numpy", "torch"),
         include=(),
@@ -55,7 +55,7 @@ def test_an_empty_variable_counts_as_absent(tmp_path: Path) -> None:
 def test_windows_bring_their_length_and_period(tmp_path: Path) -> None:
     path = str(tmp_path / "none.toml")
     loaded = config.load({"OPSCOPE_SAMPLING": "windows", "OPSCOPE_WINDOW_MS": "5"}, path)
-    assert (loaded.sampling, loaded.window_ms, loaded.period_ms) == (1.0, 5.0, 100.0)
+    assert (loaded.sampling, loaded.window_ms, loaded.period_ms) == (1.0, 5.0, 250.0)
 
 
 def test_without_windows_their_length_is_zero(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_bad_variable_is_named_with_its_value(tmp_path: Path, name: str, value
 
 @pytest.mark.parametrize("name", ["OPSCOPE_WINDOW_MS", "OPSCOPE_PERIOD_MS"])
 def test_a_window_as_long_as_its_period_is_refused(tmp_path: Path, name: str) -> None:
-    environ = {"OPSCOPE_SAMPLING": "windows", name: "100" if "WINDOW" in name else "2"}
+    environ = {"OPSCOPE_SAMPLING": "windows", name: "250" if "WINDOW" in name else "2"}
     with pytest.raises(ConfigError, match=f"{name}=.*longer than the window"):
         config.load(environ, str(tmp_path / "none.toml"))
 

@@ -30,6 +30,7 @@ C_MAY_INCLUDE = {
 UPPER_HEADERS = {
     "opscope/tensor.h": ("tensor",),
     "opscope/autograd.h": ("tensor",),
+    "opscope/operator.h": ("tensor",),
     "opscope/numpy.h": ("bridges",),
     "opscope/bench.h": ("bench",),
 }
@@ -40,6 +41,7 @@ HEIGHT = {
     "opscope._tensor": 0,
     "opscope.errors": 0,
     "opscope.config": 0,
+    "opscope.headers": 0,
     "opscope.metrics": 0,
     "opscope.demo_digits": 0,
     "opscope.record": 1,
@@ -53,6 +55,7 @@ HEIGHT = {
     "opscope.__version__": 0,
     "opscope.bench": 5,
     "opscope.demo": 5,
+    "opscope.demo_cnn": 5,
     "opscope.cli": 6,
 }
 

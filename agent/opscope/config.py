@@ -176,7 +176,7 @@ def _directory(given: _Given) -> str:
 
 def _sampling(given: _Given) -> tuple[float, float, float]:
     window_ms = given.number("window_ms", 2.0, 0.0, "must be milliseconds above 0")
-    period_ms = given.number("period_ms", 100.0, 0.0, "must be milliseconds above 0")
+    period_ms = given.number("period_ms", 250.0, 0.0, "must be milliseconds above 0")
     text = given.text("sampling", "windows").lower()
     if text == "windows":
         if period_ms <= window_ms:

@@ -11,7 +11,7 @@
 #include <Python.h>
 #include <stdbool.h>
 
-#include "bridges/numpy_pages.h"
+#include "bridges/pages.h"
 
 typedef PyObject *(*opscope__vectorcall)(PyObject *callable, PyObject *const *args, size_t nargsf,
                                          PyObject *names);

@@ -51,24 +51,29 @@ static bool keep(const char *key)
     return true;
 }
 
-void opscope_log_api_usage_once(const char *key)
+struct opscope__usage_listener opscope__usage_log(const char *key)
 {
     opscope__process_start();
     opscope__usage_lock();
     bool is_new = keep(key);
-    opscope_usage_handler call = handler;
-    void *user = handler_user;
+    struct opscope__usage_listener listener = {handler, handler_user};
     opscope__usage_unlock();
     if (!is_new) {
-        return;
+        return (struct opscope__usage_listener){NULL, NULL};
     }
     const char *wanted = getenv("OPSCOPE_API_USAGE_STDERR");
     if (wanted != NULL && strcmp(wanted, "1") == 0) {
         dprintf(STDERR_FILENO, "OPSCOPE_API_USAGE %s\n", key);
     }
     opscope__recorder_usage();
-    if (call != NULL) {
-        call(key, user);
+    return listener;
+}
+
+void opscope_log_api_usage_once(const char *key)
+{
+    struct opscope__usage_listener listener = opscope__usage_log(key);
+    if (listener.handler != NULL) {
+        listener.handler(key, listener.user);
     }
 }
 

@@ -45,7 +45,7 @@ def measure(effort: Effort) -> Iterator[Result]:
         for case, program, bound in _PROGRAMS:
             ns = interleaved(
                 rounds,
-                {"bare": _process_ns(program, bare), "attached": _process_ns(program, attached)},
+                {"bare": process_ns(program, bare), "attached": process_ns(program, attached)},
             )
             value = median_ratio(ns["attached"], ns["bare"])
             yield Result("attach", case, value, RATIO, "bare Python", bound, rounds)
@@ -62,7 +62,8 @@ def _looks(rounds: int, bare: Mapping[str, str], attached: Mapping[str, str]) ->
         yield Result("attach", f"python_pass_{case}", value, unit, "bare Python", bound, rounds)
 
 
-def _process_ns(program: str, environ: Mapping[str, str]) -> Callable[[], float]:
+def process_ns(program: str, environ: Mapping[str, str]) -> Callable[[], float]:
+    """A side of a comparison: a Python process with this program, from its start to its end."""
     arguments = [sys.executable, "-c", program]
 
     def side() -> float:

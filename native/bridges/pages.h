@@ -1,9 +1,9 @@
-/* numpy_pages.h -- which memory of this process may be read, written or executed.
+/* pages.h -- which memory of this process may be read, written or executed.
  *
  * A snapshot of /proc/self/maps, so that the bridge asks before it touches a pointer it found.
  */
-#ifndef OPSCOPE_BRIDGES_NUMPY_PAGES_H
-#define OPSCOPE_BRIDGES_NUMPY_PAGES_H
+#ifndef OPSCOPE_BRIDGES_PAGES_H
+#define OPSCOPE_BRIDGES_PAGES_H
 
 #include <stdbool.h>
 #include <stddef.h>

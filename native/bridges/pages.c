@@ -1,5 +1,5 @@
-/* numpy_pages.c -- reads /proc/self/maps. Knows nothing of Python. */
-#include "bridges/numpy_pages.h"
+/* pages.c -- reads /proc/self/maps. Knows nothing of Python. */
+#include "bridges/pages.h"
 
 #include <fcntl.h>
 #include <stdint.h>

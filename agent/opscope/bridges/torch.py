@@ -1,0 +1,109 @@
+"""PyTorch's operators, backward nodes, optimizer steps and record_function blocks as ranges.
+
+How they are caught stands in native/include/opscope/torch.h: by PyTorch's own callbacks, to which
+the bridge is added only while somebody wants ranges. Names, overloads and scopes are PyTorch's.
+Times of operators on another device than the CPU are those of their dispatch.
+"""
+
+import os
+import sys
+from _thread import allocate_lock
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from opscope._native import ffi, lib
+from opscope.errors import BridgeError
+
+if TYPE_CHECKING:
+    from opscope.bridges.status import BridgeStatus
+
+LATE_MODULES = ()
+
+_lock = allocate_lock()
+_is_attached = False
+_reason = "not attached"
+
+
+def attach() -> None:
+    """Makes the PyTorch that the program has imported visible; repeated, does nothing.
+
+    Raises BridgeError with the reason, and leaves PyTorch as it is, where there is no PyTorch, its
+    version is unknown, or one operator run on trial is not seen as expected.
+    """
+    global _is_attached, _reason
+    with _lock:
+        if _is_attached:
+            return
+        try:
+            _attach(_imported_torch())
+        except BridgeError as error:
+            _reason = str(error)
+            raise
+        _is_attached, _reason = True, "attached"
+
+
+def arriving() -> None:
+    """PyTorch is about to run: its API-usage events are logged from the first on.
+
+    Its version is not known to the interpreter yet, so it is looked up in its files.
+    """
+    torch = sys.modules.get("torch")
+    directory = os.path.dirname(getattr(torch, "__file__", None) or "")
+    try:
+        with open(os.path.join(directory, "version.py"), encoding="utf-8") as file:
+            lines = [line for line in file if line.startswith("__version__")]
+    except OSError:
+        return
+    if directory and lines:
+        _log_usage(lines[0].partition("=")[2].strip(" '\"\n"), directory)
+
+
+def _log_usage(version: str, directory: str) -> None:
+    libc10 = os.path.join(directory, "lib", "libc10.so")
+    lib.opscope_torch_log_usage(version.encode(), os.fsencode(libc10))
+
+
+def detach() -> None:
+    """PyTorch calls the bridge no more; without attach, does nothing."""
+    global _is_attached, _reason
+    with _lock:
+        if _is_attached:
+            lib.opscope_torch_detach()
+        _is_attached, _reason = False, "not attached"
+
+
+def status() -> "BridgeStatus":
+    """How the bridge stands now."""
+    from opscope.bridges.status import BridgeStatus
+
+    torch = sys.modules.get("torch")
+    return BridgeStatus(
+        attached=_is_attached,
+        reason=_reason,
+        version=str(getattr(torch, "__version__", "")),
+        pointers=0,
+        missed={},
+    )
+
+
+def _imported_torch() -> ModuleType:
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "__version__") or not hasattr(torch, "empty"):
+        raise BridgeError("torch is not imported")
+    return torch
+
+
+def _attach(torch: Any) -> None:
+    version = str(torch.__version__)
+    _judge(version, lib.opscope_torch_trial_begin(version.encode()))
+    try:
+        torch.empty(0, device="cpu")
+    finally:
+        reason = lib.opscope_torch_trial_end()
+    _judge(version, reason)
+    _log_usage(version, os.path.dirname(torch.__file__))
+
+
+def _judge(version: str, reason: Any) -> None:
+    if reason != ffi.NULL:
+        raise BridgeError(f"torch {version}: {ffi.string(reason).decode()}")

@@ -1,0 +1,43 @@
+/* torch_empty.c -- a callback pair that does nothing, added to PyTorch: what the bridge is measured
+ * against (agent/opscope/bench/torch.py). */
+#include "opscope/torch.h"
+
+#include "bridges/torch_symbols.h"
+
+static uint64_t handle; /* 0: not added */
+
+static struct opscope__torch_context **start(struct opscope__torch_context **context,
+                                             const struct opscope__torch_function *fn)
+{
+    (void)fn;
+    *context = NULL;
+    return context;
+}
+
+static void end(const struct opscope__torch_function *fn, struct opscope__torch_context *context)
+{
+    (void)fn;
+    (void)context;
+}
+
+int opscope_torch_add_empty_pair(void)
+{
+    struct opscope__torch_callback callback = {.start = start, .end = end, .sampling_prob = 1.0};
+    memset(callback.scopes, true, sizeof callback.scopes);
+    if (opscope__torch.registry == NULL) {
+        return OPSCOPE_ERR_NOT_FOUND;
+    }
+    if (handle != 0) {
+        return OPSCOPE_ERR_BUSY;
+    }
+    handle = opscope__torch.add_global_callback(callback);
+    return OPSCOPE_OK;
+}
+
+void opscope_torch_remove_empty_pair(void)
+{
+    if (handle != 0) {
+        opscope__torch.remove_callback(handle);
+        handle = 0;
+    }
+}

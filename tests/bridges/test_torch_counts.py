@@ -1,0 +1,186 @@
+"""Counts and times of PyTorch's operators are those that torch.profiler finds."""
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+import opscope
+from opscope._native import lib
+from opscope.bridges import torch as bridge
+from opscope.record import recorder
+
+from .torch_observed import Counts, Step, counts, train_step, transformer_step, working_step
+
+STEPS = {"train": train_step, "transformer": transformer_step}
+
+
+@pytest.fixture(autouse=True)
+def attached() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    bridge.attach()
+    yield
+    bridge.detach()
+    if recorder.is_running():
+        recorder.stop(discard=True)
+    torch.set_num_threads(threads)
+
+
+def _profiler() -> profile:
+    return profile(activities=[ProfilerActivity.CPU], acc_events=True)
+
+
+def _both(step: Step, directory: Path, turns: int) -> tuple[Counts, Counter[str], dict[str, float]]:
+    """What the recorder and the profiler found of the same turns, both looking at p=1."""
+    step()
+    with _profiler() as profiled:
+        recorder.start(str(directory))
+        for _ in range(turns):
+            step()
+        recorder.stop()
+    self_us = {event.key: event.self_cpu_time_total for event in profiled.key_averages()}
+    return counts(directory), _calls(profiled), self_us
+
+
+def _calls(profiled: profile) -> Counter[str]:
+    """By operator, of what was profiled. The profiler's averages leave out an operator called alone
+    by one of its own name (aten::sum by aten::sum), so this is from its raw events."""
+    results: Any = profiled.profiler
+    return Counter(event.name() for event in results.kineto_results.events())
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_calls_are_those_of_the_profiler_exactly(name: str, tmp_path: Path) -> None:
+    found, calls, _ = _both(STEPS[name](), tmp_path, 20)
+    assert found.calls == calls
+    assert len(calls) > 20
+    assert found.snapshot.health.dropped == 0
+
+
+def test_self_times_are_shared_out_as_by_the_profiler(tmp_path: Path) -> None:
+    # Operators with work to do, as the profiler's own time is within small ones. A thread that is
+    # stopped between the two reads of the clock spoils its round, so what counts is the median.
+    step = working_step()
+    ratios: dict[str, list[float]] = {}
+    for turn in range(9):
+        found, _, self_us = _both(step, tmp_path / str(turn), 15)
+        total = sum(self_us.values())
+        for op, microseconds in self_us.items():
+            if microseconds > 0.02 * total:
+                ratio = found.self_share(op) / (microseconds / total)
+                ratios.setdefault(op, []).append(ratio)
+        ratios.setdefault("all", []).append(sum(found.self_s.values()) / (total / 1e6))
+    medians = {op: statistics.median(values) for op, values in ratios.items() if len(values) > 4}
+    assert len(medians) > 5
+    assert medians == {op: pytest.approx(1.0, rel=0.1) for op in medians}
+
+
+def test_nested_operators_are_not_counted_twice(tmp_path: Path) -> None:
+    linear = torch.nn.Linear(256, 256)
+    inputs = torch.randn(256, 256)
+    recorder.start(str(tmp_path))
+    for _ in range(20):
+        linear(inputs)
+    recorder.stop()
+    found = counts(tmp_path)
+    assert found.calls["aten::linear"] == found.calls["aten::addmm"] == 20
+    assert found.self_s["aten::addmm"] > 3 * found.self_s["aten::linear"]
+
+
+def test_phases_are_told_apart(tmp_path: Path) -> None:
+    step = train_step()
+    step()
+    recorder.start(str(tmp_path))
+    step()
+    recorder.stop()
+    phases = counts(tmp_path).phases
+    assert phases["aten::addmm"] == {"forward"}
+    assert phases["aten::mm"] == phases["AddmmBackward0"] == {"backward"}
+    assert phases["torch::autograd::AccumulateGrad"] == {"backward"}
+    assert phases["autograd::engine::evaluate_function: AddmmBackward0"] == {"backward"}
+    assert phases["Optimizer.step#Adam.step"] == {"optimizer"}
+    assert phases["aten::addcdiv_"] == {"optimizer"}
+    loading = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    assert phases[loading] == phases["aten::stack"] == {"data"}
+    assert phases["step"] == {"other"}
+
+
+def test_windows_find_the_mix_of_operators_that_there_is(tmp_path: Path) -> None:
+    step = train_step()
+    step()
+    with _profiler() as profiled:
+        step()
+    expected = _calls(profiled)
+    in_step = sum(expected.values())
+
+    recorder.start(str(tmp_path), window_ms=2.0, period_ms=8.0)
+    turns = 0
+    while recorder.status().window_count < 300:
+        step()
+        turns += 1
+    recorder.stop()
+    found = counts(tmp_path)
+    assert set(found.calls) <= set(expected)
+    # Of shares the error is that of which part of a step the windows hit; how often all operators
+    # were called depends also on how busy the machine was during windows and between them.
+    for op, count in expected.items():
+        assert found.share(op) == pytest.approx(count / in_step, rel=0.35, abs=0.004), op
+    assert 0.3 < found.total_calls / (turns * in_step) < 3.0
+
+
+def test_outside_of_windows_pytorch_calls_nobody(tmp_path: Path) -> None:
+    step = train_step()
+    recorder.start(str(tmp_path), window_ms=1.0, period_ms=1e6)
+    assert not lib.opscope_torch_is_called()
+    step()
+    lib.opscope_recorder_window_begin(3.0)
+    assert lib.opscope_torch_is_called()
+    torch.ones(3)
+    lib.opscope_recorder_window_end()
+    assert not lib.opscope_torch_is_called()
+    step()
+    recorder.stop()
+    assert counts(tmp_path).calls == {"aten::ones": 3, "aten::empty": 3, "aten::fill_": 3}
+
+
+def test_a_failing_operator_is_an_error(tmp_path: Path) -> None:
+    recorder.start(str(tmp_path))
+    with pytest.raises(RuntimeError):
+        torch.mm(torch.ones(2, 3), torch.ones(2, 3))
+    torch.mm(torch.ones(2, 3), torch.ones(3, 2))
+    recorder.stop()
+    snapshot = counts(tmp_path).snapshot
+    failed = dict(zip((key.op for key in snapshot.keys), snapshot.errors, strict=True))
+    assert failed["aten::mm"] == 1
+    assert sum(failed.values()) == 1
+
+
+def test_a_profiler_started_and_stopped_meanwhile_changes_nothing(tmp_path: Path) -> None:
+    recorder.start(str(tmp_path))
+    for _ in range(3):
+        torch.ones(3)
+        with _profiler() as profiled:
+            torch.ones(3)
+        seen = {event.key: event.count for event in profiled.key_averages()}
+        assert seen == {"aten::ones": 1, "aten::empty": 1, "aten::fill_": 1}
+    recorder.stop()
+    assert counts(tmp_path).calls == {"aten::ones": 6, "aten::empty": 6, "aten::fill_": 6}
+
+
+def test_labels_are_on_forward_and_backward(tmp_path: Path) -> None:
+    model = torch.nn.Linear(4, 4)
+    recorder.start(str(tmp_path))
+    for label in ("a", "b"):
+        with opscope.debug_info(model_id=label):
+            model(torch.ones(1, 4)).sum().backward()
+    recorder.stop()
+    snapshot = counts(tmp_path).snapshot
+    labels = {(key.op, *key.labels) for key in snapshot.keys}
+    for op in ("aten::addmm", "AddmmBackward0", "torch::autograd::AccumulateGrad"):
+        assert {(op, ("model_id", "a")), (op, ("model_id", "b"))} <= labels

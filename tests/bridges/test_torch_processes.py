@@ -1,0 +1,146 @@
+"""PyTorch observed in windows, with threads at work, in forked children and at exit.
+
+Each test is a process of its own: what goes wrong here ends one.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from .torch_observed import counts, observed, observing, run
+
+WINDOWS, THREADS = 10_000, 8
+# A fork of a process with PyTorch takes tens of milliseconds; tests/native/torch has a thousand.
+FORKS = 150
+
+_START = """
+import os, sys, threading, time
+import torch, opscope
+from opscope.record import recorder
+
+torch.set_num_threads(1)
+sys.setswitchinterval(1e-4)
+is_over = False
+
+def work():
+    x = torch.ones(4, requires_grad=True)
+    while not is_over:
+        (x * 2).sum().backward()
+
+# PyTorch finds an operator's kernel at its first call, under a lock that a fork would freeze.
+(torch.ones(4, requires_grad=True) * 2).sum().backward()
+torch.ones(3).add_(1)
+threads = [threading.Thread(target=work) for _ in range(COUNT)]
+for thread in threads:
+    thread.start()
+"""
+
+_END = """
+is_over = True
+for thread in threads:
+    thread.join()
+"""
+
+
+def _windows(length_ms: float, period_ms: float) -> dict[str, str]:
+    return {
+        "OPSCOPE_SAMPLING": "windows",
+        "OPSCOPE_WINDOW_MS": str(length_ms),
+        "OPSCOPE_PERIOD_MS": str(period_ms),
+    }
+
+
+def test_windows_open_and_close_under_threads(tmp_path: Path) -> None:
+    program = _START.replace("COUNT", str(THREADS)) + (
+        f"while recorder.status().window_count < {WINDOWS}: time.sleep(0.01)\n" + _END
+    )
+    observed(tmp_path, program, **_windows(0.02, 0.03))
+    found = counts(tmp_path / "segments")
+    assert found.calls["MulBackward0"] > 0
+    assert found.snapshot.health.dropped == 0
+
+
+def test_memory_does_not_grow_with_windows(tmp_path: Path) -> None:
+    program = (
+        _START.replace("COUNT", "2")
+        + """
+def rss():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+def wait_for(count):
+    while recorder.status().window_count < count:
+        time.sleep(0.01)
+
+wait_for(1000)
+before = rss()
+wait_for(4000)
+grown = rss() - before
+"""
+        + _END
+        + "print(grown)"
+    )
+    assert int(observed(tmp_path, program, **_windows(0.02, 0.03))) < 2 << 20
+
+
+def test_children_forked_within_windows_go_on(tmp_path: Path) -> None:
+    program = (
+        _START.replace("COUNT", "2")
+        + f"""
+for turn in range({FORKS}):
+    pid = os.fork()
+    if pid == 0:
+        torch.ones(3).add_(1)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0, turn
+"""
+        + _END
+        + "print(recorder.status().window_count)"
+    )
+    assert int(observed(tmp_path, program, **_windows(0.2, 0.3))) > 0
+    # Most children end before a window comes; those that made a segment counted in it.
+    found = counts(tmp_path / "segments")
+    assert found.snapshot.health.dropped == 0
+
+
+def test_a_child_records_from_its_first_operator_on(tmp_path: Path) -> None:
+    program = """
+import os, torch
+torch.ones(3)
+if os.fork() == 0:
+    torch.zeros(3)
+    os._exit(0)
+os.wait()
+torch.ones(3)
+"""
+    observed(tmp_path, program)
+    found = counts(tmp_path / "segments")
+    assert (found.calls["aten::ones"], found.calls["aten::zeros"]) == (2, 1)
+    assert len(list((tmp_path / "segments").glob("*.seg"))) == 2
+
+
+@pytest.mark.parametrize(
+    "way_out",
+    [
+        "sys.exit(0)",
+        "os._exit(0)",
+        "import ctypes; ctypes.CDLL(None).exit(0)",
+        "os.kill(os.getpid(), 9)",
+        "threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()",
+    ],
+)
+def test_exit_in_the_middle_of_a_window(tmp_path: Path, way_out: str) -> None:
+    program = f"""
+import os, sys, threading, time
+import torch
+from opscope.record import recorder
+x = torch.ones(3)
+first = recorder.status().window_count
+while recorder.status().window_count < first + 3 or not recorder.status().in_window:
+    x.add_(1)
+{way_out}
+"""
+    command = [sys.executable, "-c", program]
+    done = run(command, tmp_path, observing(tmp_path, _windows(5.0, 5.01)))
+    assert done.returncode == (-9 if "kill" in way_out else 0), done.stderr
+    assert counts(tmp_path / "segments").calls["aten::add_"] > 0

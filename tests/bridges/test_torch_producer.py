@@ -1,0 +1,113 @@
+"""Files added to every TorchScript archive, and who wins where the saver gives one of that name."""
+
+import io
+import json
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from opscope.bridges import torch_producer
+from opscope.errors import BridgeError
+
+LONG = "a text longer than any that a string keeps in itself, " * 100
+
+
+@pytest.fixture(autouse=True)
+def cleared() -> Iterator[None]:
+    yield
+    torch_producer.clear()
+
+
+@pytest.fixture(scope="module")
+def module() -> Any:
+    source: Any = torch.jit
+    return source.trace(torch.nn.Linear(2, 2), torch.ones(1, 2), check_trace=False)
+
+
+def _saved(module: Any, names: list[str], given: dict[str, str] | None = None) -> dict[str, str]:
+    """Those extra files of the archive, "" where it has none of that name."""
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer, _extra_files=given)
+    buffer.seek(0)
+    files: Any = dict.fromkeys(names, "")
+    torch.jit.load(buffer, _extra_files=files)
+    return {
+        name: text.decode() if isinstance(text, bytes) else text for name, text in files.items()
+    }
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit")
+
+
+def test_every_archive_says_who_made_it(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPSCOPE_IMAGE", "registry/trainer:7")
+    torch_producer.add()
+    for _ in range(3):
+        files = _saved(module, [torch_producer.FILE])
+        facts = json.loads(files[torch_producer.FILE])
+        assert facts["host"] == socket.gethostname()
+        assert facts["image"] == "registry/trainer:7"
+        assert facts["user"]
+
+
+def test_files_of_any_length_and_several(module: Any) -> None:
+    given = {"a": "b", "a name that is longer than fifteen": LONG, "empty.txt": ""}
+    torch_producer.add(given)
+    assert _saved(module, list(given)) == given
+    torch_producer.add({"a": "later"})
+    assert _saved(module, ["a"]) == {"a": "later"}
+    torch_producer.clear()
+    assert _saved(module, ["a"]) == {"a": ""}
+
+
+def test_a_file_of_the_savers_own_wins(module: Any) -> None:
+    torch_producer.add({"mine": "of the hook", "other": "of the hook"})
+    found = _saved(module, ["mine", "other"], {"mine": "of the saver"})
+    assert found == {"mine": "of the saver", "other": "of the hook"}
+
+
+def test_threads_may_save_at_once(module: Any) -> None:
+    torch_producer.add({"a": LONG})
+    found: list[dict[str, str]] = []
+
+    def save() -> None:
+        for _ in range(20):
+            found.append(_saved(module, ["a"]))
+
+    threads = [threading.Thread(target=save) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [{"a": LONG}] * 80
+
+
+def test_an_unknown_version_is_left_alone(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.99.0")
+    with pytest.raises(BridgeError, match=r"2\.99\.0"):
+        torch_producer.add({"a": "b"})
+    monkeypatch.undo()
+    assert _saved(module, ["a"]) == {"a": ""}
+    monkeypatch.delitem(sys.modules, "torch")
+    with pytest.raises(BridgeError, match="not imported"):
+        torch_producer.add({"a": "b"})
+
+
+def test_the_git_revision_is_read_from_the_checkouts_files(tmp_path: Path) -> None:
+    git = tmp_path / ".git"
+    (git / "refs" / "heads").mkdir(parents=True)
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    (git / "HEAD").write_text("0123abcd\n")
+    assert torch_producer._git_revision(str(below)) == "0123abcd"
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "packed-refs").write_text("# pack-refs\n4567 refs/heads/other\n89ab refs/heads/main\n")
+    assert torch_producer._git_revision(str(below)) == "89ab"
+    (git / "refs" / "heads" / "main").write_text("cdef\n")
+    assert torch_producer._git_revision(str(below)) == "cdef"

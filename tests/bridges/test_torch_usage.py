@@ -1,0 +1,62 @@
+"""PyTorch's API-usage events are in the same log as ours, those of `import torch` among them."""
+
+import sys
+from pathlib import Path
+
+from .torch_observed import counts, observed, observing, run, unobserved
+
+PROGRAM = """
+import torch
+torch.nn.Linear(2, 2)
+torch.nn.Linear(2, 2)
+torch.tensor(1)
+"""
+KEYS = {"torch.python.import", "python.nn_module", "tensor.create"}
+
+
+def _used(directory: Path) -> dict[str, int]:
+    usage = counts(directory / "segments").snapshot.usage
+    return {key: count for (key,), count in usage.items()}
+
+
+def test_events_are_in_the_segment_from_the_import_on(tmp_path: Path) -> None:
+    observed(tmp_path, PROGRAM)
+    used = _used(tmp_path)
+    assert set(used) >= KEYS
+    assert {used[key] for key in KEYS} == {1}
+
+
+def test_a_program_that_attaches_late_has_those_from_then_on(tmp_path: Path) -> None:
+    program = "import torch, opscope; opscope.attach(); torch.nn.Linear(2, 2)"
+    unobserved(tmp_path, program)
+    assert "python.nn_module" in _used(tmp_path)
+
+
+def test_a_handler_is_told_once_of_each(tmp_path: Path) -> None:
+    program = (
+        "import opscope\nkeys = []\nopscope.set_api_usage_handler(keys.append)\n"
+        f"{PROGRAM}\nprint(sorted(keys))"
+    )
+    keys = eval(observed(tmp_path, program))
+    assert set(keys) >= KEYS
+    assert len(set(keys)) == len(keys)
+
+
+def test_what_pytorch_prints_of_it_is_printed_as_ever(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    variables = {"PYTORCH_API_USAGE_STDERR": "1"}
+    done = run([sys.executable, str(script)], tmp_path, observing(tmp_path, variables))
+    lines = [line for line in done.stderr.splitlines() if line.startswith("PYTORCH_API_USAGE ")]
+    assert {line.split()[1] for line in lines} >= KEYS
+    assert len(set(lines)) == len(lines)
+
+
+def test_another_version_is_left_alone(tmp_path: Path) -> None:
+    program = f"{PROGRAM}\nimport opscope; from opscope._native import lib; import os\n" + (
+        "c10 = os.path.join(os.path.dirname(torch.__file__), 'lib', 'libc10.so').encode()\n"
+        "print(lib.opscope_torch_log_usage(b'2.99.0', c10))\n"
+        "print(lib.opscope_torch_log_usage(b'2.13.0', b'/nowhere/libc10.so'))\n"
+        "print(lib.opscope_torch_log_usage(b'2.13.0', c10))"
+    )
+    assert unobserved(tmp_path, program).split() == ["False", "False", "True"]

@@ -1,0 +1,129 @@
+"""What a recorder counted of a PyTorch program, and programs to count."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from opscope.agent.host import Host
+from opscope.agent.snapshot import Snapshot
+from opscope.attachment.launch import environment
+
+TIMEOUT_S = 600
+
+Step = Callable[[], object]
+
+
+class Counts(NamedTuple):
+    """By operator, summed over phases, labels and processes."""
+
+    calls: Counter[str]
+    self_s: dict[str, float]
+    phases: dict[str, set[str]]
+    snapshot: Snapshot
+
+    @property
+    def total_calls(self) -> int:
+        return sum(self.calls.values())
+
+    def share(self, op: str) -> float:
+        return self.calls[op] / self.total_calls
+
+    def self_share(self, op: str) -> float:
+        return self.self_s[op] / sum(self.self_s.values())
+
+
+def counts(directory: Path | str) -> Counts:
+    """Of all segments in the directory, which stay."""
+    snapshot = Host([str(directory)], consume=False, max_series=100_000).collect()
+    assert snapshot.bad_segments == {}
+    calls: Counter[str] = Counter()
+    self_s: dict[str, float] = {}
+    phases: dict[str, set[str]] = {}
+    for key, count, seconds in zip(snapshot.keys, snapshot.calls, snapshot.self_s, strict=True):
+        calls[key.op] += round(float(count))
+        self_s[key.op] = self_s.get(key.op, 0.0) + float(seconds)
+        phases.setdefault(key.op, set()).add(key.phase)
+    return Counts(calls, self_s, phases, snapshot)
+
+
+def train_step() -> Step:
+    """Loads a batch, runs it forward and backward, and makes a step of Adam."""
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.Adam(model.parameters())
+    data = TensorDataset(torch.randn(8, 8), torch.randint(0, 3, (8,)))
+
+    def step() -> None:
+        for inputs, targets in DataLoader(data, batch_size=4):
+            with torch.profiler.record_function("step"):
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(inputs), targets).backward()
+                optimizer.step()
+
+    return step
+
+
+def transformer_step() -> Step:
+    block = nn.TransformerEncoderLayer(16, 2, dim_feedforward=32, batch_first=True)
+    inputs = torch.randn(2, 4, 16)
+
+    def step() -> None:
+        block(inputs).square().mean().backward()
+
+    return step
+
+
+def working_step() -> Step:
+    """Forward and backward of operators that take much longer than it takes to call them."""
+    model = nn.Sequential(nn.Linear(32, 256), nn.Tanh(), nn.GELU(), nn.Sigmoid(), nn.LayerNorm(256))
+    inputs = torch.randn(512, 32)
+
+    def step() -> None:
+        model(inputs).softmax(1).square().sum().backward()
+
+    return step
+
+
+def observed(directory: Path, program: str, **variables: str) -> str:
+    """What an unmodified program printed, run under observation with p=1, to its good end."""
+    return _output(program, directory, observing(directory, variables))
+
+
+def unobserved(directory: Path, program: str, **variables: str) -> str:
+    """What a program printed that has to attach by itself, and does so with p=1."""
+    return _output(program, directory, _settings(directory, variables))
+
+
+def _output(program: str, directory: Path, environ: Mapping[str, str]) -> str:
+    script = directory / "program.py"  # a file, as TorchScript reads the source of what it compiles
+    script.write_text(program)
+    done = run([sys.executable, str(script)], directory, environ)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def run(
+    command: list[str], directory: Path, environ: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, env=environ, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+
+
+def observing(directory: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a program under observation, with p=1 if nothing else is said."""
+    return environment(_settings(directory, variables))
+
+
+def _settings(directory: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    """Segments go to `directory`/segments."""
+    bare = {key: value for key, value in os.environ.items() if not key.startswith("OPSCOPE")}
+    own = {"OPSCOPE_DIR": str(directory / "segments"), "OPSCOPE_SAMPLING": "1"}
+    return {**bare, **own, "OMP_NUM_THREADS": "1", **variables}
