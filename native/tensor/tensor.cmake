@@ -6,8 +6,7 @@ file(GLOB OPSCOPE_OPERATOR_SOURCES CONFIGURE_DEPENDS tensor/ops/*.c)
 
 set(OPSCOPE_LEVELS baseline)
 set(OPSCOPE_LEVEL_baseline "")
-# A sanitizer looks at the source, which is the same at every level.
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT OPSCOPE_SANITIZER)
+if(OPSCOPE_CPU_LEVELS AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set_source_files_properties(tensor/registry.c PROPERTIES
         COMPILE_DEFINITIONS OPSCOPE__HAS_X86_LEVELS)
     list(APPEND OPSCOPE_LEVELS avx2 avx512)

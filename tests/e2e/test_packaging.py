@@ -26,6 +26,7 @@ def build_wheel(source: Path, into: Path) -> Path:
     run(
         *(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"),
         *("--config-settings=build-dir=" + str(into / "build"), "--wheel-dir", into, source),
+        "--config-settings=cmake.define.OPSCOPE_CPU_LEVELS=OFF",
     )
     (wheel,) = into.glob("*.whl")
     return wheel
