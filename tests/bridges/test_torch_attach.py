@@ -64,12 +64,13 @@ def test_builds_of_a_known_version_are(version: str, monkeypatch: pytest.MonkeyP
 
 
 def test_where_a_trial_fails_the_bridge_stands_down() -> None:
-    torch.autograd._enable_record_function(False)
+    enable = torch.autograd._enable_record_function  # pyright: ignore[reportPrivateImportUsage]
+    enable(False)
     try:
         with pytest.raises(BridgeError, match="an operator ran and no callback was called"):
             bridge.attach()
     finally:
-        torch.autograd._enable_record_function(True)
+        enable(True)
     assert not _is_seen()
     bridge.attach()
     assert _is_seen()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn import functional
+from torch.nn import grad as conv_grad
 
 from opscope import tensor as ot
 
@@ -67,11 +68,11 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "adaptive_avg_pool2d_backward": lambda grad, size: _pool_gradient(
         functional.adaptive_avg_pool2d, grad, size, grad.shape[-2:]
     ),
-    "conv2d_input_backward": lambda grad, weight, size, *settings, **named: (
-        torch.nn.grad.conv2d_input(size, weight, grad, *settings, **named)
+    "conv2d_input_backward": lambda grad, weight, size, *settings, **named: conv_grad.conv2d_input(
+        size, weight, grad, *settings, **named
     ),
-    "conv2d_weight_backward": lambda grad, input, size, *settings, **named: (
-        torch.nn.grad.conv2d_weight(input, size, grad, *settings, **named)
+    "conv2d_weight_backward": lambda grad, input, size, *settings, **named: conv_grad.conv2d_weight(
+        input, size, grad, *settings, **named
     ),
     "fill": lambda self, value: torch.full_like(self, value),
     "layer_norm": lambda input, shape, *args, **kwargs: functional.layer_norm(

@@ -150,7 +150,7 @@ def test_batch_norm_moves_the_running_statistics() -> None:
         theirs = torch.nn.functional.batch_norm(
             torch.from_numpy(array), their_mean, their_var, training=True, momentum=0.3
         )
-    np.testing.assert_allclose(own.numpy(), theirs.numpy(), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(own.numpy(), theirs.numpy(), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(own_mean.numpy(), their_mean.numpy(), rtol=1e-12)
     np.testing.assert_allclose(own_var.numpy(), their_var.numpy(), rtol=1e-12)
     assert own_mean._version == 2
