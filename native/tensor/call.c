@@ -203,7 +203,7 @@ static int check_results(const struct opscope__call *call)
                                    "%s: its result is memory of its argument, it cannot be written to out",
                                    op->name);
     }
-    if ((op->spec->backward != NULL || op->spec->is_composite) && opscope_grad_mode() &&
+    if ((op->has_node || op->spec->is_composite) && opscope_grad_mode() &&
         wants_grad(op, call->arguments)) {
         return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
                                    "%s: out= takes no part in gradients, but an argument requires grad; leave "

@@ -1,32 +1,18 @@
 /* Any bytes are a program over a few tensors: views of any strides the library accepts, overlapping ones
- * too, and all operators of the table on them, some of which write; arguments mostly of the kinds
- * their schemas ask for. Nothing may crash, whatever the operators answer. */
+ * too, and all operators of the table on them, some of which write. A call's arguments are of the kinds its
+ * schema asks for, or a sample's with something in it changed: operators whose arguments must fit each
+ * other are only reached so. Nothing may crash, whatever the operators answer. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "opscope/autograd.h"
-#include "tensor/registry.h"
+#include "exact_memory.h"
+#include "samples.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { TENSOR_LIMIT = 8, COUNT_LIMIT = 2000, DIMS = 4, INTS = 6, MEMORY_LIMIT = 1 << 20 };
-
-/* Of what sizes may be asked for, each is refused that would only take long. */
-static void *allocate(void *user, size_t bytes)
-{
-    (void)user;
-    return bytes <= MEMORY_LIMIT ? aligned_alloc(64, (bytes + 64) & ~(size_t)63) : NULL;
-}
-
-static void release(void *user, void *data, size_t bytes)
-{
-    (void)user;
-    (void)bytes;
-    free(data);
-}
-
-static const opscope_allocator bounded = {"bounded", allocate, release, NULL};
+enum { TENSOR_LIMIT = 8, COUNT_LIMIT = 2000, DIMS = 4, INTS = 6 };
 
 struct input {
     const uint8_t *data;
@@ -133,6 +119,92 @@ static opscope_tensor *view(struct input *input, opscope_tensor *base)
                : opscope_tensor_retain(base);
 }
 
+/* How the tensors and whole numbers of one sample come out. */
+struct sample_variant {
+    struct input *input;
+    opscope_dtype floats;
+    int64_t from, to; /* a number of the line and what stands for it, so that sizes go on agreeing */
+    bool is_once;     /* only the first time, so that they do not */
+};
+
+static int64_t vary_whole(void *user, int64_t written)
+{
+    struct sample_variant *variant = user;
+    if (written != variant->from) {
+        return written;
+    }
+    if (variant->is_once) {
+        variant->from = INT64_MAX;
+    }
+    return variant->to;
+}
+
+/* Indices within their bound and plain numbers, one of them maybe not. */
+static void fill(struct input *input, double *values, int64_t count, int64_t bound)
+{
+    uint32_t state = (uint32_t)take(input);
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 1664525 + 1013904223;
+        values[i] = bound > 0 ? (double)((state >> 8) % bound) : ((state >> 8) % 65 - 32.0) / 8;
+    }
+    int odd = take(input);
+    if (odd >= 224 && count > 0) {
+        values[odd % count] = take_real(input);
+    }
+}
+
+static opscope_tensor *make_sample(void *user, int dims, const int64_t *sizes, opscope_dtype dtype,
+                                   int64_t bound)
+{
+    struct sample_variant *variant = user;
+    int64_t laid[OPSCOPE_DIM_LIMIT], turned[OPSCOPE_DIM_LIMIT], strides[OPSCOPE_DIM_LIMIT];
+    int how = take(variant->input) - 128; /* below 0: as it comes */
+    how = how < 0 ? 0 : how;
+    for (int i = 0; i < dims; i++) {
+        laid[i] = sizes[(how & 1) != 0 ? dims - 1 - i : i];
+    }
+    opscope_tensor *plain = NULL, *typed = NULL, *out = NULL;
+    if (opscope_tensor_empty(dims, laid, OPSCOPE_FLOAT64, NULL, &plain) != OPSCOPE_OK) {
+        return NULL;
+    }
+    fill(variant->input, opscope_tensor_storage_data(plain), opscope_tensor_count(plain), bound);
+    opscope_argument to[] = {
+        {OPSCOPE_ARGUMENT_TENSOR, 0, {.tensor = plain}},
+        {OPSCOPE_ARGUMENT_INT, 0, {.integer = dtype == OPSCOPE_FLOAT32 ? variant->floats : dtype}}};
+    if (opscope_call(opscope_operator_find("core::to"), to, 2, &typed) == OPSCOPE_OK) {
+        int64_t offset = turn(typed, how, turned, strides);
+        if (how >= 64 && dims > 0) {
+            strides[how % dims] = 0; /* expanded */
+        }
+        (void)opscope_tensor_as_strided(typed, dims, turned, strides, offset, &out);
+    }
+    opscope_tensor_release(typed);
+    opscope_tensor_release(plain);
+    if (out != NULL && take(variant->input) % 2 != 0) {
+        opscope_tensor_set_requires_grad(out, true);
+    }
+    return out;
+}
+
+static bool take_sample(struct input *input, const opscope_operator *op, struct sample *out)
+{
+    const char *lines = opscope__operator_spec(op)->samples, *line = lines;
+    for (int skipped = take(input) % 16; line != NULL && skipped > 0; skipped--) {
+        line = sample_next(line) != NULL ? sample_next(line) : lines;
+    }
+    int how = take(input);
+    struct sample_variant variant = {
+        .input = input,
+        .floats = how < 192 ? OPSCOPE_FLOAT32 : how < 240 ? OPSCOPE_FLOAT64 : (opscope_dtype)(how % 8),
+        .from = take(input) % 8,
+        .is_once = how % 2 != 0,
+    };
+    int to = take(input);
+    variant.to = to < 32 ? variant.from : to < 224 ? to % 8 : take_integer(input);
+    struct sample_source source = {&variant, make_sample, vary_whole};
+    return line != NULL && sample_read(line, opscope__operator_schema(op), &source, out);
+}
+
 static opscope_argument argument_of(struct input *input, opscope_argument_kind kind,
                                     opscope_tensor *const *tensors, int64_t *integers)
 {
@@ -204,6 +276,36 @@ static opscope_argument_kind kind_of(struct input *input, const struct opscope__
     return OPSCOPE_ARGUMENT_NONE;
 }
 
+/* Calls it and keeps the first of what that gives, or NULL. */
+static opscope_tensor *first_output(struct input *input, const opscope_operator *op,
+                                    const opscope_argument *arguments, size_t count,
+                                    opscope_tensor *const *tensors)
+{
+    opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT] = {NULL}, *into[OPSCOPE_OUTPUT_LIMIT];
+    opscope_tensor_list list = {NULL, 0};
+    int how = take(input);
+    if (opscope__operator_schema(op)->output_is_list && how % 16 != 0) {
+        if (opscope_call_list(op, arguments, count, &list) == OPSCOPE_OK && list.count > 0) {
+            outputs[0] = opscope_tensor_retain(list.tensors[(size_t)how % list.count]);
+        }
+        opscope_tensor_list_release(&list);
+    } else if (how % 16 == 1) {
+        for (int i = 0; i < OPSCOPE_OUTPUT_LIMIT; i++) {
+            into[i] = opscope_tensor_retain(tensors[take(input) % TENSOR_LIMIT]);
+        }
+        (void)opscope_call_out(op, arguments, count, into);
+        for (int i = 0; i < OPSCOPE_OUTPUT_LIMIT; i++) {
+            opscope_tensor_release(into[i]);
+        }
+    } else if (opscope_call(op, arguments, count, outputs) != OPSCOPE_OK) {
+        return NULL;
+    }
+    for (int i = 1; i < OPSCOPE_OUTPUT_LIMIT; i++) {
+        opscope_tensor_release(outputs[i]);
+    }
+    return outputs[0];
+}
+
 /* The first of what the call gives becomes one of the tensors, where it is small. */
 static void call(struct input *input, opscope_tensor **tensors)
 {
@@ -213,36 +315,21 @@ static void call(struct input *input, opscope_tensor **tensors)
     const opscope_operator *op =
         opscope_operator_at((number + (size_t)take(input)) % opscope_operator_count());
     const struct opscope__schema *schema = opscope__operator_schema(op);
-    size_t count = schema->count;
-    while (count > 0 && schema->parameters[count - 1].has_default && take(input) % 3 != 0) {
+    struct sample sample = {.count = 0};
+    bool is_sample = take(input) % 2 != 0 && take_sample(input, op, &sample);
+    size_t count = is_sample ? sample.count : schema->count;
+    while (!is_sample && count > 0 && schema->parameters[count - 1].has_default && take(input) % 3 != 0) {
         count--;
     }
     for (size_t i = 0; i < count; i++) {
-        arguments[i] = argument_of(input, kind_of(input, &schema->parameters[i]), tensors, integers[i]);
+        arguments[i] =
+            is_sample && take(input) % 16 != 1
+                ? sample.arguments[i]
+                : argument_of(input, kind_of(input, &schema->parameters[i]), tensors, integers[i]);
     }
-    opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT] = {NULL};
-    opscope_tensor_list list = {NULL, 0};
-    opscope_tensor *root = NULL;
-    int how = take(input);
-    if (schema->output_is_list && how % 16 != 0) {
-        if (opscope_call_list(op, arguments, count, &list) == OPSCOPE_OK && list.count > 0) {
-            root = opscope_tensor_retain(list.tensors[(size_t)how % list.count]);
-        }
-        opscope_tensor_list_release(&list);
-    } else if (how % 16 == 1) {
-        opscope_tensor *into[OPSCOPE_OUTPUT_LIMIT];
-        for (int i = 0; i < OPSCOPE_OUTPUT_LIMIT; i++) {
-            into[i] = opscope_tensor_retain(tensors[take(input) % TENSOR_LIMIT]);
-        }
-        (void)opscope_call_out(op, arguments, count, into);
-        for (int i = 0; i < OPSCOPE_OUTPUT_LIMIT; i++) {
-            opscope_tensor_release(into[i]);
-        }
-    } else if (opscope_call(op, arguments, count, outputs) == OPSCOPE_OK) {
-        root = outputs[0];
-        for (int i = 1; i < OPSCOPE_OUTPUT_LIMIT; i++) {
-            opscope_tensor_release(outputs[i]);
-        }
+    opscope_tensor *root = first_output(input, op, arguments, count, tensors);
+    if (is_sample) {
+        sample_release(&sample);
     }
     if (root == NULL) {
         return;
@@ -268,7 +355,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input input = {data, size, 1};
     input.common = 1 + take(&input) % 3;
     opscope_tensor *tensors[TENSOR_LIMIT];
-    opscope_allocator_set_default(&bounded);
+    opscope_allocator_set_default(&exact_memory);
     opscope_tensor_seed(1);
     for (int i = 0; i < TENSOR_LIMIT; i++) {
         tensors[i] = i < TENSOR_LIMIT / 2 ? make(&input) : view(&input, tensors[i - TENSOR_LIMIT / 2]);

@@ -93,6 +93,12 @@ static void results_are_written_where_the_caller_wants_them(void)
     CHECK_HAS(opscope_tensor_error(), "core::sum: the result has sizes [3], but out [3, 4]");
     CHECK(call_out("core::t", (opscope_argument[]){T(b)}, 1, &out) < 0);
     CHECK_HAS(opscope_tensor_error(), "core::t: its result is memory of its argument");
+
+    /* A gradient's operator is on the tape as well, though nothing goes on from there. */
+    CHECK(opscope_tensor_set_requires_grad(b, true) == OPSCOPE_OK);
+    opscope_tensor *gradient = b;
+    CHECK(call_out("core::prod_backward", (opscope_argument[]){T(b), T(b)}, 2, &gradient) < 0);
+    CHECK_HAS(opscope_tensor_error(), "core::prod_backward: out= takes no part in gradients");
     opscope_tensor_release(a);
     opscope_tensor_release(b);
     opscope_tensor_release(out);
