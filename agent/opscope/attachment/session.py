@@ -18,7 +18,7 @@ import _thread
 import atexit
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 
@@ -26,7 +26,7 @@ from opscope.attachment import policy
 from opscope.attachment.program import identify, service_name
 from opscope.config import Config, load
 from opscope.errors import BridgeError, ConfigError, RecorderError
-from opscope.record import children, recorder
+from opscope.record import recorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ ATTACHED = "attached"
 _RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 _MULTIPROCESSING = "multiprocessing.process"
+_CHILDREN = "opscope.record.children"
 
 
 class _Session:
@@ -76,9 +77,11 @@ def attach() -> None:
             return
         from opscope.attachment.site.sitecustomize import FRAMEWORKS, ImportHook
 
-        # Processes that multiprocessing spawns run neither sitecustomize nor, always, the caller.
-        children.take_along(_for_child)
-        awaited = [name for name in (_MULTIPROCESSING,) if name not in sys.modules]
+        awaited: list[str] = []
+        if _MULTIPROCESSING in sys.modules:
+            _follow_children()
+        else:
+            awaited.append(_MULTIPROCESSING)
         for name in FRAMEWORKS:
             awaited += _attach_bridge(name) if _is_whole(name) else [name]
         if awaited:
@@ -107,7 +110,7 @@ def arrived(name: str) -> Sequence[str]:
     """That module has run. Returns the modules to be called for next."""
     with _guarded():
         if name == _MULTIPROCESSING:
-            children.follow()
+            _follow_children()
         elif _session.code == ATTACHED:
             return _attach_bridge(name)
     return ()
@@ -119,7 +122,8 @@ def detach() -> None:
         if _session.hook is not None:
             _session.hook.remove()
             _session.hook = None
-        children.leave_behind(_for_child)
+        if _is_whole(_CHILDREN):
+            sys.modules[_CHILDREN].leave_behind(_for_child)
         for framework, outcome in _session.bridges.items():
             if outcome == ATTACHED:
                 _bridge(framework).detach()
@@ -144,7 +148,14 @@ def status() -> AttachStatus:
         )
 
 
-def _for_child() -> children.Task:
+def _follow_children() -> None:
+    """Processes that multiprocessing spawns run neither sitecustomize nor, always, the caller."""
+    from opscope.record import children
+
+    children.take_along(_for_child)
+
+
+def _for_child() -> tuple[Callable[[], None], tuple[()]]:
     return attach, ()
 
 
@@ -219,6 +230,8 @@ def _attach_bridge(module: str) -> Sequence[str]:
         bridge = _bridge(framework)
         bridge.attach()
         late = [name for name in bridge.LATE_MODULES if name not in sys.modules]
+        for key, value in bridge.facts().items():
+            _note(key, value)
         outcome = ATTACHED
     except Exception as error:
         outcome = str(error) if isinstance(error, BridgeError) else repr(error)

@@ -85,6 +85,11 @@ def detach() -> None:
         _detach("not attached")
 
 
+def facts() -> dict[str, str]:
+    """Notes on the process: none."""
+    return {}
+
+
 def status() -> "BridgeStatus":
     """How the bridge stands now."""
     from opscope.bridges.status import BridgeStatus

@@ -2,7 +2,19 @@
 
 How they are caught stands in native/include/opscope/torch.h: by PyTorch's own callbacks, to which
 the bridge is added only while somebody wants ranges. Names, overloads and scopes are PyTorch's.
-Times of operators on another device than the CPU are those of their dispatch.
+Times of operators on another device than the CPU are those of their dispatch; that there may be
+one is among the facts of the process.
+
+Of ``torch.compile``: each call of a compiled function is a range ``Torch-Compiled Region: ...``,
+after one ``TorchDynamo Cache Lookup``. Operators within are seen with the backends eager and
+aot_eager, with inductor those it leaves to PyTorch (``aten::mm``, ``aten::convolution``, ...); the
+kernels it makes are time of the region itself, unless they are compiled with the option
+``cpp.enable_kernel_profile``: then each is a range. A backward made with the forward is one node,
+``CompiledFunctionBackward``. What PyTorch tells its own profiler alone (``## Call CompiledFxGraph``
+...) is not seen.
+
+A ``record_function`` that is left on another thread than it was entered on is not recorded; where
+another range is around it, it counts as dropped.
 """
 
 import os
@@ -18,6 +30,9 @@ if TYPE_CHECKING:
     from opscope.bridges.status import BridgeStatus
 
 LATE_MODULES = ()
+
+_DEVICES = (("cuda", "/dev/nvidiactl"), ("hip", "/dev/kfd"))
+"""What torch.version says of a build, and what there is where the driver is loaded."""
 
 _lock = allocate_lock()
 _is_attached = False
@@ -70,6 +85,19 @@ def detach() -> None:
         if _is_attached:
             lib.opscope_torch_detach()
         _is_attached, _reason = False, "not attached"
+
+
+def facts() -> dict[str, str]:
+    """Notes on the process: ``torch.device_type``, ``cpu`` or what PyTorch may send its work to.
+
+    From how PyTorch was built and from what is in /dev, as asking CUDA would start it in the
+    program, whose forked children could then not use it.
+    """
+    version: Any = getattr(sys.modules.get("torch"), "version", None)
+    for build, path in _DEVICES:
+        if getattr(version, build, None) and os.path.exists(path):
+            return {"torch.device_type": "cuda"}  # which is also what PyTorch calls those of ROCm
+    return {"torch.device_type": "cpu"}
 
 
 def status() -> "BridgeStatus":

@@ -85,6 +85,7 @@ def _observed(process: Process, now_unix_ns: int) -> Line:
         name if outcome == "attached" else f"{name} not: {outcome}"
         for name, outcome in sorted(process.bridges.items())
     )
+    device = process.notes.get("torch.device_type", "cpu")
     since = datetime.fromtimestamp(process.created_unix_ns / 1e9).isoformat(" ", "seconds")
     labels = {f"{name}={value}" for one in process.label_sets for name, value in one}
     # The recorder names a set of these in case there are too many.
@@ -92,6 +93,7 @@ def _observed(process: Process, now_unix_ns: int) -> Line:
     facts = [
         f"attached{service}",
         f"bridges: {bridges}" if bridges else "",
+        f"torch times on {device}: of dispatch" if device != "cpu" else "",
         f"since {since}",
         sampling((process,)),
         f"overhead {overhead((process,), now_unix_ns) or 0.0:.2%}".replace("%", " %"),
