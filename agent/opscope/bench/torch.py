@@ -231,6 +231,7 @@ def _empty_pair() -> Iterator[None]:
 def _profiled() -> AbstractContextManager[Any]:
     from torch.profiler import ProfilerActivity, profile
 
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else it tells of each start on stderr
     profiler: AbstractContextManager[Any] = profile(
         activities=[ProfilerActivity.CPU], acc_events=True
     )
