@@ -2,7 +2,8 @@
  *
  * A range of PyTorch's is an at::RecordFunction on the stack of the thread that opened it, almost
  * always: its start pushes an open range on a stack of the thread's, its end finds it on top by the
- * RecordFunction's address. A range whose end goes missing is taken off when one around it ends. Those
+ * RecordFunction's address. A range whose end goes missing (record_function left on another thread) is
+ * taken off when one around it ends, or when there are too many of them, and counted as dropped. Those
  * that may end on another thread (TorchScript functions, which jit.fork may move, and asynchronous
  * ones) have their range in a context that PyTorch hands back to the end.
  *
@@ -148,6 +149,33 @@ start_moving(const struct opscope__torch_function *fn)
     return &moving->context;
 }
 
+/* ---- ranges of the thread's stack --------------------------------------------------------------- */
+
+/* `fn` is the one that ends: of another, PyTorch's part may be gone. */
+static inline void close_range(const struct open_stack *stack, struct open_range *open,
+                               const struct opscope__torch_function *fn)
+{
+    if (__builtin_expect(stack->exceptions->uncaught_count > open->uncaught_count, 0)) {
+        opscope_range_fail(&open->range); /* it ends because an exception passes through it */
+    }
+    if (__builtin_expect((open->range.fired & open->range.firing->needs_outputs) != 0, 0) &&
+        open->fn == fn) {
+        opscope_range_outputs(&open->range, opscope__torch_box_outputs, (void *)(uintptr_t)fn);
+    }
+    opscope__range_close_slow(&open->range);
+}
+
+/* From the outermost in: the recorder then knows that the inner ones have no end of their own, and
+ * counts them as dropped. */
+static void OPSCOPE__SELDOM close_from(struct open_stack *stack, struct open_range *first,
+                                       const struct opscope__torch_function *fn)
+{
+    for (struct open_range *open = first, *const end = stack->top; open < end; open++) {
+        close_range(stack, open, fn);
+    }
+    stack->top = first;
+}
+
 /* ---- start ----------------------------------------------------------------------------------- */
 
 struct opscope__torch_context **OPSCOPE__HOT opscope__torch_range_start(
@@ -169,10 +197,10 @@ struct opscope__torch_context **OPSCOPE__HOT opscope__torch_range_start(
     if (__builtin_expect(stack == NULL, 0) && (stack = make_stack()) == NULL) {
         return context;
     }
-    struct open_range *open = stack->top;
-    if (__builtin_expect(open == &stack->ranges[OPEN_LIMIT], 0)) {
-        return context;
+    if (__builtin_expect(stack->top == &stack->ranges[OPEN_LIMIT], 0)) {
+        close_from(stack, stack->ranges, NULL); /* not nested so deep: their ends went missing */
     }
+    struct open_range *open = stack->top;
     open->fn = fn;
     open->uncaught_count = stack->exceptions->uncaught_count;
     describe(&open->info, fn);
@@ -204,17 +232,6 @@ struct opscope__torch_context **opscope__torch_range_start_drawn(
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-static inline void close_range(const struct open_stack *stack, struct open_range *open)
-{
-    if (__builtin_expect(stack->exceptions->uncaught_count > open->uncaught_count, 0)) {
-        opscope_range_fail(&open->range); /* it ends because an exception passes through it */
-    }
-    if (__builtin_expect((open->range.fired & open->range.firing->needs_outputs) != 0, 0)) {
-        opscope_range_outputs(&open->range, opscope__torch_box_outputs, (void *)(uintptr_t)open->fn);
-    }
-    opscope__range_close_slow(&open->range);
-}
-
 /* Not the innermost open range: one around it whose own end is missing, or none of this thread's. */
 static void OPSCOPE__SELDOM end_seldom(struct open_stack *stack,
                                        const struct opscope__torch_function *fn)
@@ -226,12 +243,7 @@ static void OPSCOPE__SELDOM end_seldom(struct open_stack *stack,
     if (open == stack->ranges) {
         return; /* it was not looked at, or began on another thread */
     }
-    struct open_range *const first = open - 1, *const end = stack->top;
-    /* From the outermost in: the recorder then knows that the inner ones have no end of their own. */
-    for (open = first; open < end; open++) {
-        close_range(stack, open);
-    }
-    stack->top = first;
+    close_from(stack, open - 1, fn);
 }
 
 void OPSCOPE__HOT opscope__torch_range_end(const struct opscope__torch_function *fn,
@@ -250,6 +262,6 @@ void OPSCOPE__HOT opscope__torch_range_end(const struct opscope__torch_function 
         end_seldom(stack, fn);
         return;
     }
-    close_range(stack, last);
+    close_range(stack, last, fn);
     stack->top = last; /* after callbacks have run, which may call operators */
 }

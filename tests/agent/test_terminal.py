@@ -119,6 +119,7 @@ def test_ps_tells_observed_refused_armed_and_other_processes_apart(tmp_path: Pat
         writer.add([Range("a", 1e-3, labels=labels)])
         writer.notes({"program": "train.py", "service.name": "training"})
         writer.notes({"bridge.numpy": "attached", "bridge.torch": "version 1.0 is not known"})
+        writer.notes({"torch.device_type": "cuda"})
         writer.write(tmp_path)
         entry = f"{refused.pid}-{start_of(refused.pid)}.why"
         (tmp_path / entry).symlink_to("5:recorder:no space")
@@ -126,6 +127,7 @@ def test_ps_tells_observed_refused_armed_and_other_processes_apart(tmp_path: Pat
     assert found[observed.pid].program == "train.py"
     state = found[observed.pid].state
     assert state.startswith("attached as training; bridges: numpy, torch not: version 1.0")
+    assert "; torch times on cuda: of dispatch; since " in state
     assert state.endswith("every range; overhead 0.00 %; model_id=resnet")
     assert found[refused.pid].state == "not attached: no space (recorder)"
     assert found[armed.pid].state == ARMED

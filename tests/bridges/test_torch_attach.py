@@ -103,6 +103,20 @@ def test_a_program_that_imports_torch_is_attached_by_itself(tmp_path: Path) -> N
     (process,) = found.snapshot.processes
     assert process.bridges["torch"] == "attached"
     assert process.notes["torch"] == torch.__version__
+    assert process.notes["torch.device_type"] == bridge.facts()["torch.device_type"]
+
+
+def test_a_device_is_told_of_where_pytorch_is_built_for_one_and_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    driver = tmp_path / "nvidiactl"
+    monkeypatch.setattr(bridge, "_DEVICES", (("cuda", str(driver)),))
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    assert bridge.facts() == {"torch.device_type": "cpu"}
+    driver.touch()
+    assert bridge.facts() == {"torch.device_type": "cuda"}
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert bridge.facts() == {"torch.device_type": "cpu"}
 
 
 def test_a_program_may_attach_itself_after_its_import(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, dict[str, Any]] = {}
-        self._name = f"Optimizer.step#{type(self).__name__}.step"
+        self._name = f"core::{type(self).__name__}.step"
         given = list(params)
         groups = given if given and isinstance(given[0], dict) else [{"params": given}]
         for group in groups:

@@ -260,6 +260,30 @@ static void ranges_that_may_move_end_on_any_thread(void)
     segment_free(segment);
 }
 
+/* A range that says nothing of it beforehand, which PyTorch's record_function may be: it is lost, which
+ * is to be seen, and its thread is to go on. */
+static void ranges_that_end_elsewhere_are_dropped_and_their_thread_goes_on(void)
+{
+    enum { COUNT = 600, LIMIT = 256 };
+    static struct fake_function blocks[COUNT];
+    start_recorder("");
+    for (int i = 0; i < COUNT; i++) {
+        fake_open(&blocks[i], "block", NULL, OPSCOPE_USER_SCOPE);
+        close_on_another_thread(&blocks[i]);
+        run_op("aten::add", "Tensor");
+    }
+    struct fake_function around;
+    fake_open(&around, "around", NULL, OPSCOPE_USER_SCOPE);
+    fake_close(&around);
+    struct segment *segment = stop_and_read();
+    CHECK_EQUAL(segment_sum_of(segment, "aten::add").samples, COUNT);
+    CHECK_EQUAL(segment_sum_of(segment, "around").samples, 1);
+    const uint64_t taken_off = COUNT - COUNT % LIMIT;
+    CHECK(segment->header->dropped_count + segment_sum_of(segment, "block").samples >= taken_off);
+    CHECK(segment_sum_of(segment, "block").samples <= COUNT / LIMIT + 1);
+    segment_free(segment);
+}
+
 static const char *seen_name, *seen_overload;
 static uint32_t seen_id;
 
@@ -313,6 +337,7 @@ int main(void)
     RUN(a_range_without_an_end_goes_when_one_around_it_ends);
     RUN(an_operator_that_throws_counts_as_an_error);
     RUN(ranges_that_may_move_end_on_any_thread);
+    RUN(ranges_that_end_elsewhere_are_dropped_and_their_thread_goes_on);
     RUN(callbacks_see_the_overload_of_an_operator_that_is_counted_as_one);
     remove_directory();
     return 0;

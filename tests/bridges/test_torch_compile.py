@@ -1,0 +1,109 @@
+"""What is seen of `torch.compile`: what PyTorch says of it while nobody profiles."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+
+from opscope.bridges import torch as bridge
+from opscope.record import recorder
+
+from .torch_observed import Counts, Step, counts
+
+# Inductor imports what PyTorch itself has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
+
+COMPILER = os.environ.get("CXX", "g++")
+ONLY_PROFILED = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper", "## Call CompiledFxGraph")
+"""How ranges start that PyTorch opens for its own profiler alone."""
+
+inductor = pytest.param(
+    "inductor",
+    marks=pytest.mark.skipif(
+        shutil.which(COMPILER) is None, reason=f"inductor compiles for the CPU with {COMPILER}"
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def attached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    bridge.attach()
+    yield
+    if recorder.is_running():
+        recorder.stop(discard=True)
+    bridge.detach()
+    torch.compiler.reset()
+    torch.set_num_threads(threads)
+
+
+def _compiled(backend: str, **options: Any) -> Step:
+    """A forward and a backward of a compiled model, compiled already."""
+    model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 8))
+    compiled = torch.compile(model, backend=backend, options=options or None)
+    inputs = torch.randn(4, 32)
+
+    def step() -> None:
+        compiled(inputs).sum().backward()
+
+    step()
+    step()
+    return step
+
+
+def _recorded(step: Step, directory: Path) -> Counts:
+    recorder.start(str(directory))
+    step()
+    recorder.stop()
+    return counts(directory)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", inductor])
+def test_all_is_seen_but_what_only_the_profiler_is_told(backend: str, tmp_path: Path) -> None:
+    step = _compiled(backend)
+    found = _recorded(step, tmp_path / "segments")
+    with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiled:
+        step()
+    results: Any = profiled.profiler
+    names = [event.name() for event in results.kineto_results.events()]
+    expected = [name for name in names if not name.startswith(ONLY_PROFILED)]
+    assert sorted(found.calls.elements()) == sorted(expected)
+    assert found.snapshot.health.dropped == 0
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", inductor])
+def test_a_compiled_region_is_a_range_of_the_forward(backend: str, tmp_path: Path) -> None:
+    found = _recorded(_compiled(backend), tmp_path / "segments")
+    (region,) = [name for name in found.calls if name.startswith("Torch-Compiled Region")]
+    assert found.calls[region] == found.calls["TorchDynamo Cache Lookup"] == 1
+    assert found.phases[region] == {"forward"}
+    # The matrix products, which inductor leaves to PyTorch, are the same operators as ever.
+    assert (found.calls["aten::addmm"], found.calls["aten::mm"]) == (2, 3)
+    assert found.phases["aten::mm"] == {"backward"}
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", inductor])
+def test_its_backward_is_one_node(backend: str, tmp_path: Path) -> None:
+    found = _recorded(_compiled(backend), tmp_path / "segments")
+    assert found.calls["CompiledFunction"] == found.calls["CompiledFunctionBackward"] == 1
+    assert found.phases["CompiledFunction"] == {"forward"}
+    assert found.phases["CompiledFunctionBackward"] == {"backward"}
+    assert "AddmmBackward0" not in found.calls
+
+
+@pytest.mark.parametrize("backend", [inductor])
+def test_fused_kernels_are_seen_where_they_are_compiled_so(backend: str, tmp_path: Path) -> None:
+    plain = _recorded(_compiled(backend), tmp_path / "plain")
+    assert not [name for name in plain.calls if "cpp_fused" in name]
+    torch.compiler.reset()
+    step = _compiled(backend, **{"cpp.enable_kernel_profile": True})
+    fused = [name for name in _recorded(step, tmp_path / "told").calls if "cpp_fused" in name]
+    assert any("relu" in name for name in fused)

@@ -1,0 +1,41 @@
+// torch_attached.cpp -- loaded into a C++ program that uses PyTorch, attaches the bridge before its
+// main() and records until its end. TORCH_VERSION, OPSCOPE_DIR and WINDOW_US (0: every range) say
+// how; a program that cannot be attached ends with 99.
+#include <ATen/ops/empty.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "opscope/recorder.h"
+#include "opscope/torch.h"
+
+namespace {
+
+struct Attached {
+    Attached()
+    {
+        opscope_recorder_options options{};
+        options.directory = std::getenv("OPSCOPE_DIR");
+        options.sampling_prob = 1.0;
+        options.window_ns = std::strtoull(std::getenv("WINDOW_US"), nullptr, 10) * 1000;
+        options.period_ns = options.window_ns * 3 / 2;
+        const char *reason = opscope_torch_trial_begin(std::getenv("TORCH_VERSION"));
+        if (reason == nullptr) {
+            at::empty({0});
+            reason = opscope_torch_trial_end();
+        }
+        if (reason == nullptr && opscope_recorder_start(&options) != OPSCOPE_OK) {
+            reason = "no recorder";
+        }
+        if (reason != nullptr) {
+            std::fprintf(stderr, "%s\n", reason);
+            std::_Exit(99);
+        }
+    }
+
+    ~Attached() { opscope_recorder_stop(false); }
+};
+
+Attached attached;
+
+}  // namespace
