@@ -223,11 +223,13 @@ def test_a_consumer_that_breaks_out_leaves_nothing_behind() -> None:
 
 
 def test_ctrl_c_is_the_consumers_to_act_on() -> None:
-    batches = iter(data.DataLoader(Rows(), batch_size=4, num_workers=2))
+    batches = iter(data.DataLoader(Rows(), batch_size=2, num_workers=2))
+    first = [next(batches)[2].tolist(), next(batches)[2].tolist()]  # now both workers are at work
+    assert first == [[0, 1], [2, 3]]
     for process in multiprocessing.active_children():
         assert process.pid is not None
         os.kill(process.pid, signal.SIGINT)
-    assert numbers(batches) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert numbers(batches) == [[4, 5], [6, 7], [8, 9], [10, 11]]
 
 
 def test_batches_that_are_kept_hold_no_descriptors() -> None:
