@@ -13,9 +13,26 @@ struct kept {
     struct kept *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is kept; nothing else is taken inside */
 static struct kept *first[CLASS_COUNT];
 static size_t kept_bytes;
+static pthread_once_t forks_arranged = PTHREAD_ONCE_INIT;
+
+static void hold(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void let_go(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* So that a child finds what is kept whole, and nobody inside. */
+static void arrange_forks(void)
+{
+    pthread_atfork(hold, let_go, let_go);
+}
 
 /* The class of a size, and in *rounded the bytes of its blocks; -1: too large to keep. */
 static int class_of(size_t bytes, size_t *rounded)
@@ -34,16 +51,17 @@ static int class_of(size_t bytes, size_t *rounded)
 static void *allocate(void *user, size_t bytes)
 {
     (void)user;
+    pthread_once(&forks_arranged, arrange_forks);
     size_t rounded;
     int class = class_of(bytes, &rounded);
     if (class >= 0) {
-        pthread_mutex_lock(&lock);
+        hold();
         struct kept *block = first[class];
         if (block != NULL) {
             first[class] = block->next;
             kept_bytes -= rounded;
         }
-        pthread_mutex_unlock(&lock);
+        let_go();
         if (block != NULL) {
             return block;
         }
@@ -58,7 +76,7 @@ static void release(void *user, void *data, size_t bytes)
     int class = class_of(bytes, &rounded);
     bool kept = false;
     if (class >= 0) {
-        pthread_mutex_lock(&lock);
+        hold();
         kept = kept_bytes + rounded <= KEPT_LIMIT_BYTES;
         if (kept) {
             struct kept *block = data;
@@ -66,7 +84,7 @@ static void release(void *user, void *data, size_t bytes)
             first[class] = block;
             kept_bytes += rounded;
         }
-        pthread_mutex_unlock(&lock);
+        let_go();
     }
     if (!kept) {
         free(data);

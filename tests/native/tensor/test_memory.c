@@ -1,9 +1,10 @@
-/* tests/native/tensor/test_memory.c -- large blocks: whole, aligned, used again, bounded, safe among
- * threads and across a fork. */
+/* tests/native/tensor/test_memory.c -- large blocks: whole, aligned, used again, bounded; they and those of
+ * the caching allocator: safe among threads and across a fork. */
 #include <pthread.h>
 #include <sched.h>
 
 #include "../check.h"
+#include "opscope/tensor.h"
 #include "tensor/large.h"
 
 enum { MIB = 1 << 20 };
@@ -117,6 +118,40 @@ static void threads_share_blocks_and_forks_find_them_whole(void)
     }
 }
 
+static bool is_over; /* atomic */
+
+static void *allocate_and_release(void *allocator)
+{
+    const opscope_allocator *caching = allocator;
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
+        void *block = caching->allocate(caching->user, 64);
+        CHECK(block != NULL);
+        caching->release(caching->user, block, 64);
+    }
+    return NULL;
+}
+
+static void a_child_can_use_the_caching_allocator(void)
+{
+    const opscope_allocator *caching = opscope_allocator_caching();
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, allocate_and_release, (void *)(uintptr_t)caching), 0);
+    }
+    for (int i = 0; i < 200; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            caching->release(caching->user, caching->allocate(caching->user, 64), 64);
+            _exit(0);
+        }
+        CHECK(check_child(child));
+    }
+    __atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    }
+}
+
 int main(void)
 {
     RUN(blocks_are_whole_and_aligned);
@@ -124,5 +159,6 @@ int main(void)
     RUN(what_is_kept_is_bounded);
     RUN(more_than_there_can_be_is_refused);
     RUN(threads_share_blocks_and_forks_find_them_whole);
+    RUN(a_child_can_use_the_caching_allocator);
     return 0;
 }
