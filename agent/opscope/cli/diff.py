@@ -1,0 +1,194 @@
+"""``opscope diff``: which operators got slower, between recordings or versions of a service.
+
+What the numbers mean is in agent/comparison.py.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from opscope import config
+from opscope.agent import directories
+from opscope.agent.comparison import LEAST_SLICES, Change, Comparison, compare
+from opscope.agent.recording import Operator, Recording, Selection, record
+from opscope.agent.table import rate, seconds
+
+_SLICE_S = 2.0
+_STYLES = {"slower": "red", "faster": "green"}
+
+
+@click.command("diff")
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@click.option(
+    "--seconds",
+    "length_s",
+    type=click.FloatRange(min=5),
+    default=30.0,
+    show_default=True,
+    help="How long to look at versions that run now.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+)
+@click.option(
+    "--least",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    help="Percent: smaller changes are no change.",
+)
+@click.option("--limit", type=click.IntRange(min=1), default=25, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+@click.option("--check", is_flag=True, help="Exit with status 1 where an operator got slower.")
+@click.option("--directory", "places", multiple=True, help="Where segments are; repeatable.")
+def command(
+    before: str,
+    after: str,
+    length_s: float,
+    confidence: float,
+    least: float,
+    limit: int,
+    as_json: bool,
+    check: bool,
+    places: tuple[str, ...],
+) -> None:
+    """Compare the operators of A and B.
+
+    Each is a file that `opscope record` made, or SERVICE[@VERSION] of processes that run now. Times
+    are means of a call: self time where it is known.
+    """
+    patterns = directories.exactly(places) or directories.patterns(config.load().directory)
+    a, b = _recordings((before, after), patterns, length_s)
+    found = compare(a, b, confidence)
+    verdicts = [change.verdict(confidence, least / 100) for change in found.changes]
+    if as_json:
+        click.echo(json.dumps(_for_scripts(a, b, found, verdicts), indent=1))
+    else:
+        _show(a, b, found, verdicts, confidence, limit)
+    if check and "slower" in verdicts:
+        sys.exit(1)
+
+
+def _recordings(
+    names: Sequence[str], patterns: Sequence[str], length_s: float
+) -> tuple[Recording, Recording]:
+    """Those that run now are recorded at the same time."""
+    now = [name for name in names if not os.path.exists(name)]
+    slices = max(LEAST_SLICES, round(length_s / _SLICE_S))
+    live: dict[str, Recording] = {}
+    if now:
+        selections = [Selection.parse(name) for name in now]
+        made = record(patterns, selections, slices=slices, slice_s=length_s / slices)
+        live = dict(zip(now, made, strict=True))
+    a, b = (live.get(name) or Recording.load(name) for name in names)
+    return a, b
+
+
+def _for_scripts(
+    a: Recording, b: Recording, found: Comparison, verdicts: Sequence[str]
+) -> dict[str, object]:
+    return {
+        "before": a.what,
+        "after": b.what,
+        "operators": [
+            {
+                "operator": change.operator.name,
+                "phase": change.operator.phase,
+                "verdict": verdict,
+                "calls_per_s": change.calls_per_s,
+                "call_s": change.call_s,
+                "time": "self" if change.is_self else "total",
+                "ratio": _known(change.ratio),
+                "low": _known(change.low),
+                "high": _known(change.high),
+                "p": change.p,
+                "lost_s_per_s": change.lost_s,
+            }
+            for change, verdict in zip(found.changes, verdicts, strict=True)
+        ],
+        "gone": [operator._asdict() for operator in found.gone],
+        "new": [operator._asdict() for operator in found.new],
+    }
+
+
+def _known(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else None
+
+
+def _show(
+    a: Recording,
+    b: Recording,
+    found: Comparison,
+    verdicts: Sequence[str],
+    confidence: float,
+    limit: int,
+) -> None:
+    console = Console()
+    _dim(console, f"A: {_title(a)}", f"B: {_title(b)}")
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True, padding=(0, 1))
+    table.add_column("operator", no_wrap=True, overflow="ellipsis", ratio=1, min_width=12)
+    for heading in ("calls/s", "A", "B", "B/A", f"{confidence:.0%}".replace("%", " %"), "", "cost"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    rows = sorted(zip(found.changes, verdicts, strict=True), key=lambda row: row[1] not in _STYLES)
+    for change, verdict in rows[:limit]:
+        table.add_row(*_cells(change, verdict), style=_STYLES.get(verdict))
+    console.print(table)
+    _dim(console, *_below(found, verdicts, len(rows) - limit))
+
+
+def _dim(console: Console, *lines: str) -> None:
+    for line in lines:
+        console.print(Text(line, style="dim"))
+
+
+def _cells(change: Change, verdict: str) -> tuple[str, ...]:
+    sure = "" if math.isnan(change.low) else f"{change.low:.2f}..{change.high:.2f}"
+    name, phase = change.operator
+    return (
+        name if phase == "other" else f"{name} ({phase})",
+        rate(change.calls_per_s[1]),
+        seconds(change.call_s[0]),
+        seconds(change.call_s[1]),
+        f"{change.ratio:.2f}" if math.isfinite(change.ratio) else "-",
+        sure,
+        verdict,
+        f"{change.lost_s:+.1%}".replace("%", " %"),
+    )
+
+
+def _below(found: Comparison, verdicts: Sequence[str], more: int) -> list[str]:
+    lines = [f"{verdicts.count('slower')} slower, {verdicts.count('faster')} faster"]
+    if "?" in verdicts:
+        lines[0] += f", {verdicts.count('?')} seen in fewer than {LEAST_SLICES} slices (?)"
+    lines[0] += "; cost: of a core, at B's calls"
+    if more > 0:
+        lines.append(f"{more} more operators; --limit shows them")
+    for heading, operators in (("only in A", found.gone), ("only in B", found.new)):
+        if operators:
+            lines.append(f"{heading}: {_names(operators)}")
+    return lines
+
+
+def _names(operators: Sequence[Operator]) -> str:
+    names = sorted({operator.name for operator in operators})
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def _title(recording: Recording) -> str:
+    processes = f"{recording.processes} process{'' if recording.processes == 1 else 'es'}"
+    length = seconds(sum(recording.seconds))
+    return f"{recording.what}, {processes}, {length} in {len(recording.seconds)} slices"
