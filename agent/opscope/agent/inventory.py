@@ -1,0 +1,52 @@
+"""The Python processes of this host that are not observed, each with the reason.
+
+From the ledger that attaching writes, and from /proc for those that attaching never reached. Those
+that are observed are in a snapshot.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from opscope.agent import directories, python_processes
+from opscope.agent.snapshot import Process
+from opscope.attachment import ledger
+
+
+class Unobserved(NamedTuple):
+    pid: int
+    user: str
+    program: str
+    why: str
+    code: str
+    """One of ledger.CODES; `armed`, which is no refusal; or `not-started`."""
+
+
+def unobserved(patterns: Sequence[str], observed: Iterable[Process]) -> list[Unobserved]:
+    """All but the observed ones and this process itself, by pid.
+
+    `patterns` are of the segments' directories, where the ledger is too.
+    """
+    known = {(one.pid, one.process_start) for one in observed if one.is_alive}
+    reasons = {
+        (entry.pid, entry.process_start): entry
+        for entry in ledger.read_all(directories.find_ledgers(patterns))
+    }
+    running = {(one.pid, one.process_start): one for one in python_processes.running()}
+    for key in reasons.keys() - running.keys():
+        other = python_processes.look_up(key[0], any_executable=True)
+        if other is not None and other.process_start == key[1]:
+            running[key] = other
+    found = []
+    for key, process in running.items():
+        if key in known or process.pid == os.getpid():
+            continue
+        entry = reasons.get(key)
+        if entry is not None:
+            why, code = entry.text, entry.code
+        else:
+            code, why = process.start
+        found.append(Unobserved(process.pid, process.user, process.program, why, code))
+    return sorted(found)

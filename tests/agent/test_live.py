@@ -1,0 +1,114 @@
+"""What the agent's page gets to show."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opscope.agent.host import Host
+from opscope.agent.inventory import Unobserved
+from opscope.agent.live import CONTENT_TYPES, Live, file
+from opscope.agent.snapshot import Process
+from tests.agent.segment_writer import Range, SegmentWriter
+
+ADD = Range("numpy::add", 1e-3, 100, self_s=1e-3)
+
+
+class Looking:
+    """A page that is looked at, with a clock of its own."""
+
+    def __init__(self, place: Path) -> None:
+        self.now = 0.0
+        self.passes = 0
+        self.writer = SegmentWriter(dropped_count=3)
+        self.writer.note("program", "train.py")
+        self.writer.note("bridge.numpy", "attached")
+        self.place = place
+        self.host = Host([str(place)], consume=False, clock_ns=lambda: round(self.now * 1e9))
+        self.live = Live(self.collect, self.others, lambda: self.now)
+
+    def collect(self) -> Any:
+        self.passes += 1
+        return self.host.collect()
+
+    @staticmethod
+    def others(observed: Sequence[Process]) -> list[Unobserved]:
+        assert len(observed) == 1
+        return [Unobserved(7, "root", "pip", "pip: deny list", "denied")]
+
+    def work(self, one: Range = ADD) -> None:
+        self.writer.add([one]).write(self.place)
+
+    def look(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.live.answer())
+        return found
+
+
+def test_the_first_look_shows_everything_and_the_next_what_came_since(tmp_path: Path) -> None:
+    page = Looking(tmp_path)
+    page.work()
+    assert page.look()["about"].startswith("since the start")
+    page.now = 2.0
+    page.work(Range("numpy::add", 1e-3, 50, self_s=1e-3))
+    seen = page.look()
+    (row,) = seen["operators"]
+    assert seen["about"].startswith("in the last 2.0 s")
+    assert (row["operator"], row["framework"]) == ("numpy::add", "numpy")
+    assert row["calls_per_s"] == pytest.approx(25.0)
+    assert seen["busy"] == pytest.approx(0.025)
+    assert (seen["samples"], seen["dropped"]) == (50, 3)
+
+
+def test_looks_close_after_one_another_share_a_pass(tmp_path: Path) -> None:
+    page = Looking(tmp_path)
+    page.work()
+    assert page.look() == page.look()
+    assert page.passes == 1
+    page.now = 1.5
+    page.look()
+    assert page.passes == 2
+
+
+def test_a_look_long_ago_is_no_start_of_now(tmp_path: Path) -> None:
+    page = Looking(tmp_path)
+    page.work()
+    page.look()
+    page.now = 100.0
+    assert page.look()["about"].startswith("since the start")
+
+
+def test_processes_and_those_that_are_not_observed_are_listed(tmp_path: Path) -> None:
+    page = Looking(tmp_path)
+    page.work()
+    seen = page.look()
+    (process,) = seen["processes"]
+    assert (process["program"], process["bridges"]) == ("train.py", ["numpy"])
+    assert seen["process_count"] == 1
+    assert seen["others"] == [{"pid": 7, "user": "root", "program": "pip", "why": "pip: deny list"}]
+
+
+def test_what_is_unknown_is_null(tmp_path: Path) -> None:
+    page = Looking(tmp_path)
+    page.work(Range("numpy::add", 1e-3, 100))
+    seen = page.look()
+    assert seen["operators"][0]["self_share"] is None
+    assert seen["busy"] is None
+
+
+def test_the_page_needs_nothing_from_elsewhere() -> None:
+    for name in CONTENT_TYPES:
+        text = file(name).decode()
+
+        assert "http" not in text
+        assert "innerHTML" not in text
+
+
+def test_the_span_is_of_ten_seconds_however_often_somebody_looks(tmp_path: Path) -> None:
+    page = Looking(tmp_path)
+    page.work()
+    for second in range(0, 40, 2):
+        page.now = float(second)
+        seen = page.look()
+    assert seen["about"].startswith("in the last 10.0 s")
