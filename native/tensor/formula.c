@@ -90,6 +90,14 @@ opscope_tensor *opscope__unreduce(struct opscope__formula *formula, opscope_tens
                       opscope__L(opscope__sizes(like), like->dims));
 }
 
+int opscope__zero_backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *grad = backward->gradients[0];
+    gradients[0] = opscope__keep(opscope__f(&f, "fill", opscope__T(grad), opscope__I(0)));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 int opscope__formula_end(struct opscope__formula *formula, opscope_tensor **results, size_t count)
 {
     for (size_t i = 0; i < formula->count; i++) {

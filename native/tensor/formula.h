@@ -37,6 +37,8 @@ opscope_tensor *opscope__sum_to(struct opscope__formula *formula, opscope_tensor
  * sizes of its input `like`. */
 opscope_tensor *opscope__unreduce(struct opscope__formula *formula, opscope_tensor *tensor,
                                   const opscope_tensor *like, const opscope_argument *dim);
+/* A whole backward: of an output that does not change with the first input. */
+int opscope__zero_backward(const struct opscope__backward *backward, opscope_tensor **gradients);
 /* Releases what was made, and on failure the `count` results as well. */
 int opscope__formula_end(struct opscope__formula *formula, opscope_tensor **results, size_t count);
 

@@ -7,6 +7,9 @@
 #include "tensor/shape.h"
 #include "tensor/tiles.h"
 
+/* Elements: whole vectors of every width, unrolled or not. */
+enum { WHOLE_VECTORS = 64 };
+
 void opscope__iterator_start(struct opscope__iterator *it, int dims, const int64_t *sizes)
 {
     it->dims = dims;
@@ -122,12 +125,22 @@ struct walk {
     void *user;
 };
 
+/* Where a piece that is to begin at element `place` does: whole vectors of the inner loop behind a row's
+ * begin. A loop's last elements, too few for a vector, may differ from the others in their last bit; they
+ * are the same ones however many threads there are. */
+static int64_t piece_begin(const struct opscope__iterator *it, int64_t place)
+{
+    return place - place % it->sizes[it->dims - 1] % WHOLE_VECTORS;
+}
+
 /* Elements begin to end in the order of the merged dimensions. */
 static void walk(int64_t begin, int64_t end, void *arg)
 {
     const struct walk *all = arg;
     const struct opscope__iterator *it = all->it;
     int inner = it->dims - 1;
+    begin = piece_begin(it, begin);
+    end = piece_begin(it, end);
     int64_t at[OPSCOPE_DIM_LIMIT];
     char *data[OPSCOPE__OPERAND_LIMIT];
     memcpy(data, it->data, sizeof data);

@@ -91,6 +91,13 @@ static int check_name(const struct library *library, const char *schema)
         return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
                                    "operator_register: %s: the namespace core is the core's own", name);
     }
+    size_t length = strlen(name), tail = strlen(OPSCOPE__NODE_NAME_END);
+    if (length > tail && strcmp(name + length - tail, OPSCOPE__NODE_NAME_END) == 0) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
+                                   "operator_register: %s: a name that ends with " OPSCOPE__NODE_NAME_END
+                                   " is that of an operator's node of backward; choose another",
+                                   name);
+    }
     bool is_taken = opscope_operator_find(name) != NULL;
     for (size_t i = 0; i < library->count; i++) {
         const char *other = library->brought[i]->given.schema;

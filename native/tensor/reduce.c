@@ -13,8 +13,18 @@ enum {
     EVEN = 64,                /* parts begin at multiples: whole cache lines, whole blocks of rows */
     CALL = 16,                /* what the call for a piece costs, in additions */
     PIECE_LIMIT = 64,
-    APART = 64 / sizeof(uint64_t) /* accumulators of a cache line */
+    ROWS = 64 / sizeof(uint64_t) /* of a run: as many as accumulators in a cache line */
 };
+
+static int64_t magnitude(int64_t value)
+{
+    return value < 0 ? -value : value;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Dimensions of one kind, outermost first, merged; strides in bytes. */
 struct group {
@@ -25,7 +35,7 @@ struct group {
     int64_t out[OPSCOPE_DIM_LIMIT];
 };
 
-/* The outputs come in runs: TILE of them along the inner kept dimension, or one where rows are folded.
+/* The outputs come in runs along the inner kept dimension: TILE of them, or ROWS where rows are folded.
  * What folds into a run is split into parts where there are few runs. */
 struct fold {
     const struct opscope__reduction *reduction;
@@ -34,8 +44,8 @@ struct fold {
     char *result;
     bool by_columns;
     int64_t runs, parts;
-    uint64_t *partial; /* for each part and run, `apart` accumulators */
-    int64_t apart;
+    int64_t run_limit; /* outputs of a run */
+    uint64_t *partial; /* for each part and run, `run_limit` accumulators */
 };
 
 struct run {
@@ -116,16 +126,16 @@ static struct run run_at(const struct fold *fold, int64_t index)
     const struct group *kept = &fold->kept;
     struct run run = {fold->data, fold->result, 1, 0, 0};
     int64_t out, first = 0;
-    int dims = kept->dims;
-    if (fold->by_columns) {
-        int64_t inner = inner_of(kept, &run.stride), per_row = (inner + TILE - 1) / TILE;
-        dims--;
-        first = index % per_row * TILE;
+    int outer = kept->dims - 1;
+    if (outer >= 0) {
+        int64_t inner = inner_of(kept, &run.stride);
+        int64_t per_row = (inner + fold->run_limit - 1) / fold->run_limit;
+        first = index % per_row * fold->run_limit;
         index /= per_row;
-        run.count = inner - first < TILE ? inner - first : TILE;
-        run.step = kept->out[dims];
+        run.count = least(inner - first, fold->run_limit);
+        run.step = kept->out[outer];
     }
-    run.data += offset_of(kept, dims, index, &out) + first * run.stride;
+    run.data += offset_of(kept, outer, index, &out) + first * run.stride;
     run.out += out + first * run.step;
     return run;
 }
@@ -152,7 +162,7 @@ static void fold_run(const struct fold *fold, const struct run *run, int64_t beg
         some = left < end - i ? left : end - i;
         const char *at = run->data + offset_of(&fold->folded, fold->folded.dims, i, &unused);
         if (!fold->by_columns) {
-            reduction->row(accumulators, at, next, some);
+            reduction->rows(accumulators, at, run->stride, run->count, next, some);
             continue;
         }
         int64_t widened = some - some % wide;
@@ -194,7 +204,7 @@ static void parts_of_runs(int64_t begin, int64_t end, void *arg)
         struct run run = run_at(fold, i % fold->runs);
         int64_t part = i / fold->runs;
         fold_run(fold, &run, part_begin(fold, part), part_begin(fold, part + 1),
-                 fold->partial + i * fold->apart);
+                 fold->partial + i * fold->run_limit);
     }
 }
 
@@ -202,23 +212,13 @@ static void join_parts(const struct fold *fold)
 {
     for (int64_t i = 0; i < fold->runs; i++) {
         struct run run = run_at(fold, i);
-        uint64_t *accumulators = fold->partial + i * fold->apart;
+        uint64_t *accumulators = fold->partial + i * fold->run_limit;
         for (int64_t part = 1; part < fold->parts; part++) {
-            fold->reduction->join(accumulators, accumulators + part * fold->runs * fold->apart,
+            fold->reduction->join(accumulators, accumulators + part * fold->runs * fold->run_limit,
                                   run.count);
         }
         finish(fold, &run, accumulators);
     }
-}
-
-static int64_t magnitude(int64_t value)
-{
-    return value < 0 ? -value : value;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 static int run_all(struct fold *fold)
@@ -228,8 +228,8 @@ static int run_all(struct fold *fold)
     fold->by_columns =
         width > 1 && fold->folded.count > 1 &&
         (magnitude(column_stride) < magnitude(row_stride) || (length < SHORT && width > length));
-    int64_t per_row = fold->by_columns ? (width + TILE - 1) / TILE : width;
-    fold->runs = fold->kept.count / width * per_row;
+    fold->run_limit = fold->by_columns ? TILE : ROWS;
+    fold->runs = fold->kept.count / width * ((width + fold->run_limit - 1) / fold->run_limit);
     int64_t work = fold->kept.count * fold->folded.count * fold->reduction->cost;
     fold->parts = 0;
     if (work >= 2 * OPSCOPE__GRAIN && 2 * fold->runs <= PIECE_LIMIT) {
@@ -242,9 +242,8 @@ static int run_all(struct fold *fold)
         opscope__parallel(pieces, grain, whole_runs, fold);
         return OPSCOPE_OK;
     }
-    fold->apart = fold->by_columns ? TILE : APART;
     opscope_tensor *partial;
-    int status = opscope__tensor_empty(1, (int64_t[]){pieces * fold->apart}, OPSCOPE_FLOAT64, &partial);
+    int status = opscope__tensor_empty(1, (int64_t[]){pieces * fold->run_limit}, OPSCOPE_FLOAT64, &partial);
     if (status == OPSCOPE_OK) {
         fold->partial = (uint64_t *)(void *)partial->data;
         opscope__parallel(pieces, grain, parts_of_runs, fold);

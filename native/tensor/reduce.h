@@ -2,8 +2,8 @@
  *
  * Accumulators are 8 bytes each, wider than the elements: sums of floats are folded in double. An
  * operator gives small loops over them (ops/folds.h makes them); walking, memory and threads are here.
- * Where the folded dimensions are the ones that lie closely in memory, `row` folds a run into one
- * accumulator; else `columns` folds some elements into each of a run of accumulators.
+ * Where the folded dimensions are the ones that lie closely in memory, `rows` folds one accumulator's
+ * elements after the other's; else `columns` goes from accumulator to accumulator.
  *
  * Where work is split, it is split by shape alone: results do not depend on the number of threads.
  */
@@ -13,13 +13,13 @@
 #include "tensor/operator.h"
 #include "tensor/tensor.h"
 
+/* Folds `length` elements, `next` bytes apart, into each of `count` accumulators; the first elements of
+ * neighbours are `stride` bytes apart. */
+typedef void (*opscope__folding)(void *accumulators, const char *data, int64_t stride, int64_t count,
+                                 int64_t next, int64_t length);
+
 struct opscope__reduction {
-    /* Folds `count` elements, `stride` bytes apart, into *accumulator. */
-    void (*row)(void *accumulator, const char *data, int64_t stride, int64_t count);
-    /* Folds `rows` elements, `next` bytes apart, into each of `count` accumulators; the first elements
-     * of neighbours are `stride` bytes apart. */
-    void (*columns)(void *accumulators, const char *data, int64_t stride, int64_t count, int64_t next,
-                    int64_t rows);
+    opscope__folding rows, columns;
     /* Folds accumulators[i] of `more` into accumulators[i]. */
     void (*join)(void *accumulators, const void *more, int64_t count);
     /* Writes accumulator i, of `folded` elements, to element i of the output. */

@@ -1,12 +1,14 @@
 /* tensor/registry.c -- the table of operators: chosen by the CPU, parsed once, found by name. */
 #include "tensor/registry.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/atomics.h"
+#include "tensor/tensor.h"
 
 enum { BUCKET_COUNT = 512, OPERATOR_LIMIT = 512 };
 
@@ -27,13 +29,33 @@ static uint32_t hash_of(const char *name)
     return hash % BUCKET_COUNT;
 }
 
-static const opscope_op *intern(const char *format, const char *name, opscope_scope scope,
+static const opscope_op *intern(const char *name, const char *end, opscope_scope scope,
                                 opscope_phase phase)
 {
     char text[160];
-    snprintf(text, sizeof text, format, strstr(name, "::") != NULL ? "" : "core::", name);
+    snprintf(text, sizeof text, "%s%s%s", strstr(name, "::") != NULL ? "" : "core::", name, end);
     const opscope_op *op;
     return opscope_op_intern(text, "", scope, phase, &op) == OPSCOPE_OK ? op : opscope_op_other();
+}
+
+/* The node's range: "log_softmax" gives "core::LogSoftmaxBackward", "mine::scale2d" "mine::Scale2DBackward", as
+ * PyTorch writes them. No operator may be named so (library.c): what a node takes and what the operators
+ * that it calls take are rows of their own. */
+static const opscope_op *intern_node(const char *name)
+{
+    char camel[128];
+    const char *colons = strstr(name, "::");
+    size_t count = colons != NULL ? (size_t)(colons - name) + 2 : 0;
+    memcpy(camel, name, count);
+    bool begins = true;
+    for (const char *c = name + count; *c != '\0' && count < sizeof camel - 1; c++) {
+        if (*c != '_') {
+            camel[count++] = begins ? (char)toupper((unsigned char)*c) : *c;
+        }
+        begins = !isalpha((unsigned char)*c);
+    }
+    camel[count] = '\0';
+    return intern(camel, OPSCOPE__NODE_NAME_END, OPSCOPE_BACKWARD_FUNCTION, OPSCOPE_BACKWARD);
 }
 
 /* Whether it computes gradients. One without a backward leaves a node that says so when it is walked:
@@ -57,10 +79,8 @@ static const opscope_operator *add(const struct opscope__operator_spec *spec, bo
     op->spec = spec;
     op->is_inplace = is_inplace;
     op->has_node = spec->backward != NULL || is_gradient(op->schema.name);
-    op->range = intern(is_inplace ? "%s%s_" : "%s%s", op->schema.name, OPSCOPE_FUNCTION,
-                       OPSCOPE_FORWARD);
-    op->backward_range = intern("%s%s_backward", op->schema.name, OPSCOPE_BACKWARD_FUNCTION,
-                                OPSCOPE_BACKWARD);
+    op->range = intern(op->schema.name, is_inplace ? "_" : "", OPSCOPE_FUNCTION, OPSCOPE_FORWARD);
+    op->node_range = op->has_node ? intern_node(op->schema.name) : NULL;
     op->name = op->range->name;
     struct opscope_operator **bucket = &buckets[hash_of(op->name)];
     op->next = *bucket;
@@ -88,6 +108,7 @@ static const struct opscope__operator_spec *const *choose(void)
 
 static void fill(void)
 {
+    opscope__shapes_start();
     for (const struct opscope__operator_spec *const *spec = choose(); *spec != NULL; spec++) {
         (void)add(*spec, false);
         if ((*spec)->has_inplace) {
@@ -113,6 +134,11 @@ const opscope_operator *opscope_operator_find(const char *name)
         op = op->next;
     }
     return op;
+}
+
+const char *opscope__operator_node_name(const opscope_operator *op)
+{
+    return op->node_range != NULL ? op->node_range->name : NULL;
 }
 
 size_t opscope_operator_count(void)

@@ -10,7 +10,7 @@ struct opscope_operator {
     const struct opscope__operator_spec *spec;
     struct opscope__schema schema;
     const opscope_op *range;
-    const opscope_op *backward_range; /* "core::add_backward" */
+    const opscope_op *node_range; /* "core::AddBackward", of in-place ones too; NULL: leaves no node */
     bool is_inplace;
     bool has_node; /* a call of it that wants grad goes on the tape */
     struct opscope_operator *next; /* of the same hash */
@@ -27,6 +27,11 @@ extern const struct opscope__operator_spec *const opscope__operators_avx512[];
  * NULL where there is no room. The spec must stay. */
 const opscope_operator *opscope__registry_add(const struct opscope__operator_spec *spec);
 
+/* What the name of each node of the tape ends with, and that of no operator. */
+#define OPSCOPE__NODE_NAME_END "Backward"
+
+/* Of the node that a call leaves, "core::AddBackward"; NULL where it leaves none. */
+OPSCOPE_API const char *opscope__operator_node_name(const opscope_operator *op);
 OPSCOPE_API const struct opscope__operator_spec *opscope__operator_spec(const opscope_operator *op);
 OPSCOPE_API const struct opscope__schema *opscope__operator_schema(const opscope_operator *op);
 

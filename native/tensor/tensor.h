@@ -45,4 +45,7 @@ void opscope__tensor_written(const opscope_tensor *tensor);
 
 void opscope__grad_destroy(struct opscope__grad *grad);
 
+/* shape_of.c: from now on a trace may ask for the shapes of tensors. */
+void opscope__shapes_start(void);
+
 #endif

@@ -17,7 +17,7 @@ from opscope.agent.snapshot import SeriesKey
             "c10d::allreduce_",
         ),
         ("numpy", "numpy::add numpy::add.reduce"),
-        ("opscope", "core::mm"),
+        ("opscope", "core::mm core::ReluBackward"),
         ("gloo", "gloo::other"),
         ("user", "tokenize step Backwards"),
         ("other", "other"),

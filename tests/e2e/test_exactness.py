@@ -65,6 +65,15 @@ while True:
         os.write(1, b".")
 """
 
+# Seven steps back through relu, whose node calls an operator named alike.
+STEPS_BACK = """
+from opscope import tensor as ot
+
+x = ot.tensor([1.0, -2.0], requires_grad=True)
+for _ in range(7):
+    x.relu().sum().backward()
+"""
+
 # Runs a program and prints, by name, the calls of ndarray's methods that the interpreter saw.
 PROFILED = """
 import collections, json, runpy, sys
@@ -136,3 +145,18 @@ def test_a_scikit_learn_training_is_seen_operator_by_operator(host: ObservedHost
         # C code, which the interpreter does not see, calls these too.
         assert calls[operator] >= counted[method] > 0, method
     assert calls["numpy::matmul"] > 0
+
+
+def test_a_node_of_backward_and_the_operator_it_calls_are_rows_of_their_own(
+    host: ObservedHost,
+) -> None:
+    host.run(sys.executable, "-c", STEPS_BACK)
+    calls = host.calls()
+    assert calls["core::relu"] == calls["core::ReluBackward"] == calls["core::relu_backward"] == 7
+    rows = {
+        sample.labels["op"]: (sample.labels["framework"], sample.labels["phase"])
+        for sample in host.samples()
+        if sample.name == "opscope_op_calls_total"
+    }
+    assert rows["core::relu"] == ("opscope", "forward")
+    assert rows["core::ReluBackward"] == rows["core::relu_backward"] == ("opscope", "backward")

@@ -54,23 +54,13 @@ def is_varied(array: Array) -> bool:
     return array.dtype.kind == "f" and not isinstance(array, Constant)
 
 
-def second_gradients(on_tape: list[ot.Tensor], wanted: Any, cotangents: list[Array]) -> Any:
-    """None where an operator on the way has no gradient, and says so."""
-    try:
-        return ot.grad(on_tape, wanted, [ot.tensor(each) for each in cotangents], allow_unused=True)
-    except RuntimeError as error:
-        if "is not defined: gradients of gradients cannot" not in str(error):
-            raise
-        return None
-
-
 def random_arrays(like: list[ot.Tensor], seed: int) -> list[Array]:
     random = np.random.default_rng(seed)
     return [np.asarray(random.normal(size=each.shape)) for each in like]
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_gradient_of_the_gradient_equals_finite_differences_or_is_refused(name: str) -> None:
+def test_gradient_of_the_gradient_equals_finite_differences(name: str) -> None:
     for sample in samples_of(name, positive=True):
         arrays, weights = [array.copy() for array in sample.arrays()], list[Array]()
         wanted, gradients = first_gradients(sample, arrays, weights)
@@ -78,9 +68,9 @@ def test_gradient_of_the_gradient_equals_finite_differences_or_is_refused(name: 
         if not on_tape:
             continue
         cotangents = random_arrays(on_tape, seed=1)
-        second = second_gradients(on_tape, wanted, cotangents)
-        if second is None:
-            continue
+        second = ot.grad(
+            on_tape, wanted, [ot.tensor(each) for each in cotangents], allow_unused=True
+        )
 
         def value(sample: Sample = sample, inputs: Any = (arrays, weights, cotangents)) -> float:
             _, found = first_gradients(sample, inputs[0], inputs[1])

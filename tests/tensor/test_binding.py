@@ -126,6 +126,10 @@ def test_operator_written_in_python_is_one_range_around_its_parts() -> None:
     assert x.grad is not None and x.grad.tolist() == [2]
     with pytest.raises(ValueError, match="namespace::name"):
         ot.op("double")
+    with pytest.raises(ValueError, match="the namespace core is the core's own"):
+        ot.op("core::double")
+    with pytest.raises(ValueError, match=r"mine::DoubleBackward: .* an operator's node"):
+        ot.op("mine::DoubleBackward")
 
 
 def test_importing_opscope_imports_no_tensors() -> None:

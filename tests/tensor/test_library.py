@@ -88,7 +88,7 @@ def test_each_call_is_a_range_and_each_node_of_its_backward(
     y.backward(ot.tensor([1.0, 10.0], dtype=ot.float64))
     assert x.grad is not None and x.grad.tolist() == [3.0, 30.0]
     assert ranges.count(("mine::scale", "FUNCTION")) == 1
-    assert ranges.count(("mine::scale_backward", "BACKWARD_FUNCTION")) == 1
+    assert ranges.count(("mine::ScaleBackward", "BACKWARD_FUNCTION")) == 1
     assert ("core::mul", "FUNCTION") in ranges
 
 
@@ -158,6 +158,7 @@ def test_the_peak_reported_is_what_the_allocator_saw(mine: Library) -> None:
         ("nonamespace(Tensor self) -> Tensor", ValueError, "begins with a name"),
         ("core::mine(Tensor self) -> Tensor", ValueError, "the namespace core is the core's own"),
         ("mine::scale(Tensor self) -> Tensor", ValueError, "an operator mine::scale already"),
+        ("bad::ReluBackward(Tensor self) -> Tensor", ValueError, "that of an operator's node"),
         ("bad::type(Matrix self) -> Tensor", ValueError, "no schema of an operator: bad::type"),
         ("bad::open(Tensor self -> Tensor", ValueError, "no schema of an operator: bad::open"),
         ("bad::list(Tensor self) -> Tensor[]", ValueError, "not a list"),

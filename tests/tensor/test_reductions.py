@@ -87,3 +87,23 @@ def test_float32_sum_is_as_exact_as_that_of_numpy(count: int) -> None:
         exact, scale = narrow.sum(dtype=np.float64), np.abs(narrow).sum(dtype=np.float64)
         error = abs(ot.tensor(narrow).sum().item() - exact) / scale
         assert error <= max(abs(float(narrow.sum()) - exact) / scale, 2**-23)
+
+
+@pytest.mark.parametrize("length", [1, 31, 33, 63, 65, 255, 257, 511, 513, 2049, 9_000])
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 17])
+def test_rows_fold_alone_wherever_runs_blocks_and_stretches_end(rows: int, length: int) -> None:
+    random = np.random.default_rng(rows * length)
+    wide = random.normal(size=(2, rows, length + 3)).astype(np.float32)
+    for array in (wide[:, :, :length], wide[:, ::-1, length:0:-1], wide[:, :, 3:].swapaxes(1, 2)):
+        axis = 1 if array.strides[1] == 4 else 2
+        own = ot.from_numpy(array)
+        scale = np.abs(array).sum(axis, dtype=np.float64)
+        exact = array.sum(axis, dtype=np.float64)
+        assert np.all(np.abs(own.sum(axis).numpy() - exact) <= 2**-22 * scale)
+        assert np.array_equal(own.amax(axis).numpy(), array.max(axis))
+        assert np.array_equal(own.argmin(axis).numpy(), array.argmin(axis))
+        bytes_ = (np.abs(array) * 60).astype(np.uint8)
+        own = ot.from_numpy(bytes_)
+        assert np.array_equal(own.sum(axis).numpy(), bytes_.sum(axis, dtype=np.int64))
+        assert np.array_equal(own.amin(axis).numpy(), bytes_.min(axis))
+        assert np.array_equal(own.all(axis).numpy(), bytes_.all(axis))

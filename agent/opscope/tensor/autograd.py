@@ -197,7 +197,8 @@ class Function:
         positions = [place for place, arg in enumerate(args) if isinstance(arg, Tensor)]
         inputs = tuple(args[place] for place in positions)
         run = _backward_of(cls, context, len(args), positions, outputs)
-        _tensor.record(f"{cls.__name__}Backward", inputs, on_tape, run)
+        # Of no framework: without a namespace it would pass for one of PyTorch's nodes.
+        _tensor.record(f"user::{cls.__name__}Backward", inputs, on_tape, run)
         return given if isinstance(returned, tuple) else given[0]
 
 

@@ -32,11 +32,19 @@ def op(name: str, *, phase: str = "forward") -> Callable[[F], F]:
 
     Callbacks that ask for inputs see the positional arguments, those that ask for outputs what it
     returns. ``phase`` as for :class:`opscope.record_function`. ValueError for a name that is not
-    ``namespace::name``, and for an unknown phase.
+    ``namespace::name``, that the core's own operators or nodes of backward have, and for an unknown
+    phase.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"op(): an operator is named 'namespace::name', not {name!r}")
 
+    if name.startswith("core::"):
+        raise ValueError(f"op(): {name}: the namespace core is the core's own; choose another")
+    if name.endswith("Backward"):
+        raise ValueError(
+            f"op(): {name}: a name that ends with Backward is that of an operator's node of "
+            "backward; choose another"
+        )
     phase_number(phase)
 
     def decorate(function: F) -> F:

@@ -3,13 +3,14 @@
  * The idea: an operator with an input that requires grad leaves a node on the tape; its outputs
  * point at the node. opscope_backward walks from the roots to the leaves, newest node first, and
  * adds what arrives at a leaf to its grad. Every node is one range of scope BACKWARD_FUNCTION, named
- * "core::add_backward", with the forward's sequence number and thread.
+ * "core::AddBackward", with the forward's sequence number and thread.
  *
  * Threads: grad mode belongs to the thread, and follows it into forked tasks. Backward may run on another
  * thread than forward did, and on threads of the fork pool as well, where the tape has heavy branches: it
  * carries the debug info and local callbacks of the thread that called it, and gives the same bits as
- * alone. Any number of threads may walk backward at once, to shared leaves, and through shared nodes
- * where all retain the graph; reading a grad while a walk adds to it is the caller's to order.
+ * alone (but for products of matrices: OpenBLAS's last bits depend on how many threads it had). Any number
+ * of threads may walk backward at once, to shared leaves, and through shared nodes where all retain the
+ * graph; reading a grad while a walk adds to it is the caller's to order.
  *
  *     opscope_tensor_set_requires_grad(weight, true);
  *     ...                                    // loss = f(weight)
@@ -65,7 +66,7 @@ typedef struct opscope_node opscope_node;
 
 /* The node that made this tensor, or NULL. Not a new reference. */
 OPSCOPE_API opscope_node *opscope_tensor_grad_fn(const opscope_tensor *tensor);
-OPSCOPE_API const char *opscope_node_name(const opscope_node *node); /* "core::add_backward" */
+OPSCOPE_API const char *opscope_node_name(const opscope_node *node); /* "core::AddBackward" */
 OPSCOPE_API size_t opscope_node_next_count(const opscope_node *node);
 /* The node behind its input of that index; NULL for a leaf, or what needs no grad. */
 OPSCOPE_API opscope_node *opscope_node_next(const opscope_node *node, size_t index);

@@ -53,7 +53,8 @@ typedef struct opscope__backward {
 typedef struct opscope_operator_spec {
     size_t struct_bytes; /* sizeof(opscope_operator_spec) */
     /* "mine::scale(Tensor self, Scalar factor=2) -> Tensor": its name, with a namespace that is not
-     * "core"; its parameters and outputs in PyTorch's notation. Types: Tensor, Tensor?, Tensor[], int,
+     * "core" and no "Backward" at its end, for so its node of backward is called ("mine::ScaleBackward", of
+     * "mine::scale_rows" "mine::ScaleRowsBackward"); its parameters and outputs in PyTorch's notation. Types: Tensor, Tensor?, Tensor[], int,
      * int?, int[], int[]?, float, float?, bool, Scalar, dtype?, str. Several outputs:
      * "-> (Tensor values, Tensor indices)". */
     const char *schema;

@@ -198,7 +198,7 @@ int opscope__tape_record(struct opscope__call *call, opscope_tensor *const *outp
         return no_memory(op->name);
     }
     node->op = op;
-    node->range = op->backward_range;
+    node->range = op->node_range;
     node->name = node->range->name;
     node->sequence_nr = call->info.sequence_nr;
 

@@ -28,9 +28,20 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return opscope__averages_run(&a, planes_float32, planes_float64, grad, a.pooling.sizes, outputs);
 }
 
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    const opscope_tensor *grad = backward->inputs[0];
+    const opscope_argument size = opscope__L(opscope__sizes(grad) + grad->dims - 2, 2);
+    gradients[0] =
+        opscope__keep(opscope__f(&f, "adaptive_avg_pool2d", opscope__T(backward->gradients[0]), size));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(adaptive_avg_pool2d_backward) = {
     .schema = "adaptive_avg_pool2d_backward(Tensor grad_output, int[] input_size) -> Tensor",
     .doc = "The gradient of adaptive_avg_pool2d's input, of sizes input_size, from that of its output.",
     .samples = "t(2, 3, 2, 3), [2, 3, 6, 5]\n" "t(2, 2, 2), [2, 7, 8]",
     .forward = forward,
+    .backward = backward,
 };

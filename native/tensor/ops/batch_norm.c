@@ -1,4 +1,5 @@
 /* tensor/ops/batch_norm.c -- core::batch_norm: each channel brought to mean 0 and variance 1. */
+#include "opscope/autograd.h"
 #include "tensor/ops/channels.h"
 
 struct batch {
@@ -160,21 +161,22 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
-    struct opscope__formula f = {0};
-    opscope_tensor *all[OPSCOPE_OUTPUT_LIMIT];
-    const opscope_argument arguments[] = {opscope__T(backward->gradients[0]),
-                                          opscope__T(backward->inputs[0]),
-                                          opscope__T(backward->saved[0]),
-                                          opscope__T(backward->saved[1]),
-                                          backward->arguments[1],
-                                          backward->arguments[5]};
-    opscope__do_all(&f, "batch_norm_backward", arguments, 6, all);
-    for (int i = 0; i < 3; i++) {
-        if (backward->wanted[i]) {
-            gradients[i] = opscope__keep(all[i]);
-        }
+    const opscope_argument *a = backward->arguments;
+    if (!opscope_grad_mode()) {
+        return opscope__norm_backward(backward, "batch_norm_backward", &a[1], &a[5], gradients);
     }
-    return opscope__formula_end(&f, gradients, backward->input_count);
+    const opscope_tensor *input = backward->inputs[0];
+    bool training = a[5].as.integer != 0;
+    int64_t others[OPSCOPE_DIM_LIMIT], like[OPSCOPE_DIM_LIMIT];
+    for (int i = 0; i < input->dims; i++) {
+        like[i] = i == 1 ? opscope__sizes(input)[1] : 1;
+        others[i > 1 ? i - 1 : 0] = i != 1 ? i : 0;
+    }
+    const opscope_argument all_but_channels = opscope__L(others, input->dims - 1);
+    const struct opscope__norm_shape shape = {all_but_channels, all_but_channels,
+                                              opscope__L(like, input->dims)};
+    return opscope__norm_on_tape(backward, &shape, &a[1], training ? NULL : backward->saved[0],
+                                 training ? NULL : backward->saved[1], a[7].as.real, gradients);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(batch_norm) = {

@@ -41,7 +41,7 @@ static inline int opscope__channels_of(const char *name, const opscope_tensor *i
         for (int64_t i = 0; i < at->rows && at->inner != 1; i++) {                                   \
             for (int64_t c = 0; c < count; c++) {                                                    \
                 int64_t start = (i * at->channels + begin + c) * at->inner;                          \
-                sums[c] += run_sum(x + start, y + start, centers[begin + c], at->inner);             \
+                sums[c] += run_sum(x + start, y + start, y + start, centers[begin + c], at->inner);  \
             }                                                                                        \
         }                                                                                            \
         for (int64_t start = 0; start < at->rows && at->inner == 1; start += OPSCOPE__CHANNEL_STRETCH) { \

@@ -164,6 +164,23 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    const opscope_argument *a = backward->arguments;
+    const opscope_argument more = opscope__T(backward->gradients[0]), none = opscope__N;
+    if (backward->wanted[0]) {
+        gradients[0] = opscope__keep(opscope__f(&f, "conv2d", a[1], more, none, a[3], a[4], a[5], a[6]));
+    }
+    if (backward->wanted[1]) {
+        const opscope_tensor *input = backward->inputs[1];
+        const opscope_argument size = opscope__L(opscope__sizes(input), input->dims);
+        gradients[1] =
+            opscope__keep(opscope__f(&f, "conv2d_input_backward", a[0], more, size, a[3], a[4], a[5], a[6]));
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(conv2d_weight_backward) = {
     .schema = "conv2d_weight_backward(Tensor grad_output, Tensor input, int[] weight_size, "
               "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
@@ -172,4 +189,6 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(conv2d_weight_backward) = 
                "t(2, 6, 3, 3), t(2, 4, 6, 5), [6, 2, 3, 3], 2, 1, groups=2\n"
                "t(2, 4, 4, 5), t(2, 3, 4, 5), [4, 3, 1, 1]",
     .forward = forward,
+    .backward = backward,
+    .saves_inputs = 3,
 };

@@ -22,14 +22,8 @@
                   OPSCOPE__FIRST_INTEGER(before), int64_t, s)                                        \
     OPSCOPE__FOLD(name##_uint8, uint8_t, int64_t, uint8_t, last8, OPSCOPE__FIRST_INTEGER(before),    \
                   OPSCOPE__FIRST_INTEGER(before), uint8_t, s)                                        \
-    static const struct opscope__reduction name[OPSCOPE_DTYPE_COUNT] = {                             \
-        [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(name##_float32, last_bits, 1),                           \
-        [OPSCOPE_FLOAT64] = OPSCOPE__FOLDED(name##_float64, last_bits, 1),                           \
-        [OPSCOPE_INT32] = OPSCOPE__FOLDED(name##_int32, (uint64_t)(last64), 1),                      \
-        [OPSCOPE_INT64] = OPSCOPE__FOLDED(name##_int64, (uint64_t)(last64), 1),                      \
-        [OPSCOPE_UINT8] = OPSCOPE__FOLDED(name##_uint8, (uint64_t)(last64), 1),                      \
-        [OPSCOPE_BOOL] = OPSCOPE__FOLDED(name##_uint8, (uint64_t)(last64), 1),                       \
-    };
+    static const struct opscope__reduction name[OPSCOPE_DTYPE_COUNT] =                               \
+        OPSCOPE__FOLDS(name, last_bits, (uint64_t)(last64));
 
 /* `word` says in messages what there is none of: "largest". */
 static inline int opscope__extreme_forward(const struct opscope__call *call,
@@ -81,7 +75,8 @@ static inline int opscope__extreme_backward(const struct opscope__backward *back
         for (int64_t n = begin; n < end; n++) {                                                      \
             const type *in = (const type *)(const void *)inputs[0] + n * width;                      \
             type best = last;                                                                        \
-            OPSCOPE__FOLD_RUN(best, type, type, last, type, in[i], width, first(before), first(before), 1);\
+            OPSCOPE__FOLD_RUN(best, type, type, last, type, in[i], width, first(before),             \
+                              first(before));                                                        \
             int64_t place = 0;                                                                       \
             while (in[place] != best && (best == best || in[place] == in[place])) {                  \
                 place++;                                                                             \

@@ -22,20 +22,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
-static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
-{
-    struct opscope__formula f = {0};
-    opscope_tensor *grad = backward->gradients[0];
-    gradients[0] = opscope__keep(opscope__f(&f, "fill", opscope__T(grad), opscope__I(0)));
-    return opscope__formula_end(&f, gradients, backward->input_count);
-}
-
 const struct opscope__operator_spec OPSCOPE__OPERATOR(fill) = {
     .schema = "fill(Tensor self, Scalar value) -> Tensor",
     .doc = "A tensor of the sizes and dtype of self with value everywhere; fill_ writes it into "
            "self.",
     .samples = "t(3, 4), 2.5",
     .forward = forward,
-    .backward = backward,
+    .backward = opscope__zero_backward,
     .has_inplace = true,
 };

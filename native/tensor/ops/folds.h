@@ -2,9 +2,10 @@
  *
  * An operator gives a step in `s` (the accumulator so far) and `a` (an element), how two accumulators
  * join, and how one becomes an element of the output. Over short stretches elements are folded into
- * accumulators as narrow as they are (`lane`), and only then into a wide one. With a `depth` of 4 an
- * element of a float32 sum has gone through at most 4 + 8 + 5 roundings to float32 when its stretch joins
- * a double, however long the sum; NumPy's pairwise sums have 16 + 3 and one for each doubling of 128.
+ * accumulators as narrow as they are (`lane`), and only then into a wide one. An element of a float32 sum
+ * has gone through at most 8 + 1 + 4 + 5 roundings to float32 when its stretch joins a double, however
+ * long the sum; NumPy's pairwise sums have 16 + 3 and one for each doubling of 128. Memory is read in its
+ * order: a long sum that reads a few lines ahead and comes back takes a tenth longer.
  */
 #ifndef OPSCOPE_TENSOR_OPS_FOLDS_H
 #define OPSCOPE_TENSOR_OPS_FOLDS_H
@@ -12,7 +13,15 @@
 #include "tensor/ops/loops.h"
 #include "tensor/reduce.h"
 
-enum { OPSCOPE__LANES = 32, OPSCOPE__STRETCH = 1024, OPSCOPE__ROWS_AT_ONCE = 8 };
+enum {
+    OPSCOPE__LANE_BYTES = 256, /* eight vectors: taken in turn they hide how long an addition takes */
+    OPSCOPE__LANES = 32,       /* that they join into, at the end of a block */
+    OPSCOPE__BLOCK = 512,
+    OPSCOPE__STRETCH = 2048,   /* blocks that join into a wide accumulator */
+    OPSCOPE__ROWS_AT_ONCE = 8
+};
+
+#define OPSCOPE__MANY(lane) ((int)(OPSCOPE__LANE_BYTES / sizeof(lane)))
 
 /* In registers from the first halving to the last: a short row takes half the time. */
 #if defined(__clang__)
@@ -21,29 +30,40 @@ enum { OPSCOPE__LANES = 32, OPSCOPE__STRETCH = 1024, OPSCOPE__ROWS_AT_ONCE = 8 }
 #define OPSCOPE__HALVINGS _Pragma("GCC unroll 5")
 #endif
 
-/* Folds into `total` what `element`, an expression in `i`, gives for 0 to count. `depth` elements are folded
- * before they join a lane. */
-#define OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type, element, count, step, join_step,     \
-                          depth)                                                                     \
+/* Folds into `total` what `element`, an expression in `i`, gives for 0 to count. */
+#define OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type, element, count, step, join_step)     \
     do {                                                                                             \
         int64_t done = 0;                                                                            \
         while ((count) - done >= OPSCOPE__LANES) {                                                   \
+            const int64_t left = (count) - done;                                                     \
+            const int64_t end = done + (left < OPSCOPE__STRETCH ? left : OPSCOPE__STRETCH);          \
             lane lanes[OPSCOPE__LANES];                                                              \
             for (int j = 0; j < OPSCOPE__LANES; j++) {                                               \
                 lanes[j] = (lane)(start_value);                                                      \
             }                                                                                        \
-            const int64_t left = (count) - done;                                                     \
-            const int64_t end = done + (left < OPSCOPE__STRETCH ? left : OPSCOPE__STRETCH);          \
-            for (; (depth) > 1 && end - done >= (depth) * OPSCOPE__LANES;                            \
-                 done += (depth) * OPSCOPE__LANES) {                                                 \
-                for (int j = 0; j < OPSCOPE__LANES; j++) {                                           \
-                    lane s = (lane)(start_value);                                                    \
-                    for (int k = 0; k < (depth); k++) {                                              \
-                        const int64_t i = done + j + k * OPSCOPE__LANES;                             \
+            while (end - done >= OPSCOPE__MANY(lane)) {                                              \
+                const int64_t block_end = end - done < OPSCOPE__BLOCK ? end : done + OPSCOPE__BLOCK; \
+                lane many[OPSCOPE__MANY(lane)];                                                      \
+                for (int j = 0; j < OPSCOPE__MANY(lane); j++) {                                      \
+                    many[j] = (lane)(start_value);                                                   \
+                }                                                                                    \
+                for (; block_end - done >= OPSCOPE__MANY(lane); done += OPSCOPE__MANY(lane)) {       \
+                    for (int j = 0; j < OPSCOPE__MANY(lane); j++) {                                  \
+                        const int64_t i = done + j;                                                  \
+                        const lane s = many[j];                                                      \
                         const type a = (type)(element);                                              \
-                        s = (lane)(step);                                                            \
+                        many[j] = (lane)(step);                                                      \
                     }                                                                                \
-                    const lane a = lanes[j];                                                         \
+                }                                                                                    \
+                OPSCOPE__HALVINGS                                                                    \
+                for (int half = OPSCOPE__MANY(lane) / 2; half >= OPSCOPE__LANES; half /= 2) {        \
+                    for (int j = 0; j < half; j++) {                                                 \
+                        const lane s = many[j], a = many[j + half];                                  \
+                        many[j] = (lane)(join_step);                                                 \
+                    }                                                                                \
+                }                                                                                    \
+                for (int j = 0; j < OPSCOPE__LANES; j++) {                                           \
+                    const lane s = lanes[j], a = many[j];                                            \
                     lanes[j] = (lane)(join_step);                                                    \
                 }                                                                                    \
             }                                                                                        \
@@ -73,20 +93,24 @@ enum { OPSCOPE__LANES = 32, OPSCOPE__STRETCH = 1024, OPSCOPE__ROWS_AT_ONCE = 8 }
         }                                                                                            \
     } while (0)
 
-#define OPSCOPE__FOLD_ROW(name, type, wide, lane, start_value, step, join_step, depth)               \
-    static void name##_row(void *accumulator, const char *data, int64_t stride, int64_t count)       \
+#define OPSCOPE__FOLD_ROWS(name, type, wide, lane, start_value, step, join_step)                     \
+    OPSCOPE__WIDTH static void name##_rows(void *accumulators, const char *data, int64_t stride,     \
+                                           int64_t count, int64_t next, int64_t length)              \
     {                                                                                                \
-        wide total = *(wide *)accumulator;                                                           \
-        if (stride == sizeof(type)) {                                                                \
-            const type *in = (const type *)(const void *)data;                                       \
-            OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type, in[i], count, step, join_step,   \
-                              depth);                                                                \
-        } else {                                                                                     \
-            OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type,                                  \
-                              *(const type *)(const void *)(data + i * stride), count, step,         \
-                              join_step, depth);                                                     \
+        wide *into = accumulators;                                                                   \
+        for (; count > 0; count--, into++, data += stride) {                                         \
+            wide total = *into;                                                                      \
+            if (next == sizeof(type)) {                                                              \
+                const type *in = (const type *)(const void *)data;                                   \
+                OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type, in[i], length, step,         \
+                                  join_step);                                                        \
+            } else {                                                                                 \
+                OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type,                              \
+                                  *(const type *)(const void *)(data + i * next), length, step,      \
+                                  join_step);                                                        \
+            }                                                                                        \
+            *into = total;                                                                           \
         }                                                                                            \
-        *(wide *)accumulator = total;                                                                \
     }
 
 /* Accumulators are read and written once for ROWS_AT_ONCE elements. */
@@ -132,9 +156,8 @@ enum { OPSCOPE__LANES = 32, OPSCOPE__STRETCH = 1024, OPSCOPE__ROWS_AT_ONCE = 8 }
         }                                                                                            \
     }
 
-#define OPSCOPE__FOLD_DEEP(name, type, wide, lane, start_value, step, join_step, out_type, result,   \
-                           depth)                                                                    \
-    OPSCOPE__FOLD_ROW(name, type, wide, lane, start_value, step, join_step, depth)                   \
+#define OPSCOPE__FOLD(name, type, wide, lane, start_value, step, join_step, out_type, result)        \
+    OPSCOPE__FOLD_ROWS(name, type, wide, lane, start_value, step, join_step)                         \
     OPSCOPE__FOLD_COLUMNS(name, type, wide, lane, start_value, step, join_step)                      \
     static void name##_join(void *accumulators, const void *more, int64_t count)                     \
     {                                                                                                \
@@ -153,14 +176,12 @@ enum { OPSCOPE__LANES = 32, OPSCOPE__STRETCH = 1024, OPSCOPE__ROWS_AT_ONCE = 8 }
         }                                                                                            \
     }
 
-#define OPSCOPE__FOLD(name, type, wide, lane, start_value, step, join_step, out_type, result)        \
-    OPSCOPE__FOLD_DEEP(name, type, wide, lane, start_value, step, join_step, out_type, result, 1)
 #define OPSCOPE__FOLD_SUM(name, type, wide, lane, out_type, result)                                  \
-    OPSCOPE__FOLD_DEEP(name, type, wide, lane, 0, s + a, s + a, out_type, result, 4)
+    OPSCOPE__FOLD(name, type, wide, lane, 0, s + a, s + a, out_type, result)
 
 #define OPSCOPE__FOLDED(name, bits, price)                                                           \
     {                                                                                                \
-        .row = name##_row, .columns = name##_columns, .join = name##_join, .finish = name##_finish,  \
+        .rows = name##_rows, .columns = name##_columns, .join = name##_join, .finish = name##_finish,\
         .start = (bits), .cost = (price)                                                             \
     }
 

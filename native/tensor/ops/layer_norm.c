@@ -1,4 +1,5 @@
 /* tensor/ops/layer_norm.c -- core::layer_norm: each row brought to mean 0 and variance 1. */
+#include "opscope/autograd.h"
 #include "tensor/ops/norm.h"
 
 struct layer {
@@ -19,8 +20,8 @@ struct layer {
         for (int64_t i = begin; i < end; i++) {                                                      \
             const type *x = OPSCOPE__NORM_DATA(const type, l->input) + i * l->width;                 \
             type *y = OPSCOPE__NORM_DATA(type, l->out) + i * l->width;                               \
-            const type mean = (type)(name##_sum(x, x, 0, l->width) / width);                         \
-            const double variance = name##_squares(x, x, mean, l->width) / width;                    \
+            const type mean = (type)(name##_sum(x, x, x, 0, l->width) / width);                         \
+            const double variance = name##_squares(x, x, x, mean, l->width) / width;                    \
             const type rstd = (type)(1 / sqrt(variance + l->eps));                                   \
             OPSCOPE__NORM_DATA(type, l->mean)[i] = mean;                                             \
             OPSCOPE__NORM_DATA(type, l->rstd)[i] = rstd;                                             \
@@ -91,21 +92,18 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
-    struct opscope__formula f = {0};
-    opscope_tensor *all[OPSCOPE_OUTPUT_LIMIT];
-    const opscope_argument arguments[] = {opscope__T(backward->gradients[0]),
-                                          opscope__T(backward->inputs[0]),
-                                          opscope__T(backward->saved[0]),
-                                          opscope__T(backward->saved[1]),
-                                          backward->arguments[2],
-                                          backward->arguments[1]};
-    opscope__do_all(&f, "layer_norm_backward", arguments, 6, all);
-    for (int i = 0; i < 3; i++) {
-        if (backward->wanted[i]) {
-            gradients[i] = opscope__keep(all[i]);
-        }
+    const opscope_argument *a = backward->arguments;
+    if (!opscope_grad_mode()) {
+        return opscope__norm_backward(backward, "layer_norm_backward", &a[2], &a[1], gradients);
     }
-    return opscope__formula_end(&f, gradients, backward->input_count);
+    int dims = backward->inputs[0]->dims, kept = dims - (int)a[1].count;
+    int64_t order[OPSCOPE_DIM_LIMIT];
+    for (int i = 0; i < dims; i++) {
+        order[i] = i;
+    }
+    const struct opscope__norm_shape shape = {opscope__L(order + kept, dims - kept),
+                                              opscope__L(order, kept), a[1]};
+    return opscope__norm_on_tape(backward, &shape, &a[2], NULL, NULL, a[4].as.real, gradients);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(layer_norm) = {

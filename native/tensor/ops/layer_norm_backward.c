@@ -14,28 +14,7 @@ struct layer {
  * Sums over rows are those of blocks, which do not depend on threads, in the order of rows. */
 #define PARTS(name, type)                                                                            \
     OPSCOPE__RUN_SUM(name##_dot, type, a * b)                                                        \
-    static inline double name##_dot_away(const type *g, const type *w, const type *x, type mean,     \
-                                         int64_t count)                                              \
-    {                                                                                                \
-        double total = 0;                                                                            \
-        for (int64_t start = 0; start < count; start += OPSCOPE__NORM_STRETCH) {                     \
-            int64_t end = count - start < OPSCOPE__NORM_STRETCH ? count : start + OPSCOPE__NORM_STRETCH; \
-            type lanes[OPSCOPE__NORM_LANES] = {0};                                                   \
-            int64_t i = start;                                                                       \
-            for (; end - i >= OPSCOPE__NORM_LANES; i += OPSCOPE__NORM_LANES) {                       \
-                for (int j = 0; j < OPSCOPE__NORM_LANES; j++) {                                      \
-                    lanes[j] += g[i + j] * w[i + j] * (x[i + j] - mean);                             \
-                }                                                                                    \
-            }                                                                                        \
-            for (; i < end; i++) {                                                                   \
-                total += (double)(g[i] * w[i] * (x[i] - mean));                                      \
-            }                                                                                        \
-            for (int j = 0; j < OPSCOPE__NORM_LANES; j++) {                                          \
-                total += (double)lanes[j];                                                           \
-            }                                                                                        \
-        }                                                                                            \
-        return total;                                                                                \
-    }                                                                                                \
+    OPSCOPE__RUN_SUM(name##_dot_away, type, a *b *(c - m))                                           \
     static void name##_row(const struct layer *l, int64_t i, type *weights, type *biases)            \
     {                                                                                                \
         const int64_t width = l->width;                                                              \
@@ -45,7 +24,7 @@ struct layer {
         type *out = OPSCOPE__NORM_DATA(type, l->to_input) + i * width;                               \
         const type mean = OPSCOPE__NORM_DATA(const type, l->mean)[i];                                \
         const type rstd = OPSCOPE__NORM_DATA(const type, l->rstd)[i];                                \
-        const type shift = (type)(name##_dot(g, w, 0, width) / (double)width);                       \
+        const type shift = (type)(name##_dot(g, w, w, 0, width) / (double)width);                    \
         const type slope = (type)(name##_dot_away(g, w, x, mean, width) / (double)width) * rstd;     \
         OPSCOPE__INDEPENDENT                                                                         \
         for (int64_t j = 0; j < width; j++) {                                                        \

@@ -96,6 +96,23 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *images = backward->gradients[0], *places = backward->inputs[1];
+    const opscope_argument last = opscope__I(-1), flat[] = {opscope__I(-2), last};
+    opscope_tensor *index = opscope__f(&f, "to", opscope__T(places), opscope__I(OPSCOPE_INT64));
+    opscope_tensor *nowhere = opscope__f(&f, "lt", opscope__T(index), opscope__I(0));
+    index = opscope__f(&f, "masked_fill", opscope__T(index), opscope__T(nowhere), opscope__I(0));
+    index = opscope__f(&f, "flatten", opscope__T(index), flat[0], flat[1]);
+    images = opscope__f(&f, "flatten", opscope__T(images), flat[0], flat[1]);
+    opscope_tensor *found = opscope__f(&f, "gather", opscope__T(images), last, opscope__T(index));
+    found = opscope__f(&f, "reshape", opscope__T(found), opscope__L(opscope__sizes(places), places->dims));
+    gradients[0] =
+        opscope__keep(opscope__f(&f, "masked_fill", opscope__T(found), opscope__T(nowhere), opscope__I(0)));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(max_pool2d_backward) = {
     .schema = "max_pool2d_backward(Tensor grad_output, Tensor indices, int[] input_size) -> Tensor",
     .doc = "Zeros of sizes input_size with each element of grad_output added at its index (int32) within its "
@@ -103,4 +120,6 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(max_pool2d_backward) = {
     .samples = "t(2, 3, 2, 3), index(20, 2, 3, 2, 3).astype('int32'), [2, 3, 4, 5]\n"
                "t(3, 2, 2), index(16, 3, 2, 2).astype('int32'), [3, 4, 4]",
     .forward = forward,
+    .backward = backward,
+    .saves_inputs = 2,
 };

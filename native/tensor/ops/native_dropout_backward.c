@@ -1,4 +1,5 @@
 /* tensor/ops/native_dropout_backward.c -- core::native_dropout_backward: the gradient through dropout. */
+#include "tensor/formula.h"
 #include "tensor/ops/loops.h"
 
 /* Operands: the mask, the gradient, the scale. */
@@ -34,9 +35,20 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return opscope__elementwise(call, &spec, operands, 3, NULL, 0, outputs);
 }
 
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    gradients[0] = opscope__keep(opscope__f(&f, "native_dropout_backward",
+                                            opscope__T(backward->gradients[0]), backward->arguments[1],
+                                            backward->arguments[2]));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(native_dropout_backward) = {
     .schema = "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
     .doc = "grad_output times scale where mask is true, else 0: the gradient through native_dropout.",
     .samples = "t(3, 4), b(3, 4), 2.0",
     .forward = forward,
+    .backward = backward,
+    .saves_inputs = 2,
 };

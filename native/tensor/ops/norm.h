@@ -17,27 +17,28 @@
 
 enum { OPSCOPE__NORM_LANES = 32, OPSCOPE__NORM_STRETCH = 64 * OPSCOPE__NORM_LANES };
 
-/* The sum of `expression` in x[i] and y[i], two runs (which may be the same), and m, a number. */
+/* The sum of `expression` in a, b and c (of x, y and z, runs that may be the same) and m, a number. */
 #define OPSCOPE__RUN_SUM(name, type, expression)                                                     \
-    static inline double name(const type *x, const type *y, type m, int64_t count)                   \
+    static inline double name(const type *x, const type *y, const type *z, type m, int64_t count)    \
     {                                                                                                \
         double total = 0;                                                                            \
         (void)m;                                                                                     \
-        (void)y;                                                                                     \
         for (int64_t start = 0; start < count; start += OPSCOPE__NORM_STRETCH) {                     \
             int64_t end = count - start < OPSCOPE__NORM_STRETCH ? count : start + OPSCOPE__NORM_STRETCH; \
             type lanes[OPSCOPE__NORM_LANES] = {0};                                                   \
             int64_t i = start;                                                                       \
             for (; end - i >= OPSCOPE__NORM_LANES; i += OPSCOPE__NORM_LANES) {                       \
                 for (int j = 0; j < OPSCOPE__NORM_LANES; j++) {                                      \
-                    const type a = x[i + j], b = y[i + j];                                           \
+                    const type a = x[i + j], b = y[i + j], c = z[i + j];                             \
                     (void)b;                                                                         \
+                    (void)c;                                                                         \
                     lanes[j] += (expression);                                                        \
                 }                                                                                    \
             }                                                                                        \
             for (; i < end; i++) {                                                                   \
-                const type a = x[i], b = y[i];                                                       \
+                const type a = x[i], b = y[i], c = z[i];                                             \
                 (void)b;                                                                             \
+                (void)c;                                                                             \
                 total += (double)(expression);                                                       \
             }                                                                                        \
             for (int j = 0; j < OPSCOPE__NORM_LANES; j++) {                                          \
@@ -69,6 +70,84 @@ static inline int opscope__norm_operand(const char *name, const opscope_argument
                                    (long long)count);
     }
     return opscope__contiguous(tensor, out);
+}
+
+/* The elements that are normalized together: those of the `folded` dimensions. A scale has the sizes `like`,
+ * whose elements meet the input's where it is 1. */
+struct opscope__norm_shape {
+    opscope_argument folded, kept, like; /* lists; kept: all other dimensions */
+};
+
+/* The gradients written with operators that have gradients themselves, for those of gradients: h is the
+ * normalized input, and the input's gradient rstd * (g * weight - mean(g * weight) - h * mean(g * weight * h)).
+ * `mean` and `rstd` are NULL where they follow from the input, and are constants otherwise. */
+static inline int opscope__norm_on_tape(const struct opscope__backward *backward,
+                                        const struct opscope__norm_shape *shape,
+                                        const opscope_argument *weight, opscope_tensor *mean,
+                                        opscope_tensor *rstd, double eps, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    const opscope_argument keep = opscope__B(true);
+    opscope_tensor *g = backward->gradients[0], *x = backward->inputs[0];
+    bool is_own = rstd == NULL;
+    if (is_own) {
+        mean = opscope__f(&f, "mean", opscope__T(x), shape->folded, keep);
+    } else {
+        mean = opscope__f(&f, "reshape", opscope__T(mean), shape->like);
+        rstd = opscope__f(&f, "reshape", opscope__T(rstd), shape->like);
+    }
+    opscope_tensor *away = opscope__f2(&f, "sub", x, mean);
+    if (is_own) {
+        opscope_tensor *spread =
+            opscope__f(&f, "mean", opscope__T(opscope__f1(&f, "square", away)), shape->folded, keep);
+        rstd = opscope__f1(&f, "rsqrt", opscope__fr(&f, "add", spread, eps));
+    }
+    opscope_tensor *h = opscope__f2(&f, "mul", away, rstd), *part = g;
+    if (backward->wanted[0]) {
+        if (weight->kind != OPSCOPE_ARGUMENT_NONE) {
+            part = opscope__f2(&f, "mul", g, opscope__f(&f, "reshape", *weight, shape->like));
+        }
+        if (is_own) {
+            opscope_tensor *both = opscope__f2(&f, "mul", part, h);
+            opscope_tensor *shift = opscope__f(&f, "mean", opscope__T(part), shape->folded, keep);
+            opscope_tensor *slope = opscope__f(&f, "mean", opscope__T(both), shape->folded, keep);
+            part = opscope__f2(&f, "sub", part, shift);
+            part = opscope__f2(&f, "sub", part, opscope__f2(&f, "mul", h, slope));
+        }
+        gradients[0] = opscope__keep(opscope__f2(&f, "mul", part, rstd));
+    }
+    for (int i = 1; i < 3; i++) {
+        if (backward->wanted[i]) {
+            const opscope_tensor *like = backward->inputs[i];
+            opscope_tensor *each = i == 1 ? opscope__f2(&f, "mul", g, h) : g;
+            each = shape->kept.count > 0 ? opscope__f(&f, "sum", opscope__T(each), shape->kept) : each;
+            gradients[i] = opscope__keep(opscope__f(&f, "reshape", opscope__T(each),
+                                                    opscope__L(opscope__sizes(like), like->dims)));
+        }
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
+/* By the one operator of that name: its last two arguments are the weight and `last`. */
+static inline int opscope__norm_backward(const struct opscope__backward *backward, const char *name,
+                                         const opscope_argument *weight, const opscope_argument *last,
+                                         opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *all[OPSCOPE_OUTPUT_LIMIT];
+    const opscope_argument arguments[] = {opscope__T(backward->gradients[0]),
+                                          opscope__T(backward->inputs[0]),
+                                          opscope__T(backward->saved[0]),
+                                          opscope__T(backward->saved[1]),
+                                          *weight,
+                                          *last};
+    opscope__do_all(&f, name, arguments, 6, all);
+    for (int i = 0; i < 3; i++) {
+        if (backward->wanted[i]) {
+            gradients[i] = opscope__keep(all[i]);
+        }
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
 #define OPSCOPE__NORM_DATA(type, tensor) ((type *)(void *)(tensor)->data)

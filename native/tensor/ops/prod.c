@@ -7,28 +7,13 @@ OPSCOPE__FOLD(prod_int32, int32_t, int64_t, int64_t, 1, s * a, s * a, int64_t, s
 OPSCOPE__FOLD(prod_int64, int64_t, int64_t, int64_t, 1, s * a, s * a, int64_t, s)
 OPSCOPE__FOLD(prod_uint8, uint8_t, int64_t, int64_t, 1, s * a, s * a, int64_t, s)
 
-static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] = {
-    [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(prod_float32, 0x3FF0000000000000u, 1),
-    [OPSCOPE_FLOAT64] = OPSCOPE__FOLDED(prod_float64, 0x3FF0000000000000u, 1),
-    [OPSCOPE_INT32] = OPSCOPE__FOLDED(prod_int32, 1, 1),
-    [OPSCOPE_INT64] = OPSCOPE__FOLDED(prod_int64, 1, 1),
-    [OPSCOPE_UINT8] = OPSCOPE__FOLDED(prod_uint8, 1, 1),
-    [OPSCOPE_BOOL] = OPSCOPE__FOLDED(prod_uint8, 1, 1),
-};
-
-static const opscope_dtype outputs_as[OPSCOPE_DTYPE_COUNT] = {
-    [OPSCOPE_FLOAT32] = OPSCOPE_FLOAT32,
-    [OPSCOPE_FLOAT64] = OPSCOPE_FLOAT64,
-    [OPSCOPE_INT32] = OPSCOPE_INT64,
-    [OPSCOPE_INT64] = OPSCOPE_INT64,
-    [OPSCOPE_UINT8] = OPSCOPE_INT64,
-    [OPSCOPE_BOOL] = OPSCOPE_INT64,
-};
+static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] =
+    OPSCOPE__FOLDS(prod, 0x3FF0000000000000u, 1);
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    return opscope__reduce_arguments(call, reductions, outputs_as, arguments, NULL, outputs);
+    return opscope__reduce_arguments(call, reductions, opscope__widened, arguments, NULL, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)

@@ -1,4 +1,5 @@
 /* tensor/ops/prod_backward.c -- core::prod_backward: the gradient through prod. */
+#include "tensor/ops/apart.h"
 #include "tensor/ops/reduced.h"
 #include "tensor/ops/rows.h"
 
@@ -96,10 +97,63 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
+/* Without zeros: others * (sum(more / x) - more / x), where `others` is what this operator gives. With them,
+ * the products without two elements are taken as they are. */
+static opscope_tensor *slope(struct opscope__formula *f, const struct opscope__backward *backward)
+{
+    opscope_tensor *more = backward->gradients[0], *grad = backward->inputs[0], *self = backward->inputs[1];
+    const opscope_argument dim = backward->arguments[2];
+    uint32_t set;
+    bool all = dim.kind == OPSCOPE_ARGUMENT_NONE;
+    if (!opscope__has_zero(f, self)) {
+        opscope_tensor *others =
+            opscope__f(f, "prod_backward", opscope__T(grad), opscope__T(self), dim);
+        opscope_tensor *shares = opscope__f2(f, "div", more, self);
+        opscope_tensor *sum = opscope__f(f, "sum", opscope__T(shares), dim, opscope__B(true));
+        return opscope__f2(f, "mul", others, opscope__f2(f, "sub", sum, shares));
+    }
+    f->status = opscope__dim_set("core::prod_backward", all ? NULL : dim.as.integers, all ? 0 : dim.count,
+                                 self->dims, &set);
+    if (f->status != OPSCOPE_OK) {
+        return NULL;
+    }
+    struct opscope__apart apart;
+    opscope__apart_start(f, self, set, &apart);
+    const int64_t rows[] = {apart.rows, 1}, all_rows[] = {apart.rows, apart.width};
+    opscope_tensor *grads = opscope__f(f, "reshape", opscope__T(grad), opscope__L(rows, 2));
+    grads = opscope__f(f, "expand", opscope__T(grads), opscope__L(all_rows, 2));
+    opscope_tensor *without = opscope__apart_without(f, &apart, opscope__apart_rows(f, &apart, self), 1);
+    opscope_tensor *weights = opscope__apart_without(f, &apart, opscope__apart_rows(f, &apart, more), 0);
+    opscope_tensor *others = opscope__f(f, "prod_backward", opscope__T(grads), opscope__T(without),
+                                        opscope__L(&(const int64_t){-1}, 1));
+    return opscope__apart_sum(f, &apart, weights, others);
+}
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    opscope_tensor *more = backward->gradients[0], *grad = backward->inputs[0], *self = backward->inputs[1];
+    const opscope_argument dim = backward->arguments[2];
+    if (backward->wanted[0]) {
+        opscope_tensor *one = opscope__f1(&f, "ones_like", grad);
+        opscope_tensor *others = opscope__f(&f, "prod_backward", opscope__T(one), opscope__T(self), dim);
+        opscope_tensor *sum =
+            opscope__f(&f, "sum", opscope__T(opscope__f2(&f, "mul", more, others)), dim, opscope__B(true));
+        gradients[0] = opscope__keep(
+            opscope__f(&f, "reshape", opscope__T(sum), opscope__L(opscope__sizes(grad), grad->dims)));
+    }
+    if (backward->wanted[1]) {
+        gradients[1] = opscope__keep(slope(&f, backward));
+    }
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(prod_backward) = {
     .schema = "prod_backward(Tensor grad_output, Tensor self, int[]? dim=None) -> Tensor",
     .doc = "grad_output times the product of the other elements over the dimensions in dim (all where it is "
            "absent or empty), also where elements are zero: the gradient through prod.",
     .samples = "t(), t(3, 4)\n" "t(3), t(3, 4).round(), [1]\n" "t(2), t(2, 3, 4), [-1, 1]",
     .forward = forward,
+    .backward = backward,
+    .saves_inputs = 3,
 };

@@ -7,6 +7,25 @@
 #include "tensor/ops/folds.h"
 #include "tensor/shape.h"
 
+/* A table of reductions by dtype, from folds that are named as sum_float32; bools fold as uint8.
+ * `start_bits` of floats' accumulators, `start` of integers'. */
+#define OPSCOPE__FOLDS(name, start_bits, start)                                                      \
+    {                                                                                                \
+        [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(name##_float32, start_bits, 1),                          \
+        [OPSCOPE_FLOAT64] = OPSCOPE__FOLDED(name##_float64, start_bits, 1),                          \
+        [OPSCOPE_INT32] = OPSCOPE__FOLDED(name##_int32, start, 1),                                   \
+        [OPSCOPE_INT64] = OPSCOPE__FOLDED(name##_int64, start, 1),                                   \
+        [OPSCOPE_UINT8] = OPSCOPE__FOLDED(name##_uint8, start, 1),                                   \
+        [OPSCOPE_BOOL] = OPSCOPE__FOLDED(name##_uint8, start, 1),                                    \
+    }
+
+/* Outputs of those that may not overflow: integers and bools in int64. */
+static const opscope_dtype opscope__widened[OPSCOPE_DTYPE_COUNT] = {
+    [OPSCOPE_FLOAT32] = OPSCOPE_FLOAT32, [OPSCOPE_FLOAT64] = OPSCOPE_FLOAT64,
+    [OPSCOPE_INT32] = OPSCOPE_INT64,     [OPSCOPE_INT64] = OPSCOPE_INT64,
+    [OPSCOPE_UINT8] = OPSCOPE_INT64,     [OPSCOPE_BOOL] = OPSCOPE_INT64,
+};
+
 /* The dimensions that a list argument (None: all) names. */
 static inline int opscope__reduced_set(const struct opscope__call *call, const opscope_tensor *self,
                                        const opscope_argument *dim, uint32_t *out)
@@ -41,7 +60,7 @@ static inline int opscope__reduce_arguments(const struct opscope__call *call,
         }
         self = converted;
     }
-    if (reductions[self->dtype].row == NULL) {
+    if (reductions[self->dtype].rows == NULL) {
         status = opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: not defined for %s",
                                      opscope__call_name(call), opscope_dtype_name(self->dtype));
     } else {

@@ -16,19 +16,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
 }
 
-static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
-{
-    struct opscope__formula f = {0};
-    opscope_tensor *grad = backward->gradients[0];
-    gradients[0] = opscope__keep(opscope__f(&f, "fill", opscope__T(grad), opscope__I(0)));
-    return opscope__formula_end(&f, gradients, backward->input_count);
-}
-
 const struct opscope__operator_spec OPSCOPE__OPERATOR(sign) = {
     .schema = "sign(Tensor self) -> Tensor",
     .doc = "-1, 0 or 1 by the sign of each element; 0 for NaN. Not for bool.",
     .samples = "t(3, 4)\n" "i(3)",
     .forward = forward,
-    .backward = backward,
+    .backward = opscope__zero_backward,
     .has_inplace = true,
 };

@@ -58,7 +58,7 @@ static inline void opscope__softmax_row(const void *in, void *out, int64_t width
             const type *in = (const type *)row->in + first;                                          \
             type *out = (type *)row->out + first, top = -INFINITY;                                   \
             OPSCOPE__FOLD_RUN(top, type, type, -INFINITY, type, in[i], count, a > s ? a : s,         \
-                              a > s ? a : s, 1);                                                     \
+                              a > s ? a : s);                                                        \
             const type base = top > -INFINITY ? top : 0;                                             \
             OPSCOPE__INDEPENDENT                                                                     \
             for (int64_t i = 0; i < count; i++) {                                                    \
@@ -66,7 +66,7 @@ static inline void opscope__softmax_row(const void *in, void *out, int64_t width
                 out[i] = x < LEAST ? 0 : EXP(x < LEAST ? LEAST : x);                                 \
             }                                                                                        \
             double sum = 0;                                                                          \
-            OPSCOPE__FOLD_RUN(sum, double, type, 0, type, out[i], count, s + a, s + a, 4);           \
+            OPSCOPE__FOLD_RUN(sum, double, type, 0, type, out[i], count, s + a, s + a);              \
             row->tops[n] = (double)top;                                                              \
             row->sums[n] = sum;                                                                      \
         }                                                                                            \
@@ -109,8 +109,7 @@ static inline void opscope__softmax_row(const void *in, void *out, int64_t width
             const type *outputs = (const type *)(const void *)inputs[1] + n;                         \
             type *into = (type *)(void *)out + n;                                                    \
             double total = 0;                                                                        \
-            OPSCOPE__FOLD_RUN(total, double, type, 0, type, term, width, s + a,                      \
-                              s + a, 4);                                                             \
+            OPSCOPE__FOLD_RUN(total, double, type, 0, type, term, width, s + a, s + a);              \
             const type sum = (type)total;                                                            \
             OPSCOPE__INDEPENDENT                                                                     \
             for (int64_t i = 0; i < width; i++) {                                                    \

@@ -7,28 +7,13 @@ OPSCOPE__FOLD_SUM(sum_int32, int32_t, int64_t, int64_t, int64_t, s)
 OPSCOPE__FOLD_SUM(sum_int64, int64_t, int64_t, int64_t, int64_t, s)
 OPSCOPE__FOLD_SUM(sum_uint8, uint8_t, int64_t, int64_t, int64_t, s)
 
-static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] = {
-    [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(sum_float32, 0, 1),
-    [OPSCOPE_FLOAT64] = OPSCOPE__FOLDED(sum_float64, 0, 1),
-    [OPSCOPE_INT32] = OPSCOPE__FOLDED(sum_int32, 0, 1),
-    [OPSCOPE_INT64] = OPSCOPE__FOLDED(sum_int64, 0, 1),
-    [OPSCOPE_UINT8] = OPSCOPE__FOLDED(sum_uint8, 0, 1),
-    [OPSCOPE_BOOL] = OPSCOPE__FOLDED(sum_uint8, 0, 1),
-};
-
-static const opscope_dtype outputs_as[OPSCOPE_DTYPE_COUNT] = {
-    [OPSCOPE_FLOAT32] = OPSCOPE_FLOAT32,
-    [OPSCOPE_FLOAT64] = OPSCOPE_FLOAT64,
-    [OPSCOPE_INT32] = OPSCOPE_INT64,
-    [OPSCOPE_INT64] = OPSCOPE_INT64,
-    [OPSCOPE_UINT8] = OPSCOPE_INT64,
-    [OPSCOPE_BOOL] = OPSCOPE_INT64,
-};
+static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] =
+    OPSCOPE__FOLDS(sum, 0, 0);
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    return opscope__reduce_arguments(call, reductions, outputs_as, arguments, &arguments[3], outputs);
+    return opscope__reduce_arguments(call, reductions, opscope__widened, arguments, &arguments[3], outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)

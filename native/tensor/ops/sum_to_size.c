@@ -31,7 +31,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                                    opscope__sizes_text(dims, sizes).text,
                                    opscope__shape_text(self).text);
     }
-    if (reductions[self->dtype].row == NULL) {
+    if (reductions[self->dtype].rows == NULL) {
         return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: not defined for %s", name,
                                    opscope_dtype_name(self->dtype));
     }

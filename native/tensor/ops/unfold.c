@@ -1,11 +1,11 @@
 /* tensor/ops/unfold.c -- core::unfold: windows of a dimension. */
 #include "tensor/formula.h"
-#include "tensor/ops/windows.h"
+#include "tensor/ops/unfolded.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    return opscope__windows(opscope__call_name(call), arguments[0].as.tensor, arguments + 1, outputs);
+    return opscope__unfolded(opscope__call_name(call), arguments[0].as.tensor, arguments + 1, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)

@@ -1,7 +1,7 @@
 /* tensor/ops/unfold_backward.c -- core::unfold_backward: windows added where they were. */
 #include "tensor/convert.h"
 #include "tensor/formula.h"
-#include "tensor/ops/windows.h"
+#include "tensor/ops/unfolded.h"
 
 /* Elements of `windows`, which share memory, each grown by that of `grad`, one after another. */
 #define ADD(name, type)                                                                              \
@@ -37,7 +37,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         return status;
     }
     opscope__fill(made, &opscope__I(0));
-    status = opscope__windows(name, made, arguments + 2, &windows);
+    status = opscope__unfolded(name, made, arguments + 2, &windows);
     if (status == OPSCOPE_OK && (!opscope__same_sizes(windows, grad) ||
                                  (grad->dtype != OPSCOPE_FLOAT32 && grad->dtype != OPSCOPE_FLOAT64))) {
         status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
@@ -61,10 +61,20 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    struct opscope__formula f = {0};
+    const opscope_argument *a = backward->arguments;
+    gradients[0] =
+        opscope__keep(opscope__f(&f, "unfold", opscope__T(backward->gradients[0]), a[2], a[3], a[4]));
+    return opscope__formula_end(&f, gradients, backward->input_count);
+}
+
 const struct opscope__operator_spec OPSCOPE__OPERATOR(unfold_backward) = {
     .schema = "unfold_backward(Tensor grad_output, int[] sizes, int dimension, int size, int step) -> Tensor",
     .doc = "Zeros of those sizes with each window of grad_output added in its place: the gradient through "
            "unfold. For floats.",
     .samples = "t(3, 3), [7], 0, 3, 2\n" "t(4, 4, 2), [5, 4], 0, 2, 1",
     .forward = forward,
+    .backward = backward,
 };

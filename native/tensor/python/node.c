@@ -1,5 +1,4 @@
 /* The type Node: an entry of the tape, as grad_fn shows it. */
-#include <ctype.h>
 #include <string.h>
 
 #include "tensor/python/autograd.h"
@@ -31,27 +30,12 @@ static void node_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* "core::log_softmax_backward" as PyTorch writes it: "LogSoftmaxBackward0". */
+/* "core::LogSoftmaxBackward" as PyTorch writes it: "LogSoftmaxBackward0". */
 static PyObject *node_repr(PyObject *self)
 {
     const char *name = opscope_node_name(((node_object *)self)->core);
     const char *after = strstr(name, "::");
-    if (!after) {
-        return PyUnicode_FromFormat("<%s>", name);
-    }
-    char camel[64];
-    size_t count = 0;
-    bool upper = true;
-    for (const char *c = after + 2; *c && count < sizeof camel - 1; c++) {
-        if (*c == '_') {
-            upper = true;
-        } else {
-            camel[count++] = upper ? (char)toupper((unsigned char)*c) : *c;
-            upper = false;
-        }
-    }
-    camel[count] = '\0';
-    return PyUnicode_FromFormat("<%s0>", camel);
+    return after ? PyUnicode_FromFormat("<%s0>", after + 2) : PyUnicode_FromFormat("<%s>", name);
 }
 
 static PyObject *node_name(PyObject *self, PyObject *unused)

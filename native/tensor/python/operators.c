@@ -148,6 +148,13 @@ static PyObject *get_is_differentiable(PyObject *self, void *unused)
     return PyBool_FromLong(spec_of(self)->backward != NULL || spec_of(self)->is_composite);
 }
 
+static PyObject *get_node_name(PyObject *self, void *unused)
+{
+    (void)unused;
+    const char *name = opscope__operator_node_name(((operator_object *)self)->op);
+    return name ? PyUnicode_FromString(name) : Py_NewRef(Py_None);
+}
+
 static PyObject *get_is_view(PyObject *self, void *unused)
 {
     (void)unused;
@@ -202,6 +209,9 @@ static PyGetSetDef operator_attributes[] = {
     {"samples", get_samples, NULL, "Arguments of sample calls, one call a line.", NULL},
     {"parameters", get_parameters, NULL, "Names of its parameters.", NULL},
     {"is_differentiable", get_is_differentiable, NULL, "Whether gradients go through it.", NULL},
+    {"node_name", get_node_name, NULL,
+     "The name of the ranges of its nodes in backward: \"core::AddBackward\"; None where a call leaves none.",
+     NULL},
     {"is_composite", get_is_composite, NULL,
      "Whether it is written with other operators, which are ranges within its own.", NULL},
     {"takes_numbers", get_takes_numbers, NULL, "Whether a number will do for a tensor.", NULL},

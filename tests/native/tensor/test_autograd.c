@@ -52,7 +52,7 @@ static void a_second_walk_needs_retain_graph(void)
     CHECK(opscope_backward(&loss, NULL, 1, false, false) == OPSCOPE_OK);
     CHECK_NEAR(at(opscope_tensor_grad(x), 1), 2 * exp(at(x, 1)), 1e-14);
     CHECK(opscope_backward(&loss, NULL, 1, false, false) < 0);
-    CHECK_HAS(opscope_tensor_error(), "core::sum_backward: backward a second time");
+    CHECK_HAS(opscope_tensor_error(), "core::SumBackward: backward a second time");
     CHECK(opscope_backward(&y, NULL, 1, false, false) < 0);
     CHECK_HAS(opscope_tensor_error(), "only for a tensor of one element, this one has sizes [3]");
     CHECK(opscope_backward(&loss, NULL, 1, false, true) < 0);
@@ -68,7 +68,7 @@ static void a_saved_tensor_changed_in_place_is_found(void)
     opscope_tensor *y = DO("core::mul", T(x), T(w)), *loss = DO("core::sum", T(y));
     opscope_tensor_release(DO("core::fill_", T(w), I(1)));
     CHECK(opscope_backward(&loss, NULL, 1, false, false) < 0);
-    CHECK_HAS(opscope_tensor_error(), "core::mul_backward: a tensor of sizes [3] that it saved was "
+    CHECK_HAS(opscope_tensor_error(), "core::MulBackward: a tensor of sizes [3] that it saved was "
                                       "changed in place since: it is at version 1, expected 0");
     CHECK(opscope_tensor_grad(x) == NULL);
     RELEASE(x, w, y, loss);
@@ -119,7 +119,7 @@ static void no_grad_leaves_nothing_on_the_tape(void)
     opscope_grad_mode_set(true);
     CHECK(!opscope_tensor_requires_grad(y) && opscope_tensor_grad_fn(y) == NULL);
     opscope_tensor *z = DO("core::exp", T(x)), *cut;
-    CHECK_TEXT(opscope_node_name(opscope_tensor_grad_fn(z)), "core::exp_backward");
+    CHECK_TEXT(opscope_node_name(opscope_tensor_grad_fn(z)), "core::ExpBackward");
     CHECK(opscope_tensor_detach(z, &cut) == OPSCOPE_OK);
     CHECK(!opscope_tensor_requires_grad(cut) &&
           opscope_tensor_storage_data(cut) == opscope_tensor_storage_data(z));
@@ -161,7 +161,7 @@ static void a_node_of_the_callers_own(void)
 {
     int calls = 0;
     opscope_tensor *x = leaf(1, SIZES(3)), *y = numbers(2, OPSCOPE_FLOAT64, SIZES(3));
-    CHECK(opscope_autograd_record("my::double_backward", &x, 1, &y, 1, double_it, count_it, &calls) ==
+    CHECK(opscope_autograd_record("my::DoubleBackward", &x, 1, &y, 1, double_it, count_it, &calls) ==
           OPSCOPE_OK);
     opscope_tensor *loss = DO("core::sum", T(y));
     backward(loss);
@@ -313,8 +313,8 @@ static void every_call_and_every_node_is_one_range(void)
         const char *name;
         size_t inputs;
     } wanted[] = {{"core::neg", 1},          {"core::sum", 1},          {"core::add", 3},
-                  {"core::sum_backward", 1}, {"core::reshape", 2},      {"core::expand", 2},
-                  {"core::neg_backward", 1}, {"core::neg", 1}};
+                  {"core::SumBackward", 1}, {"core::reshape", 2},      {"core::expand", 2},
+                  {"core::NegBackward", 1}, {"core::neg", 1}};
     CHECK_EQUAL(seen_count, sizeof wanted / sizeof *wanted);
     for (int i = 0; i < seen_count; i++) {
         CHECK_TEXT(seen[i].name, wanted[i].name);

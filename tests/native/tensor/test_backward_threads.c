@@ -113,7 +113,7 @@ static opscope_tensor *through(opscope_tensor *x, int (*backward)(void *, opscop
                                void *user)
 {
     opscope_tensor *y = numbers(7, OPSCOPE_FLOAT32, opscope_tensor_dims(x), opscope_tensor_sizes(x));
-    CHECK(opscope_autograd_record("my::through_backward", &x, 1, &y, 1, backward, NULL, user) ==
+    CHECK(opscope_autograd_record("my::ThroughBackward", &x, 1, &y, 1, backward, NULL, user) ==
           OPSCOPE_OK);
     return y;
 }
@@ -180,7 +180,7 @@ static void a_failure_in_a_branch_reaches_the_caller(void)
         CHECK_TEXT(opscope_tensor_error(), "not today");
         CHECK_EQUAL(opscope_tensor_error_kind(), OPSCOPE_ERROR_INDEX);
         CHECK(opscope_backward(&loss, NULL, 1, false, false) < 0);
-        CHECK_HAS(opscope_tensor_error(), "core::add_backward: backward a second time");
+        CHECK_HAS(opscope_tensor_error(), "core::AddBackward: backward a second time");
         RELEASE(x, more, y, sum, loss);
     }
 }
@@ -274,7 +274,7 @@ static void *ask_view(void *view)
     CHECK(opscope_tensor_requires_grad(view));
     opscope_tensor *more = DO("core::mul", T((opscope_tensor *)view), I(3));
     CHECK_TEXT(opscope_node_name(opscope_node_next(opscope_tensor_grad_fn(more), 0)),
-               "core::strided_view_backward");
+               "core::StridedViewBackward");
     opscope_tensor_release(more);
     return NULL;
 }

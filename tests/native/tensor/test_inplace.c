@@ -34,8 +34,8 @@ static void a_written_view_changes_its_bases_history(void)
     opscope_tensor *x = leaf(1, SIZES(2, 3)), *y = DO("core::mul", T(x), I(2));
     opscope_tensor *row = DO("core::select", T(y), I(0), I(0)), *turned = DO("core::t", T(y));
     opscope_tensor *same = DO("core::mul_", T(row), I(3));
-    CHECK_TEXT(opscope_node_name(opscope_tensor_grad_fn(y)), "core::strided_scatter_backward");
-    CHECK_TEXT(opscope_node_name(opscope_tensor_grad_fn(turned)), "core::strided_view_backward");
+    CHECK_TEXT(opscope_node_name(opscope_tensor_grad_fn(y)), "core::StridedScatterBackward");
+    CHECK_TEXT(opscope_node_name(opscope_tensor_grad_fn(turned)), "core::StridedViewBackward");
     opscope_tensor *product = DO("core::mul", T(turned), T(turned)), *loss = DO("core::sum", T(product));
     backward(loss);
     for (int i = 0; i < 6; i++) {
@@ -93,7 +93,7 @@ static void a_saved_tensor_written_through_a_view_is_found(void)
     opscope_tensor *view = DO("core::slice", T(y), I(0), I(0), I(1)), *same = DO("core::mul_", T(view), I(2));
     opscope_tensor *loss = DO("core::sum", T(y));
     CHECK(opscope_backward(&loss, NULL, 1, false, false) < 0);
-    CHECK_HAS(opscope_tensor_error(), "core::exp_backward: a tensor of sizes [3] that it saved was changed "
+    CHECK_HAS(opscope_tensor_error(), "core::ExpBackward: a tensor of sizes [3] that it saved was changed "
                                       "in place since: it is at version 1, expected 0");
     RELEASE(x, y, view, same, loss);
 }

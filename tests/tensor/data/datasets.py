@@ -14,6 +14,7 @@ import numpy as np
 
 from opscope import tensor as ot
 from opscope.tensor import data
+from opscope.tensor.data.worker import work
 
 
 class Rows(data.Dataset[Any]):
@@ -88,6 +89,16 @@ class Facts(data.Dataset[Any]):
         }
 
 
+class Masks(data.Dataset[bool]):
+    """Whether Ctrl-C is blocked in the worker that fetches."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> bool:
+        return interrupts_are_blocked()
+
+
 class Large(data.Dataset[Any]):
     """Much that is no tensor: text larger than any pipe takes at once."""
 
@@ -116,6 +127,16 @@ def unpicklable(samples: Any) -> Any:
 def fail_first(worker: int) -> None:
     if worker == 0:
         raise RuntimeError("no start for the first")
+
+
+def interrupted_work(*life: Any) -> None:
+    """A worker that Ctrl-C reaches before its first line."""
+    os.kill(os.getpid(), signal.SIGINT)
+    work(*life)
+
+
+def interrupts_are_blocked(_: Any = None) -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 class Note:

@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,69 @@ def test_ctrl_c_is_the_consumers_to_act_on() -> None:
         assert process.pid is not None
         os.kill(process.pid, signal.SIGINT)
     assert numbers(batches) == [[4, 5], [6, 7], [8, 9], [10, 11]]
+
+
+# In a program of its own: what a start method starts once for all has not been started yet.
+INTERRUPTED = """
+import signal, sys
+from opscope.tensor import data
+from opscope.tensor.data import pool
+from tests.tensor.data.datasets import Rows, interrupted_work
+if __name__ == "__main__":
+    pool.work = interrupted_work
+    batches = data.DataLoader(Rows(4), num_workers=2, multiprocessing_context=sys.argv[1])
+    print([batch[2].item() for batch in batches])
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_ctrl_c_does_not_reach_a_worker_before_its_first_line(method: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, method], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[0, 1, 2, 3]\n", "")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ctrl_c_while_a_worker_is_started_reaches_the_consumer(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = BaseProcess.start
+
+    def start_interrupted(process: BaseProcess) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        start(process)
+
+    list(data.DataLoader(Rows(2), num_workers=1, multiprocessing_context=method))
+    before = descriptors()
+    monkeypatch.setattr(BaseProcess, "start", start_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        iter(data.DataLoader(Rows(), num_workers=2, multiprocessing_context=method))
+    gc.collect()
+    assert not datasets.interrupts_are_blocked()
+    assert multiprocessing.active_children() == []
+    assert descriptors() == before
+
+
+MASKS = """
+import multiprocessing, sys
+from opscope.tensor import data
+from tests.tensor.data.datasets import Masks, interrupts_are_blocked
+if __name__ == "__main__":
+    how = {"num_workers": 1, "multiprocessing_context": sys.argv[1]}
+    print(*data.DataLoader(Masks(), batch_size=None, **how))
+    context = multiprocessing.get_context(sys.argv[1])
+    with context.Pool(1) as others:
+        print(interrupts_are_blocked(), *others.map(interrupts_are_blocked, [0]))
+"""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_starting_workers_leaves_nobody_with_interrupts_blocked(method: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MASKS, method], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\nFalse False\n", "")
 
 
 def test_batches_that_are_kept_hold_no_descriptors() -> None:

@@ -12,7 +12,9 @@ import signal
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
@@ -41,6 +43,7 @@ class Workers:
     ) -> None:
         if not isinstance(context, BaseContext):
             context = multiprocessing.get_context(context)
+        _start_what_all_share(context)
         self.count = count
         self.epoch = -1
         self._connections: list[Connection] = []
@@ -71,11 +74,12 @@ class Workers:
             name=f"DataLoader-{info[0]}",
             daemon=True,
         )
-        try:
-            process.start()
-        finally:
-            theirs.close()
-        self._processes.append(process)
+        with _interrupts_held():
+            try:
+                process.start()
+            finally:
+                theirs.close()
+            self._processes.append(process)
 
     def ask(self, worker: int, message: Any) -> None:
         """Have a worker fetch. Its answers are taken in first, so that it cannot be waiting to be
@@ -118,6 +122,29 @@ class Workers:
             for process in self._processes:
                 process.terminate()
         self._end()
+
+
+def _start_what_all_share(context: BaseContext) -> None:
+    """The processes that a start method starts by the way, once for the whole program: they keep
+    the mask they are started with, and one of them takes SIGINT out of the caller's."""
+    method = context.get_start_method()
+    if method != "fork":
+        resource_tracker.ensure_running()
+    if method == "forkserver":
+        forkserver.ensure_running()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """SIGINT waits until the block is left, and at what is started within: forks and what they
+    execute inherit the mask. Those of a fork server have its mask, and can be interrupted until
+    they are at work."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _fate(exitcode: int | None) -> str:

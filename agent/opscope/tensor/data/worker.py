@@ -1,7 +1,8 @@
 """A worker process: fetches the batches it is asked for and sends them back.
 
 It ends when the pipe to its consumer does, however that happened. Ctrl-C is the consumer's to act
-on. What it fetches is one range ``data::fetch`` of phase data a batch, in a segment of its own.
+on: a worker begins with SIGINT blocked (pool.py) and ignores it from its first line on. What it
+fetches is one range ``data::fetch`` of phase data a batch, in a segment of its own.
 """
 
 from __future__ import annotations
@@ -113,9 +114,11 @@ def work(
     init: Callable[[int], Any] | None,
 ) -> None:
     """The life of a worker. ``others`` are the consumer's ends that a fork has brought along."""
+    # In this order: one that came meanwhile is dropped.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     for other in others:
         other.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _begin(WorkerInfo(*info, plan.dataset))
     parent = os.getppid()
     failure: tuple[bytes, list[Any]] | None = None

@@ -1,13 +1,15 @@
-/* tensor/ops/windows.h -- windows along a dimension as a view, for unfold and its gradient. */
-#ifndef OPSCOPE_TENSOR_OPS_WINDOWS_H
-#define OPSCOPE_TENSOR_OPS_WINDOWS_H
+/* tensor/ops/unfolded.h -- windows along a dimension as a view, for unfold and its gradient. Those that
+ * slide over images are window.h.
+ */
+#ifndef OPSCOPE_TENSOR_OPS_UNFOLDED_H
+#define OPSCOPE_TENSOR_OPS_UNFOLDED_H
 
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
 /* `arguments` are the dimension, the size and the step. */
-static inline int opscope__windows(const char *name, const opscope_tensor *self,
-                                   const opscope_argument *arguments, opscope_tensor **out)
+static inline int opscope__unfolded(const char *name, const opscope_tensor *self,
+                                    const opscope_argument *arguments, opscope_tensor **out)
 {
     int dim;
     int status = opscope__wrap_dim(name, arguments[0].as.integer, self->dims, &dim);

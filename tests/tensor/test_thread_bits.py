@@ -1,0 +1,128 @@
+"""The bits of a result do not depend on how many threads worked on it.
+
+Vector functions and those for a loop's last elements differ in the last bit, so pieces must begin
+where vectors do. Products are OpenBLAS's, whose last bits do depend on its threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opscope import tensor as ot
+from tests.tensor.samples import outputs_of
+
+# Each is split in two and in three at places where no vector begins.
+COUNTS = [65537, 140009, 262143]
+LEFT_OUT = {"core::dot", "core::matmul", "core::linear", "core::empty_like"}
+
+
+def numbers(count: int, dtype: str, seed: int = 0) -> ot.Tensor:
+    drawn = np.random.default_rng(seed).uniform(0.05, 0.95, count)
+    return ot.from_numpy(drawn.astype(dtype))
+
+
+def layouts(count: int, dtype: str, seed: int = 0) -> dict[str, ot.Tensor]:
+    """About that many numbers, as one run and as rows that are not."""
+    flat = numbers(count, dtype, seed)
+    table = flat[: count // 301 * 301].reshape(-1, 301)
+    return {"flat": flat, "columns left out": table[:, :299], "transposed": table[:, :299].t()}
+
+
+def takes(name: str, count: int) -> bool:
+    """Whether the operator computes from that many tensors alone, of any dimensions."""
+    if name.endswith("_") or name in LEFT_OUT or not name.startswith("core::"):
+        return False
+    try:
+        for tensor in (numbers(6, "float32"), numbers(6, "float32").reshape(2, 3)):
+            ot.operators[name](*[tensor] * count)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return True
+
+
+UNARY = sorted(name for name in ot.operators if takes(name, 1))
+BINARY = sorted(name for name in ot.operators if takes(name, 2))
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    before = ot.get_num_threads()
+    yield
+    ot.set_num_threads(before)
+
+
+def bits(threads: int, compute: Callable[[], Any]) -> list[bytes]:
+    ot.set_num_threads(threads)
+    ot.manual_seed(7)
+    return [output.contiguous().numpy().tobytes() for output in outputs_of(compute())]
+
+
+def assert_same_bits(what: object, compute: Callable[[], Any]) -> None:
+    alone = bits(1, compute)
+    for count in (2, 3):
+        assert bits(count, compute) == alone, (what, count)
+
+
+def test_the_table_has_them() -> None:
+    assert {"core::sin", "core::gelu", "core::sum", "core::bernoulli", "core::var"} <= {*UNARY}
+    assert {"core::add", "core::pow", "core::tanh_backward", "core::logaddexp"} <= {*BINARY}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_of_one_tensor(name: str) -> None:
+    for dtype in ("float32", "float64"):
+        for count in COUNTS:
+            for layout, x in layouts(count, dtype).items():
+                assert_same_bits((dtype, count, layout), partial(ot.operators[name], x))
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_of_two_tensors(name: str) -> None:
+    for dtype in ("float32", "float64"):
+        for count in COUNTS:
+            left, right = layouts(count, dtype), layouts(count, dtype, 1)
+            for layout, x in left.items():
+                compute = partial(ot.operators[name], x, right[layout])
+                assert_same_bits((dtype, count, layout), compute)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_of_rows_with_one_row(dtype: str) -> None:
+    table = layouts(COUNTS[1], dtype)["columns left out"]
+    row = table[0]
+    assert_same_bits(dtype, lambda: table.pow(row))
+    assert_same_bits(dtype, lambda: row.pow(table))
+    assert_same_bits(dtype, lambda: table.t().pow(row.unsqueeze(1)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_of_a_forward_and_its_backward(dtype: str) -> None:
+    table = layouts(COUNTS[1], dtype)["columns left out"].contiguous()
+
+    def gradients() -> tuple[ot.Tensor, ...]:
+        x = table.clone().requires_grad_()
+        weight = ot.ones([299], dtype=x.dtype).requires_grad_()
+        h = ot.layer_norm(x, [299], weight).gelu().sigmoid()
+        h = ot.batch_norm(h, weight, None, None, None, True).tanh().log_softmax(1)
+        (h * table).mean().backward()
+        assert x.grad is not None and weight.grad is not None
+        return x.grad, weight.grad
+
+    assert_same_bits(dtype, gradients)
+
+
+def test_of_a_convolution_and_its_gradients() -> None:
+    image = numbers(8 * 16 * 17 * 17, "float32").reshape(8, 16, 17, 17)
+    weight = numbers(24 * 16 * 9, "float32", 1).reshape(24, 16, 3, 3)
+
+    def gradients() -> tuple[Any, ...]:
+        out = ot.conv2d(image, weight, None, 1, 1)
+        to_input = ot.conv2d_input_backward(out, weight, image.shape, 1, 1)
+        return out, to_input, ot.conv2d_weight_backward(out, image, weight.shape, 1, 1)
+
+    assert_same_bits("conv2d", gradients)
