@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from opscope.agent.starts import ARMED, NOT_STARTED_BY_US
 from opscope.agent.table import rate, seconds
 from opscope.cli import main
-from opscope.cli.ps import ARMED, NOT_STARTED_BY_US, lines
+from opscope.cli.ps import lines
 from tests.agent.segment_writer import Process, Range, SegmentWriter, start_of
 
 OUTER = Range("core::a_rather_long_name_of_an_operator", 4e-3, 100, self_s=1e-3)
@@ -103,7 +104,7 @@ def test_ps_tells_observed_refused_armed_and_other_processes_apart(tmp_path: Pat
     def start(**environ: str) -> subprocess.Popen[bytes]:
         code = "import sys; print(flush=True); sys.stdin.read()"
         process = subprocess.Popen(
-            [sys.executable, "-S", "-c", code],
+            [sys.executable, "-s", "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environ,
@@ -131,7 +132,7 @@ def test_ps_tells_observed_refused_armed_and_other_processes_apart(tmp_path: Pat
     assert state.endswith("every range; overhead 0.00 %; model_id=resnet")
     assert found[refused.pid].state == "not attached: no space (recorder)"
     assert found[armed.pid].state == ARMED
-    assert found[other.pid].state == NOT_STARTED_BY_US
+    assert found[other.pid].state == f"not attached: {NOT_STARTED_BY_US}"
     assert os.getpid() not in found
 
 

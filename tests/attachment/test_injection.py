@@ -111,13 +111,6 @@ def test_another_package_of_the_name_is_never_run(bench: Bench, bare_python: str
     assert "another package has this name" in text
 
 
-@pytest.mark.parametrize("form", ["sitecustomize.py", "sitecustomize/__init__.py"])
-def test_the_users_sitecustomize_runs(bench: Bench, form: str) -> None:
-    bench.script(f"stub/{form}", "print('own', __name__)\nvalue = 5\n")
-    program = "import sitecustomize; print(sitecustomize.value, sitecustomize.__file__)"
-    assert same(bench, "-c", program).stdout.startswith("own sitecustomize\n5 ")
-
-
 @pytest.mark.parametrize(
     "text",
     [

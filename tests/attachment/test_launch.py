@@ -32,5 +32,9 @@ def test_two_variables_change_and_no_other() -> None:
     assert environ == dict(os.environ)
 
 
-def test_nothing_but_the_one_module_is_importable_from_there() -> None:
-    assert {name for name in os.listdir(SITE) if name != "__pycache__"} == {"sitecustomize.py"}
+def test_nothing_is_importable_from_there_but_what_starts_opscope() -> None:
+    assert {name for name in os.listdir(SITE) if name != "__pycache__"} == {
+        "sitecustomize.py",
+        "opscope_beside.py",
+        "opscope_beside.egg-info",
+    }

@@ -40,6 +40,7 @@ def test_the_options_of_the_program_are_not_taken(bench: Bench) -> None:
 def test_options_become_variables(bench: Bench) -> None:
     options = ["--sampling", "windows", "--window-ms", "3", "--period-ms", "50", "--debug"]
     options += ["--labels", "a,b", "--dir", "segments", "--service", "web"]
+    options += ["--max-overhead", "1%"]
     lines = opscope_run(bench, *options, "env").stdout.splitlines()
     assert {
         "OPSCOPE_ATTACH=1",
@@ -48,6 +49,7 @@ def test_options_become_variables(bench: Bench) -> None:
         "OPSCOPE_PERIOD_MS=50",
         "OPSCOPE_DEBUG=1",
         "OPSCOPE_LABELS=a,b",
+        "OPSCOPE_MAX_OVERHEAD=1%",
         f"OPSCOPE_DIR={bench.segments}",
         "OTEL_SERVICE_NAME=web",
     } <= set(lines)

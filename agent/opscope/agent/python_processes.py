@@ -11,7 +11,7 @@ import pwd
 import re
 from typing import NamedTuple
 
-from opscope.agent import liveness
+from opscope.agent import liveness, starts
 from opscope.attachment.program import identify
 
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*t?d?")
@@ -22,8 +22,8 @@ class PythonProcess(NamedTuple):
     process_start: int
     user: str
     program: str
-    is_armed: bool
-    """Its environment asks it to attach once it imports a framework."""
+    start: starts.Start
+    """Whether it would attach once it imports a framework, or why not."""
 
 
 def running() -> list[PythonProcess]:
@@ -43,7 +43,7 @@ def look_up(pid: int, *, any_executable: bool) -> PythonProcess | None:
     words = [os.fsdecode(word) for word in command_line]
     if start is None or not words or not (any_executable or _is_python(pid, words[0])):
         return None
-    return PythonProcess(pid, start, user, identify(words, ())[0], _is_armed(pid))
+    return PythonProcess(pid, start, user, identify(words, ())[0], _start(pid, start, words))
 
 
 def user_name(uid: int) -> str:
@@ -62,11 +62,11 @@ def _is_python(pid: int, word: str) -> bool:
     return _INTERPRETER.fullmatch(name) is not None
 
 
-def _is_armed(pid: int) -> bool:
+def _start(pid: int, process_start: int, words: list[str]) -> starts.Start:
     try:
-        return b"OPSCOPE_ATTACH=1" in _read(pid, "environ").split(b"\0")
+        return starts.look(pid, process_start, words)
     except OSError:
-        return False
+        return starts.Start("not-started", "not known: its environment cannot be read from here")
 
 
 def _read(pid: int, name: str) -> bytes:

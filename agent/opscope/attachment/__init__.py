@@ -1,9 +1,14 @@
 """How an unmodified program becomes observed, and how one attaches itself.
 
-Two ways in, one behind both (session.py): `opscope run` puts site/sitecustomize.py first on
-PYTHONPATH, which calls the session when a framework is imported; a program may call
-`opscope.attach()`. Reading order: launch.py, site/sitecustomize.py, entry.py, session.py,
-policy.py, program.py, ledger.py.
+Three ways in, one behind all (session.py): `opscope run`, or a payload in a container, puts
+site/sitecustomize.py first on PYTHONPATH, `opscope install` has a .pth file run it (installation/),
+and it calls the session when a framework is imported; or a program calls `opscope.attach()`.
+Reading order: launch.py, site/sitecustomize.py, entry.py, session.py, policy.py, program.py,
+ledger.py.
+
+Only the main interpreter of a process attaches: opscope's extension has one state for the process,
+and what it lends to a framework would outlive a subinterpreter. Nothing of it is loaded in one; a
+framework imported there is left alone, with that reason.
 """
 
 from __future__ import annotations

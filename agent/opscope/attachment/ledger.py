@@ -28,6 +28,7 @@ CODES = (
     "not-included",
     "other-user",
     "unsupported-python",
+    "subinterpreter",
     "opscope-missing",
     "config",
     "recorder",

@@ -45,6 +45,8 @@ def refusal(
     unsupported = unsupported_python()
     if unsupported:
         return "unsupported-python", unsupported
+    if asked and not _is_main_interpreter():
+        return "subinterpreter", "attach() called in a subinterpreter"
     names = (name, *aliases)
     if pattern := _matching(config.exclude, names):
         return "denied", f"{name}: exclude {pattern}"
@@ -55,6 +57,13 @@ def refusal(
     if config.include and not _matching(config.include, names):
         return "not-included", name
     return None
+
+
+def _is_main_interpreter() -> bool:
+    # Who is not asked for has come by way of that file, and been looked at there.
+    from opscope.attachment.entry import is_main_interpreter
+
+    return is_main_interpreter()
 
 
 def other_user() -> bool:

@@ -41,18 +41,25 @@ def service_name(environ: Mapping[str, str]) -> str:
     Fact: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/;
     OTEL_SERVICE_NAME wins over OTEL_RESOURCE_ATTRIBUTES, which is percent-encoded.
     """
-    name = environ.get("OTEL_SERVICE_NAME", "").strip()
-    if name:
-        return name
+    return environ.get("OTEL_SERVICE_NAME", "").strip() or _resource(environ, "service.name")
+
+
+def service_version(environ: Mapping[str, str]) -> str:
+    """The service's version as OTEL_RESOURCE_ATTRIBUTES gives it, or ""."""
+    return _resource(environ, "service.version")
+
+
+def _resource(environ: Mapping[str, str], attribute: str) -> str:
+    found = ""
     for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
         key, _, value = pair.partition("=")
-        if key.strip() == "service.name":
-            name = value.strip()
-    if "%" in name:
+        if key.strip() == attribute:
+            found = value.strip()
+    if "%" in found:
         from urllib.parse import unquote
 
-        name = unquote(name)
-    return name
+        found = unquote(found)
+    return found
 
 
 def _launched(orig_argv: Sequence[str]) -> tuple[str, str]:

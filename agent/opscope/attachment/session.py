@@ -7,7 +7,8 @@ status and in the ledger. Not here: what an operator's range is (bridges/), wher
 A bridge is a module `opscope.bridges.<framework>`. Its `attach()` raises BridgeError where it must
 stand down; its `detach()` also undoes an `attach()` that got half way; after the import of each of
 its `LATE_MODULES` it wants to be attached once more. Where it has an `arriving()`, that is called
-when its framework's module is there but has not run.
+when its framework's module is there but has not run; where it has an `apply(config)`, that is
+called once it is attached.
 
 All of this runs during the program's `import numpy`: what is seldom needed is imported in place.
 """
@@ -23,7 +24,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 
 from opscope.attachment import policy
-from opscope.attachment.program import identify, service_name
+from opscope.attachment.program import identify, service_name, service_version
 from opscope.config import Config, load
 from opscope.errors import BridgeError, ConfigError, RecorderError
 from opscope.record import recorder
@@ -54,6 +55,7 @@ class _Session:
         self.config: Config | None = None
         self.bridges: dict[str, str] = {}
         self.hook: ImportHook | None = None
+        self.passed_over: Sequence[str] = ()
 
 
 _session = _Session()
@@ -114,6 +116,11 @@ def arrived(name: str) -> Sequence[str]:
         elif _session.code == ATTACHED:
             return _attach_bridge(name)
     return ()
+
+
+def tell_passed_over(places: Sequence[str]) -> None:
+    """Other opscopes are at these places, and have left the process to this one."""
+    _session.passed_over = places
 
 
 def detach() -> None:
@@ -189,6 +196,8 @@ def _begin(*, asked: bool) -> None:
                 window_ms=config.window_ms,
                 period_ms=config.period_ms,
                 label_keys=config.label_keys,
+                max_overhead_ppb=config.max_overhead_ppb,
+                spares_all=config.spares_all,
             )
     except ConfigError as error:
         _refuse("config", str(error))
@@ -201,9 +210,21 @@ def _begin(*, asked: bool) -> None:
     atexit.unregister(_close)
     atexit.register(_close)
     _note("program", name)
-    _note("service.name", service_name(os.environ) or name)
+    service = service_name(os.environ) or name
+    _note("service.name", service)
+    version = service_version(os.environ)
+    if version:
+        _note("service.version", version)
+    # Now that the segment and its service are there: whoever sets something writes the file first
+    # and looks for segments then, so that no process falls between.
+    if os.path.lexists(f"{config.directory}/settings"):
+        from opscope.attachment import settings_file
+
+        settings_file.apply(config.directory, service, lambda text: _note("settings.refused", text))
     _note("python", "{}.{}.{}".format(*sys.version_info))
     _note("opscope", sys.modules["opscope"].__version__)
+    if _session.passed_over:
+        _note("opscope.passed_over", ", ".join(_session.passed_over))
     for variable in _RANK_VARIABLES:
         if os.environ.get(variable):
             _note(variable.lower(), os.environ[variable])
@@ -239,6 +260,12 @@ def _attach_bridge(module: str) -> Sequence[str]:
             _bridge(framework).detach()
         _write_ledger("bridge", f"{framework}: {outcome}")
     _session.bridges[framework] = outcome
+    if outcome == ATTACHED and hasattr(_bridge(framework), "apply"):
+        try:
+            _bridge(framework).apply(_session.config)
+        except Exception as error:
+            # What it was asked for beside ranges is not had; the ranges are.
+            _write_ledger("bridge", f"{framework}: {error!r}")
     _note(f"bridge.{framework}", outcome)
     _note(framework, str(getattr(sys.modules.get(framework), "__version__", "")))
     return late

@@ -1,16 +1,20 @@
 """What attaching costs a whole process: from its start to its end, against bare Python.
 
-Each round starts one process of either kind. Memory, threads and sockets are what a process says of
-itself at its end, since what a parent is told about a child's memory includes the parent's own.
+By way of PYTHONPATH, as under `opscope run` and with a payload; and `_installed`, by the .pth file
+of `opscope install`, in virtual environments made for this. Each round starts one process of either
+kind. Memory, threads and sockets are what a process says of itself at its end, since what a parent
+is told about a child's memory includes the parent's own.
 """
 
 import os
 import statistics
 import subprocess
 import sys
+import venv
 from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter_ns
 
+import opscope
 from opscope.attachment.launch import environment
 from opscope.bench import (
     RATIO,
@@ -21,6 +25,8 @@ from opscope.bench import (
     segment_directory,
 )
 from opscope.errors import OpscopeError
+from opscope.installation import path_file
+from opscope.installation.environment import Environment, look_at
 
 # (case, program, bound)
 _PROGRAMS = (("python_pass", "pass", 1.25), ("import_numpy", "import numpy", 1.10))
@@ -43,13 +49,41 @@ def measure(effort: Effort) -> Iterator[Result]:
         bare = dict(os.environ)
         attached = environment(bare | {"OPSCOPE_DIR": directory})
         for case, program, bound in _PROGRAMS:
-            ns = interleaved(
-                rounds,
-                {"bare": process_ns(program, bare), "attached": process_ns(program, attached)},
+            yield _compared(
+                case, bound, rounds, process_ns(program, bare), process_ns(program, attached)
             )
-            value = median_ratio(ns["attached"], ns["bare"])
-            yield Result("attach", case, value, RATIO, "bare Python", bound, rounds)
         yield from _looks(effort.rounds_of(11), bare, attached)
+        here = bare | {"OPSCOPE_DIR": directory}
+        without, installed = _environment(f"{directory}/bare"), _environment(f"{directory}/venv")
+        path_file.put(installed.site, os.path.dirname(opscope.__file__))
+        for case, program, bound in _PROGRAMS:
+            yield _compared(
+                f"{case}_installed",
+                bound,
+                rounds,
+                process_ns(program, here, without.python),
+                process_ns(program, here, installed.python),
+            )
+
+
+def _compared(
+    case: str, bound: float, rounds: int, bare: Callable[[], float], attached: Callable[[], float]
+) -> Result:
+    ns = interleaved(rounds, {"bare": bare, "attached": attached})
+    value = median_ratio(ns["attached"], ns["bare"])
+    return Result("attach", case, value, RATIO, "bare Python", bound, rounds)
+
+
+def _environment(place: str) -> Environment:
+    """A virtual environment that finds what this one does."""
+    venv.create(place, symlinks=True)
+    made = look_at(place)
+    with open(os.path.join(made.site, "bench.pth"), "w") as file:
+        for path in dict.fromkeys(sys.path):
+            if path.endswith("-packages"):
+                # An editable opscope is found by a .pth file in turn.
+                file.write(f"import site; site.addsitedir({path!r})\n")
+    return made
 
 
 def _looks(rounds: int, bare: Mapping[str, str], attached: Mapping[str, str]) -> Iterator[Result]:
@@ -62,13 +96,15 @@ def _looks(rounds: int, bare: Mapping[str, str], attached: Mapping[str, str]) ->
         yield Result("attach", f"python_pass_{case}", value, unit, "bare Python", bound, rounds)
 
 
-def process_ns(program: str, environ: Mapping[str, str]) -> Callable[[], float]:
+def process_ns(
+    program: str, environ: Mapping[str, str], python: str = sys.executable
+) -> Callable[[], float]:
     """A side of a comparison: a Python process with this program, from its start to its end."""
-    arguments = [sys.executable, "-c", program]
+    arguments = [python, "-c", program]
 
     def side() -> float:
         start = perf_counter_ns()
-        pid = os.posix_spawn(sys.executable, arguments, environ)
+        pid = os.posix_spawn(python, arguments, environ)
         _, status = os.waitpid(pid, 0)
         taken = perf_counter_ns() - start
         if status != 0:

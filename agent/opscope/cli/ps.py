@@ -1,12 +1,10 @@
 """``opscope ps``: the Python processes of this host, each observed, or not and why.
 
-From three sources: segments (observed), the ledger that attaching writes (not, and why), and /proc
-(the others). What a segment or an entry of the ledger says is read elsewhere.
+Where the reasons come from is in agent/inventory.py.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from datetime import datetime
 from typing import NamedTuple
@@ -19,12 +17,9 @@ from rich.text import Text
 from opscope import config
 from opscope.agent import directories, python_processes
 from opscope.agent.host import Host
+from opscope.agent.inventory import Unobserved, unobserved
 from opscope.agent.snapshot import Process
 from opscope.agent.view import overhead, sampling
-from opscope.attachment import ledger
-
-ARMED = "armed: no numpy/torch imported yet"
-NOT_STARTED_BY_US = "not attached: started without opscope"
 
 
 class Line(NamedTuple):
@@ -52,31 +47,18 @@ def command(places: tuple[str, ...]) -> None:
 def lines(patterns: tuple[str, ...], now_unix_ns: int) -> list[Line]:
     """One for each process, by pid; a dead one has none."""
     host = Host(patterns, consume=False, max_series=1)
-    observed = {
-        (process.pid, process.process_start): process
-        for process in host.collect().processes
-        if process.is_alive
-    }
-    reasons = {
-        (e.pid, e.process_start): e for e in ledger.read_all(directories.find_ledgers(patterns))
-    }
-    running = {(p.pid, p.process_start): p for p in python_processes.running()}
-    for key in reasons.keys() - running.keys():
-        other = python_processes.look_up(key[0], any_executable=True)
-        if other is not None and other.process_start == key[1]:
-            running[key] = other
-
-    found = [_observed(process, now_unix_ns) for process in observed.values()]
-    for key, process in running.items():
-        if key in observed or process.pid == os.getpid():
-            continue
-        entry = reasons.get(key)
-        if entry is not None:
-            state = f"not attached: {entry.text} ({entry.code})"
-        else:
-            state = ARMED if process.is_armed else NOT_STARTED_BY_US
-        found.append(Line(process.pid, process.user, process.program, state))
+    observed = [process for process in host.collect().processes if process.is_alive]
+    found = [_observed(process, now_unix_ns) for process in observed]
+    for other in unobserved(patterns, observed):
+        found.append(Line(other.pid, other.user, other.program, _state(other)))
     return sorted(found)
+
+
+def _state(process: Unobserved) -> str:
+    if process.code == "armed":
+        return process.why
+    code = "" if process.code == "not-started" else f" ({process.code})"
+    return f"not attached: {process.why}{code}"
 
 
 def _observed(process: Process, now_unix_ns: int) -> Line:
@@ -90,14 +72,27 @@ def _observed(process: Process, now_unix_ns: int) -> Line:
     labels = {f"{name}={value}" for one in process.label_sets for name, value in one}
     # The recorder names a set of these in case there are too many.
     labels -= {f"{name}=other" for one in process.label_sets for name, _ in one}
+    passed_over = process.notes.get("opscope.passed_over", "")
     facts = [
         f"attached{service}",
         f"bridges: {bridges}" if bridges else "",
         f"torch times on {device}: of dispatch" if device != "cpu" else "",
         f"since {since}",
         sampling((process,)),
-        f"overhead {overhead((process,), now_unix_ns) or 0.0:.2%}".replace("%", " %"),
+        f"overhead {_percent(overhead((process,), now_unix_ns) or 0.0)}",
+        f"CPU time of late {_percent(process.overhead_of_late)}, "
+        f"at most {_percent(process.overhead_budget)}"
+        if process.overhead_budget
+        else "",
+        f"settings: {process.notes['settings.refused']}"
+        if "settings.refused" in process.notes
+        else "",
         ", ".join(sorted(labels)),
+        f"instead of the opscope at {passed_over}" if passed_over else "",
     ]
     user = python_processes.user_name(process.uid)
     return Line(process.pid, user, process.program, "; ".join(filter(None, facts)))
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}".replace("%", " %")

@@ -1,11 +1,18 @@
-"""First of all sitecustomize modules under `opscope run`: waits for numpy, then attaches.
+"""What runs at a Python program's start so that it can be observed: waits for numpy, then attaches.
 
 It prints nothing, starts nothing, and imports nothing until a framework has been imported; then
-attachment/entry.py goes on. The user's own sitecustomize runs after it, as though this one did not
-exist. Plain syntax and type comments, because any Python may find this file.
+attachment/entry.py goes on. Plain syntax and type comments, because any Python may find this file.
+It is run in three ways, told apart by its name:
+
+- "sitecustomize", by way of PYTHONPATH (`opscope run`, or a payload copied into a container), where
+  OPSCOPE_ATTACH=1. The user's own sitecustomize runs after it, as though this one did not exist.
+- "opscope_path_file", by the .pth file that `opscope install` puts into an environment. The user's
+  sitecustomize is then none of its business.
+- "opscope_beside", by opscope_beside.py, where another agent's sitecustomize came first on
+  PYTHONPATH and let no other run.
 
 `opscope.attach()` uses the same ImportHook for frameworks that are not imported yet: imported under
-another name than "sitecustomize", this file only defines.
+another name, this file only defines.
 """
 
 import os
@@ -28,7 +35,10 @@ class ImportHook(object):
     program's. Every other import pays one look into a set. Of the awaited module's spec and loader
     nothing changes but the loader's `exec_module`, and that only until it is called; an import
     that fails is awaited again. With nothing left to wait for the hook leaves sys.meta_path.
+    `opscope_entry` is set where a program's start is what it was made at.
     """
+
+    opscope_entry = None  # type: _Entry | None
 
     def __init__(self, names, arriving, arrived):
         # type: (Sequence[str], Callable[[str], None], Callable[[str], Sequence[str]]) -> None
@@ -103,22 +113,57 @@ class ImportHook(object):
 
 
 class _Entry(object):
-    """attachment/entry.py, loaded when it is first needed; whatever goes wrong there ends here."""
+    """attachment/entry.py, loaded when it is first needed; whatever goes wrong there ends here.
 
-    module = None  # type: Any
+    Hooks of several opscopes may meet in one process. What each must find in the others, whatever
+    their versions: `place`, `by_program`, `module` and `passed_over` of a hook's `opscope_entry`;
+    `arriving(name)`, `arrived(name)` and `passed_over` in the entry.py of an opscope.
+    """
+
+    def __init__(self, by_program):
+        # type: (bool) -> None
+        self.place = os.path.dirname(os.path.dirname(__file__))
+        self.by_program = by_program
+        """Asked for with this program's environment; else by the interpreter's .pth file."""
+        self.module = None  # type: Any
+        self.passed_over = []  # type: list[str]
+        """Where other opscopes are that would have attached."""
+
+    def wins(self):
+        # type: () -> bool
+        """Whether no other opscope waits here, or one that has to give way and now has done so."""
+        for finder in list(sys.meta_path):
+            other = getattr(finder, "opscope_entry", None)
+            if other is None:
+                continue
+            if not self.by_program or other.by_program or other.module is not None:
+                if other.place != self.place:
+                    other.passed_over.append(self.place)
+                return False
+            finder.remove()  # type: ignore[attr-defined]
+            if other.place != self.place:
+                self.passed_over.append(other.place)
+        return True
+
+    def load(self):
+        # type: () -> Any
+        if self.module is None:
+            from importlib.machinery import SourceFileLoader
+
+            path = os.path.join(self.place, "entry.py")
+            if not os.path.exists(path):  # a payload, which has this file in a folder of its own
+                path = os.path.join(self.place, "opscope", "attachment", "entry.py")
+            module = type(sys)("opscope.attachment.entry")  # type: Any
+            module.__file__ = path
+            SourceFileLoader(module.__name__, path).exec_module(module)
+            module.passed_over = self.passed_over
+            self.module = module
+        return self.module
 
     def arriving(self, name):
         # type: (str) -> None
         try:
-            if self.module is None:
-                from importlib.machinery import SourceFileLoader
-
-                path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "entry.py")
-                module = type(sys)("opscope.attachment.entry")
-                module.__file__ = path
-                SourceFileLoader(module.__name__, path).exec_module(module)
-                self.module = module
-            self.module.arriving(name)
+            self.load().arriving(name)
         except Exception:
             pass
 
@@ -130,14 +175,19 @@ class _Entry(object):
             return ()
 
 
-def _start():
-    # type: () -> None
-    if sys.version_info < (3, 10) or os.environ.get("OPSCOPE_ATTACH") != "1":
+def _start(by_program):
+    # type: (bool) -> None
+    if sys.version_info < (3, 10):
+        return
+    if os.environ.get("OPSCOPE_ATTACH", "" if by_program else "1") != "1":
         return
     if os.getuid() != os.geteuid() or os.getgid() != os.getegid():
         return
-    entry = _Entry()
+    entry = _Entry(by_program)
+    if not entry.wins():
+        return
     hook = ImportHook(FRAMEWORKS, entry.arriving, entry.arrived)
+    hook.opscope_entry = entry
     for name in FRAMEWORKS:
         if name in sys.modules:
             entry.arriving(name)
@@ -147,6 +197,14 @@ def _start():
         hook.install()
 
 
+def _leave_path():
+    # type: () -> None
+    """As though this directory had never been on the search path."""
+    directory = os.path.dirname(__file__)
+    sys.path[:] = [entry for entry in sys.path if entry != directory]
+    sys.path_importer_cache.pop(directory, None)
+
+
 def _give_way():
     # type: () -> None
     """Runs the user's sitecustomize in this one's place; where there is none, neither is this.
@@ -154,15 +212,16 @@ def _give_way():
     Its exceptions, and ImportError where it is missing, are site's to handle, as ever.
     """
     this = sys.modules.pop("sitecustomize")  # noqa: F841 (Python 2 would free it while it runs)
-    directory = os.path.dirname(__file__)
-    sys.path[:] = [entry for entry in sys.path if entry != directory]
-    sys.path_importer_cache.pop(directory, None)
+    _leave_path()
     __import__("sitecustomize")
 
 
-if __name__ == "sitecustomize":
+if __name__ in ("sitecustomize", "opscope_path_file", "opscope_beside"):
     try:
-        _start()
+        _start(by_program=__name__ != "opscope_path_file")
     except Exception:
         pass
-    _give_way()
+    if __name__ == "sitecustomize":
+        _give_way()
+    elif __name__ == "opscope_beside":
+        _leave_path()

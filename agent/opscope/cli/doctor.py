@@ -1,0 +1,55 @@
+"""``opscope doctor``: whether observing works on this host, and what to do where it does not.
+
+The checks are in installation/checks.py and installation/trial.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from opscope.installation import trial
+from opscope.installation.checks import FAILS, FINE, WARNS, Check, all_of_host
+
+_STYLES = {FINE: "green", WARNS: "yellow", FAILS: "bold red"}
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts.")
+def command(as_json: bool) -> None:
+    """Check that programs of this user and environment can be observed.
+
+    Looks at directory, rights, space, clock, kernel, agent, and tries out NumPy and PyTorch in
+    processes of their own. Says what to do. Exits with 1 where something fails.
+    """
+    checks = list(itertools.chain(all_of_host(), trial.frameworks()))
+    if as_json:
+        listed = [check._asdict() for check in checks]
+        click.echo(json.dumps({"ok": not _has_failed(checks), "checks": listed}, indent=1))
+    else:
+        Console().print(_table(checks))
+    if _has_failed(checks):
+        sys.exit(1)
+
+
+def _has_failed(checks: list[Check]) -> bool:
+    return any(check.verdict == FAILS for check in checks)
+
+
+def _table(checks: list[Check]) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold", ratio=1)
+    for check in checks:
+        said = Text(check.found)
+        if check.advice:
+            said.append(f"\n→ {check.advice}", style="italic")
+        table.add_row(Text(check.verdict, style=_STYLES[check.verdict]), check.name, said)
+    return table

@@ -1,0 +1,192 @@
+"""Where there is no room or no reliable clock: the program goes on as unobserved, and what is
+exported is either all that it did or says what is missing."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from opscope.attachment import ledger
+from tests.e2e.observed_host import ObservedHost, observed_host
+from tests.e2e.test_process_life import added, run_both, script
+
+SEGMENT_BYTES = 128 << 10
+"""What a segment takes at first."""
+
+# More operators than there is room for.
+MANY = """
+import opscope
+for number in range(4000):
+    with opscope.record_function(f"operator {number}"):
+        pass
+print("on")
+"""
+
+
+def can_mount() -> bool:
+    return subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode == 0
+
+
+def limited(size: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@pytest.fixture
+def small_host(tmp_path: Path) -> Iterator[Callable[[int], ObservedHost]]:
+    """A host whose place for segments has room for so many bytes."""
+    place = tmp_path / "small"
+    place.mkdir(mode=0o700)
+    opened = []
+
+    def make(size: int) -> ObservedHost:
+        options = f"size={size},mode=700,uid={os.getuid()}"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], check=True)
+        opened.append(observed_host(place))
+        return opened[0].__enter__()
+
+    yield make
+    for host in opened:
+        host.__exit__(None, None, None)
+        subprocess.run(["umount", place], check=True)
+
+
+def metric(host: ObservedHost, name: str, **labels: str) -> float:
+    return sum(
+        sample.value
+        for sample in host.samples()
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+
+
+def reasons(host: ObservedHost) -> set[str]:
+    return {entry.text for entry in ledger.read_all([str(host.directory)])}
+
+
+def test_without_room_from_the_start_the_reason_is_written_down(
+    host: ObservedHost, tmp_path: Path
+) -> None:
+    program = script(tmp_path, "work(10)\nprint('on')\nos.kill(os.getpid(), 9)\n")
+    run_both(host, sys.executable, "-B", program, limit=limited(SEGMENT_BYTES - 1))
+    (reason,) = reasons(host)
+    assert reason.endswith(": no space")
+    assert metric(host, "opscope_attachment_results_total", result="recorder") == 1
+    assert added(host) == 0
+
+
+def test_without_room_to_grow_nothing_is_lost(host: ObservedHost, tmp_path: Path) -> None:
+    program = script(tmp_path, MANY)
+    run_both(host, sys.executable, "-B", program, limit=limited(SEGMENT_BYTES + 4096))
+    calls = host.calls()
+    assert calls["other"] > 0
+    assert calls["other"] == metric(host, "opscope_recorder_folded_total")
+    # One more is of the program's first array.
+    assert calls.total() + metric(host, "opscope_recorder_dropped_total") == 4000 + 1
+
+
+# Only who may mount has a file system to fill.
+if can_mount():
+
+    def test_a_full_file_system_does_no_harm(
+        small_host: Callable[[int], ObservedHost], tmp_path: Path
+    ) -> None:
+        host = small_host(SEGMENT_BYTES * 2 + 8192)
+        program = script(
+            tmp_path,
+            """
+            work(10)
+            for _ in range(5):
+                if os.fork() == 0:
+                    work(10)
+                    os._exit(0)
+                os.wait()
+            print("on")
+            """,
+        )
+        run_both(host, sys.executable, "-B", program)
+        # There is room for one child; the others say that there was none for them.
+        assert metric(host, "opscope_attachment_results_total", result="recorder") == 4
+        assert added(host) == 20
+
+
+def test_children_of_a_process_that_may_open_nothing_more_go_on(
+    host: ObservedHost, tmp_path: Path
+) -> None:
+    program = script(
+        tmp_path,
+        """
+        import resource
+        work(10)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, 4096))
+        if os.fork() == 0:
+            work(10)
+            os._exit(6)
+        print(os.waitstatus_to_exitcode(os.wait()[1]))
+        """,
+    )
+    run_both(host, sys.executable, "-B", program)
+    assert added(host) == 10
+    assert reasons(host) <= {"forked child cannot record: input/output error"}
+
+
+CLOCK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+
+static volatile long back_s;
+
+void step_back(long seconds)
+{
+    back_s = seconds;
+}
+
+int clock_gettime(clockid_t id, struct timespec *out)
+{
+    static int (*real)(clockid_t, struct timespec *);
+    if (real == 0) {
+        *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+    }
+    int status = real(id, out);
+    if (id == CLOCK_REALTIME) {
+        out->tv_sec -= back_s;
+    }
+    return status;
+}
+"""
+
+
+def test_a_clock_that_steps_back_changes_no_count_and_no_duration(
+    host: ObservedHost, tmp_path: Path
+) -> None:
+    source, library = tmp_path / "clock.c", tmp_path / "clock.so"
+    source.write_text(CLOCK)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    program = script(
+        tmp_path,
+        """
+        import ctypes, time
+        library = ctypes.CDLL(os.environ["CLOCK"])
+        before = time.time()
+        work(100)
+        library.step_back(ctypes.c_long(86400))
+        assert time.time() < before
+        work(100)
+        if os.fork() == 0:
+            library.step_back(ctypes.c_long(2 * 86400))
+            work(100)
+            os._exit(0)
+        os.wait()
+        """,
+    )
+    host.environ |= {"CLOCK": str(library)}
+    command = ("env", f"LD_PRELOAD={library}", sys.executable, program)
+    run_both(host, *command)
+    assert added(host) == 300
+    seconds = metric(host, "opscope_op_duration_seconds_sum", op="numpy::add")
+    assert 0 < seconds < 3600

@@ -1,0 +1,185 @@
+"""`opscope doctor`: each thing that can be wrong is found, with what to do about it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from opscope.attachment import ledger
+from opscope.config import Config, load
+from opscope.installation import checks, trial
+from opscope.installation.checks import FAILS, FINE, WARNS, Check
+from tests.e2e.observed_host import observed_host
+from tests.installation.conftest import opscope
+
+
+def settings(place: Path | str, **environ: str) -> Config:
+    return load({"OPSCOPE_DIR": str(place), **environ}, "/none")
+
+
+def test_all_is_well_beside_an_agent(tmp_path: Path) -> None:
+    with observed_host(tmp_path / "segments") as host:
+        listen = host.url.removeprefix("http://")
+        environ = {"OPSCOPE_DIR": str(tmp_path / "segments"), "OPSCOPE_LISTEN": listen}
+        done = opscope("doctor", "--json", OPSCOPE_BRIDGES="numpy", **environ)
+    said = json.loads(done.stdout)
+    found = {check["name"]: check for check in said["checks"]}
+    assert (done.returncode, said["ok"], done.stderr) == (0, True, "")
+    assert found.keys() >= {"version", "directory", "space", "clock", "kernel", "agent", "ledger"}
+    assert found["numpy"]["verdict"] == FINE
+    assert "calls recorded and read back" in found["numpy"]["found"]
+    assert found["torch"]["verdict"] != FAILS
+    assert os.listdir(tmp_path) in (["segments"], [])  # what was tried has left nothing
+
+
+def test_without_an_agent_it_fails_and_says_what_to_do(tmp_path: Path) -> None:
+    # Nobody listens on port 1.
+    environ = {"OPSCOPE_LISTEN": "127.0.0.1:1", "OPSCOPE_BRIDGES": "none"}
+    done = opscope("doctor", OPSCOPE_DIR=str(tmp_path), COLUMNS="200", **environ)
+    assert done.returncode == 1
+    assert "Connection refused" in done.stdout
+    assert "→ start `opscope agent` (one a host)" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_bad_setting_is_told_first(tmp_path: Path) -> None:
+    done = opscope("doctor", "--json", OPSCOPE_SAMPLING="2")
+    last = json.loads(done.stdout)["checks"][-1]
+    assert (done.returncode, last["name"], last["verdict"]) == (1, "settings", FAILS)
+    assert "OPSCOPE_SAMPLING='2'" in last["found"]
+
+
+def spoiled(place: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if how == "file":
+        place.touch()
+    elif how == "link":
+        place.symlink_to("/tmp")
+    else:
+        place.mkdir(mode=0o700)
+    if how == "writable":
+        place.chmod(0o777)
+    if how == "owner":
+        owner = place.stat().st_uid
+        monkeypatch.setattr("os.geteuid", lambda: owner + 1)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("file", "is no directory"),
+        ("link", "is no directory"),
+        ("writable", "can be written by others"),
+        ("owner", "belongs to uid"),
+    ],
+)
+def test_a_directory_that_attaching_would_not_take_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, words: str
+) -> None:
+    place = tmp_path / "segments"
+    spoiled(place, how, monkeypatch)
+    check = checks.directory(settings(place))
+    assert check.verdict == FAILS
+    assert words in check.found
+    assert check.advice
+
+
+def test_a_directory_that_is_or_can_be_is_fine(tmp_path: Path) -> None:
+    missing = checks.directory(settings(tmp_path / "new"))
+    assert (missing.verdict, "made when first needed" in missing.found) == (FINE, True)
+    assert not (tmp_path / "new").exists()
+    tmp_path.chmod(0o700)
+    assert checks.directory(settings(tmp_path)).verdict == FINE
+    assert checks.directory(settings("/proc/none/segments")).verdict == FAILS
+
+
+@pytest.mark.parametrize(
+    ("free_mib", "files", "flags", "verdict"),
+    [
+        (1000, 10, 0, FINE),
+        (1000, 0, 0, FAILS),
+        (100, 10, 0, WARNS),
+        (15, 10, 0, FAILS),
+        (1000, 10, os.ST_RDONLY, FAILS),
+    ],
+)
+def test_room_is_judged_by_what_processes_take(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    free_mib: int,
+    files: int,
+    flags: int,
+    verdict: str,
+) -> None:
+    room = SimpleNamespace(
+        f_bavail=free_mib << 8, f_frsize=4096, f_files=100, f_favail=files, f_flag=flags
+    )
+    monkeypatch.setattr("os.statvfs", lambda path: room)
+    check = checks.space(settings(tmp_path / "not" / "yet"))
+    assert check.verdict == verdict
+    assert bool(check.advice) == (verdict != FINE)
+
+
+@pytest.mark.parametrize(
+    ("flags", "source", "verdict", "words"),
+    [
+        ("fpu constant_tsc nonstop_tsc", "tsc", FINE, "invariant counter"),
+        ("fpu constant_tsc nonstop_tsc", "kvm-clock", FINE, "invariant counter"),
+        ("fpu constant_tsc nonstop_tsc", "hpet", WARNS, "the kernel uses hpet"),
+        ("fpu tsc", "acpi_pm", WARNS, "no invariant counter"),
+    ],
+)
+def test_the_clock_is_judged_as_the_kernel_does(
+    monkeypatch: pytest.MonkeyPatch, flags: str, source: str, verdict: str, words: str
+) -> None:
+    texts = {"/proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\n"}
+    monkeypatch.setattr(checks, "_text", lambda path: texts.get(path, source))
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    check = checks.clock(settings("/none"))
+    assert (check.verdict, words in check.found) == (verdict, True)
+
+
+def test_a_kernel_without_membarrier_works_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.kernel(settings("/none")).verdict == FINE
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    check = checks.kernel(settings("/none"))
+    assert (check.verdict, "membarrier" in check.found) == (WARNS, True)
+
+
+def test_the_kill_switch_is_told() -> None:
+    done = opscope("doctor", "--json", OPSCOPE_ENABLED="0", OPSCOPE_BRIDGES="none")
+    found = {check["name"]: check["verdict"] for check in json.loads(done.stdout)["checks"]}
+    assert found["switch"] == WARNS
+
+
+def test_what_processes_could_not_do_is_told(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    config = settings(tmp_path)
+    ledger.write(config, "denied", "pip: deny list")
+    assert checks.refusals(config).verdict == FINE
+    ledger.write(config, "recorder", "no space")
+    check = checks.refusals(config)
+    assert check.verdict == WARNS
+    assert check.found.endswith(": no space (recorder)")
+
+
+def test_a_framework_of_unknown_version_works_worse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The child, which is tried, finds another numpy; this process keeps its own.
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy" / "__init__.py").write_text(
+        "__version__ = '99.0'\nadd = ones = lambda *a: 0\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("OPSCOPE_BRIDGES", "numpy")
+    (tmp_path / "shm").mkdir()
+    monkeypatch.setenv("OPSCOPE_DIR", str(tmp_path / "shm" / "segments"))
+    numpy, torch = trial.frameworks()
+    assert numpy.verdict == WARNS
+    assert "numpy 99.0 is not a version known to work" in numpy.found
+    assert isinstance(torch, Check)
+    assert os.listdir(tmp_path / "shm") == []
