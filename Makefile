@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 30
+SOAK_SECONDS ?= 1200
 TORCH := torch==2.13.0
 export PATH := $(abspath $(BIN)):$(PATH)
 
@@ -17,7 +18,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run test test-c test-python types lint asan tsan fuzz bench clean
+.PHONY: help venv run test test-c test-python types lint asan tsan fuzz fuzz-agent soak bench dashboards clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -62,12 +63,23 @@ fuzz: build/fuzz/build.ninja ## the fuzz targets, FUZZ_SECONDS (30) each
 	    $$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$corpus; \
 	done
 
+fuzz-agent: $(VENV)/installed ## foreign bytes to the host agent, FUZZ_SECONDS; by atheris if it can be had
+	-$(BIN)/python -m pip install --quiet atheris
+	PYTHONPATH=. $(BIN)/python tests/agent/fuzz_host.py $(FUZZ_SECONDS)
+
+soak: $(VENV)/installed ## processes and agents that live, fork and are killed at random, SOAK_SECONDS
+	OPSCOPE_TEST_CHURN=100000 $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/agent/test_churn.py
+	PYTHONPATH=. $(BIN)/python tests/soak/soak.py --seconds $(SOAK_SECONDS)
+
 bench: .venv-bench/installed ## measure what the package costs, as installed from a wheel
 	.venv-bench/bin/opscope bench
 
+dashboards: $(VENV)/installed ## the Grafana dashboards' JSON anew, from the code in dashboards/source
+	$(BIN)/python -m dashboards.source
+
 clean: ## remove what was built, the environments too
 	rm -rf build dist $(VENV) .venv-bench .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find agent exporters tests native -name __pycache__ -type d -prune -exec rm -rf {} +
+	find agent exporters dashboards tests native -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ---- environments -----------------------------------------------------------------------------
 
@@ -78,7 +90,7 @@ $(VENV)/tools: pyproject.toml
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(NATIVE)
-	$(BIN)/python -m pip install --quiet --no-build-isolation --group demo --group test \
+	$(BIN)/python -m pip install --quiet --no-build-isolation --group demo --group test --group dashboards \
 	    --editable . --config-settings=build-dir=build/editable \
 	    --config-settings=cmake.define.OPSCOPE_WERROR=ON
 	touch $@

@@ -31,6 +31,18 @@ void opscope_py_usage_outside(const char *, void *);
 size_t opscope_py_box_outside(void *, opscope_value *, size_t);
 """
 
+# Stands before the start of the module, which is cffi's.
+BACKEND = """
+static PyObject *import_backend(void)
+{
+    PyObject *name = PyUnicode_FromString("opscope._cffi_backend");
+    PyObject *own = name != NULL ? PyImport_GetModule(name) : NULL;
+    Py_XDECREF(name);
+    return own != NULL || PyErr_Occurred() ? own : PyImport_ImportModule("_cffi_backend");
+}
+
+"""
+
 # What C calls in their place, from outside of Python.
 #
 # A Ctrl-C that strikes within a callback is the program's. Within Python it could only be raised
@@ -110,6 +122,23 @@ def declarations(header: str) -> str:
     return re.sub(r"\bOPSCOPE_(?:API|BEGIN_DECLS|END_DECLS)\b", "", text)
 
 
+def look_for_own_backend(path: Path) -> None:
+    """Has the module's start look for cffi's extension under a name of our own first.
+
+    Where opscope brings it along (agent/opscope/attachment/entry.py), the program's own cffi, maybe
+    of another version, is to find nothing of it.
+    """
+    text = path.read_text()
+    for old, new in (
+        ('PyImport_ImportModule("_cffi_backend")', "import_backend()"),
+        ("static PyObject *_cffi_init(", f"{BACKEND}static PyObject *_cffi_init("),
+    ):
+        if text.count(old) != 1:
+            raise SystemExit(f"cffi writes another start of a module than this knows: {old}")
+        text = text.replace(old, new)
+    path.write_text(text)
+
+
 def main(out: str, headers: list[str]) -> None:
     builder = cffi.FFI()
     for header in headers:
@@ -118,6 +147,7 @@ def main(out: str, headers: list[str]) -> None:
     prelude = "\n".join(f'#include "opscope/{Path(header).name}"' for header in headers)
     builder.set_source("opscope._native", prelude + OUTSIDE, py_limited_api=True)
     builder.emit_c_code(out)
+    look_for_own_backend(Path(out))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def test_without_settings_the_defaults_hold(tmp_path: Path) -> None:
         exclude=(),
         listen_host="127.0.0.1",
         listen_port=9464,
-        interval_s=10.0,
+        interval_s=30.0,
         max_series=2000,
     )
 
@@ -146,3 +146,12 @@ def test_without_a_file_no_parser_of_files_is_imported(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+def test_what_archives_say_is_named_by_known_words(tmp_path: Path) -> None:
+    path = write_toml(tmp_path, 'producer = ["host", "git"]\n')
+    assert config.load({}, path).producer == ("host", "git")
+    assert config.load({"OPSCOPE_PRODUCER": "image, user"}, path).producer == ("image", "user")
+    assert config.load({"OPSCOPE_PRODUCER": "none"}, path).producer == ()
+    with pytest.raises(ConfigError, match=r"OPSCOPE_PRODUCER='host,name'.*host, user, image, git"):
+        config.load({"OPSCOPE_PRODUCER": "host,name"}, path)

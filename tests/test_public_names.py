@@ -4,6 +4,8 @@ import ast
 import doctest
 import importlib
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,33 @@ def test_examples_in_docstrings_are_true() -> None:
         assert result.failed == 0, name
         attempted += result.attempted
     assert attempted >= 10
+
+
+FORKS_DURING_AN_IMPORT = """
+import importlib, os, sys, threading
+import opscope
+
+is_importing, is_forking = threading.Event(), threading.Event()
+load = importlib.import_module
+
+def import_module(name):
+    is_importing.set()
+    is_forking.wait()
+    return load(name)
+
+importlib.import_module = import_module
+thread = threading.Thread(target=lambda: opscope.record_function)
+thread.start()
+is_importing.wait()
+os.register_at_fork(before=is_forking.set)  # runs before opscope's, which was registered first
+child = os.fork()
+if child == 0:
+    os._exit("record_function" not in vars(opscope))
+thread.join()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_waits_for_a_name_that_another_thread_is_importing() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKS_DURING_AN_IMPORT], timeout=60, check=False)
+    assert done.returncode == 0

@@ -6,6 +6,8 @@ says how it works below; the README what it is for.
 
 from __future__ import annotations
 
+import _thread
+import os
 from typing import TYPE_CHECKING
 
 from opscope.errors import (
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
         set_api_usage_handler,
         set_api_usage_metadata_handler,
     )
+    from opscope.timeline.profiler import profile
 
 __version__ = "0.1.0"
 
@@ -74,6 +77,7 @@ __all__ = [
     "has_callbacks",
     "log_api_usage_metadata",
     "log_api_usage_once",
+    "profile",
     "propagate",
     "record_function",
     "recording",
@@ -99,6 +103,7 @@ _HOMES = {
     "opscope.record.tasks": "Future fork wait",
     "opscope.record.usage": "log_api_usage_metadata log_api_usage_once set_api_usage_handler "
     "set_api_usage_metadata_handler",
+    "opscope.timeline.profiler": "profile",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -109,9 +114,17 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'opscope' has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(module), name)
+    with _loading:
+        value = getattr(importlib.import_module(module), name)
     globals()[name] = value
     return value
+
+
+# A child that is forked in the middle of an import has half a module, for good; so a fork waits.
+_loading = _thread.RLock()
+os.register_at_fork(
+    before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release
+)
 
 
 def __dir__() -> list[str]:

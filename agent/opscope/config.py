@@ -27,17 +27,26 @@ _KEYS = (
     "sampling",
     "window_ms",
     "period_ms",
+    "max_overhead",
     "labels",
     "bridges",
+    "producer",
     "include",
     "exclude",
     "listen",
     "interval_s",
     "max_series",
+    "exporters",
+    "state",
+    "tls_cert",
+    "tls_key",
+    "basic_auth_file",
 )
-_ON = ("1", "true", "yes", "on")
-_OFF = ("0", "false", "no", "off")
+ON = ("1", "true", "yes", "on")
+OFF = ("0", "false", "no", "off")
+DEFAULT_OVERHEAD_PPB = 5_000_000
 _LABEL_KEYS_LIMIT = 2
+_PRODUCER_FACTS = ("host", "user", "image", "git")
 
 
 class Config(NamedTuple):
@@ -65,9 +74,27 @@ class Config(NamedTuple):
     """Globs of programs to leave alone; wins over everything."""
     listen_host: str = "127.0.0.1"
     listen_port: int = 9464
-    interval_s: float = 10.0
-    """Seconds between two passes of the host agent."""
+    interval_s: float = 30.0
+    """The host agent makes a pass of its own where nobody asked for one for so many seconds."""
     max_series: int = 2000
+    producer: tuple[str, ...] = ()
+    """What every TorchScript archive is to say of the process that saves it: some of ``host``,
+    ``user``, ``image``, ``git`` (bridges/torch_producer.py)."""
+    max_overhead_ppb: int = DEFAULT_OVERHEAD_PPB
+    """Share of the process's CPU time, times 1e9, above which the recorder samples less; 0: any."""
+    spares_all: bool = True
+    """Nobody asked for that limit: it does not hold where every range is recorded, as that is a
+    wish for exactness."""
+    exporters: tuple[str, ...] = ("prometheus",)
+    """Names of the exporters that the host agent runs."""
+    state: str | None = ""
+    """The file of the host agent's sums over restarts; "": agent.state where segments are; None:
+    nowhere."""
+    tls_cert: str = ""
+    """The host agent's certificate chain, in PEM; "": no TLS."""
+    tls_key: str = ""
+    basic_auth_file: str = ""
+    """Who may read the host agent's pages (agent/access.py); "": everybody who reaches them."""
 
 
 class _Given:
@@ -76,6 +103,8 @@ class _Given:
     def __init__(self, environ: Mapping[str, str], path: str) -> None:
         self._values: dict[str, tuple[str, object]] = {}
         for key, value in _read_toml(path).items():
+            if isinstance(value, dict) and key not in _KEYS:
+                continue
             if key not in _KEYS:
                 raise ConfigError(f"{path}: {key}: no such setting; known: {', '.join(_KEYS)}")
             self._values[key] = (f"{path}: {key}", value)
@@ -110,9 +139,9 @@ class _Given:
 
     def switch(self, key: str, default: bool) -> bool:
         text = self.text(key, "1" if default else "0").lower()
-        if text not in _ON + _OFF:
+        if text not in ON + OFF:
             self.refuse(key, "must be 1 or 0")
-        return text in _ON
+        return text in ON
 
     def number(self, key: str, default: float, above: float, wanted: str) -> float:
         try:
@@ -143,14 +172,29 @@ def load(environ: Mapping[str, str] | None = None, path: str = CONFIG_PATH) -> C
         window_ms=window_ms,
         period_ms=period_ms,
         label_keys=_label_keys(given),
+        max_overhead_ppb=_max_overhead(given),
+        spares_all=not given.has("max_overhead"),
         bridges=given.words("bridges", ("numpy", "torch")),
         include=given.words("include", ()),
         exclude=given.words("exclude", ()),
         listen_host=listen_host,
         listen_port=listen_port,
-        interval_s=given.number("interval_s", 10.0, 0.0, "must be seconds above 0"),
+        interval_s=given.number("interval_s", 30.0, 0.0, "must be seconds above 0"),
         max_series=_max_series(given),
+        producer=_producer(given),
+        exporters=given.words("exporters", ("prometheus",)),
+        state=_state(given),
+        basic_auth_file=given.text("basic_auth_file", ""),
+        **_tls(given),
     )
+
+
+def tables(path: str = CONFIG_PATH) -> dict[str, dict[str, object]]:
+    """The file's tables: options of exporters (agent/exporter.py), each by its exporter's name.
+
+    Raises ConfigError where the file cannot be read.
+    """
+    return {name: table for name, table in _read_toml(path).items() if isinstance(table, dict)}
 
 
 def _read_toml(path: str) -> dict[str, object]:
@@ -195,6 +239,26 @@ def _sampling(given: _Given) -> tuple[float, float, float]:
     return probability, 0.0, period_ms
 
 
+def overhead_ppb(text: str) -> int | None:
+    """A percentage like ``0.5%``, above 0 and at most 100 %, as parts of 1e9; 0 for ``off``; None
+    for anything else."""
+    if text.lower() in OFF:
+        return 0
+    number, percent, rest = text.partition("%")
+    try:
+        ppb = float(number) * 1e7 if percent and not rest.strip() else 0.0
+    except ValueError:
+        return None
+    return round(ppb) if 1 <= ppb <= 1e9 else None
+
+
+def _max_overhead(given: _Given) -> int:
+    ppb = overhead_ppb(given.text("max_overhead", "0.5%"))
+    if ppb is None:
+        given.refuse("max_overhead", "must be a percentage like 0.5%, or off")
+    return ppb
+
+
 def _label_keys(given: _Given) -> tuple[str, ...]:
     keys = given.words("labels", ("model_id",))
     if len(keys) > _LABEL_KEYS_LIMIT:
@@ -207,6 +271,28 @@ def _listen(given: _Given) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         given.refuse("listen", "must be HOST:PORT")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _producer(given: _Given) -> tuple[str, ...]:
+    facts = given.words("producer", ())
+    if not set(facts) <= set(_PRODUCER_FACTS):
+        given.refuse("producer", f"must be none or some of {', '.join(_PRODUCER_FACTS)}")
+    return facts
+
+
+def _state(given: _Given) -> str | None:
+    state = given.text("state", "")
+    if state and state != "none" and not os.path.isabs(state):
+        given.refuse("state", "must be an absolute path, or none")
+    return None if state == "none" else state
+
+
+def _tls(given: _Given) -> dict[str, str]:
+    files = {key: given.text(key, "") for key in ("tls_cert", "tls_key")}
+    for key, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
+        if files[key] and not files[other]:
+            given.refuse(key, f"needs {other} too")
+    return files
 
 
 def _max_series(given: _Given) -> int:

@@ -17,10 +17,11 @@ typedef struct opscope__clock {
     uint64_t anchor_unix_ns;
 } opscope__clock;
 
-/* Written once by opscope__clock_start, before the first range is timed. */
+/* Written once, as the library is loaded. */
 extern bool opscope__clock_is_counter;
 
-/* Finds the source and, the first time, its rate: takes half a millisecond then, nothing later. */
+/* The source and its rate; the first time, waits until half a millisecond after the library was
+ * loaded, or for as long where that is long ago. */
 void opscope__clock_start(opscope__clock *out);
 
 /* CLOCK_MONOTONIC in nanoseconds. */

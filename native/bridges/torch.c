@@ -19,6 +19,7 @@
 
 #include "bridges/torch_labels.h"
 #include "bridges/torch_range.h"
+#include "bridges/torch_stack.h"
 #include "bridges/torch_trial.h"
 #include "record/demand.h"
 
@@ -108,10 +109,15 @@ static void fork_prepare(void)
         pthread_mutex_lock(opscope__torch.registry);
     }
     opscope__torch_ops_lock();
+    opscope__torch_stacks_lock();
 }
 
 static void fork_done(void)
 {
+    if (forking_pid != getpid()) {
+        opscope__torch_stacks_fork_child();
+    }
+    opscope__torch_stacks_unlock();
     opscope__torch_ops_unlock();
     if (opscope__torch.registry != NULL) {
         pthread_mutex_unlock(opscope__torch.registry);
@@ -122,7 +128,14 @@ static void fork_done(void)
     pthread_mutex_unlock(&lock);
 }
 
-static const struct opscope__demand_listener listener = {demand_changed, fork_prepare, fork_done};
+static void thread_ends(void)
+{
+    opscope__torch_stack_thread_ends();
+    opscope__torch_forget_labels();
+}
+
+static const struct opscope__demand_listener listener = {demand_changed, fork_prepare, fork_done,
+                                                         thread_ends};
 
 static void close_for_good(void)
 {
@@ -148,9 +161,11 @@ static const char *prepare(const char *version)
     }
     opscope__demand_listen(&listener); /* from here on, a fork waits for the lock */
     const char *reason = opscope__torch_find();
-    if (reason == NULL && (opscope__torch_range_prepare() != OPSCOPE_OK ||
-                           atexit(close_for_good) != 0)) {
+    if (reason == NULL && atexit(close_for_good) != 0) {
         reason = "out of memory";
+    }
+    if (reason == NULL) {
+        opscope__torch_register_shapes();
     }
     is_prepared = reason == NULL;
     return reason;

@@ -2,10 +2,11 @@
  * torch.jit.fork, to the threads of a backward.
  *
  * PyTorch carries a chain of its own, c10::ThreadLocalDebugInfo, to those threads. While a thread has
- * labels, a link of ours is the first of its chain, holding them; where a range starts on a thread
- * whose chain begins with the link of another thread, its labels are taken on. Whoever pops a link of
- * PyTorch's must find it on top, so ours is only put where there is none, and where somebody has put
- * his on top of it, it stays, said to be over.
+ * labels, a link of ours is in its chain, holding them; where a range starts on a thread whose chain
+ * has a link that this thread did not put there, its labels are taken on. Links are found by their
+ * kind, wherever they are, but whoever pops one must find it on top: a profiler, which may start or
+ * stop within a block of labels. So ours is always the last, put in by making the chain anew; what is
+ * in use of the old one (states taken before) stays as it was.
  *
  * C++ objects made by hand, as libstdc++ has them: a std::shared_ptr is the pointer and its control
  * block, a control block is a table of functions and two counts, one of which stands for all of the
@@ -15,11 +16,14 @@
 #include "bridges/torch_labels.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/atomics.h"
 #include "bridges/torch_symbols.h"
 #include "record/debug_info.h"
+
+enum { LINK_LIMIT = 16 };
 
 struct box;
 
@@ -31,15 +35,13 @@ struct control_type {
     void *(*get_deleter)(struct box *box, const void *type);
 };
 
-/* A control block, what it counts and what we keep. */
+/* A control block, what it counts and what we keep. Of PyTorch's own, the first two fields. */
 struct box {
     const struct control_type *control;
     int use_count; /* atomic, as PyTorch changes it */
     int weak_count;
     const void *const *info; /* c10::DebugInfoBase: a virtual destructor, never called */
     const opscope_debug_info *labels;
-    uint64_t origin; /* the thread's id */
-    bool is_over;    /* the origin stores, others load; relaxed: it may be late anyway */
 };
 
 struct shared_ptr {
@@ -47,18 +49,26 @@ struct shared_ptr {
     struct box *control;
 };
 
+/* c10::ThreadLocalDebugInfo. Never written. */
+struct link {
+    struct shared_ptr info;
+    uint64_t kind; /* or a byte of it */
+    const struct link *parent;
+};
+
 static struct {
-    void *(*get)(const void *kind);
+    void *(*get)(uint64_t kind);
     void (*current)(struct shared_ptr *out);
     void (*force)(struct shared_ptr *by_value);
-    void (*push)(const void *kind, struct shared_ptr *by_value);
+    void (*push)(uint64_t kind, struct shared_ptr *by_value);
 } torch;
 
 /* A c10::DebugInfoKind is the address of a std::string_view with its name. */
 static const struct {
     size_t bytes;
     const char *text;
-} kind = {7, "opscope"};
+} kind_name = {7, "opscope"};
+static uint64_t our_kind;
 
 static bool is_found;
 /* Set once a thread has had labels, by any thread; relaxed: no other thread's depends on it before
@@ -66,10 +76,10 @@ static bool is_found;
 bool opscope__torch_has_labels;
 
 /* Owner: the thread. */
-static _Thread_local void *own_link;    /* PyTorch's link of own_box; to be compared only */
-static _Thread_local struct box *own_box;
-static _Thread_local struct box *followed;                /* of another thread, in force here */
-static _Thread_local const opscope_debug_info *laid_by;   /* what was in force before */
+static _Thread_local struct box *own_box;      /* put into the chain for the labels in force here */
+static _Thread_local struct box *own_followed; /* `followed` at that time; only to be compared */
+static _Thread_local struct box *followed;              /* put there by others, in force here */
+static _Thread_local const opscope_debug_info *laid_by; /* what was in force before */
 static _Thread_local bool is_swapping;
 
 /* ---- boxes ------------------------------------------------------------------------------------- */
@@ -124,8 +134,7 @@ static struct box *make_box(const opscope_debug_info *labels)
                             .use_count = 1,
                             .weak_count = 1,
                             .info = no_functions,
-                            .labels = opscope__debug_info_retain(labels),
-                            .origin = opscope_thread_id()};
+                            .labels = opscope__debug_info_retain(labels)};
     }
     return box;
 }
@@ -137,42 +146,78 @@ static struct box *box_of(void *info)
 
 /* ---- PyTorch's chain ---------------------------------------------------------------------------- */
 
-/* The first link of this thread's chain, NULL where there is none; for comparing only. */
-static void *first_link(void)
+/* The first link of this thread's chain, NULL where there is none; the thread's own till it changes. */
+static const struct link *first_link(void)
 {
     struct shared_ptr current;
     torch.current(&current);
-    void *link = current.object;
+    const struct link *link = current.object;
     torch.force(&current); /* puts back what is there: our reference goes in, the one there goes */
     return link;
 }
 
-static void set_chain(struct box *box)
+/* Makes this thread's chain anew: the links that are not ours in their order, and last, where it is not
+ * NULL, one with `box`. False, and nothing done, where there are too many. */
+static bool put_last(struct box *box)
 {
+    struct {
+        uint64_t kind;
+        struct shared_ptr info;
+    } others[LINK_LIMIT];
+    size_t count = 0;
+    for (const struct link *link = first_link(); link != NULL; link = link->parent) {
+        if (link->kind == our_kind) {
+            continue;
+        }
+        if (count == LINK_LIMIT) {
+            return false;
+        }
+        others[count].kind = link->kind;
+        others[count++].info = link->info;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (others[i].info.control != NULL) {
+            retain(others[i].info.control);
+        }
+    }
     struct shared_ptr none = {NULL, NULL};
     torch.force(&none);
     if (box != NULL) {
         struct shared_ptr info = {&box->info, retain(box)};
-        torch.push(&kind, &info);
+        torch.push(our_kind, &info);
     }
-    own_link = box != NULL ? first_link() : NULL;
+    while (count-- > 0) {
+        torch.push(others[count].kind, &others[count].info);
+    }
+    return true;
+}
+
+/* What the chain holds of ours, by this thread or another. */
+static struct box *box_here(void)
+{
+    void *info = torch.get(our_kind);
+    return info != NULL ? box_of(info) : NULL;
 }
 
 static void labels_changed(const opscope_debug_info *labels)
 {
-    if (is_swapping || !is_found || (labels == NULL && own_box == NULL)) {
+    if (is_swapping || !is_found) {
         return;
     }
-    void *first = first_link();
-    const bool is_ours = first == NULL || first == own_link;
-    struct box *box = labels != NULL && is_ours ? make_box(labels) : NULL;
-    if (is_ours) {
-        set_chain(box);
-    } else if (own_box != NULL) {
-        opscope__store_relaxed(&own_box->is_over, true); /* partner: the load in wanted_here */
+    struct box *here = box_here();
+    struct box *box = NULL;
+    if (here != NULL && here->labels == labels) {
+        box = retain(here);
+    } else if (labels != NULL) {
+        box = make_box(labels);
+    }
+    if (box != here && !put_last(box)) {
+        release(box); /* then they are carried nowhere */
+        box = NULL;
     }
     release(own_box);
     own_box = box;
+    own_followed = followed;
     if (box != NULL) {
         opscope__store_relaxed(&opscope__torch_has_labels, true);
     }
@@ -183,12 +228,14 @@ static void labels_changed(const opscope_debug_info *labels)
 /* The box whose labels this thread is to have in place of its own; NULL: its own. */
 static struct box *wanted_here(void)
 {
-    void *info = torch.get(&kind);
-    struct box *box = info != NULL ? box_of(info) : NULL;
-    return box != NULL && box->origin != opscope_thread_id() &&
-                   !opscope__load_relaxed(&box->is_over)
-               ? box
-               : NULL;
+    struct box *box = box_here();
+    if (box != NULL && box == own_box) {
+        return own_followed == followed ? followed : NULL; /* its own came last */
+    }
+    if (box != NULL && box->labels == opscope_debug_info_current()) {
+        return followed; /* as it is already */
+    }
+    return box;
 }
 
 static void swap(const opscope_debug_info *labels)
@@ -217,6 +264,14 @@ void opscope__torch_follow_labels(void)
     }
 }
 
+/* What this thread has is about to change: that is to be what it has by now. */
+static void labels_will_change(void)
+{
+    if (opscope__load_relaxed(&opscope__torch_has_labels)) {
+        opscope__torch_follow_labels();
+    }
+}
+
 void opscope__torch_forget_labels(void)
 {
     opscope__debug_info_release(laid_by);
@@ -225,7 +280,7 @@ void opscope__torch_forget_labels(void)
     followed = NULL;
     release(own_box);
     own_box = NULL;
-    own_link = NULL;
+    own_followed = NULL;
 }
 
 /* ---- trial --------------------------------------------------------------------------------------- */
@@ -248,24 +303,46 @@ static void count_dispose(struct box *box)
     disposed_count++;
 }
 
-/* Whether a link goes in, is found, and is let go of where the chain is set to none. */
-static bool holds_what_is_assumed(void)
+/* Whether links go in, are found, are where they are looked for, and are let go of. On a thread of its
+ * own, whose chain is nobody's. */
+static void *try_out(void *is_as_assumed)
 {
     static const struct control_type counting = {do_nothing, do_nothing, count_dispose, do_nothing,
                                                  get_deleter};
-    static struct box box = {.control = &counting, .info = no_functions};
-    if (first_link() != NULL) {
-        return false; /* somebody's: not to be touched */
-    }
-    box.use_count = 1;
-    box.weak_count = 1;
+    static struct box ours, other;
+    const uint64_t other_kind = our_kind + 1;
+    ours = other = (struct box){
+        .control = &counting, .use_count = 1, .weak_count = 1, .info = no_functions};
     disposed_count = 0;
-    struct shared_ptr info = {&box.info, &box};
-    torch.push(&kind, &info);
-    const bool is_in = info.control == NULL && first_link() != NULL && torch.get(&kind) == &box.info;
+    struct shared_ptr info = {&other.info, &other};
+    torch.push(other_kind, &info);
+    bool is_sound = info.control == NULL && torch.get(other_kind) == &other.info;
+    const struct link *first = first_link();
+    is_sound = is_sound && first != NULL && first->info.object == &other.info &&
+               first->info.control == &other && first->kind == other_kind &&
+               first->parent == NULL && put_last(&ours);
+    first = is_sound ? first_link() : NULL;
+    is_sound = is_sound && first != NULL && first->info.object == &other.info &&
+               first->parent != NULL && first->parent->info.object == &ours.info &&
+               first->parent->parent == NULL && torch.get(our_kind) == &ours.info &&
+               ours.use_count == 2 && disposed_count == 0;
+    is_sound = is_sound && put_last(NULL) && torch.get(our_kind) == NULL && ours.use_count == 1 &&
+               torch.get(other_kind) == &other.info && disposed_count == 0;
     struct shared_ptr none = {NULL, NULL};
     torch.force(&none);
-    return is_in && disposed_count == 1 && torch.get(&kind) == NULL && first_link() == NULL;
+    *(bool *)is_as_assumed = is_sound && disposed_count == 1 && first_link() == NULL;
+    return NULL;
+}
+
+static bool holds_what_is_assumed(void)
+{
+    bool is_as_assumed = false;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, try_out, &is_as_assumed) != 0) {
+        return false;
+    }
+    pthread_join(thread, NULL);
+    return is_as_assumed;
 }
 
 void opscope__torch_carry_labels(void)
@@ -276,9 +353,12 @@ void opscope__torch_carry_labels(void)
         !FIND(push, "5_pushENS_13DebugInfoKindESt10shared_ptrINS_13DebugInfoBaseEE")) {
         return;
     }
+    our_kind = (uint64_t)(uintptr_t)&kind_name;
     is_found = holds_what_is_assumed();
     if (is_found) {
-        opscope__debug_info_listen(labels_changed);
+        static const struct opscope__debug_info_listener listener = {labels_will_change,
+                                                                     labels_changed};
+        opscope__debug_info_listen(&listener);
         labels_changed(opscope_debug_info_current());
     }
 }

@@ -1,12 +1,12 @@
 /* torch_op.c -- from a range of PyTorch's to its operator: by name, overload and scope.
  *
- * A cache in front of the interning, shared by all threads: operators are never freed, so an entry is
+ * A cache in front of the interning, shared by all threads: what is known is never freed, so an entry is
  * one pointer. Where to look comes from the address of the operator's schema, or from the name
  * itself where there is none (backward nodes, record_function). What is found is compared with the
  * name each time: schemas go and their memory is used again, and names are strings of the moment.
  *
  * Overloads of an operator are counted as one, as torch.profiler does; callbacks see which one it is.
- * So an operator with an overload is a copy of the one without, of the same id.
+ * So what is known is a copy of the operator, of the same id, with the overload's name.
  */
 #include "bridges/torch_range.h"
 
@@ -15,35 +15,92 @@
 #include "base/atomics.h"
 #include "base/hot.h"
 
-enum { CACHE_LOG2 = 12, OVERLOAD_SLOTS = 1024 };
+enum { CACHE_LOG2 = 12, KNOWN_SLOTS = 1024 };
+
+struct known_op {
+    opscope_op op;
+    uint32_t name_bytes;
+    uint32_t overload_bytes;
+    struct known_op *next; /* of its slot */
+};
 
 /* Each entry: store_release by whoever interned it, load_acquire by all. */
-static const opscope_op *cache[1 << CACHE_LOG2];
+static const struct known_op *cache[1 << CACHE_LOG2];
 
-static inline const opscope_op **place(uint64_t key)
+static inline const struct known_op **place(uint64_t key)
 {
     return &cache[key * 0x9e3779b97f4a7c15u >> (64 - CACHE_LOG2)];
 }
 
-static inline uint64_t hash_text(const char *text, uint64_t length)
+/* What a std::string holds. */
+struct text {
+    const char *start; /* ends in a NUL */
+    uint64_t bytes;
+};
+
+static inline struct text text_of(const void *string)
 {
-    uint64_t hash = length;
+    return (struct text){opscope__torch_text(string),
+                         OPSCOPE__TORCH_FIELD(uint64_t, string, sizeof(char *))};
+}
+
+static inline uint64_t word_at(const char *text)
+{
     uint64_t word;
-    for (; length >= sizeof word; length -= sizeof word, text += sizeof word) {
-        memcpy(&word, text, sizeof word);
-        hash = (hash ^ word) * 0x9fb21c651e98df25u;
+    memcpy(&word, text, sizeof word);
+    return word;
+}
+
+static inline uint32_t half_word_at(const char *text)
+{
+    uint32_t word;
+    memcpy(&word, text, sizeof word);
+    return word;
+}
+
+static inline uint64_t hash_text(struct text text)
+{
+    uint64_t hash = text.bytes;
+    uint64_t word = 0;
+    for (; text.bytes >= sizeof word; text.bytes -= sizeof word, text.start += sizeof word) {
+        hash = (hash ^ word_at(text.start)) * 0x9fb21c651e98df25u;
         hash ^= hash >> 32;
     }
-    word = 0;
-    memcpy(&word, text, length);
+    memcpy(&word, text.start, text.bytes);
     return (hash ^ word) * 0x9fb21c651e98df25u;
 }
 
-static inline bool is_op(const opscope_op *op, const char *name, const char *overload, uint8_t scope)
+/* Inline, as a call of memcmp costs as much as all the rest of finding an operator. The last word
+ * compared overlaps the one before. */
+static inline bool is_text(const char *known, uint64_t known_bytes, struct text text)
 {
-    return op != NULL && op->scope == scope && op->overload_name[0] == overload[0] &&
-           strcmp(op->name, name) == 0 &&
-           (overload[0] == '\0' || strcmp(op->overload_name, overload) == 0);
+    const uint64_t bytes = text.bytes;
+    if (known_bytes != bytes) {
+        return false;
+    }
+    if (bytes >= sizeof(uint64_t)) {
+        const uint64_t last = bytes - sizeof(uint64_t);
+        uint64_t difference = word_at(known + last) ^ word_at(text.start + last);
+        for (uint64_t i = 0; i < last; i += sizeof(uint64_t)) {
+            difference |= word_at(known + i) ^ word_at(text.start + i);
+        }
+        return difference == 0;
+    }
+    if (bytes >= sizeof(uint32_t)) {
+        const uint64_t last = bytes - sizeof(uint32_t);
+        return ((half_word_at(known) ^ half_word_at(text.start)) |
+                (half_word_at(known + last) ^ half_word_at(text.start + last))) == 0;
+    }
+    return bytes == 0 || (known[0] == text.start[0] && known[bytes / 2] == text.start[bytes / 2] &&
+                          known[bytes - 1] == text.start[bytes - 1]);
+}
+
+static inline bool is_op(const struct known_op *known, struct text name, struct text overload,
+                         uint8_t scope)
+{
+    return known != NULL && known->op.scope == scope &&
+           is_text(known->op.name, known->name_bytes, name) &&
+           is_text(known->op.overload_name, known->overload_bytes, overload);
 }
 
 /* Names as PyTorch's own code forms them. */
@@ -76,84 +133,88 @@ opscope_phase opscope__torch_phase(const char *name, opscope_scope scope)
     return scope == OPSCOPE_USER_SCOPE ? OPSCOPE_OTHER : OPSCOPE_FORWARD;
 }
 
-/* ---- overloads -------------------------------------------------------------------------------- */
+/* ---- operators known, by overload ------------------------------------------------------------- */
 
-struct overload {
-    opscope_op op;
-    struct overload *next;
-};
-
-static pthread_mutex_t overloads_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct overload *overloads[OVERLOAD_SLOTS]; /* lock; by id of the operator */
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct known_op *known_ops[KNOWN_SLOTS]; /* lock; by id of the operator */
 
 void opscope__torch_ops_lock(void)
 {
-    pthread_mutex_lock(&overloads_lock);
+    pthread_mutex_lock(&known_lock);
 }
 
 void opscope__torch_ops_unlock(void)
 {
-    pthread_mutex_unlock(&overloads_lock);
+    pthread_mutex_unlock(&known_lock);
 }
 
-/* With the lock held: that overload of an operator, made at the first call. */
-static const opscope_op *overload_of(const opscope_op *op, const char *name)
+/* With the lock held: that overload of an operator, made at the first call; NULL where memory ran
+ * out. */
+static const struct known_op *overload_of(const opscope_op *op, struct text name, struct text overload)
 {
-    struct overload **slot = &overloads[op->id % OVERLOAD_SLOTS];
-    for (const struct overload *known = *slot; known != NULL; known = known->next) {
-        if (known->op.id == op->id && strcmp(known->op.overload_name, name) == 0) {
-            return &known->op;
+    struct known_op **slot = &known_ops[op->id % KNOWN_SLOTS];
+    for (const struct known_op *known = *slot; known != NULL; known = known->next) {
+        if (known->op.id == op->id &&
+            is_text(known->op.overload_name, known->overload_bytes, overload)) {
+            return known;
         }
     }
-    struct overload *made = malloc(sizeof *made);
-    char *copy = strdup(name);
+    struct known_op *made = malloc(sizeof *made);
+    char *copy = strdup(overload.start);
     if (made == NULL || copy == NULL) {
         free(made);
         free(copy);
-        return op;
+        return NULL;
     }
-    *made = (struct overload){.op = *op, .next = *slot};
+    *made = (struct known_op){.op = *op,
+                              .name_bytes = (uint32_t)name.bytes,
+                              .overload_bytes = (uint32_t)overload.bytes,
+                              .next = *slot};
     made->op.overload_name = copy;
     *slot = made;
-    return &made->op;
+    return made;
 }
 
 /* ---- finding ---------------------------------------------------------------------------------- */
 
-static const opscope_op *OPSCOPE__SELDOM intern(const opscope_op **slot, const char *name,
-                                                const char *overload, opscope_scope scope)
+static const opscope_op *OPSCOPE__SELDOM intern(const struct known_op **slot, struct text name,
+                                                struct text overload, opscope_scope scope)
 {
     const opscope_op *op;
-    if (opscope_op_intern(name, "", scope, opscope__torch_phase(name, scope), &op) != OPSCOPE_OK) {
+    if (opscope_op_intern(name.start, "", scope, opscope__torch_phase(name.start, scope), &op) !=
+        OPSCOPE_OK) {
         return opscope_op_other(); /* no name, no room, no memory */
     }
-    if (overload[0] != '\0') {
-        opscope__torch_ops_lock();
-        op = overload_of(op, overload);
-        opscope__torch_ops_unlock();
+    if (strlen(name.start) != name.bytes || strlen(overload.start) != overload.bytes) {
+        return op; /* a NUL within: known by what comes before it */
     }
-    opscope__store_release(slot, op);
-    return op;
+    opscope__torch_ops_lock();
+    const struct known_op *known = overload_of(op, name, overload);
+    opscope__torch_ops_unlock();
+    if (known == NULL) {
+        return op;
+    }
+    opscope__store_release(slot, known);
+    return &known->op;
 }
 
 const opscope_op *OPSCOPE__HOT opscope__torch_op(const struct opscope__torch_function *fn)
 {
     const uint8_t scope = opscope__torch_scope(fn);
-    const char *name;
-    const char *overload = "";
-    const opscope_op **slot;
+    struct text name;
+    struct text overload = {"", 0};
+    const struct known_op **slot;
     if (opscope__torch_has_schema(fn)) {
-        const void *schema = opscope__torch_schema(fn);
-        name = opscope__torch_text(schema);
-        overload = opscope__torch_overload(schema);
+        const char *schema = opscope__torch_schema(fn);
+        name = text_of(schema);
+        overload = text_of(schema + opscope__torch.layout.overload_name);
         slot = place((uintptr_t)schema);
     } else {
-        const char *string = (const char *)fn + opscope__torch.layout.name;
-        name = opscope__torch_text(string);
-        slot = place(hash_text(name, OPSCOPE__TORCH_FIELD(uint64_t, string, sizeof name)));
+        name = text_of((const char *)fn + opscope__torch.layout.name);
+        slot = place(hash_text(name));
     }
-    const opscope_op *op = opscope__load_acquire(slot);
-    return __builtin_expect(is_op(op, name, overload, scope), 1)
-               ? op
+    const struct known_op *known = opscope__load_acquire(slot);
+    return __builtin_expect(is_op(known, name, overload, scope), 1)
+               ? &known->op
                : intern(slot, name, overload, (opscope_scope)scope);
 }

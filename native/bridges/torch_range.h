@@ -15,12 +15,12 @@ void opscope__torch_range_end(const struct opscope__torch_function *fn,
 /* Seeds PyTorch's sampling of this thread, which by itself draws the same in every thread and
  * process, from the operating system. */
 void opscope__torch_seed_sampling(void);
-/* Before the first range. */
-int opscope__torch_range_prepare(void);
 
 /* torch_values.c: an opscope_box each, over a range of PyTorch's. */
 size_t opscope__torch_box_inputs(void *fn, opscope_value *values, size_t capacity);
 size_t opscope__torch_box_outputs(void *fn, opscope_value *values, size_t capacity);
+/* Lets traces know the shapes of PyTorch's tensors. */
+void opscope__torch_register_shapes(void);
 
 /* torch_op.c: the operator of a range of PyTorch's. Cheap from the second time on. */
 const opscope_op *opscope__torch_op(const struct opscope__torch_function *fn);

@@ -9,7 +9,12 @@
  * torch.profiler says.
  *
  * A new version is one more row: install that PyTorch, add the row of the version before under its
- * name and run tests/bridges. What moved shows there; the disassembly says where to.
+ * name and run tests/bridges with it. What moved shows there; the disassembly says where to. A row is
+ * of one version only, patch release and all: what was not tried is not known.
+ *
+ * 2.13.0 is what the tests run with, built for the CPU. 2.14.1 and 2.15.0 were tried as PyPI has them,
+ * built for CUDA, with Python 3.11 on a machine without a GPU: with the tests of tests/bridges about
+ * attaching, counts, values, labels, usage, archives and windows.
  *
  * The lock of PyTorch's registry is held by whoever adds, removes or takes a snapshot of callbacks. A
  * fork at such a moment would leave it locked in the child for ever, so the bridge takes it for the
@@ -34,19 +39,15 @@ struct known_version {
     struct opscope__torch_layout layout;
 };
 
+#define LAYOUT_OF_2_13                                                                             \
+    .thread_id = 0x58, .scope = 0x60, .name = 0xa0, .has_schema = 0xc0, .overload_name = 0x20,      \
+    .sequence_nr = 0xc8, .inputs = 0xd0, .input_count = 0xd8, .outputs = 0x118,                     \
+    .forward_thread_id = 0x130, .is_async = 0x140
+
 static const struct known_version known_versions[] = {
-    {"2.13.0",
-     {.thread_id = 0x58,
-      .scope = 0x60,
-      .name = 0xa0,
-      .has_schema = 0xc0,
-      .overload_name = 0x20,
-      .sequence_nr = 0xc8,
-      .inputs = 0xd0,
-      .input_count = 0xd8,
-      .outputs = 0x118,
-      .forward_thread_id = 0x130,
-      .is_async = 0x140}},
+    {"2.15.0", {LAYOUT_OF_2_13}},
+    {"2.14.1", {LAYOUT_OF_2_13}},
+    {"2.13.0", {LAYOUT_OF_2_13}},
 };
 
 bool opscope__torch_layout_of(const char *version, struct opscope__torch_layout *out)
@@ -172,6 +173,7 @@ static const char *find_all(void *library)
         return "libtorch_cpu does not export what is needed";
     }
     find_tensor_functions(library);
+    (void)opscope__torch.has_global_callbacks(); /* makes its registry, lock and all, where it is not */
     opscope__torch.registry = find_registry(clear);
     return opscope__torch.registry != NULL ? NULL : "the lock of its callbacks was not found";
 }

@@ -60,6 +60,7 @@ struct opscope__torch_layout {
     uint16_t outputs;
     uint16_t forward_thread_id;
     uint16_t is_async;
+    /* No offsets: */
 };
 
 /* __cxa_eh_globals of the Itanium C++ ABI: what a thread has in the way of exceptions. */

@@ -7,6 +7,7 @@
 #include "opscope/torch.h"
 
 #include "bridges/torch_range.h"
+#include "record/shape.h"
 
 /* The first of the tags; PyTorch's ATen/core/ivalue.h lists them. */
 enum tag {
@@ -101,4 +102,21 @@ int opscope_torch_tensor_read(const void *tensor, opscope_torch_tensor *out)
     }
     *out = found;
     return OPSCOPE_OK;
+}
+
+static int shape_of(const void *object, int64_t *sizes)
+{
+    opscope_torch_tensor tensor;
+    if (opscope_torch_tensor_read(object, &tensor) != OPSCOPE_OK) {
+        return -1;
+    }
+    for (int64_t i = 0; i < tensor.dim && i < OPSCOPE__RANK_LIMIT; i++) {
+        sizes[i] = tensor.sizes[i];
+    }
+    return (int)tensor.dim;
+}
+
+void opscope__torch_register_shapes(void)
+{
+    (void)opscope__shape_register("torch.tensor", shape_of);
 }

@@ -7,6 +7,7 @@
 #include "opscope/memory.h"
 #include "record/recorder_state.h"
 #include "record/thread.h"
+#include "record/trace.h"
 
 /* A sampled byte stands for a fraction more than some whole bytes; what is cut off stays with the
  * thread and counts next time, so that sums of small allocations are not too low. */
@@ -30,6 +31,9 @@ void opscope__note_allocation(uint64_t bytes)
 {
     const struct opscope__recorder *recorder = &opscope__recorder;
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
+    if (__builtin_expect(opscope__load_acquire(&opscope__trace_is_on), 0)) {
+        opscope__trace_allocation(bytes);
+    }
     if (state == NULL || state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
         state->top == &state->frames[1] || opscope__hot.running != NULL) {
         return; /* no range is recorded, or this is a callback's own */

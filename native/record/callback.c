@@ -10,6 +10,7 @@
 #include "base/fence.h"
 #include "record/demand.h"
 #include "record/process.h"
+#include "record/trace.h"
 
 enum { WAIT_STEP_NS = 50000 };
 
@@ -82,11 +83,13 @@ uint32_t opscope__callbacks_enabled(const struct opscope__thread *thread,
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < global_count; i++) {
-        if (globals[i]->enabled) {
+        if (globals[i]->enabled &&
+            (!thread->is_traced_alone || opscope__trace_is_tracer(&globals[i]->spec))) {
             out[count++] = globals[i];
         }
     }
-    uint32_t local_count = thread->local != NULL ? thread->local->count : 0;
+    uint32_t local_count =
+        thread->local != NULL && !thread->is_traced_alone ? thread->local->count : 0;
     for (uint32_t i = 0; i < local_count && count < OPSCOPE__CALLBACK_LIMIT; i++) {
         if (thread->local->items[i]->enabled) {
             out[count++] = thread->local->items[i];
@@ -122,6 +125,9 @@ void opscope__demand_read(struct opscope__demand *out)
         }
     }
     opscope__registry_unlock();
+    if (out->is_recorder && out->prob < OPSCOPE__DRAWN_PROB_LEAST) {
+        out->prob = OPSCOPE__DRAWN_PROB_LEAST;
+    }
 }
 
 /* ---- the public registry ------------------------------------------------------------------ */

@@ -41,8 +41,16 @@ struct opscope__lane {
     uint64_t sampled; /* 0 < p < 1: when its countdown ends */
     uint64_t armed;   /* what the thread's skip was last set to */
     /* The only callback that can fire, asking for nothing but its calls; else NULL. The recorder is
-     * such a one in most programs, so it has a path of its own. */
+     * such a one in most programs, so it has a path of its own: `solo` is it where the skip ends with
+     * its firing, and not only with a look. */
+    struct opscope__callback *only;
     struct opscope__callback *solo;
+    /* Where the recorder is sampled: its control block is looked at every so many ranges, as many as
+     * take some 100 µs of late, so that a program that becomes slow is still heard soon. */
+    uint64_t look_every;
+    uint64_t look_in;         /* ranges to the next; at least `armed`; 0: never */
+    uint64_t look_start_ticks; /* of those ranges */
+    uint64_t look_ticks;      /* when to look into the block itself: about ten times a second */
 };
 
 struct opscope__firing {
@@ -82,6 +90,17 @@ void opscope__callbacks_drop(struct opscope__callback *dead);
 /* The next countdown, and what fires, when the thread's skip for `scope` has come to 0. */
 uint64_t opscope__lane_draw(struct opscope__firing *firing, opscope_scope scope,
                             opscope__random *random, uint64_t *out_skip);
+
+/* The lane's skip has ended with a look. May change what fires, the lane itself with it. */
+void opscope__lane_look(struct opscope__lane *lane);
+
+/* The least probability at which a framework draws for the recorder, so that this library hears from
+ * it: what more than that it draws is thinned out. */
+#define OPSCOPE__DRAWN_PROB_LEAST (1.0 / 256)
+/* A framework has drawn the range that starts now on this thread, with the probability of
+ * opscope__demand_read. True where it is to be recorded: the countdown of its scope then ends with
+ * it. A geometric countdown has no memory, so what comes after is as likely as it was. */
+OPSCOPE_API bool opscope__range_was_drawn(opscope_scope scope);
 
 /* The same where the lane has a `solo` that is sampled, which fires now: the next countdown. */
 uint64_t opscope__lane_draw_solo(struct opscope__firing *firing, opscope_scope scope,

@@ -12,13 +12,14 @@
 #include "base/atomics.h"
 #include "record/recorder.h"
 #include "record/thread.h"
+#include "record/trace.h"
 
 enum { TEXT_LIMIT = 65536 };
 
 static pthread_once_t root_once = PTHREAD_ONCE_INIT;
 static const opscope_debug_info *root;
 /* Written once, by release; load_acquire by whoever calls it. */
-static opscope__debug_info_listener *listener;
+static const struct opscope__debug_info_listener *listener;
 
 static struct opscope__debug_info_node *node_of(const opscope_debug_info *link)
 {
@@ -43,7 +44,7 @@ void opscope__debug_info_release(const opscope_debug_info *link)
     }
 }
 
-void opscope__debug_info_listen(opscope__debug_info_listener *new_listener)
+void opscope__debug_info_listen(const struct opscope__debug_info_listener *new_listener)
 {
     opscope__store_release(&listener, new_listener);
 }
@@ -51,9 +52,18 @@ void opscope__debug_info_listen(opscope__debug_info_listener *new_listener)
 void opscope__debug_info_changed(const struct opscope__thread *thread)
 {
     opscope__recorder_labels_changed(thread);
-    opscope__debug_info_listener *known = opscope__load_acquire(&listener);
+    opscope__trace_labels_changed(thread);
+    const struct opscope__debug_info_listener *known = opscope__load_acquire(&listener);
     if (known != NULL) {
-        known(thread->debug_info);
+        known->changed(thread->debug_info);
+    }
+}
+
+static void will_change(void)
+{
+    const struct opscope__debug_info_listener *known = opscope__load_acquire(&listener);
+    if (known != NULL) {
+        known->will_change();
     }
 }
 
@@ -122,6 +132,7 @@ int opscope_debug_info_push(const char *key, const char *value, opscope_debug_in
     if (thread == NULL) {
         return OPSCOPE_ERR_NO_MEMORY;
     }
+    will_change();
     const opscope_debug_info *previous = opscope__debug_info_retain(thread->debug_info);
     const opscope_debug_info *pushed = make(previous, key, key_bytes, value, value_bytes);
     if (pushed == NULL) {
@@ -142,6 +153,7 @@ void opscope_debug_info_pop(opscope_debug_info_guard *guard)
     if (thread == NULL) {
         return;
     }
+    will_change();
     const opscope_debug_info *current = thread->debug_info;
     thread->debug_info = guard->previous;
     guard->previous = NULL;

@@ -22,9 +22,12 @@ OPSCOPE_API void opscope__debug_info_release(const opscope_debug_info *link);
 /* Makes `chain`, with the caller's reference, the thread's; returns what was, with a reference. */
 OPSCOPE_API const opscope_debug_info *opscope__debug_info_swap(const opscope_debug_info *chain);
 
-/* There is one listener: it is called on each thread whose chain has become another. */
-typedef void opscope__debug_info_listener(const opscope_debug_info *chain);
-OPSCOPE_API void opscope__debug_info_listen(opscope__debug_info_listener *listener);
+/* There is one listener, which lives as long as the process. It is called on each thread. */
+struct opscope__debug_info_listener {
+    void (*will_change)(void); /* before a guard's push or pop; may swap the chain */
+    void (*changed)(const opscope_debug_info *chain); /* it has become another */
+};
+OPSCOPE_API void opscope__debug_info_listen(const struct opscope__debug_info_listener *listener);
 
 struct opscope__thread;
 /* For the record layer: after a change. */

@@ -24,6 +24,14 @@ void opscope__demand_changed(void)
     }
 }
 
+void opscope__demand_thread_ends(void)
+{
+    const struct opscope__demand_listener *known = opscope__load_acquire(&listener);
+    if (known != NULL) {
+        known->thread_ends();
+    }
+}
+
 void opscope__demand_fork_prepare(void)
 {
     told = opscope__load_acquire(&listener);

@@ -16,7 +16,8 @@
 
 struct opscope__demand {
     uint32_t scopes; /* bits: of each scope that an enabled callback wants; 0: nobody wants anything */
-    double prob;     /* the least at which no callback misses anything: of the only one, else 1 */
+    double prob;     /* the least at which no callback misses anything: of the only one, else 1; see
+                        opscope__range_was_drawn in record/callback.h */
     bool is_recorder; /* the recorder is the only one */
     bool needs_inputs;
     bool needs_outputs;
@@ -28,6 +29,8 @@ struct opscope__demand_listener {
      * and before the registry's (record/process.c); gives them back, in the parent or the child. */
     void (*fork_prepare)(void);
     void (*fork_done)(void);
+    /* On a thread that ends, with what this library keeps for it still there, and no lock held. */
+    void (*thread_ends)(void);
 };
 
 OPSCOPE_API void opscope__demand_read(struct opscope__demand *out);
@@ -36,6 +39,8 @@ OPSCOPE_API void opscope__demand_listen(const struct opscope__demand_listener *l
 
 /* For the record layer: after a change, the registry lock released. */
 void opscope__demand_changed(void);
+/* For record/thread.c. */
+void opscope__demand_thread_ends(void);
 /* For record/process.c. */
 void opscope__demand_fork_prepare(void);
 void opscope__demand_fork_done(void);

@@ -12,6 +12,7 @@
 #include "opscope/debug_info.h"
 #include "record/pool.h"
 #include "record/process.h"
+#include "record/trace.h"
 
 enum phase { QUEUED, RUNNING, DONE };
 
@@ -25,6 +26,7 @@ struct opscope_future {
     uint32_t reference_count; /* one for the caller, one for the task until it is done */
     enum phase phase;
     int result;
+    uint64_t number;          /* in a trace; 0: none was taken */
 };
 
 /* With the lock held; lets go of it while the task runs. */
@@ -35,6 +37,8 @@ static bool run(struct opscope__job *job)
     future->phase = RUNNING;
     opscope__pool_unlock();
 
+    struct opscope__trace_task traced;
+    opscope__trace_task_begin(&traced, future->number);
     opscope_state *previous;
     bool entered = opscope_state_enter(future->state, &previous) == OPSCOPE_OK;
     int result = future->task(future->arg);
@@ -42,6 +46,7 @@ static bool run(struct opscope__job *job)
         opscope_state_leave(previous);
     }
     opscope_state_release(future->state);
+    opscope__trace_task_end(&traced);
 
     opscope__pool_lock();
     future->result = result;
@@ -67,12 +72,15 @@ int opscope_fork(opscope_task task, void *arg, opscope_future **out)
     }
     future->job.run = run;
     future->task = task;
+    uint64_t number, begun = opscope__trace_fork_begin(&number);
+    future->number = number;
     future->arg = arg;
     future->reference_count = 2;
     future->phase = QUEUED;
     opscope__pool_lock();
     future->generation = opscope__pool_generation;
     opscope__pool_post(&future->job, 1, false);
+    opscope__trace_fork_end(begun, number);
     *out = future;
     return OPSCOPE_OK;
 }

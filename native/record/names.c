@@ -7,7 +7,9 @@
 #include "opscope/record.h"
 #include "opscope/status.h"
 
-enum { VALUE_LIMIT = 128, OP_ID_LIMIT = 65536, LABEL_SET_LIMIT = 1024, OTHER_LABEL_SET = 1 };
+enum { VALUE_LIMIT = 128, OP_ID_LIMIT = 65536, LABEL_SET_LIMIT = 1024 };
+/* Room beyond the limit for the sets named "other", one for each choice of keys. */
+enum { KEPT_LABEL_SETS = 16 };
 
 /* "key NUL value NUL" for each label, as in the dictionary. */
 struct label_text {
@@ -17,28 +19,68 @@ struct label_text {
 
 /* All guarded by the segment lock. */
 static uint8_t op_is_written[OP_ID_LIMIT + 1];
-static struct label_text *label_sets[LABEL_SET_LIMIT]; /* by id, from OTHER_LABEL_SET */
+static struct label_text *label_sets[LABEL_SET_LIMIT + KEPT_LABEL_SETS]; /* by id, from 1 */
 static uint32_t label_set_count;
+static uint32_t other_label_set; /* for what finds no room; 0: none yet for these keys */
 static char label_keys[OPSCOPE__LABEL_KEY_LIMIT][OPSCOPE__LABEL_KEY_BYTES];
 static uint32_t label_key_count;
 
-int opscope__names_start(const char *keys)
+static bool is_plain(const char *text, size_t bytes)
 {
-    char read_keys[OPSCOPE__LABEL_KEY_LIMIT][OPSCOPE__LABEL_KEY_BYTES] = {{0}};
+    for (size_t i = 0; i < bytes; i++) {
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int read_keys(const char *keys, char out[][OPSCOPE__LABEL_KEY_BYTES], uint32_t *out_count)
+{
     uint32_t count = 0;
     for (const char *key = keys; key != NULL && *key != '\0';) {
         size_t bytes = strcspn(key, ",");
-        if (bytes == 0 || bytes >= OPSCOPE__LABEL_KEY_BYTES || count == OPSCOPE__LABEL_KEY_LIMIT) {
+        if (bytes == 0 || bytes >= OPSCOPE__LABEL_KEY_BYTES || !is_plain(key, bytes) ||
+            count == OPSCOPE__LABEL_KEY_LIMIT) {
             return OPSCOPE_ERR_INVALID;
         }
-        memcpy(read_keys[count++], key, bytes);
-        if (count == 2 && strcmp(read_keys[0], read_keys[1]) == 0) {
+        memset(out[count], 0, sizeof out[count]);
+        memcpy(out[count++], key, bytes);
+        if (count == 2 && strcmp(out[0], out[1]) == 0) {
             return OPSCOPE_ERR_INVALID;
         }
         key += bytes + (key[bytes] == ',');
     }
-    memcpy(label_keys, read_keys, sizeof label_keys);
-    label_key_count = count;
+    *out_count = count;
+    return OPSCOPE_OK;
+}
+
+int opscope__label_keys_check(const char *keys)
+{
+    char unused[OPSCOPE__LABEL_KEY_LIMIT][OPSCOPE__LABEL_KEY_BYTES];
+    uint32_t count;
+    return read_keys(keys, unused, &count);
+}
+
+int opscope__names_set_label_keys(const char *keys)
+{
+    char read[OPSCOPE__LABEL_KEY_LIMIT][OPSCOPE__LABEL_KEY_BYTES] = {{0}};
+    uint32_t count;
+    int status = read_keys(keys, read, &count);
+    if (status == OPSCOPE_OK) {
+        memcpy(label_keys, read, sizeof label_keys);
+        label_key_count = count;
+        other_label_set = 0;
+    }
+    return status;
+}
+
+int opscope__names_start(const char *keys)
+{
+    int status = opscope__names_set_label_keys(keys);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
     memset(op_is_written, 0, sizeof op_is_written);
     for (uint32_t id = 1; id <= label_set_count; id++) {
         free(label_sets[id]);
@@ -77,17 +119,23 @@ static void append(struct label_text *into, const char *text, size_t limit)
     into->bytes += (uint32_t)bytes + 1;
 }
 
-static uint32_t add(opscope__segment *segment, const struct label_text *labels)
+/* The id of these labels, which are among the first `limit` sets or are made; 0 where there is no
+ * room for one more. */
+static uint32_t find_or_add(opscope__segment *segment, const struct label_text *labels,
+                            uint32_t limit)
 {
-    if (label_set_count + 1 == LABEL_SET_LIMIT) {
-        return OTHER_LABEL_SET;
+    for (uint32_t id = 1; id <= label_set_count; id++) {
+        if (label_sets[id]->bytes == labels->bytes &&
+            memcmp(label_sets[id]->text, labels->text, labels->bytes) == 0) {
+            return id;
+        }
     }
-    struct label_text *copy = malloc(sizeof *copy);
     uint32_t id = label_set_count + 1;
+    struct label_text *copy = id < limit ? malloc(sizeof *copy) : NULL;
     if (copy == NULL || !opscope__segment_add_entry(segment, OPSCOPE_ENTRY_LABELS, 0, id,
                                                     labels->text, labels->bytes)) {
         free(copy);
-        return label_set_count >= OTHER_LABEL_SET ? OTHER_LABEL_SET : 0;
+        return 0;
     }
     *copy = *labels;
     label_sets[id] = copy;
@@ -103,7 +151,7 @@ static void add_other(opscope__segment *segment)
         append(&other, label_keys[i], OPSCOPE__LABEL_KEY_BYTES);
         append(&other, "other", VALUE_LIMIT);
     }
-    (void)add(segment, &other);
+    other_label_set = find_or_add(segment, &other, LABEL_SET_LIMIT + KEPT_LABEL_SETS);
 }
 
 uint32_t opscope__names_label_set(opscope__segment *segment, const opscope_debug_info *chain)
@@ -122,14 +170,9 @@ uint32_t opscope__names_label_set(opscope__segment *segment, const opscope_debug
     if (labels.bytes == 0) {
         return 0;
     }
-    if (label_set_count == 0) {
+    if (other_label_set == 0) {
         add_other(segment);
     }
-    for (uint32_t id = 1; id <= label_set_count; id++) {
-        if (label_sets[id]->bytes == labels.bytes &&
-            memcmp(label_sets[id]->text, labels.text, labels.bytes) == 0) {
-            return id;
-        }
-    }
-    return add(segment, &labels);
+    uint32_t id = find_or_add(segment, &labels, LABEL_SET_LIMIT);
+    return id != 0 ? id : other_label_set;
 }

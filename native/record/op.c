@@ -8,12 +8,15 @@
 #include "base/atomics.h"
 #include "record/process.h"
 
-enum { OP_LIMIT = 65536, SLOT_COUNT = 1 << 17 };
+enum { OP_LIMIT = 65536, SLOT_LIMIT = 2 * OP_LIMIT, SLOTS_AT_FIRST = 1024 };
 
 /* Filled in order of ids, each published by `op_count`. */
 static const opscope_op *ops[OP_LIMIT + 1];
 static uint32_t op_count; /* store_release under the lock; load_acquire by readers without it */
-static uint32_t slots[SLOT_COUNT]; /* lock: open addressing, ids; 0 is free */
+/* lock: open addressing, ids; 0 is free. In use is as much from its start as the operators need, so that
+ * a few hundred of them, interned while a program starts, do not touch all of its pages. */
+static uint32_t slots[SLOT_LIMIT];
+static uint32_t slot_count = SLOTS_AT_FIRST; /* a power of two, at least half of them free */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void opscope__ops_lock(void)
@@ -33,6 +36,35 @@ static uint64_t hash_text(uint64_t hash, const char *text)
         hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
     } while (*text++ != '\0');
     return hash;
+}
+
+/* The slot where the search for an operator begins. */
+static uint32_t first_slot(const char *name, const char *overload_name, unsigned scope)
+{
+    uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u + scope, name), overload_name);
+    return (uint32_t)(hash >> 32) & (slot_count - 1);
+}
+
+static uint32_t next_slot(uint32_t slot)
+{
+    return (slot + 1) & (slot_count - 1);
+}
+
+/* With the lock held: twice as many slots, where one more operator would take more than half. */
+static void grow_slots(void)
+{
+    if (2 * (op_count + 1) <= slot_count || slot_count == SLOT_LIMIT) {
+        return;
+    }
+    memset(slots, 0, slot_count * sizeof *slots);
+    slot_count *= 2;
+    for (uint32_t id = 1; id <= op_count; id++) {
+        uint32_t slot = first_slot(ops[id]->name, ops[id]->overload_name, ops[id]->scope);
+        while (slots[slot] != 0) {
+            slot = next_slot(slot);
+        }
+        slots[slot] = id;
+    }
 }
 
 static char *copy_text(const char *text)
@@ -75,9 +107,9 @@ static int make(const char *name, const char *overload_name, opscope_scope scope
 static int intern(const char *name, const char *overload_name, opscope_scope scope,
                   opscope_phase phase, const opscope_op **out)
 {
-    uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u + (uint64_t)scope, name), overload_name);
-    uint32_t slot = (uint32_t)(hash >> 32) % SLOT_COUNT;
-    for (; slots[slot] != 0; slot = (slot + 1) % SLOT_COUNT) {
+    grow_slots();
+    uint32_t slot = first_slot(name, overload_name, scope);
+    for (; slots[slot] != 0; slot = next_slot(slot)) {
         const opscope_op *op = ops[slots[slot]];
         if (op->scope == scope && op->phase == phase && strcmp(op->name, name) == 0 &&
             strcmp(op->overload_name, overload_name) == 0) {

@@ -1,7 +1,7 @@
 /* record/process.c -- starting the library in a process, and what a fork does to it.
  *
- * Locks are taken in one order everywhere: settings, segment, window, pool, those of the listener to
- * demand (record/demand.h), registry, operators, usage. A fork takes them all in that order first, so
+ * Locks are taken in one order everywhere: settings, segment, window, pool, trace, those of the listener
+ * to demand (record/demand.h), registry, operators, usage. A fork takes them all in that order first, so
  * the child finds every structure whole; it then drops what belonged to threads that do not exist
  * there.
  */
@@ -17,6 +17,7 @@
 #include "record/recorder.h"
 #include "record/segment.h"
 #include "record/thread.h"
+#include "record/trace.h"
 #include "record/usage.h"
 #include "record/window.h"
 
@@ -28,6 +29,7 @@ static void fork_prepare(void)
     opscope__segment_lock();
     opscope__window_lock();
     opscope__pool_lock();
+    opscope__trace_lock();
     opscope__demand_fork_prepare();
     opscope__registry_lock();
     opscope__ops_lock();
@@ -41,6 +43,7 @@ static void unlock_all(void)
     opscope__ops_unlock();
     opscope__registry_unlock();
     opscope__demand_fork_done();
+    opscope__trace_unlock();
     opscope__pool_unlock();
     opscope__window_unlock();
     opscope__segment_unlock();
@@ -53,7 +56,9 @@ static void fork_child(void)
     opscope__pool_fork_child();
     opscope__window_fork_child();
     opscope__recorder_fork_child();
+    opscope__trace_fork_child();
     unlock_all();
+    opscope__trace_fork_child_done();
     opscope__recorder_fork_child_done();
 }
 

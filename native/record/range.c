@@ -9,7 +9,7 @@
 #include "base/fence.h"
 #include "base/hot.h"
 #include "record/callback.h"
-#include "record/recorder.h"
+#include "record/recorder_state.h"
 
 enum { FEW_CONTEXTS = 2, COST_ROUNDS = 5 };
 
@@ -41,13 +41,13 @@ uint64_t opscope_fn_handle(const opscope_range *fn)
 void opscope_range_fail(opscope_range *range)
 {
     if (range->firing != NULL) {
-        range->failed = 1;
+        range->failed |= OPSCOPE__FAILED;
     }
 }
 
 bool opscope_range_failed(const opscope_range *range)
 {
-    return range->firing != NULL && range->failed != 0;
+    return range->firing != NULL && (range->failed & OPSCOPE__FAILED) != 0;
 }
 
 /* ---- open ---------------------------------------------------------------------------------- */
@@ -116,6 +116,15 @@ static uint64_t choose(opscope_scope scope, struct opscope__firing **out)
         if (thread == NULL || thread->firing == NULL) {
             hot->skip[scope] = UINT64_MAX;
             return 0;
+        }
+        struct opscope__lane *lane = &thread->firing->lanes[scope];
+        if (__builtin_expect(lane->look_in != 0 && lane->look_in == lane->armed, 0)) {
+            const uint64_t version = hot->version;
+            opscope__lane_look(lane);
+            if (version != opscope__load_relaxed(&opscope__version)) {
+                opscope__hot_invalidate(); /* nothing was drawn yet */
+                continue;
+            }
         }
         uint64_t fired = draw(thread->firing, scope, thread);
         /* Operators run by a callback are not recorded: their draws go nowhere. */
@@ -296,6 +305,19 @@ static void OPSCOPE__SELDOM close_seldom(opscope_range *range)
     }
 }
 
+bool opscope__range_lose(opscope_range *range)
+{
+    void **context = contexts_of(range);
+    range->failed |= OPSCOPE__LOST;
+    for (uint64_t rest = range->fired; rest != 0; rest &= rest - 1, context++) {
+        const struct opscope__callback *callback = range->firing->callbacks[__builtin_ctzll(rest)];
+        if (callback->spec.start == opscope__recorder_range_start) {
+            return opscope__recorder_lose(range, *context);
+        }
+    }
+    return false;
+}
+
 static void end_solo(opscope_range *range, const struct opscope__callback *callback)
 {
     struct opscope__firing *firing = range->firing;
@@ -339,7 +361,7 @@ uint64_t opscope__range_cost_ticks(const opscope_callback *spec, const opscope_o
     }
     struct opscope__callback leaf = {.spec = *spec, .is_leaf = true};
     firing->version = opscope__load_relaxed(&opscope__version);
-    firing->lanes[op->scope] = (struct opscope__lane){.always = 1, .armed = 1, .solo = &leaf};
+    firing->lanes[op->scope] = (struct opscope__lane){.always = 1, .armed = 1, .only = &leaf, .solo = &leaf};
     /* A firing of nobody's, in the place of this thread's own for the length of a loop. */
     struct opscope__hot *hot = &opscope__hot;
     const struct opscope__hot before = *hot;

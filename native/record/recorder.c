@@ -12,9 +12,12 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "base/hot.h"
+#include "record/control.h"
 #include "record/debug_info.h"
+#include "record/exemplar.h"
 #include "record/histogram.h"
 #include "record/names.h"
+#include "record/range.h"
 
 struct opscope__recorder opscope__recorder;
 
@@ -44,7 +47,7 @@ static uint64_t find_label_set(const opscope_debug_info *chain)
     opscope__segment_lock();
     uint32_t id =
         recorder->segment.base != NULL ? opscope__names_label_set(&recorder->segment, chain) : 0;
-    uint64_t found = (uint64_t)recorder->segment.epoch << 32 | id;
+    uint64_t found = (uint64_t)recorder->label_epoch << 32 | id;
     opscope__segment_unlock();
     /* Partner: the load in opscope__recorder_labels_changed; any thread would store the same. */
     opscope__store_relaxed(&((struct opscope__debug_info_node *)(uintptr_t)chain)->label_set, found);
@@ -54,15 +57,27 @@ static uint64_t find_label_set(const opscope_debug_info *chain)
 void opscope__recorder_labels_changed(const struct opscope__thread *thread)
 {
     const opscope_debug_info *chain = thread->debug_info;
+    const uint32_t epoch = opscope__load_relaxed(&opscope__recorder.label_epoch);
     uint64_t found = 0;
     if (chain != NULL) {
-        uint32_t epoch = opscope__load_relaxed(&opscope__recorder.segment.epoch);
         found = opscope__load_relaxed(&((const struct opscope__debug_info_node *)chain)->label_set);
         if (found >> 32 != epoch) {
             found = find_label_set(chain);
         }
     }
     opscope__hot.label_bits = (found & UINT32_MAX) << 40;
+    if (thread->recorder != NULL) {
+        thread->recorder->label_epoch = epoch;
+    }
+}
+
+void opscope__recorder_labels_follow(const struct opscope__thread *thread)
+{
+    const struct opscope__recorder_thread *state = thread->recorder;
+    if (state != NULL &&
+        state->label_epoch != opscope__load_relaxed(&opscope__recorder.label_epoch)) {
+        opscope__recorder_labels_changed(thread);
+    }
 }
 
 static inline bool is_full(const struct opscope__recorder_thread *state)
@@ -235,6 +250,11 @@ static int __attribute__((noinline)) count_seldom(struct opscope__recorder_threa
     if (failed) {
         add(&cell->error_weight, frame->weight);
     }
+    /* The labels of an async range are not those of whichever thread ends it. */
+    const opscope_debug_info *labels = opscope__hot.thread->debug_info;
+    if (__builtin_expect(labels != NULL && frame->serial != UINT64_MAX, 0)) {
+        opscope__exemplar_consider(table, segment, cell, octave, ticks, labels);
+    }
     return OPSCOPE_OK;
 }
 
@@ -246,8 +266,7 @@ static uint64_t ticks_since(const struct opscope__frame *frame, uint64_t now)
 
 /* Everything but the common case: a range that was not recorded at its start, is async, or belongs
  * to another thread, process or segment than this. */
-static int OPSCOPE__SELDOM end_seldom(const opscope_range *fn,
-                                                struct opscope__frame *frame, uint64_t now)
+static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64_t now)
 {
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
     if (frame == NULL) {
@@ -262,7 +281,7 @@ static int OPSCOPE__SELDOM end_seldom(const opscope_range *fn,
         }
         if (is_now && state != NULL) {
             frame->serial = UINT64_MAX; /* what runs meanwhile on its thread is not within it */
-            (void)count_seldom(state, frame, ticks_since(frame, now), fn->failed != 0);
+            (void)count_seldom(state, frame, ticks_since(frame, now), (fn->failed & OPSCOPE__FAILED) != 0);
         }
         free(frame);
         return OPSCOPE_OK;
@@ -271,12 +290,31 @@ static int OPSCOPE__SELDOM end_seldom(const opscope_range *fn,
         return OPSCOPE_OK; /* unwound already, when a range around it ended first */
     }
     for (const struct opscope__frame *within = frame + 1; within < state->top; within++) {
-        opscope__recorder_drop(state); /* unwound: ended late, or never */
+        frame->child_ticks += within->child_ticks;
+    }
+    opscope__recorder_unwind(state, frame + 1);
+    if ((fn->failed & OPSCOPE__LOST) != 0) {
+        frame[-1].child_ticks += frame->child_ticks; /* as if it had not been */
+        opscope__recorder_unwind(state, frame);
+        return OPSCOPE_OK;
     }
     state->top = frame;
     uint64_t ticks = ticks_since(frame, now);
     frame[-1].child_ticks += ticks;
-    return count_seldom(state, frame, ticks, fn->failed != 0);
+    return count_seldom(state, frame, ticks, (fn->failed & OPSCOPE__FAILED) != 0);
+}
+
+/* The same, and where it is time, a look at the control block, after which all may be different. */
+static int OPSCOPE__SELDOM end_seldom(const opscope_range *fn, struct opscope__frame *frame,
+                                      uint64_t now)
+{
+    (void)end_any(fn, frame, now);
+    struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
+    if (state != NULL && now >= state->look_ticks) {
+        state->look_ticks = UINT64_MAX; /* not from within the look */
+        state->look_ticks = opscope__control_poll(state->header, now);
+    }
+    return OPSCOPE_OK;
 }
 
 int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user, void *context)
@@ -289,7 +327,7 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
      * segment have been closed meanwhile, its table lies in private memory by now: counting there
      * harms nobody. */
     if (__builtin_expect(state == NULL || frame != state->top - 1 || frame->range != fn ||
-                             fn->failed != 0, 0)) {
+                             fn->failed != 0 || now >= state->look_ticks, 0)) {
         return end_seldom(fn, frame, now);
     }
     uint64_t ticks = now - frame->start_ticks;

@@ -4,7 +4,6 @@
  * The settings lock makes starts, stops and changes of settings follow one another; it is taken
  * before every other lock.
  */
-#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -12,24 +11,27 @@
 #include "base/clock.h"
 #include "opscope/usage.h"
 #include "record/callback.h"
+#include "record/control.h"
 #include "record/metric.h"
 #include "record/names.h"
 #include "record/process.h"
 #include "record/range.h"
 #include "record/recorder_state.h"
-#include "record/window.h"
+#include "record/refusal.h"
+#include "record/sampling.h"
 
 enum { COST_RANGES = 64, USAGE_BYTES = 256 };
-
-/* Beyond these the weights, or the sums over them, would not fit their integers. */
-static const double LEAST_PROB = 1e-12;
-static const uint64_t PERIOD_LIMIT_NS = 1000000000000000, WEIGHT_LIMIT = 1000000000;
 
 static pthread_mutex_t settings = PTHREAD_MUTEX_INITIALIZER;
 
 void opscope__settings_lock(void)
 {
     pthread_mutex_lock(&settings);
+}
+
+bool opscope__settings_trylock(void)
+{
+    return pthread_mutex_trylock(&settings) == 0;
 }
 
 void opscope__settings_unlock(void)
@@ -39,25 +41,10 @@ void opscope__settings_unlock(void)
 
 /* ---- the segment --------------------------------------------------------------------------- */
 
-/* Writes how the recorder samples now into the segment's header. */
-static void show_sampling(const struct opscope__recorder *recorder)
-{
-    if (recorder->segment.base == NULL) {
-        return;
-    }
-    opscope_segment_header *header = opscope__segment_header(&recorder->segment);
-    /* Partner: the reader of the file, to whom these are three facts by themselves. */
-    opscope__store_relaxed(&header->window_ns, recorder->window_ns);
-    opscope__store_relaxed(&header->period_ns, recorder->period_ns);
-    opscope__store_relaxed(&header->sampling_prob_ppt,
-                           (uint64_t)llround(
-                               (recorder->window_ns == 0 ? recorder->sampling_prob : 1.0) * 1e12));
-}
-
 /* With the segment lock held: an empty segment, not yet published. */
 static int make_segment(struct opscope__recorder *recorder)
 {
-    int status = opscope__names_start(recorder->label_keys);
+    int status = opscope__names_start(recorder->wanted.label_keys);
     if (status != OPSCOPE_OK) {
         return status;
     }
@@ -67,12 +54,14 @@ static int make_segment(struct opscope__recorder *recorder)
     }
     recorder->table_count = 0;
     recorder->free_tables = NULL;
+    opscope__labels_forget(recorder);
     uint64_t rate = opscope__segment_header(&recorder->segment)->ticks_per_second;
+    opscope__store_relaxed(&recorder->look_period_ticks, rate / OPSCOPE__LOOKS_PER_SECOND);
     /* The same for every segment of a process. Partner: find_bucket, on threads still at work. */
     opscope__store_relaxed(
         &recorder->units_per_tick,
         (uint64_t)(((unsigned __int128)1 << (OPSCOPE_SEGMENT_SECOND_LOG2 + 32)) / rate));
-    show_sampling(recorder);
+    opscope__sampling_show(recorder);
     return OPSCOPE_OK;
 }
 
@@ -93,22 +82,25 @@ void opscope__recorder_resume(void)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
     recorder->is_pending = false;
-    if (make_segment(recorder) != OPSCOPE_OK) {
+    int status = make_segment(recorder);
+    if (status != OPSCOPE_OK) {
         opscope__store_relaxed(&recorder->weight, 0);
+        opscope__refusal_write(recorder->directory, status);
         return;
     }
     opscope__segment_header(&recorder->segment)->record_cost_ps = recorder->record_cost_ps;
+    opscope__control_start(recorder);
     opscope__notes_write_all(&recorder->segment);
     write_usage(recorder);
-    if (opscope__segment_publish(&recorder->segment) != OPSCOPE_OK) {
+    status = opscope__segment_publish(&recorder->segment);
+    if (status != OPSCOPE_OK) {
         opscope__segment_close(&recorder->segment, true);
         opscope__store_relaxed(&recorder->weight, 0);
+        opscope__refusal_write(recorder->directory, status);
         return;
     }
     opscope__metrics_open(&recorder->segment);
-    if (recorder->window_ns != 0) {
-        opscope__window_start(recorder->window_ns, recorder->period_ns);
-    }
+    opscope__sampling_resume(recorder);
 }
 
 void opscope__recorder_fork_child(void)
@@ -121,7 +113,7 @@ void opscope__recorder_fork_child(void)
     opscope__metrics_fork_child();
     recorder->free_tables = NULL; /* the parent's; a forked child leaks them */
     recorder->is_pending = true;
-    if (recorder->window_ns != 0) {
+    if (recorder->sampling.window_ns != 0) {
         opscope__store_relaxed(&recorder->weight, 0);
     }
 }
@@ -160,138 +152,30 @@ static uint64_t measure_cost_ps(const struct opscope__recorder *recorder)
     return (uint64_t)((double)ticks / COST_RANGES * 1e12 / (double)rate);
 }
 
-/* ---- sampling ------------------------------------------------------------------------------ */
-
-static int check_sampling(double sampling_prob, uint64_t window_ns, uint64_t period_ns)
-{
-    bool valid = window_ns == 0
-                     ? sampling_prob == 0.0 || (sampling_prob >= LEAST_PROB && sampling_prob <= 1.0)
-                     : period_ns > window_ns && period_ns <= PERIOD_LIMIT_NS &&
-                           period_ns / window_ns < WEIGHT_LIMIT;
-    return valid ? OPSCOPE_OK : OPSCOPE_ERR_INVALID;
-}
-
-static void begin_serial(struct opscope__recorder *recorder, bool is_whole)
-{
-    uint64_t serial = opscope__add_relaxed(&recorder->serial, 1) + 1;
-    opscope__store_relaxed(&recorder->whole_serial, is_whole ? serial : 0);
-}
-
-/* With the settings lock held: registers the callback anew, sampling as the settings say. */
-static int apply_sampling(struct opscope__recorder *recorder)
-{
-    const bool windows = recorder->window_ns != 0;
-    const double prob = windows ? 1.0 : recorder->sampling_prob;
-    const opscope_callback callback = {.start = opscope__recorder_range_start,
-                                       .end = opscope__recorder_range_end,
-                                       .sampling_prob = prob,
-                                       .scopes = recorder->scopes};
-    opscope__window_stop();
-    begin_serial(recorder, false); /* first: ranges open now will miss some of those within them */
-    if (recorder->handle != 0) {
-        (void)opscope_remove_callback(recorder->handle, false);
-        recorder->handle = 0;
-    }
-    const bool all = !windows && prob >= 1.0;
-    double weight = prob > 0.0 ? (double)OPSCOPE__WEIGHT_ONE / prob : 0.0;
-    opscope__store_relaxed(&recorder->weight, windows ? 0 : (uint64_t)llround(weight));
-    begin_serial(recorder, all);
-    int status = opscope__add_global_leaf(&callback, &recorder->handle);
-    if (status == OPSCOPE_OK && windows) {
-        (void)opscope_disable_callback(recorder->handle);
-        status = opscope__window_start(recorder->window_ns, recorder->period_ns);
-    }
-    return status;
-}
-
-int opscope_recorder_set_sampling(double sampling_prob, uint64_t window_ns, uint64_t period_ns)
-{
-    struct opscope__recorder *recorder = &opscope__recorder;
-    int status = check_sampling(sampling_prob, window_ns, period_ns);
-    if (status != OPSCOPE_OK) {
-        return status;
-    }
-    opscope__settings_lock();
-    if (!recorder->is_running) {
-        opscope__settings_unlock();
-        return OPSCOPE_ERR_NOT_FOUND;
-    }
-    recorder->sampling_prob = sampling_prob;
-    recorder->window_ns = window_ns;
-    recorder->period_ns = period_ns;
-    status = apply_sampling(recorder);
-    opscope__segment_lock();
-    show_sampling(recorder);
-    opscope__segment_unlock();
-    opscope__settings_unlock();
-    return status;
-}
-
-void opscope__recorder_window_open(uint64_t weight)
-{
-    struct opscope__recorder *recorder = &opscope__recorder;
-    opscope__store_relaxed(&recorder->weight, weight);
-    begin_serial(recorder, true);
-    (void)opscope_enable_callback(recorder->handle);
-}
-
-void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns)
-{
-    struct opscope__recorder *recorder = &opscope__recorder;
-    begin_serial(recorder, false); /* first: see apply_sampling */
-    (void)opscope_disable_callback(recorder->handle);
-    opscope__store_relaxed(&recorder->weight, 0);
-    opscope__segment_lock();
-    if (recorder->segment.base != NULL) {
-        opscope_segment_header *header = opscope__segment_header(&recorder->segment);
-        opscope__add_relaxed(&header->window_count, 1);
-        opscope__add_relaxed(&header->window_on_ns, on_ns);
-        opscope__add_relaxed(&header->window_wall_ns, wall_ns);
-    }
-    opscope__segment_unlock();
-}
-
-int opscope_recorder_window_begin(double weight)
-{
-    struct opscope__recorder *recorder = &opscope__recorder;
-    if (!(weight >= 1.0 && weight <= (double)WEIGHT_LIMIT)) {
-        return OPSCOPE_ERR_INVALID;
-    }
-    if (!recorder->is_running || recorder->window_ns == 0) {
-        return OPSCOPE_ERR_NOT_FOUND;
-    }
-    opscope__recorder_window_open((uint64_t)llround(weight * (double)OPSCOPE__WEIGHT_ONE));
-    return OPSCOPE_OK;
-}
-
-int opscope_recorder_window_end(void)
-{
-    if (!opscope__recorder.is_running || opscope__recorder.window_ns == 0) {
-        return OPSCOPE_ERR_NOT_FOUND;
-    }
-    opscope__recorder_window_close(0, 0);
-    return OPSCOPE_OK;
-}
-
 /* ---- start and stop ------------------------------------------------------------------------ */
 
 static int take_options(struct opscope__recorder *recorder, const opscope_recorder_options *options)
 {
     const char *keys = options->label_keys != NULL ? options->label_keys : "";
     size_t directory_bytes = options->directory != NULL ? strlen(options->directory) : 0;
+    struct opscope__settings settings = {
+        .is_enabled = true,
+        .sampling = {options->sampling_prob, options->window_ns, options->period_ns},
+        .max_overhead_ppb = options->max_overhead_ppb,
+        .spares_all = options->spares_all};
     if (directory_bytes == 0 || directory_bytes >= sizeof recorder->directory ||
-        options->directory[0] != '/' || strlen(keys) >= sizeof recorder->label_keys ||
-        options->scopes >> OPSCOPE_SCOPE_COUNT != 0) {
+        options->directory[0] != '/' || strlen(keys) >= sizeof settings.label_keys ||
+        options->max_overhead_ppb > 1000000000 || options->scopes >> OPSCOPE_SCOPE_COUNT != 0) {
         return OPSCOPE_ERR_INVALID;
     }
-    int status =
-        check_sampling(options->sampling_prob, options->window_ns, options->period_ns);
+    int status = opscope__sampling_check(&settings.sampling);
     if (status == OPSCOPE_OK) {
         memcpy(recorder->directory, options->directory, directory_bytes + 1);
-        memcpy(recorder->label_keys, keys, strlen(keys) + 1);
-        recorder->sampling_prob = options->sampling_prob;
-        recorder->window_ns = options->window_ns;
-        recorder->period_ns = options->period_ns;
+        memcpy(settings.label_keys, keys, strlen(keys) + 1);
+        recorder->configured = recorder->wanted = settings;
+        recorder->inherited = recorder->block = (opscope_control){0};
+        recorder->sampling = settings.sampling;
+        recorder->is_off = opscope__settings_are_off(&settings);
         recorder->scopes = options->scopes;
     }
     return status;
@@ -302,6 +186,7 @@ static int open_segment(struct opscope__recorder *recorder)
 {
     opscope__segment_lock();
     recorder->is_pending = false;
+    (void)opscope__notes_set(&recorder->segment, "labels", recorder->wanted.label_keys);
     int status = make_segment(recorder);
     opscope__segment_unlock();
     if (status != OPSCOPE_OK) {
@@ -313,6 +198,7 @@ static int open_segment(struct opscope__recorder *recorder)
 
     opscope__segment_lock();
     opscope__segment_header(&recorder->segment)->record_cost_ps = recorder->record_cost_ps;
+    opscope__control_start(recorder);
     opscope__notes_write_all(&recorder->segment);
     recorder->usage_count = 0;
     write_usage(recorder);
@@ -337,7 +223,7 @@ int opscope_recorder_start(const opscope_recorder_options *options)
     }
     if (status == OPSCOPE_OK) {
         recorder->is_running = true;
-        status = apply_sampling(recorder);
+        status = opscope__sampling_apply(recorder, recorder->sampling, recorder->is_off);
     }
     opscope__settings_unlock();
     if (status != OPSCOPE_OK && status != OPSCOPE_ERR_BUSY) {
@@ -354,13 +240,7 @@ int opscope_recorder_stop(bool discard)
         opscope__settings_unlock();
         return OPSCOPE_ERR_NOT_FOUND;
     }
-    opscope__window_stop();
-    begin_serial(recorder, false);
-    if (recorder->handle != 0) {
-        (void)opscope_remove_callback(recorder->handle, false);
-        recorder->handle = 0;
-    }
-    opscope__store_relaxed(&recorder->weight, 0);
+    opscope__sampling_stop(recorder);
     opscope__segment_lock();
     recorder->is_pending = false;
     while (recorder->free_tables != NULL) {
@@ -387,7 +267,7 @@ void opscope_recorder_read_status(opscope_recorder_status *out)
     opscope__settings_lock();
     opscope__segment_lock();
     status.running = recorder->is_running;
-    status.in_window = recorder->is_running && (recorder->window_ns == 0 ||
+    status.in_window = recorder->is_running && (recorder->sampling.window_ns == 0 ||
                                                 opscope__load_relaxed(&recorder->weight) != 0);
     status.record_cost_ps = recorder->record_cost_ps;
     if (recorder->segment.base != NULL) {

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -25,7 +26,12 @@ enum {
     ENTRY_ALIGN = 8
 };
 
-_Static_assert(sizeof(opscope_segment_header) <= OPSCOPE_SEGMENT_HEADER_BYTES, "one page");
+_Static_assert(sizeof(opscope_segment_header) <= OPSCOPE_SEGMENT_CONTROL_OFFSET &&
+                   OPSCOPE_SEGMENT_CONTROL_OFFSET + sizeof(opscope_control) <=
+                       OPSCOPE_SEGMENT_ANSWER_OFFSET &&
+                   OPSCOPE_SEGMENT_ANSWER_OFFSET + sizeof(opscope_control_answer) <=
+                       OPSCOPE_SEGMENT_HEADER_BYTES,
+               "one page");
 _Static_assert(sizeof(opscope_chunk) <= OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES, "chunk header");
 _Static_assert(sizeof(opscope_cell) == 192 && sizeof(opscope_line) == 64, "whole cache lines");
 
@@ -159,6 +165,22 @@ static int map_file(opscope__segment *segment, int fd)
     return OPSCOPE_OK;
 }
 
+/* Whether the lock taken on the file outlives its descriptor, now closed. The mapping holds on to the
+ * open file, and so to the lock, until nobody can write into the file any more: the end of the
+ * process however it comes, exec, a mapping in its place. A child that has the mapping too (by vfork,
+ * a raw clone, or fork up to its replacement) could still write, and so keeps the lock. Tried out and
+ * not believed, as not every file system and kernel need do it. */
+static bool lock_is_held(int directory_fd, const char *name)
+{
+    int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    bool is_held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    close(fd);
+    return is_held;
+}
+
 /* The file's two names: hidden until it is published. */
 static int name_file(opscope__segment *segment, const char *directory, bool hidden,
                      const opscope__identity *identity, const uint8_t *random_id)
@@ -180,6 +202,7 @@ int opscope__segment_create(opscope__segment *segment, const char *directory)
     (void)!getrandom(random_id, sizeof random_id, GRND_NONBLOCK);
     forget(segment);
 
+    bool is_locked = false;
     int status = open_directory(directory, &directory_fd);
     if (status != OPSCOPE_OK) {
         return status;
@@ -192,15 +215,21 @@ int opscope__segment_create(opscope__segment *segment, const char *directory)
     }
     if (status == OPSCOPE_OK) {
         segment->reserved_bytes = RESERVE_BYTES;
+        is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
         status = map_file(segment, fd);
     }
-    if (status == OPSCOPE_OK) {
-        fill_header(opscope__segment_header(segment), &identity, random_id);
-    } else if (fd >= 0) {
+    if (status != OPSCOPE_OK && fd >= 0) {
         unlink(segment->path);
     }
     if (fd >= 0) {
         close(fd);
+    }
+    if (status == OPSCOPE_OK) {
+        opscope_segment_header *header = opscope__segment_header(segment);
+        fill_header(header, &identity, random_id);
+        if (is_locked && lock_is_held(directory_fd, strrchr(segment->path, '/') + 1)) {
+            header->liveness = OPSCOPE_LIVENESS_LOCK;
+        }
     }
     close(directory_fd);
     return status;

@@ -40,6 +40,8 @@ typedef struct opscope__table {
     opscope_cell *other;              /* the first cell: what finds no room of its own */
     opscope_chunk *cells;             /* the chunks being filled now */
     opscope_chunk *lines;
+    opscope_chunk *exemplars;         /* NULL: none yet */
+    uint64_t exemplar_count;          /* written so far */
     opscope_line *line_chunks[OPSCOPE__LINE_CHUNK_LIMIT];
 } opscope__table;
 
@@ -57,6 +59,9 @@ struct opscope__slot *opscope__table_add(opscope__table *table, opscope__segment
 /* Cold: the line of an octave seen for the first time; NULL where there is no room. */
 opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,
                                       opscope_cell *cell, uint32_t octave);
+
+/* With the segment lock held: ranges recorded so far in all tables of the segment. */
+uint64_t opscope__table_sample_count(const opscope__segment *segment);
 
 static inline uint64_t opscope__table_slot(const opscope__table *table, uint64_t key)
 {

@@ -123,6 +123,7 @@ static void free_thread(struct opscope__thread *thread)
     opscope__kept_ranges_free(thread->kept_ranges);
     opscope__debug_info_release(thread->debug_info);
     opscope__recorder_thread_free(thread->recorder);
+    free(thread->trace);
     free(thread->inputs.items);
     free(thread->outputs.items);
     free(thread);
@@ -133,6 +134,7 @@ static void thread_ended(void *value)
 {
     struct opscope__thread *thread = value;
     struct opscope__callback *dead = NULL;
+    opscope__demand_thread_ends();
     opscope__recorder_thread_end(thread);
     opscope__hot = (struct opscope__hot){0};
     opscope__registry_lock();
@@ -210,6 +212,7 @@ struct opscope__thread *opscope__thread_refresh(void)
     }
     opscope__registry_unlock();
     opscope__callbacks_drop(dead);
+    opscope__recorder_labels_follow(thread);
     return thread;
 }
 

@@ -36,6 +36,8 @@ struct opscope__thread {
     opscope__random random;                      /* owner */
     uint64_t handle_count;                       /* owner */
     struct opscope__recorder_thread *recorder;   /* owner; NULL until the recorder sees a range */
+    struct opscope__trace_thread *trace;         /* owner; NULL until a trace sees a range */
+    bool is_traced_alone;                        /* owner: no callback but the tracer sees it */
     struct opscope__kept_range *kept_ranges;     /* owner: free list of opscope_range_begin */
     struct opscope__values inputs;               /* of the range in inputs_of */
     const opscope_range *inputs_of;              /* the one whose starts run now */

@@ -90,15 +90,20 @@ void opscope_set_api_usage_handler(opscope_usage_handler new_handler, void *user
     }
 }
 
-void opscope_log_api_usage_metadata(const char *context, const char *key, const char *value)
+struct opscope__usage_metadata_listener opscope__usage_metadata_listener(void)
 {
     opscope__process_start();
     opscope__usage_lock();
-    opscope_usage_metadata_handler call = metadata_handler;
-    void *user = metadata_user;
+    struct opscope__usage_metadata_listener listener = {metadata_handler, metadata_user};
     opscope__usage_unlock();
-    if (call != NULL) {
-        call(context, key, value, user);
+    return listener;
+}
+
+void opscope_log_api_usage_metadata(const char *context, const char *key, const char *value)
+{
+    struct opscope__usage_metadata_listener listener = opscope__usage_metadata_listener();
+    if (listener.handler != NULL) {
+        listener.handler(context, key, value, listener.user);
     }
 }
 

@@ -15,6 +15,13 @@ struct opscope__usage_listener {
  * that is called within locks of others. */
 OPSCOPE_API struct opscope__usage_listener opscope__usage_log(const char *key);
 
+/* Who is to be told of metadata; handler NULL: nobody. */
+struct opscope__usage_metadata_listener {
+    opscope_usage_metadata_handler handler;
+    void *user;
+};
+OPSCOPE_API struct opscope__usage_metadata_listener opscope__usage_metadata_listener(void);
+
 void opscope__usage_lock(void);
 void opscope__usage_unlock(void);
 

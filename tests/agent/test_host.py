@@ -122,6 +122,33 @@ def test_a_process_of_another_pid_namespace_is_taken_to_be_alive(place: Path) ->
     assert path.exists()
 
 
+def test_a_row_stays_in_the_series_it_got_first(place: Path) -> None:
+    """When others of its process are new, and though there may be room for it now."""
+    writer = SegmentWriter().add([Range("a", 1e-3), Range("b", 1e-3)])
+    writer.write(place)
+    observer = host(place, max_series=1)
+    assert calls(observer.collect()) == {"a": 1, "other": 1}
+    observer._state.tables.series.limit = 10
+    writer.add([Range("c", 1e-3)]).write(place)
+    assert calls(observer.collect()) == {"a": 1, "other": 1, "c": 1}
+
+
+def test_a_service_that_was_said_stays_and_one_that_was_not_may_come(place: Path) -> None:
+    writer = SegmentWriter().add(ADD)
+    writer.note("program", "x.py")
+    writer.write(place)
+    observer = host(place)
+    assert {key.service for key in observer.collect().keys} == {"x.py"}
+    for name in ("first", "second"):
+        writer.note("service.name", name)
+        writer.write(place)
+        snapshot = observer.collect()
+        assert [
+            (key.service, value)
+            for key, value in zip(snapshot.keys, snapshot.calls.tolist(), strict=True)
+        ] == [("x.py", 0.0), ("first", 5.0)]
+
+
 def test_who_only_looks_removes_nothing(place: Path) -> None:
     path = SegmentWriter(dead_process()).add(ADD).write(place)
     observer = host(place, consume=False)
@@ -299,7 +326,7 @@ def test_usage_and_attach_results_count_processes(place: Path) -> None:
     observer = host(place)
     for _ in range(2):
         snapshot = observer.collect()
-        assert snapshot.usage == {("core.linalg",): 2}
+        assert snapshot.usage == {("core.linalg", "unknown"): 2}
         assert snapshot.attach_results == {
             ("process", "attached"): 2,
             ("numpy", "attached"): 1,

@@ -6,7 +6,16 @@ from pathlib import Path
 from opscope.agent import layout
 
 DOCUMENT = Path(__file__).parents[2] / "native" / "SEGMENT.md"
-STRUCTS = [layout.HEADER, layout.CHUNK, layout.ENTRY, layout.CELL, layout.LINE]
+STRUCTS = [
+    layout.HEADER,
+    layout.CONTROL,
+    layout.ANSWER,
+    layout.CHUNK,
+    layout.ENTRY,
+    layout.CELL,
+    layout.LINE,
+    layout.EXEMPLAR,
+]
 
 
 def test_the_tables_are_those_of_the_header_file() -> None:

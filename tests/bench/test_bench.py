@@ -4,7 +4,9 @@ A bench of fixed numbers, put beside the real ones, stands for any.
 """
 
 import json
+from math import log
 from pathlib import Path
+from random import Random
 
 import pytest
 from click.testing import CliRunner
@@ -20,7 +22,7 @@ def measure(effort):
     if effort.quick:
         raise OpscopeError("no room here")
     rounds = effort.rounds_of(7)
-    yield Result("sample", "cheap", 1.05, RATIO, "nothing", 1.1, rounds)
+    yield Result("sample", "cheap", 1.05, RATIO, "nothing", 1.1, rounds, interval=(1.0, 1.1))
     yield Result("sample", "dear", 180.0, "ms", None, 150.0, rounds)
     yield Result("sample", "size", 12.5, "MiB", None, None, rounds)
 """
@@ -35,7 +37,16 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_every_file_is_a_bench() -> None:
-    assert bench.names() == ["agent", "attach", "numpy", "record", "tensor", "torch"]
+    assert bench.names() == [
+        "agent",
+        "attach",
+        "numpy",
+        "record",
+        "scrape",
+        "tensor",
+        "torch",
+        "trace",
+    ]
 
 
 def test_a_new_file_is_a_new_bench(sample: str) -> None:
@@ -61,6 +72,19 @@ def test_a_drift_of_the_machine_leaves_the_ratio_alone() -> None:
     assert bench.median_ratio([1.5 * slow for slow in drift], drift) == pytest.approx(1.5)
 
 
+def test_the_interval_of_a_median_holds_it_19_times_of_20() -> None:
+    assert bench.median_interval([3.0]) == (3.0, 3.0)
+    assert bench.median_interval([2.0, 1.0, 3.0]) == (1.0, 3.0)
+    # By the binomial distribution: P(at most 5 of 20 below the median) is 0.021, of 6 it is 0.058.
+    assert bench.median_interval(range(20)) == (5, 14)
+    random = Random(7)
+    held = 0
+    for _ in range(1000):
+        low, high = bench.median_interval([random.expovariate(1.0) for _ in range(41)])
+        held += low <= log(2) <= high
+    assert 930 <= held <= 985
+
+
 def test_rounds_asked_for_win_over_quick_and_usual() -> None:
     assert bench.Effort().rounds_of(40) == 40
     assert bench.Effort(quick=True).rounds_of(40) == 5
@@ -78,6 +102,7 @@ def test_json_is_one_object_a_line_with_the_promised_keys(sample: str) -> None:
         "against": "nothing",
         "bound": 1.1,
         "rounds": 2,
+        "interval": [1.0, 1.1],
     }
     assert [list(line) for line in lines] == [list(lines[0])] * 3
     assert done.exit_code == 0
@@ -101,7 +126,9 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str]) ->
 
 
 def test_an_unknown_bench_is_answered_with_those_there_are() -> None:
-    assert "agent, attach, numpy, record" in CliRunner().invoke(command, ["nonsense"]).stderr
+    assert (
+        "agent, attach, numpy, record, scrape" in CliRunner().invoke(command, ["nonsense"]).stderr
+    )
 
 
 def test_a_bench_that_cannot_run_says_why(sample: str) -> None:

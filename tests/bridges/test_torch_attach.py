@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,13 +111,35 @@ def test_a_device_is_told_of_where_pytorch_is_built_for_one_and_there_is_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     driver = tmp_path / "nvidiactl"
-    monkeypatch.setattr(bridge, "_DEVICES", (("cuda", str(driver)),))
+    monkeypatch.setattr(bridge, "_DEVICES", (("cuda", str(driver), ("CUDA_VISIBLE_DEVICES",)),))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     assert bridge.facts() == {"torch.device_type": "cpu"}
     driver.touch()
     assert bridge.facts() == {"torch.device_type": "cuda"}
+    for visible, kind in (("", "cpu"), ("-1", "cpu"), ("0", "cuda"), ("1,3", "cuda")):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert bridge.facts() == {"torch.device_type": kind}
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     monkeypatch.setattr(torch.version, "cuda", None)
     assert bridge.facts() == {"torch.device_type": "cpu"}
+
+
+def test_times_of_a_program_with_a_device_are_said_to_be_of_dispatch(tmp_path: Path) -> None:
+    driver = tmp_path / "nvidiactl"
+    driver.touch()
+    program = (
+        "import torch, opscope\nfrom opscope.bridges import torch as bridge\n"
+        f"bridge._DEVICES = (('cuda', {str(driver)!r}, ()),)\ntorch.version.cuda = '13.0'\n"
+        "opscope.attach()\ntorch.zeros(3)\nprint(torch.cuda.is_initialized())"
+    )
+    assert unobserved(tmp_path, program) == "False\n"
+    snapshot = counts(tmp_path / "segments").snapshot
+    (process,) = snapshot.processes
+    assert process.notes["torch.device_type"] == "cuda"
+    alive = replace(snapshot, processes=(process._replace(is_alive=True),))
+    devices = {(name, version): device for _, name, version, device in alive.framework_info}
+    assert devices["torch", torch.__version__] == "cuda"
 
 
 def test_a_program_may_attach_itself_after_its_import(tmp_path: Path) -> None:

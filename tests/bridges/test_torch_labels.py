@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from torch.profiler import ProfilerActivity, profile
 
 import opscope
 from opscope.bridges import torch as bridge
+
+from .torch_observed import unobserved
 
 
 @pytest.fixture(autouse=True)
@@ -137,6 +140,118 @@ def test_a_profiler_that_starts_or_stops_within_a_block_works() -> None:
         found = {event.key: event.count for event in first.key_averages()}
         assert found["aten::tanh"] == 3
     assert seen == {("a", True): 3, (None, True): 3, ("b", True): 6}
+
+
+def _profile() -> Any:
+    return profile(activities=[ProfilerActivity.CPU], acc_events=True)
+
+
+@pytest.mark.parametrize("is_within", [False, True])
+def test_labels_of_a_block_within_a_profiler_reach_backward(is_within: bool) -> None:
+    seen = _labels("ExpBackward0")
+    x = torch.ones(8, requires_grad=True)
+
+    def work() -> None:
+        torch.autograd.backward(x.exp().sum())
+
+    with opscope.debug_info(model_id="around"):
+        profiler = _profile()
+        if is_within:
+            profiler.start()
+        with opscope.debug_info(model_id="a"):
+            if not is_within:
+                profiler.start()
+            work()
+            with opscope.debug_info(model_id="b"):
+                work()
+                profiler.step()
+            work()
+        work()
+        profiler.stop()
+    work()
+    found = {event.key: event.count for event in profiler.key_averages()}
+    assert found["ExpBackward0"] == 4
+    assert seen == {("a", True): 2, ("b", True): 1, ("around", True): 1, (None, True): 1}
+
+
+# In a process of its own, which ends before its profiler does: in PyTorch 2.13 a profiler that ends
+# right after tasks may crash by itself.
+FORKED_WITHIN_A_PROFILER = """
+import os, sys
+from collections import Counter
+import opscope, torch
+from opscope.bridges import torch as bridge
+from torch.profiler import ProfilerActivity, profile
+
+def heavy(x):
+    # type: (Tensor) -> Tensor
+    for _ in range(10):
+        x = torch.tanh(x)
+    return x
+
+@torch.jit.script
+def fan_out(x):
+    # type: (Tensor) -> Tensor
+    a = torch.jit.fork(heavy, x)
+    b = torch.jit.fork(heavy, x)
+    return torch.jit.wait(a) + torch.jit.wait(b)
+
+bridge.attach()
+seen = Counter()
+def start(fn):
+    if fn.name == "aten::tanh":
+        seen[fn.debug_info.get("model_id")] += 1
+opscope.add_global_callback(start)
+x = torch.ones(8)
+with opscope.debug_info(model_id="around"):
+    profile(activities=[ProfilerActivity.CPU], acc_events=True).start()
+    fan_out(x)
+    with opscope.debug_info(model_id="a"):
+        fan_out(x)
+        with opscope.debug_info(model_id="b"):
+            fan_out(x)
+        fan_out(x)
+fan_out(x)
+print(dict(seen))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit")
+def test_labels_of_a_block_within_a_profiler_reach_forked_tasks(tmp_path: Path) -> None:
+    output = unobserved(tmp_path, FORKED_WITHIN_A_PROFILER)
+    assert eval(output.splitlines()[-1]) == {"around": 20, "a": 40, "b": 20, None: 20}
+
+
+def test_labels_that_change_within_a_profiled_backward_are_its_own() -> None:
+    seen, x = _labels("aten::sigmoid"), torch.ones(2, requires_grad=True)
+
+    def hook(gradient: torch.Tensor) -> None:
+        gradient.sigmoid()
+        with opscope.debug_info(model_id="hook"):
+            gradient.sigmoid()
+        gradient.sigmoid()
+
+    y = x.exp()
+    y.register_hook(hook)
+    with _profile(), opscope.debug_info(model_id="a"):
+        torch.autograd.backward(y.sum())
+        x.sigmoid()
+    x.sigmoid()
+    assert seen == {("a", True): 3, ("hook", True): 1, (None, True): 1}
+
+
+def test_a_task_run_by_the_thread_that_waits_leaves_that_threads_labels(forked: Any) -> None:
+    seen = _labels("aten::sigmoid")
+    for _ in range(20):
+        with opscope.debug_info(model_id="a"):
+            forked(torch.ones(8))
+        torch.ones(1).sigmoid()
+        with opscope.debug_info(model_id="b"):
+            forked(torch.ones(8))
+            torch.ones(1).sigmoid()
+    assert seen == {(None, True): 20, ("b", True): 20}
 
 
 def test_labels_on_many_threads_come_and_go() -> None:

@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 import torch
 
+from opscope.attachment import ledger
 from opscope.bridges import torch_producer
 from opscope.errors import BridgeError
+
+from .torch_observed import observed
 
 LONG = "a text longer than any that a string keeps in itself, " * 100
 
@@ -111,3 +114,51 @@ def test_the_git_revision_is_read_from_the_checkouts_files(tmp_path: Path) -> No
     assert torch_producer._git_revision(str(below)) == "89ab"
     (git / "refs" / "heads" / "main").write_text("cdef\n")
     assert torch_producer._git_revision(str(below)) == "cdef"
+
+
+SAVE = """
+import io, json, torch
+module = torch.jit.trace(torch.nn.Linear(2, 2), torch.ones(1, 2), check_trace=False)
+def saved(given=None):
+    buffer, files = io.BytesIO(), {"producer_info.json": ""}
+    torch.jit.save(module, buffer, _extra_files=given)
+    buffer.seek(0)
+    torch.jit.load(buffer, _extra_files=files)
+    found = files["producer_info.json"]
+    return found.decode() if isinstance(found, bytes) else found
+"""
+
+
+def test_by_its_setting_every_observed_program_says_who_it_is(tmp_path: Path) -> None:
+    program = f"{SAVE}\nprint(saved())\nprint(saved({{'producer_info.json': 'mine'}}))"
+    variables = {"OPSCOPE_PRODUCER": "host,image,git", "OPSCOPE_IMAGE": "trainer:7"}
+    facts, mine = observed(tmp_path, program, **variables, GIT_COMMIT="cdef").splitlines()
+    assert json.loads(facts) == {
+        "host": socket.gethostname(),
+        "image": "trainer:7",
+        "git_revision": "cdef",
+    }
+    assert mine == "mine"
+
+
+def test_by_default_and_once_detached_archives_say_nothing(tmp_path: Path) -> None:
+    assert observed(tmp_path, f"{SAVE}\nprint(repr(saved()))") == "''\n"
+    program = f"{SAVE}\nimport opscope\nopscope.detach()\nprint(repr(saved()))"
+    assert observed(tmp_path, program, OPSCOPE_PRODUCER="host") == "''\n"
+
+
+def test_where_the_setting_cannot_be_had_ranges_still_can(tmp_path: Path) -> None:
+    program = """
+import opscope
+from opscope.bridges import torch_producer
+
+def broken(words):
+    raise OSError("no user")
+
+torch_producer.add_facts = broken
+import torch
+print(opscope.attach_status().bridges["torch"])
+"""
+    assert observed(tmp_path, program, OPSCOPE_PRODUCER="user") == "attached\n"
+    texts = [entry.text for entry in ledger.read_all([str(tmp_path / "segments")])]
+    assert texts == ["torch: OSError('no user')"]

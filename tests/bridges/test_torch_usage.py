@@ -16,7 +16,7 @@ KEYS = {"torch.python.import", "python.nn_module", "tensor.create"}
 
 def _used(directory: Path) -> dict[str, int]:
     usage = counts(directory / "segments").snapshot.usage
-    return {key: count for (key,), count in usage.items()}
+    return {key: count for (key, _), count in usage.items()}
 
 
 def test_events_are_in_the_segment_from_the_import_on(tmp_path: Path) -> None:
@@ -60,3 +60,40 @@ def test_another_version_is_left_alone(tmp_path: Path) -> None:
         "print(lib.opscope_torch_log_usage(b'2.13.0', c10))"
     )
     assert unobserved(tmp_path, program).split() == ["False", "False", "True"]
+
+
+METADATA = """
+import opscope, torch
+told = []
+opscope.set_api_usage_metadata_handler(lambda context, mapping: told.append((context, mapping)))
+say = torch._C._log_api_usage_metadata
+"""
+LONG = "a text that is longer than any a string keeps in itself"
+
+
+def test_metadata_is_told_to_its_handler_a_key_at_a_time(tmp_path: Path) -> None:
+    given = {f"key {i} {LONG * (i % 2)}": LONG * i for i in range(50)}
+    program = f"{METADATA}\nsay('first', {{}})\nsay('save', {given!r})\nsay('b', {{'c': 'd'}})"
+    told = eval(observed(tmp_path, f"{program}\nfor _ in range(9): pass\nprint(told)"))
+    assert told == [("save", {key: given[key]}) for key in sorted(given)] + [("b", {"c": "d"})]
+
+
+def test_metadata_said_faster_than_the_interpreter_gets_to_it_is_not_lost(tmp_path: Path) -> None:
+    program = f"""{METADATA}
+import threading
+def work():
+    for _ in range(500):
+        say("context", {{"a": "b", "c": "d"}})
+threads = [threading.Thread(target=work) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+say("context", {{"a": "b"}})
+for _ in range(9): pass
+print(len(told))
+"""
+    assert observed(tmp_path, program) == "4001\n"
+
+
+def test_metadata_that_nobody_wants_goes_nowhere(tmp_path: Path) -> None:
+    program = "import torch; torch._C._log_api_usage_metadata('a', {'b': 'c'}); print(1)"
+    assert observed(tmp_path, program) == "1\n"

@@ -35,4 +35,4 @@ def test_the_demonstration_works_without_a_terminal() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "MLPClassifier accuracy 0.9" in done.stdout
     assert "numpy::matmul" in done.stdout
-    assert 'opscope_op_calls_total{framework="numpy",op="numpy::' in done.stdout
+    assert 'opscope_op_calls_total{service="demo_digits.py",op="numpy::' in done.stdout

@@ -50,6 +50,7 @@ def test_the_wheel_holds_both_packages_and_nothing_else(wheel: Path) -> None:
         "opscope/libopscope_tensor.so",
         "opscope/py.typed",
         "opscope/attachment/site/sitecustomize.py",
+        "opscope/attachment/site/opscope_beside.egg-info/entry_points.txt",
         "opscope/include/opscope/record.h",
         "opscope_exporters/py.typed",
     } <= set(names)

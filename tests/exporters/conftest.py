@@ -1,12 +1,60 @@
-"""Leaves out, and says so, the tests that need a Prometheus where there is none (Debian's package
-`prometheus` brings it and promtool)."""
+"""The programs that tests of this folder export to. Where one cannot be had, its tests are left out
+and say why; CI has all of them."""
 
+import os
 import shutil
+from importlib.util import find_spec
+from pathlib import Path
 
-HAS_PROMETHEUS = bool(shutil.which("prometheus") and shutil.which("promtool"))
+import pytest
 
-collect_ignore = [] if HAS_PROMETHEUS else ["test_prometheus_peer.py"]
+from tests.exporters import debian_packages
 
 
-def pytest_report_header() -> str:
-    return f"prometheus: {'found' if HAS_PROMETHEUS else 'none, test_prometheus_peer.py left out'}"
+@pytest.fixture(scope="session")
+def debian(request: pytest.FixtureRequest) -> Path:
+    """Where packages of Debian's are unpacked, kept from one run to the next."""
+    return Path(request.config.cache.mkdir("debian"))
+
+
+def _unpacked(package: str, debian: Path) -> Path:
+    try:
+        return debian_packages.program(package, debian)
+    except debian_packages.UnavailableError as error:
+        pytest.skip(f"no {package}: {error}")
+
+
+@pytest.fixture(scope="session")
+def old_prometheus() -> Path:
+    """The system's, of Debian's package `prometheus`."""
+    found = shutil.which("prometheus")
+    if not found:
+        pytest.skip("no prometheus: Debian's package of that name is not installed")
+    return Path(found)
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    found = shutil.which("promtool")
+    if not found:
+        pytest.skip("no promtool: Debian's package prometheus is not installed")
+    return found
+
+
+@pytest.fixture(scope="session")
+def new_prometheus(debian: Path) -> Path:
+    return _unpacked("prometheus", debian)
+
+
+@pytest.fixture(scope="session")
+def victoria_metrics(debian: Path) -> Path:
+    return _unpacked("victoria-metrics", debian)
+
+
+@pytest.fixture(scope="session")
+def rotel() -> Path:
+    """The collector in PyPI's package of that name."""
+    found = find_spec("rotel")
+    if found is None or found.origin is None:
+        pytest.skip("no rotel: the package of that name is not installed")
+    return Path(os.path.dirname(found.origin)) / "rotel-agent"

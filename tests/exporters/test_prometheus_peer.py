@@ -1,25 +1,30 @@
 """A real Prometheus scrapes a real agent over a real recorder: what PromQL answers is the truth."""
 
-import json
-import os
-import shutil
-import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.parse import urlencode
 from urllib.request import urlopen
 
+import numpy as np
 import pytest
 
-PROMETHEUS = shutil.which("prometheus") or "prometheus"
-TIMEOUT_S = 120
+from opscope.agent.exporter import PageExporter, load
+from opscope.agent.server import Latest, Server
+from opscope.agent.snapshot import Exemplar, Snapshot
+from opscope.bench.scrape import snapshot_of
+from tests.exporters import observed_program
+from tests.exporters.peers import (
+    AGENT,
+    TIMEOUT_S,
+    Prometheus,
+    agent,
+    free_port,
+    running,
+    wait_for,
+)
 
 PROGRAM = """
 import sys
@@ -35,113 +40,190 @@ for number in range(1000):
                 with opscope.record_function("core::inner"):
                     pass
 """
-
-SCRAPE = """
-global: {{scrape_interval: 1s}}
-scrape_configs:
-  - job_name: opscope
-    static_configs: [{{targets: ["{target}"]}}]
-"""
+DURATION = "opscope_op_duration_seconds"
+# A classic bucket's factor from bound to bound: two octaves.
+CLASSIC = 4.0
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
-@contextmanager
-def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(command, text=True, **options) as process:
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(TIMEOUT_S)
-
-
-@contextmanager
-def agent(directory: Path) -> Iterator[str]:
-    """Its address."""
-    code = "from opscope.cli import main; main()"
-    options = ["--listen", "127.0.0.1:0", "--directory", str(directory)]
-    command = [sys.executable, "-c", code, "agent", *options]
-    with running(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().split("//")[1].partition("/")[0]
-
-
-@contextmanager
-def prometheus(directory: Path, target: str) -> Iterator[Callable[[str], dict[str, float]]]:
-    """A query: value by the value of the first label that is not the target's."""
-    directory.mkdir()
-    config = directory / "prometheus.yml"
-    config.write_text(SCRAPE.format(target=target))
-    port = free_port()
-    command = [
-        PROMETHEUS,
-        f"--config.file={config}",
-        f"--storage.tsdb.path={directory / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--log.level=error",
-    ]
-
-    def query(promql: str) -> dict[str, float]:
-        url = f"http://127.0.0.1:{port}/api/v1/query?{urlencode({'query': promql})}"
-        try:
-            with urlopen(url, timeout=TIMEOUT_S) as answer:
-                result = json.load(answer)["data"]["result"]
-        except URLError:
-            return {}
-        return {
-            ",".join(one["metric"][name] for name in sorted(one["metric"])): float(one["value"][1])
-            for one in result
-        }
-
-    with running(command):
-        yield query
-
-
-def wait_for(query: Callable[[str], dict[str, float]], promql: str) -> dict[str, float]:
-    """The first answer that is not empty."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
-        found = query(promql)
-        if found:
-            return found
-        time.sleep(0.2)
-    pytest.fail(f"Prometheus has no {promql}")
-
-
-def test_promql_answers_the_truth(tmp_path: Path) -> None:
+def test_promql_answers_the_truth(tmp_path: Path, old_prometheus: Path) -> None:
     segments = tmp_path / "segments"
     for _ in range(2):
         subprocess.run([sys.executable, "-c", PROGRAM, str(segments)], check=True)
-    assert len(os.listdir(segments)) == 2
-    with agent(segments) as target, prometheus(tmp_path / "prometheus", target) as query:
-        calls = "sum by (op, model_id) (opscope_op_calls_total)"
-        assert wait_for(query, calls) == {
-            "a,core::outer": 1500,
-            "b,core::outer": 500,
-            "a,core::inner": 4500,
-            "b,core::inner": 1500,
-        }
-        by_op = "sum by (op) ({})"
-        truth = {"core::outer": 2000.0, "core::inner": 6000.0}
-        duration = "opscope_op_duration_seconds"
-        assert query(by_op.format(f"{duration}_count")) == truth
-        assert query(by_op.format(f'{duration}_bucket{{le="+Inf"}}')) == truth
-        # Time in the outer one is its own and the inner ones'.
-        own, total = "opscope_op_self_time_seconds_total", f"{duration}_sum"
-        parts = query(f"sum({own})")[""], query(f'sum({total}{{op="core::outer"}})')[""]
-        assert parts[0] == pytest.approx(parts[1], rel=1e-3)
-        middle = f"histogram_quantile(0.5, sum by (op, le) ({duration}_bucket))"
-        assert 0 < query(middle)["core::inner"] < query(middle)["core::outer"]
-        assert query("opscope_processes == 0")
-        assert query('{__name__="opscope_op_calls_total", service!="training"}') == {}
-    assert os.listdir(segments) == []
+    assert len(list(segments.glob("*.seg"))) == 2
+    with agent(segments) as target:
+        store = Prometheus(old_prometheus, tmp_path / "prometheus", target)
+        with running(store.command):
+            calls = "sum by (op, model_id) (opscope_op_calls_total)"
+            assert store.wait(calls) == {
+                "a,core::outer": 1500,
+                "b,core::outer": 500,
+                "a,core::inner": 4500,
+                "b,core::inner": 1500,
+            }
+            by_op = "sum by (op) ({})"
+            truth = {"core::outer": 2000.0, "core::inner": 6000.0}
+            assert store.values(by_op.format(f"{DURATION}_count")) == truth
+            assert store.values(by_op.format(f'{DURATION}_bucket{{le="+Inf"}}')) == truth
+            # Time in the outer one is its own and the inner ones'.
+            own, total = "opscope_op_self_time_seconds_total", f"{DURATION}_sum"
+            parts = (
+                store.values(f"sum({own})")[""],
+                store.values(f'sum({total}{{op="core::outer"}})')[""],
+            )
+            assert parts[0] == pytest.approx(parts[1], rel=1e-3)
+            middle = f"histogram_quantile(0.5, sum by (op, le) ({DURATION}_bucket))"
+            found = store.values(middle)
+            assert 0 < found["core::inner"] < found["core::outer"]
+            assert store.values("opscope_processes == 0")
+            assert store.values('{__name__="opscope_op_calls_total", service!="training"}') == {}
+    assert not list(segments.glob("*.seg"))
 
 
-def test_promtool_finds_nothing_wrong(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "native", "classic"),
+    [
+        ("old_prometheus", False, True),
+        ("old_prometheus", True, False),
+        ("new_prometheus", True, True),
+    ],
+)
+def test_quantiles_and_rates_are_the_programs_own(
+    version: str, native: bool, classic: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    program_path: Path = request.getfixturevalue(version)
+    segments, log = tmp_path / "segments", tmp_path / "log"
+    with agent(segments) as target:
+        store = Prometheus(
+            program_path,
+            tmp_path / "prometheus",
+            target,
+            native=native,
+            classic_too=native and classic,
+        )
+        with (
+            running(store.command),
+            observed_program.start(segments, "training", log, 12_000) as program,
+        ):
+            # Scraped from its beginning on, as a rate needs several samples.
+            store.wait("opscope_op_calls_total")
+            assert program.wait(TIMEOUT_S) == 0
+            truth = observed_program.read(log)
+            store.wait_until("sum(opscope_op_calls_total)", {"": 12_000})
+            if classic:
+                _check_classic(store, truth)
+            if native:
+                _check_native(store, truth)
+            _check_rate(store, truth)
+
+
+def _check_classic(store: Prometheus, truth: observed_program.Log) -> None:
+    for quantile, true in _quantiles(truth):
+        promql = f"histogram_quantile({quantile}, sum by (le) ({DURATION}_bucket))"
+        assert true / CLASSIC < store.values(promql)[""] < true * CLASSIC
+
+
+def _check_native(store: Prometheus, truth: observed_program.Log) -> None:
+    for quantile, true in _quantiles(truth):
+        promql = f"histogram_quantile({quantile}, sum({DURATION}))"
+        assert store.values(promql)[""] == pytest.approx(true, rel=0.045)
+    assert store.values(f"sum(histogram_count({DURATION}))") == {"": len(truth.took_s)}
+    total = store.values(f"sum(histogram_sum({DURATION}))")[""]
+    assert truth.took_s.sum() < total * 1.001
+    assert total < truth.around_s.sum() * 1.001
+
+
+def _quantiles(truth: observed_program.Log) -> list[tuple[float, float]]:
+    took = np.sort(truth.took_s)
+    return [(quantile, took[int(quantile * len(took))]) for quantile in (0.1, 0.5, 0.9, 0.99)]
+
+
+def _check_rate(store: Prometheus, truth: observed_program.Log) -> None:
+    """Over samples taken while the program ran, the rate is the log's between the same times."""
+    raw = store.series("opscope_op_calls_total[60s]")[0]["values"]
+    within = [(t, float(n)) for t, n in raw if truth.ended_s[0] < t < truth.ended_s[-1] - 0.1]
+    assert len(within) >= 3
+    (begin, _), (end, last) = within[0], within[-1]
+    window = f"{(end - begin) * 1000 + 500:.0f}ms"
+    data = store.ask("query", query=f"rate(opscope_op_calls_total[{window}])", time=str(end))
+    rate = float(data["result"][0]["value"][1])
+    # A sample has the time at which the scrape began; the pass over segments comes a bit after.
+    true = (truth.count_at(end) - truth.count_at(begin)) / (end - begin)
+    assert rate == pytest.approx(true, rel=0.1)
+    assert truth.count_at(end) <= last <= truth.count_at(end + 1)
+
+
+def test_totals_are_right_after_prometheus_and_the_agent_were_killed(
+    tmp_path: Path, old_prometheus: Path
+) -> None:
+    segments, log = tmp_path / "segments", tmp_path / "log"
+    port = free_port()
+    command = [*AGENT, "--listen", f"127.0.0.1:{port}", "--directory", str(segments)]
+    store = Prometheus(old_prometheus, tmp_path / "store", f"127.0.0.1:{port}")
+    calls = "sum(opscope_op_calls_total)"
+    observed_program.run(segments, "training", tmp_path / "log of one before", 100)
+    with observed_program.start(segments, "training", log, 10**9) as program:
+        with running(command, stdout=subprocess.DEVNULL) as first:
+            with running(store.command) as prometheus:
+                store.wait(calls)
+                prometheus.kill()
+                prometheus.wait(TIMEOUT_S)
+            # By now it has taken in the first program, whose file is gone.
+            assert len(list(segments.glob("*.seg"))) == 1
+            first.kill()
+            first.wait(TIMEOUT_S)
+        with running(command, stdout=subprocess.DEVNULL), running(store.command):
+            truth = observed_program.stop(program, log)
+            store.wait_until(calls, {"": 100 + len(truth.took_s)})
+            # What it was and what it is are one counter, with no step back in between.
+            assert store.values("sum(resets(opscope_op_calls_total[1h]))") == {"": 0}
+
+
+class Exemplary:
+    """The agent's server over snapshots with one slow range in a trace."""
+
+    def __init__(self) -> None:
+        self.trace_id = "ab" * 16
+        server_page = load("prometheus", {}, {})
+        assert isinstance(server_page, PageExporter)
+        self._calls = 0
+        self.server = Server("127.0.0.1", 0, Latest(self._snapshot), server_page)
+
+    def _snapshot(self) -> Snapshot:
+        self._calls += 1
+        snapshot = snapshot_of(1, 0)
+        slow = Exemplar(0.3, time.time_ns(), self.trace_id, "cd" * 8)
+        counters = snapshot.counters + np.uint64(self._calls)
+        return replace(snapshot, counters=counters, exemplars={0: (slow,)})
+
+
+@pytest.mark.parametrize("version", ["old_prometheus", "new_prometheus"])
+def test_exemplars_are_stored(version: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    agent_like = Exemplary()
+    host, port = agent_like.server.address
+    is_new = version == "new_prometheus"
+    program: Path = request.getfixturevalue(version)
+    store = Prometheus(program, tmp_path / "store", f"{host}:{port}", native=is_new)
+
+    def stored() -> list[Any]:
+        found: list[Any] = store.ask(
+            "query_exemplars",
+            query=DURATION if is_new else f"{DURATION}_bucket",
+            start="0",
+            end="1e10",
+        )
+        return found or []
+
+    try:
+        with running(store.command):
+            found = wait_for(stored, "an exemplar")
+    finally:
+        agent_like.server.close()
+    exemplar = found[0]["exemplars"][0]
+    assert exemplar["labels"] == {"trace_id": agent_like.trace_id, "span_id": "cd" * 8}
+    assert float(exemplar["value"]) == 0.3
+
+
+def test_promtool_finds_nothing_wrong(tmp_path: Path, promtool: str) -> None:
     subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "segments")], check=True)
     with (
         agent(tmp_path / "segments") as target,
@@ -150,6 +232,6 @@ def test_promtool_finds_nothing_wrong(tmp_path: Path) -> None:
         page = answer.read()
     assert b"core::outer" in page
     done = subprocess.run(
-        ["promtool", "check", "metrics"], input=page, capture_output=True, check=False
+        [promtool, "check", "metrics"], input=page, capture_output=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -7,6 +7,7 @@
 
 #include "ranges.h"
 #include "read_segment.h"
+#include "record/identity.h"
 
 /* What fails next, with which error, and after how many calls that go well. */
 static struct {
@@ -139,6 +140,26 @@ static void no_room_to_grow_folds_and_loses_nothing(void)
     segment_free(segment);
 }
 
+/* Reads and removes this process's ledger entry, which must say that there was no space. */
+static void take_reason(void)
+{
+    char path[512], text[128], expected[128];
+    opscope__identity self;
+    opscope__identity_read(&self);
+    snprintf(path, sizeof path, "%s/%llu-%llu.why", directory, (unsigned long long)self.pid,
+             (unsigned long long)self.process_start);
+    ssize_t bytes = readlink(path, text, sizeof text);
+    CHECK(bytes > 0 && bytes < (ssize_t)sizeof text);
+    text[bytes] = '\0';
+    char *rest;
+    long long seconds = strtoll(text, &rest, 10);
+    CHECK(seconds > 0);
+    snprintf(expected, sizeof expected, ":recorder:forked child cannot record: %s",
+             opscope_status_text(OPSCOPE_ERR_NO_SPACE));
+    CHECK_TEXT(rest, expected);
+    CHECK_EQUAL(unlink(path), 0);
+}
+
 static void a_child_without_room_for_its_segment_goes_on_unobserved(void)
 {
     char path[512];
@@ -153,6 +174,7 @@ static void a_child_without_room_for_its_segment_goes_on_unobserved(void)
         opscope_recorder_status status;
         opscope_recorder_read_status(&status);
         CHECK_TEXT(status.path, "");
+        take_reason();
         _exit(0);
     }
     CHECK(check_child(child));

@@ -71,7 +71,7 @@ static void a_child_counts_in_a_segment_of_its_own_and_the_parents_is_not_touche
     struct segment *childs = read_childs(), *own = read_own();
     CHECK_EQUAL(segment_sum(own, 0, ANY, ANY).samples, 1011);
     CHECK_EQUAL(segment_sum_of(own, "child").samples, 0);
-    CHECK_EQUAL(segment_entry_count(own, OPSCOPE_ENTRY_NOTE), 1);
+    CHECK_EQUAL(segment_entry_count(own, OPSCOPE_ENTRY_NOTE), 2); /* `labels` is the recorder's */
     CHECK_EQUAL(segment_entry_count(own, OPSCOPE_ENTRY_USAGE), 1);
     CHECK_EQUAL(childs->header->pid, child);
     CHECK(memcmp(childs->header->random_id, own->header->random_id, 16) != 0);
@@ -79,7 +79,7 @@ static void a_child_counts_in_a_segment_of_its_own_and_the_parents_is_not_touche
     CHECK_EQUAL(segment_sum(childs, 0, ANY, ANY).samples, 100);
     CHECK_EQUAL(segment_sum_of(childs, "child").samples, 100);
     CHECK_EQUAL(segment_sum(childs, 0, ANY, 0).samples, 0); /* all are labelled */
-    CHECK_EQUAL(segment_entry_count(childs, OPSCOPE_ENTRY_NOTE), 3);
+    CHECK_EQUAL(segment_entry_count(childs, OPSCOPE_ENTRY_NOTE), 4);
     CHECK_EQUAL(segment_entry_count(childs, OPSCOPE_ENTRY_USAGE), 1);
     CHECK_TEXT(entry_text(segment_entry(childs, OPSCOPE_ENTRY_USAGE, 0)), "child's");
     CHECK_EQUAL(childs->header->dropped_count + own->header->dropped_count, 0);

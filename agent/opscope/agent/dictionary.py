@@ -9,12 +9,26 @@ from __future__ import annotations
 
 import struct
 import sys
+from typing import TYPE_CHECKING
 
 from opscope.agent import layout
 from opscope.agent.segment_file import SegmentError
 
+if TYPE_CHECKING:
+    from opscope.agent.segment import CellKeys
+
 TEXT_LIMIT = 256
 _ALIGN = 8
+# Entries of each kind: as many as the recorder makes, or more. A note's new value is a new entry.
+_LIMITS = {
+    layout.ENTRY_OP: 65_536,
+    layout.ENTRY_LABELS: 1024,
+    layout.ENTRY_USAGE: 16_384,
+    layout.ENTRY_NOTE: 16_384,
+    layout.ENTRY_METRIC: 4096,
+}
+# Of Python's objects for an entry, beside its text.
+_ENTRY_BYTES = 200
 
 _FORMATS = {2: "H", 4: "I"}
 _ENTRY = struct.Struct(
@@ -38,6 +52,11 @@ class Dictionary:
         """Name, label and kind by number."""
         self.read_bytes: dict[int, int] = {}
         """By chunk index: how many bytes of entries are taken in."""
+        self.cell_keys: CellKeys | None = None
+        """Those of the segment's cells when it was last read, all of which are in here."""
+        self.nbytes = 0
+        """Memory that this takes, about."""
+        self._counts: dict[int, int] = {}
 
     def take(self, chunk: int, entries: bytes) -> None:
         """Takes in the bytes of `chunk` that follow those already read: whole entries.
@@ -57,6 +76,11 @@ class Dictionary:
         self.read_bytes[chunk] = self.read_bytes.get(chunk, 0) + len(entries)
 
     def _add(self, kind: int, detail: int, number: int, raw: bytes) -> None:
+        if kind in _LIMITS:
+            self.nbytes += len(raw) + _ENTRY_BYTES
+            count = self._counts[kind] = self._counts.get(kind, 0) + 1
+            if count > _LIMITS[kind]:
+                raise SegmentError("too-much", f"more than {_LIMITS[kind]} entries of kind {kind}")
         if kind == layout.ENTRY_OP:
             name, overload = _texts(raw, 2)
             # One copy for all processes that run the operator.

@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from opscope.agent.segment_file import SegmentError
 from opscope.attachment import ledger
 
-SHARED_MEMORY = "/dev/shm"
-
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OF_USER = re.compile(r"opscope-(\d+)")
 
@@ -28,10 +26,11 @@ def exactly(places: Sequence[str]) -> tuple[str, ...]:
 
 
 def patterns(directory: str) -> tuple[str, ...]:
-    """Glob patterns for what an agent with this setting reads: that directory, and for root with
-    the default one, those of all users."""
-    if os.geteuid() == 0 and directory == f"{SHARED_MEMORY}/opscope-0":
-        return (f"{SHARED_MEMORY}/opscope-*",)
+    """Glob patterns for what an agent with this setting reads: that directory, and for root, where
+    it is opscope-0, those of all users beside it."""
+    parent, name = os.path.split(directory)
+    if os.geteuid() == 0 and name == "opscope-0":
+        return (f"{glob.escape(parent)}/opscope-*",)
     return exactly([directory])
 
 

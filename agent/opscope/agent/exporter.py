@@ -1,20 +1,77 @@
 """What an exporter is, and how one is found: a module behind the entry point `opscope.exporters`.
 
-The module has OPTIONS (each option's name and what it means) and `create(options)`, which returns a
-PageExporter (asked for a page, as Prometheus does) or a PushExporter (given every snapshot). It
-gets snapshots and nothing else; a third party adds one without a change here.
+The module has OPTIONS and `create(options)`, which gets a value for each of them and returns a
+PageExporter (asked for a page, as Prometheus does) or a PushExporter (given a snapshot every so
+often). It gets snapshots and nothing else; a third party adds one without a change here.
+
+An option `file` of the exporter `jsonl` is by itself the flag `--jsonl-file` of `opscope agent`,
+the variable OPSCOPE_JSONL_FILE, and `file` in the table `[jsonl]` of the configuration's TOML; the
+first that is given wins. Not here: when snapshots are given (push.py), what a metric is
+(opscope/metrics.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from opscope import config
 from opscope.agent.snapshot import Snapshot
-from opscope.errors import AgentError
+from opscope.errors import AgentError, ConfigError
 
 GROUP = "opscope.exporters"
+
+Value = str | int | float | bool
+Options = Mapping[str, Any]
+"""By the option's name; each value has the type of the option's default."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing to be chosen. Its values are of the type of `default`."""
+
+    name: str
+    default: Value
+    help: str
+    choices: tuple[Value, ...] = ()
+    """All the values there are; none: any."""
+    least: float | None = None
+    """The smallest number there may be."""
+
+    def parse(self, given: object) -> Value:
+        """The value that was given as text or in TOML. Raises ValueError, which says what may be
+        given."""
+        value = self._of_type(given)
+        if self.choices and value not in self.choices:
+            raise ValueError(f"must be {_either(self.choices)}")
+        if self.least is not None and isinstance(value, (int, float)) and not value >= self.least:
+            raise ValueError(f"must be {self.least:g} or more")
+        return value
+
+    def _of_type(self, given: object) -> Value:
+        wanted = type(self.default)
+        if wanted is bool:
+            if isinstance(given, bool):
+                return given
+            if str(given).lower() not in config.ON + config.OFF:
+                raise ValueError("must be 1 or 0")
+            return str(given).lower() in config.ON
+        if isinstance(given, bool) or not isinstance(given, (str, int, float)):
+            raise ValueError("must be a single value")
+        if wanted is str:
+            return str(given)
+        try:
+            return int(str(given)) if wanted is int else float(given)
+        except ValueError:
+            raise ValueError(f"must be a {'whole ' * (wanted is int)}number") from None
+
+
+def _either(choices: Sequence[Value]) -> str:
+    *most, last = map(str, choices)
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 @runtime_checkable
@@ -31,29 +88,108 @@ class PageExporter(Protocol):
 
 @runtime_checkable
 class PushExporter(Protocol):
+    interval_s: float
+    """How often it wants a snapshot."""
+
     def export(self, snapshot: Snapshot) -> None:
-        """Sends the snapshot. What it raises is reported and changes nothing for the others."""
+        """Sends the snapshot; called by one thread, which is this exporter's own.
+
+        May take its time: what is missed meanwhile is in the next snapshot. What it raises is
+        counted and said, and changes nothing for others; ExportRefused where what was to be sent is
+        lost, so that it is not to be sent again.
+        """
 
     def close(self) -> None:
-        """Sends what is still to be sent, within a second or two."""
+        """Makes an export that is under way in the other thread end soon; none follows."""
 
 
 class ExporterModule(Protocol):
-    OPTIONS: Mapping[str, str]
+    OPTIONS: Sequence[Option]
 
-    def create(self, options: Mapping[str, str]) -> PageExporter | PushExporter: ...
+    def create(self, options: Options) -> PageExporter | PushExporter: ...
 
 
-def load(name: str, options: Mapping[str, str] | None = None) -> PageExporter | PushExporter:
-    """The installed exporter of that name. Raises AgentError where there is none, or its options
-    are others."""
+def installed() -> list[str]:
+    """Names of the exporters there are, in order."""
+    return sorted(metadata.entry_points(group=GROUP).names)
+
+
+def module(name: str) -> ExporterModule:
+    """The installed exporter's module. Raises AgentError where there is none, or it fails."""
     found = metadata.entry_points(group=GROUP)
     if name not in found.names:
-        raise AgentError(f"no exporter {name!r}; installed: {', '.join(sorted(found.names))}")
-    module: ExporterModule = found[name].load()
-    given = dict(options or {})
-    for option in given:
-        if option not in module.OPTIONS:
-            known = ", ".join(module.OPTIONS) or "none"
-            raise AgentError(f"exporter {name}: no option {option!r}; known: {known}")
-    return module.create(given)
+        raise AgentError(f"no exporter {name!r}; installed: {', '.join(installed())}")
+    try:
+        loaded: ExporterModule = found[name].load()
+    except Exception as error:
+        raise AgentError(f"exporter {name} cannot be imported: {error}") from error
+    return loaded
+
+
+def load(
+    name: str,
+    given: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+    path: str = config.CONFIG_PATH,
+) -> PageExporter | PushExporter:
+    """The installed exporter of that name, with the options given, and for the others what the
+    environment and the configuration file have.
+
+    Raises AgentError where there is no such exporter or option, ConfigError for a value that cannot
+    be used; both name the setting.
+    """
+    loaded = module(name)
+    return loaded.create(_chosen(name, loaded, given or {}, environ, path))
+
+
+def _chosen(
+    name: str,
+    loaded: ExporterModule,
+    given: Mapping[str, object],
+    environ: Mapping[str, str] | None,
+    path: str,
+) -> dict[str, Value]:
+    environ = os.environ if environ is None else environ
+    table = config.tables(path).get(name, {})
+    options = {option.name: option for option in loaded.OPTIONS}
+    known = ", ".join(options) or "none"
+    for key in given:
+        if key not in options:
+            raise AgentError(f"exporter {name}: no option {key!r}; known: {known}")
+    for key in table:
+        if key not in options:
+            raise ConfigError(f"{path}: [{name}] {key}: no such option; known: {known}")
+    chosen = {}
+    for key, option in options.items():
+        for where, value in (
+            (f"--{name}-{key}".replace("_", "-"), given.get(key)),
+            (variable(name, key), environ.get(variable(name, key), "").strip() or None),
+            (f"{path}: [{name}] {key}", table.get(key)),
+        ):
+            if value is not None:
+                try:
+                    chosen[key] = option.parse(value)
+                except ValueError as error:
+                    raise ConfigError(f"{where}={value!r}: {error}") from None
+                break
+        else:
+            chosen[key] = option.default
+    return chosen
+
+
+def variable(name: str, option: str) -> str:
+    """The environment variable of an exporter's option."""
+    return f"OPSCOPE_{name}_{option}".upper()
+
+
+def check_tables(path: str = config.CONFIG_PATH) -> None:
+    """Raises ConfigError for a table of the configuration file that is of no exporter."""
+    for name in config.tables(path):
+        if name not in installed():
+            raise ConfigError(
+                f"{path}: [{name}]: no such exporter; known: {', '.join(installed())}"
+            )
+
+
+class ExportRefused(AgentError):  # noqa: N818 - it is the receiver's word
+    """The receiver will not take what was sent, now or later."""

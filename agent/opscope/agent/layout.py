@@ -40,13 +40,18 @@ def _dtype(ctype: Any) -> np.dtype[Any]:
 
 
 HEADER = dtype_of("opscope_segment_header")
+CONTROL = dtype_of("opscope_control")
+ANSWER = dtype_of("opscope_control_answer")
 CHUNK = dtype_of("opscope_chunk")
 ENTRY = dtype_of("opscope_entry")
 CELL = dtype_of("opscope_cell")
 LINE = dtype_of("opscope_line")
+EXEMPLAR = dtype_of("opscope_exemplar")
 
 VERSION: int = lib.OPSCOPE_SEGMENT_VERSION
 HEADER_BYTES: int = lib.OPSCOPE_SEGMENT_HEADER_BYTES
+CONTROL_OFFSET: int = lib.OPSCOPE_SEGMENT_CONTROL_OFFSET
+ANSWER_OFFSET: int = lib.OPSCOPE_SEGMENT_ANSWER_OFFSET
 CHUNK_BYTES: int = lib.OPSCOPE_SEGMENT_CHUNK_BYTES
 CHUNK_LIMIT: int = lib.OPSCOPE_SEGMENT_CHUNK_LIMIT
 CHUNK_HEADER_BYTES: int = lib.OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES
@@ -57,6 +62,7 @@ WEIGHT_ONE = 1 << int(lib.OPSCOPE_SEGMENT_WEIGHT_LOG2)
 
 LIVE: int = lib.OPSCOPE_SEGMENT_LIVE
 CLOSED: int = lib.OPSCOPE_SEGMENT_CLOSED
+LIVENESS_LOCK: int = lib.OPSCOPE_LIVENESS_LOCK
 CLOCK_SOURCES: tuple[int, ...] = (
     lib.OPSCOPE_CLOCK_TSC,
     lib.OPSCOPE_CLOCK_CNTVCT,
@@ -67,6 +73,7 @@ DICTIONARY: int = lib.OPSCOPE_CHUNK_DICTIONARY
 CELLS: int = lib.OPSCOPE_CHUNK_CELLS
 LINES: int = lib.OPSCOPE_CHUNK_LINES
 METRICS: int = lib.OPSCOPE_CHUNK_METRICS
+EXEMPLARS: int = lib.OPSCOPE_CHUNK_EXEMPLARS
 
 ENTRY_OP: int = lib.OPSCOPE_ENTRY_OP
 ENTRY_LABELS: int = lib.OPSCOPE_ENTRY_LABELS
@@ -83,6 +90,9 @@ CELLS_PER_CHUNK = ROOM_BYTES // CELL.itemsize
 LINES_PER_CHUNK = ROOM_BYTES // LINE.itemsize
 METRIC_BYTES = 8
 METRICS_PER_CHUNK = ROOM_BYTES // METRIC_BYTES
+EXEMPLARS_PER_CHUNK = ROOM_BYTES // EXEMPLAR.itemsize
+# As in opscope/segment.h, of whose macros the cffi module has none.
+EXEMPLAR_SEED, EXEMPLAR_FACTOR = 0x6F7073636F706521, 0x9E3779B97F4A7C15
 
 PHASES = tuple(
     name.removeprefix("OPSCOPE_").lower()

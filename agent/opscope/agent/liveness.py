@@ -1,14 +1,21 @@
 """Whether the process that a segment belongs to is still there.
 
-By boot id, pid namespace, pid and start time together, as a pid alone comes around again. A process
-of another pid namespace cannot be looked up from here and counts as alive until the next boot.
-Facts: proc(5) for /proc/<pid>/stat and boot_id; namespaces(7) for the inode of /proc/self/ns/pid.
+By the lock that it holds on its file where the header says that it does: that works from any pid
+namespace, and lasts for as long as somebody can write into the file. Else by boot id, pid
+namespace, pid and start time together, as a pid alone comes around again; a process of another pid
+namespace then cannot be looked up from here and counts as alive until the next boot.
+Facts: flock(2) and native/SEGMENT.md; proc(5) for /proc/<pid>/stat and boot_id; namespaces(7) for
+the inode of /proc/self/ns/pid.
 """
 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from opscope.agent.segment import Header
+    from opscope.agent.segment_file import File
 
 
 class Here(NamedTuple):
@@ -46,3 +53,14 @@ def is_dead(boot_id: bytes, pid_namespace: int, pid: int, start: int, where: Her
         return process_start(pid) != start
     except OSError:
         return False
+
+
+def is_over(file: File, header: Header, where: Here) -> bool:
+    """Whether nobody will write into that segment any more; if so, all of it is there."""
+    if header.is_closed or header.boot_id != where.boot_id:
+        return True
+    if header.by_lock:
+        is_locked = file.is_locked()
+        if is_locked is not None:
+            return not is_locked
+    return is_dead(header.boot_id, header.pid_namespace, header.pid, header.process_start, where)

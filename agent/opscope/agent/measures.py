@@ -40,8 +40,15 @@ Keyed = tuple[tuple[MeasureKey, Measure], ...]
 class MeasureTable:
     """The pairs of service and label that this host has seen; at most so many."""
 
-    def __init__(self) -> None:
-        self._pairs: set[tuple[str, str]] = set()
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+        self._pairs = dict.fromkeys(pairs)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """In the order they came."""
+        return tuple(self._pairs)
 
     def keyed(self, service: str, measures: Iterable[Measure]) -> Keyed:
         """The measures that are exported."""
@@ -55,7 +62,7 @@ class MeasureTable:
         pair = (service, label)
         if pair not in self._pairs and len(self._pairs) >= _PAIR_LIMIT:
             return _OTHER
-        self._pairs.add(pair)
+        self._pairs[pair] = None
         return pair
 
 

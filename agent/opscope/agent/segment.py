@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.agent import layout
+from opscope.agent import exemplars, layout
 from opscope.agent.dictionary import Dictionary
 from opscope.agent.layout import U64
 from opscope.agent.measures import Measure
@@ -32,6 +32,8 @@ COLUMNS = (
 # over files overflow.
 _COUNTER_LIMIT = 1 << 62
 _TICKS_PER_SECOND = (1e5, 1e11)
+# Far above what the recorder makes, which is at most 256.
+_METRIC_LIMIT = 4096
 
 
 class Header(NamedTuple):
@@ -57,6 +59,23 @@ class Header(NamedTuple):
     callback_error_count: int
     record_cost_ps: int
     chunk_count: int
+    liveness: int
+    overhead_budget_ppb: int = 0
+    overhead_ppb: int = 0
+    adaptation_count: int = 0
+    is_disabled: int = 0
+    anchor_ticks: int = 0
+    anchor_unix_ns: int = 0
+
+    @property
+    def is_closed(self) -> bool:
+        """Nothing will be added, though the process may live."""
+        return self.state == layout.CLOSED
+
+    @property
+    def by_lock(self) -> bool:
+        """Its process lives for as long as the file is locked."""
+        return self.liveness == layout.LIVENESS_LOCK
 
 
 class Rows(NamedTuple):
@@ -74,11 +93,27 @@ class Rows(NamedTuple):
     """(m, 8), in units of 2^-16; no (row, octave) twice."""
 
 
+class CellKeys(NamedTuple):
+    """The keys of a segment's cells: mostly those of the last time, and then known to be good."""
+
+    all: U64
+    """(n,) of each cell."""
+    unique: U64
+    row: NDArray[np.intp] | None
+    """(n,) for each cell its place in `unique`; None: the same place, as no key is there twice."""
+
+    @classmethod
+    def of(cls, keys: U64) -> CellKeys:
+        unique, row = np.unique(keys, return_inverse=True)
+        return cls(keys, keys, None) if len(unique) == len(keys) else cls(keys, unique, row)
+
+
 class Segment(NamedTuple):
     header: Header
     dictionary: Dictionary
     rows: Rows
     measures: tuple[Measure, ...]
+    exemplars: NDArray[Any]
 
 
 def read_header(read: Reader) -> Header:
@@ -127,6 +162,9 @@ def _check_header(fields: Any) -> None:
         "dropped_count": fields["dropped_count"] < _COUNTER_LIMIT,
         "folded_count": fields["folded_count"] < _COUNTER_LIMIT,
         "callback_error_count": fields["callback_error_count"] < _COUNTER_LIMIT,
+        "overhead_budget_ppb": fields["overhead_budget_ppb"] <= 10**9,
+        "overhead_ppb": fields["overhead_ppb"] < _COUNTER_LIMIT,
+        "adaptation_count": fields["adaptation_count"] < _COUNTER_LIMIT,
     }
     for name, holds in checks.items():
         if not holds:
@@ -147,18 +185,22 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
     heads = _heads(read, header.chunk_count)
     for index in np.flatnonzero(heads["kind"] == layout.DICTIONARY):
         _take_dictionary(read, int(index), int(heads[index]["used"]), dictionary)
-    _check_references(cells, dictionary)
+    if dictionary.cell_keys is None or not np.array_equal(cells["key"], dictionary.cell_keys.all):
+        _check_references(cells, dictionary)
+        dictionary.cell_keys = CellKeys.of(cells["key"].copy())
     cell, octave, weights = _buckets(cells, table, read, heads)
     measures = _measures(values, dictionary)
-    return Segment(header, dictionary, _summed(cells, cell, octave, weights), measures)
+    rows = _summed(cells, dictionary.cell_keys, cell, octave, weights)
+    return Segment(header, dictionary, rows, measures, _exemplars(read, heads))
 
 
-_ROOM = {
-    layout.DICTIONARY: layout.ROOM_BYTES,
-    layout.CELLS: layout.CELLS_PER_CHUNK,
-    layout.LINES: layout.LINES_PER_CHUNK,
-    layout.METRICS: layout.METRICS_PER_CHUNK,
-}
+# The most that a chunk can use, by its kind; the last is of all kinds that are not known.
+_ROOM = np.full(layout.EXEMPLARS + 2, 0xFFFFFFFF)
+_ROOM[layout.DICTIONARY] = layout.ROOM_BYTES
+_ROOM[layout.CELLS] = layout.CELLS_PER_CHUNK
+_ROOM[layout.LINES] = layout.LINES_PER_CHUNK
+_ROOM[layout.METRICS] = layout.METRICS_PER_CHUNK
+_ROOM[layout.EXEMPLARS] = layout.EXEMPLARS_PER_CHUNK
 
 
 def _heads(read: Reader, count: int) -> NDArray[Any]:
@@ -168,12 +210,7 @@ def _heads(read: Reader, count: int) -> NDArray[Any]:
     if len(raw) != count * size:
         raise SegmentError("truncated", f"{count} chunks are not all there")
     heads = np.frombuffer(raw, layout.CHUNK)
-    room = np.select(
-        [heads["kind"] == kind for kind in _ROOM],
-        [*_ROOM.values()],
-        default=np.iinfo(np.uint32).max,
-    )
-    if (heads["used"] > room).any():
+    if (heads["used"] > _ROOM[np.minimum(heads["kind"], len(_ROOM) - 1)]).any():
         raise SegmentError("corrupt", "a chunk uses more than it has")
     return heads
 
@@ -204,18 +241,32 @@ def _cells(read: Reader, heads: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.
         for index, count in zip(chunks.tolist(), used.tolist(), strict=True)
     ]
     cells = np.frombuffer(b"".join(raw), layout.CELL)
+    table = np.repeat(heads["table"][chunks], used)
     counted = cells["sample_count"] > 0
-    return cells[counted], np.repeat(heads["table"][chunks], used)[counted]
+    return (cells, table) if counted.all() else (cells[counted], table[counted])
 
 
 def _metrics(read: Reader, heads: NDArray[Any]) -> dict[int, int]:
     """The metrics' values by number."""
     values: dict[int, int] = {}
-    for index in np.flatnonzero(heads["kind"] == layout.METRICS).tolist():
+    chunks = np.flatnonzero(heads["kind"] == layout.METRICS)
+    if heads["used"][chunks].sum() > _METRIC_LIMIT:
+        raise SegmentError("too-much", "values of metrics")
+    for index in chunks.tolist():
         raw = _items(read, index, 0, int(heads[index]["used"]) * layout.METRIC_BYTES)
         first = int(heads[index]["first"])
         values |= enumerate(np.frombuffer(raw, "<u8").tolist(), first)
     return values
+
+
+def _exemplars(read: Reader, heads: NDArray[Any]) -> NDArray[Any]:
+    size = layout.EXEMPLAR.itemsize
+    chunks = np.flatnonzero(heads["kind"] == layout.EXEMPLARS).tolist()
+    if not chunks:
+        return exemplars.NONE
+    return exemplars.whole(
+        b"".join(_items(read, index, 0, int(heads[index]["used"]) * size) for index in chunks)
+    )
 
 
 def _measures(values: dict[int, int], dictionary: Dictionary) -> tuple[Measure, ...]:
@@ -248,8 +299,12 @@ def _buckets(
     cells: NDArray[Any], table: NDArray[np.uint32], read: Reader, heads: NDArray[Any]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], U64]:
     """Each octave of each cell's histogram: the cell, the octave, its (m, 8) weights."""
-    cell, octave = np.nonzero(cells["octave_line"])
-    line = cells["octave_line"][cell, octave].astype(np.uint64) - np.uint64(1)
+    lines = cells["octave_line"].reshape(-1)
+    place = np.flatnonzero(lines)
+    cell, octave = place // layout.OCTAVES, place % layout.OCTAVES
+    if len(cell) > heads["used"][heads["kind"] == layout.LINES].sum():
+        raise SegmentError("corrupt", "more histograms than lines")  # and so one line in several
+    line = lines[place].astype(np.uint64) - np.uint64(1)
     chunks = np.flatnonzero(heads["kind"] == layout.LINES)
     # One number orders all lines of all tables: table << 32 | index in the table.
     first = heads["table"][chunks].astype(np.uint64) << np.uint64(32) | heads["first"][chunks]
@@ -274,23 +329,35 @@ def _buckets(
 
 
 def _summed(
-    cells: NDArray[Any], cell: NDArray[np.intp], octave: NDArray[np.intp], weights: U64
+    cells: NDArray[Any],
+    keys: CellKeys,
+    cell: NDArray[np.intp],
+    octave: NDArray[np.intp],
+    weights: U64,
 ) -> Rows:
     values = np.stack([cells[name] for name in COLUMNS], axis=1)
     for counters in (values, weights):
-        if (counters.sum(axis=0, dtype=np.float64) >= _COUNTER_LIMIT).any():
-            raise SegmentError("corrupt", "counters beyond all measure")
-    keys, row = np.unique(cells["key"], return_inverse=True)
-    if len(keys) == len(cells):
-        return Rows(cells["key"], values, cell, octave, weights)
+        _check_measure(counters)
+    if keys.row is None:
+        return Rows(keys.all, values, cell, octave, weights)
+    row = keys.row
     place, which = np.unique(row[cell] * layout.OCTAVES + octave, return_inverse=True)
     return Rows(
-        keys,
-        _sum_by(row, values, len(keys)),
+        keys.unique,
+        _sum_by(row, values, len(keys.unique)),
         place // layout.OCTAVES,
         place % layout.OCTAVES,
         _sum_by(which, weights, len(place)),
     )
+
+
+def _check_measure(counters: U64) -> None:
+    """That no column's sum is beyond all measure."""
+    largest = int(counters.max(initial=0))
+    if largest * len(counters) >= _COUNTER_LIMIT and (
+        (counters.sum(axis=0, dtype=np.float64) >= _COUNTER_LIMIT).any()
+    ):
+        raise SegmentError("corrupt", "counters beyond all measure")
 
 
 def _sum_by(group: NDArray[np.intp], values: U64, count: int) -> U64:

@@ -2,12 +2,14 @@
 
 Opened without following links and without blocking, checked to be a regular file of sane size that
 belongs to the directory's owner, read with pread: a file that shrinks meanwhile gives a short read,
-never a SIGBUS. What the bytes mean is in segment.py.
+never a SIGBUS. Whether somebody holds the writer's lock on it is told here too; what the bytes mean
+is in segment.py.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -39,6 +41,7 @@ class SegmentError(OpscopeError):
         "owner",
         "unreadable",
         "unfinished",
+        "too-much",
     )
 
     def __init__(self, reason: str, text: str = "") -> None:
@@ -46,16 +49,44 @@ class SegmentError(OpscopeError):
         self.reason = reason
 
 
+class File:
+    """An open segment file: a Reader, that also knows of the lock."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def __call__(self, offset: int, size: int) -> bytes:
+        try:
+            return os.pread(self._fd, size, offset)
+        except OSError as error:
+            raise SegmentError("unreadable", os.strerror(error.errno or 0)) from error
+
+    def is_locked(self) -> bool | None:
+        """Whether a process has the file mapped to write into it; None: it cannot be told.
+
+        Where none has, the file is locked for readers from here on until it is closed.
+        """
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return None
+        return False
+
+
 @contextmanager
-def opened(name: str, directory_fd: int) -> Iterator[Reader]:
-    """A reader of the file `name` in that directory, closed at the end.
+def opened(name: str, directory_fd: int) -> Iterator[File]:
+    """The file `name` in that directory, closed at the end.
 
     Raises FileNotFoundError where there is none any more, SegmentError where it is not to be read.
     """
     fd = _open(name, directory_fd)
     try:
         _check(os.fstat(fd), os.fstat(directory_fd))
-        yield _reader(fd)
+        yield File(fd)
     finally:
         os.close(fd)
 
@@ -80,13 +111,3 @@ def _check(file: os.stat_result, directory: os.stat_result) -> None:
     # Space is reserved in steps, so a file may be a little larger than all its chunks.
     if file.st_size > 2 * SIZE_LIMIT:
         raise SegmentError("oversized", f"{file.st_size} bytes")
-
-
-def _reader(fd: int) -> Reader:
-    def read(offset: int, size: int) -> bytes:
-        try:
-            return os.pread(fd, size, offset)
-        except OSError as error:
-            raise SegmentError("unreadable", os.strerror(error.errno or 0)) from error
-
-    return read

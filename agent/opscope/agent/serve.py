@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from opscope import config
-from opscope.agent import directories, exporter
+from opscope.agent import directories, exporter, live
 from opscope.agent.host import Host
 from opscope.agent.server import Latest, Server
 from opscope.errors import AgentError
@@ -43,6 +43,17 @@ def serve(host: str = "127.0.0.1", port: int = 9464) -> Page:
     What is recorded meanwhile is up to attach() or `opscope run`. Raises AgentError where the
     address cannot be had, ConfigError for a setting that cannot be used.
     """
+    page = exporter.load("prometheus")
+    if not isinstance(page, exporter.PageExporter):
+        raise AgentError("the installed exporter prometheus has no pages")
+    latest = own_snapshots()
+    # Of other processes it is not this one's to tell.
+    pages = live.routes(latest.snapshot, lambda _: ())
+    return Page(Server(host, port, latest, page, more=pages))
+
+
+def own_snapshots() -> Latest:
+    """Snapshots of this process alone, for whoever exports from within it."""
     settings = config.load()
     own = os.path.dirname(recorder.status().path) or settings.directory
     segments = Host(
@@ -51,7 +62,4 @@ def serve(host: str = "127.0.0.1", port: int = 9464) -> Page:
         pids={os.getpid()},
         max_series=settings.max_series,
     )
-    page = exporter.load("prometheus")
-    if not isinstance(page, exporter.PageExporter):
-        raise AgentError("the installed exporter prometheus has no pages")
-    return Page(Server(host, port, Latest(segments.collect), page))
+    return Latest(segments.collect)

@@ -1,29 +1,28 @@
-"""The agent's HTTP server: `/metrics`, `/healthz`, and `/` with links to them.
+"""The agent's pages: `/metrics`, `/healthz`, `/readyz`, and whatever comes beside them (live.py).
 
-Segments are read when somebody asks; scrapers that ask while a pass runs share the next one.
-Passes without a scrape, which clear away the dead, are the agent command's.
+Segments are read when somebody asks; scrapers that ask while a pass runs share the next one. Passes
+without a scrape, and sweeps between them, are the agent command's. Connections are for
+http_server.py, who may ask is for access.py.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import socket
-import socketserver
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from email.message import Message
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from opscope.agent.access import Certificate, Passwords
 from opscope.agent.exporter import PageExporter
+from opscope.agent.http_server import Answer, HttpServer, Requests, Route
 from opscope.agent.snapshot import Snapshot
 from opscope.errors import AgentError
 
-_CLIENT_TIMEOUT_S = 10.0
-
-_INDEX = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>opscope</title>
-<h1>opscope</h1><p><a href="/metrics">metrics</a> <a href="/healthz">health</a>
-"""
+# For probes, which have no password and tell nothing.
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
 
 class Latest:
@@ -35,6 +34,7 @@ class Latest:
         self._begun = 0
         """Passes begun so far."""
         self._snapshot: Snapshot | None = None
+        self._ended: float | None = None
 
     def snapshot(self) -> Snapshot:
         """From a pass that began after this call: never older than the question."""
@@ -43,17 +43,50 @@ class Latest:
             if self._snapshot is None or self._begun == begun:
                 self._begun += 1
                 self._snapshot = self._collect()
+                self._ended = time.monotonic()
             return self._snapshot
+
+    @property
+    def age_s(self) -> float | None:
+        """Since the last pass that came to a good end; None: there was none."""
+        return None if self._ended is None else time.monotonic() - self._ended
+
+    def between(self, work: Callable[[], object]) -> None:
+        """Does some work while no pass runs."""
+        with self._lock:
+            work()
 
 
 class Server:
     """Serves pages from threads of its own, from construction until close().
 
-    Port 0 takes any free one. Raises AgentError where the address cannot be had.
+    `more`: pages beside those here, by path. `fresh_s`: /readyz says that the
+    agent is not ready once the last pass is older. Port 0 takes any free one. Raises AgentError
+    where the address cannot be had.
     """
 
-    def __init__(self, host: str, port: int, latest: Latest, exporter: PageExporter) -> None:
-        self._http = _listen(host, port, latest, exporter)
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        latest: Latest,
+        exporter: PageExporter,
+        *,
+        more: Mapping[str, Route] | None = None,
+        certificate: Certificate | None = None,
+        passwords: Passwords | None = None,
+        fresh_s: float = 120.0,
+    ) -> None:
+        self._latest = latest
+        self._exporter = exporter
+        self._fresh_s = fresh_s
+        routes = {
+            "/metrics": self._metrics,
+            "/healthz": lambda _: Answer(b"ok\n"),
+            "/readyz": self._ready,
+            **(more or {}),
+        }
+        self._http = _listen(host, port, routes, certificate, passwords)
         self._thread = threading.Thread(
             target=self._http.serve_forever, name="opscope-http", daemon=True
         )
@@ -68,7 +101,25 @@ class Server:
     def url(self) -> str:
         """Of the server, without a path."""
         host, port = self.address
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "http" if self._http.certificate is None else "https"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    @property
+    def requests(self) -> Requests:
+        return self._http.requests
+
+    @property
+    def exposure(self) -> str:
+        """What whoever can reach this port can do, in words; "": it is for this host alone."""
+        if self._http.is_local:
+            return ""
+        host, port = self.address
+        reach = f"port {port} of {host} can be reached from other hosts"
+        if self._http.passwords is None:
+            return f"{reach}, and everybody who reaches it can read; see basic_auth_file, tls_cert"
+        if self._http.certificate is None:
+            return f"{reach}, and passwords go to it in the clear; see tls_cert, tls_key"
+        return reach
 
     def close(self) -> None:
         """Stops listening; requests in flight are finished by their threads."""
@@ -76,70 +127,29 @@ class Server:
         self._thread.join()
         self._http.server_close()
 
+    def _metrics(self, headers: Message) -> Answer:
+        page = self._exporter.page(self._latest.snapshot(), headers.get("Accept", ""))
+        return Answer(*page)
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, address: tuple[str, int], latest: Latest, exporter: PageExporter) -> None:
-        self.latest = latest
-        self.exporter = exporter
-        if ":" in address[0]:
-            self.address_family = socket.AF_INET6
-        super().__init__(address, _Request)
-
-    def server_bind(self) -> None:
-        # Not HTTPServer's, which asks DNS for the host's name.
-        socketserver.TCPServer.server_bind(self)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is no news."""
+    def _ready(self, _: Message) -> Answer:
+        age_s = self._latest.age_s
+        if age_s is None:
+            return Answer(b"no pass yet\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
+        if age_s > self._fresh_s:
+            text = f"the last pass was {age_s:.0f} s ago\n".encode()
+            return Answer(text, status=HTTPStatus.SERVICE_UNAVAILABLE)
+        return Answer(b"ok\n")
 
 
-class _Request(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = _CLIENT_TIMEOUT_S
-
-    def do_GET(self) -> None:
-        assert isinstance(self.server, _Http)
-        path = self.path.partition("?")[0]
-        if path == "/metrics":
-            try:
-                accept = self.headers.get("Accept", "")
-                page, content_type = self.server.exporter.page(
-                    self.server.latest.snapshot(), accept
-                )
-            except Exception as error:
-                self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error}\n".encode())
-                return
-            self._answer(HTTPStatus.OK, page, content_type)
-        elif path == "/healthz":
-            self._answer(HTTPStatus.OK, b"ok\n")
-        elif path == "/":
-            self._answer(HTTPStatus.OK, _INDEX, "text/html; charset=utf-8")
-        else:
-            self._answer(HTTPStatus.NOT_FOUND, b"not found; see /\n")
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def _answer(
-        self, status: HTTPStatus, body: bytes, content_type: str = "text/plain; charset=utf-8"
-    ) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing is logged for a request."""
-
-
-def _listen(host: str, port: int, latest: Latest, exporter: PageExporter) -> _Http:
+def _listen(
+    host: str,
+    port: int,
+    routes: Mapping[str, Route],
+    certificate: Certificate | None,
+    passwords: Passwords | None,
+) -> HttpServer:
     try:
-        return _Http((host, port), latest, exporter)
+        return HttpServer((host, port), routes, OPEN_PATHS, certificate, passwords)
     except OSError as error:
         change = "choose another with --listen HOST:PORT or OPSCOPE_LISTEN"
         if error.errno == errno.EADDRINUSE:

@@ -18,6 +18,7 @@ from opscope.agent import layout
 from opscope.agent.dictionary import Labels
 from opscope.agent.layout import OTHER_OP, U64
 from opscope.agent.measures import Measures
+from opscope.agent.own_cost import OwnCost
 
 _FRAMEWORKS = {
     "aten": "torch",
@@ -32,6 +33,10 @@ _FRAMEWORKS = {
     "numpy": "numpy",
     "core": "opscope",
 }
+
+# Notes that say which version of it a process has, and of how many at most an agent tells.
+_VERSION_NOTES = ("python", "numpy", "torch", "opscope")
+_VERSIONS_LIMIT = 256
 
 # Ranges of PyTorch's own that no namespace stands before: backward nodes, optimizers, loaders,
 # collectives.
@@ -80,6 +85,8 @@ class Health(NamedTuple):
     callback_errors: int = 0
     overhead_ns: int = 0
     """Samples times what one costs, as measured by each recorder at its start."""
+    adaptations: int = 0
+    """Times that a recorder changed its sampling to keep to its overhead budget."""
 
     @property
     def overhead_s(self) -> float:
@@ -87,6 +94,18 @@ class Health(NamedTuple):
 
     def plus(self, other: Health) -> Health:
         return Health(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Exemplar(NamedTuple):
+    """One range that is worth a look, and the trace in which it ran."""
+
+    duration_s: float
+    time_unix_ns: int
+    """When it ended."""
+    trace_id: str
+    """32 hexadecimal digits."""
+    span_id: str
+    """16 hexadecimal digits."""
 
 
 class Process(NamedTuple):
@@ -106,6 +125,12 @@ class Process(NamedTuple):
     health: Health
     notes: Mapping[str, str]
     label_sets: tuple[Labels, ...]
+    is_disabled: bool = False
+    """Turned off by `opscope set`."""
+    overhead_budget: float = 0.0
+    """Share of the process's CPU time that recording may take; 0: any."""
+    overhead_of_late: float = 0.0
+    """Share that it took over the last seconds that were measured."""
 
     @property
     def program(self) -> str:
@@ -141,8 +166,8 @@ class Snapshot:
     first_octave: int
     processes: tuple[Process, ...] = ()
     health: Health = field(default_factory=Health)
-    usage: Mapping[tuple[str], int] = field(default_factory=dict)
-    """How many processes, alive and dead, used each API."""
+    usage: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How many processes, alive and dead, used each API, by API and service."""
     attach_results: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """How many processes, by (bridge or "process", result)."""
     measures: Measures = field(default_factory=dict)
@@ -152,6 +177,12 @@ class Snapshot:
     series_folded: int = 0
     """Rows of processes that are in the series "other" for want of series."""
     collect_seconds: float = 0.0
+    exports: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How many exports the agent made before, by exporter and result (agent/push.py)."""
+    exemplars: Mapping[int, tuple[Exemplar, ...]] = field(default_factory=dict)
+    """Single slow ranges of a series, by its row."""
+    own: OwnCost = field(default_factory=OwnCost)
+    """What the agent itself costs and does."""
 
     @property
     def samples(self) -> U64:
@@ -210,10 +241,61 @@ class Snapshot:
         return len({(p.pid, p.process_start, p.uid) for p in self.processes if p.is_alive})
 
     @property
+    def overhead_ratio(self) -> Mapping[tuple[str], float]:
+        """Share of CPU time that recording took of late, by service: its worst live process."""
+        return self._by_service(max, lambda process: process.overhead_of_late)
+
+    @property
+    def overhead_budget(self) -> Mapping[tuple[str], float]:
+        """Share of CPU time that recording may take, by service: its tightest live process."""
+        return self._by_service(min, lambda process: process.overhead_budget or None)
+
+    def _by_service(
+        self,
+        chosen: Callable[[float, float], float],
+        value_of: Callable[[Process], float | None],
+    ) -> dict[tuple[str], float]:
+        found: dict[tuple[str], float] = {}
+        for process in self.processes:
+            value = value_of(process)
+            if process.is_alive and value is not None:
+                known = found.get((process.service,), value)
+                found[process.service,] = chosen(known, value)
+        return found
+
+    @property
     def build_info(self) -> Mapping[tuple[str], int]:
         from importlib import metadata
 
         return {(metadata.version("opscope"),): 1}
+
+    @property
+    def service_info(self) -> Mapping[tuple[str, str], int]:
+        """1 for each service and version of it (its `service.version`) that runs now."""
+        found = {
+            (process.service, process.notes["service.version"])
+            for process in self.processes
+            if process.is_alive and process.notes.get("service.version")
+        }
+        return dict.fromkeys(sorted(found)[:_VERSIONS_LIMIT], 1)
+
+    @property
+    def framework_info(self) -> Mapping[tuple[str, str, str, str], int]:
+        """1 for each service, framework, version of it and type of device in use now."""
+        found = {
+            (
+                process.service,
+                framework,
+                process.notes[framework],
+                process.notes.get(f"{framework}.device_type", "cpu"),
+            )
+            for process in self.processes
+            if process.is_alive
+            for framework in _VERSION_NOTES
+            if process.notes.get(framework)
+        }
+        # Sorted, so that it is the same ones that are left out where there are too many.
+        return dict.fromkeys(sorted(found)[:_VERSIONS_LIMIT], 1)
 
     @property
     def bucket_offset(self) -> int:
@@ -248,7 +330,12 @@ class Snapshot:
         np.add.at(buckets, group, self.buckets)
         np.minimum.at(created, group, self.created_unix_ns)
         return replace(
-            self, keys=tuple(index), created_unix_ns=created, counters=counters, buckets=buckets
+            self,
+            keys=tuple(index),
+            created_unix_ns=created,
+            counters=counters,
+            buckets=buckets,
+            exemplars={},
         )
 
     def since(self, earlier: Snapshot) -> Snapshot:

@@ -18,41 +18,16 @@ from numpy.typing import NDArray
 from opscope.agent import layout
 from opscope.agent.layout import U64
 from opscope.agent.measures import MeasureKey
-from opscope.agent.segment import COLUMNS, Rows, Segment
-from opscope.agent.snapshot import COUNTER_COLUMNS, OTHER, Health, SeriesKey
+from opscope.agent.segment import COLUMNS, Rows
+from opscope.agent.snapshot import COUNTER_COLUMNS, Health
 
 _SAMPLES, _WEIGHT, _WHOLE, _TOTAL, _SELF, _ERRORS, _BYTES = range(len(COLUMNS))
-
-
-class SeriesTable:
-    """The host's series, each with its number; at most `limit`, and then one for all others."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._numbers: dict[SeriesKey, int] = {}
-        self.keys: list[SeriesKey] = []
-        self.created_unix_ns: list[int] = []
-
-    def number(self, key: SeriesKey, created_unix_ns: int) -> int:
-        """The series of that key; a series once there stays, or counters would step back."""
-        if key not in self._numbers and len(self.keys) >= self._limit:
-            key = OTHER
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self.keys)
-            self.keys.append(key)
-            self.created_unix_ns.append(created_unix_ns)
-        return found
-
-    @property
-    def other(self) -> int | None:
-        return self._numbers.get(OTHER)
 
 
 @dataclass
 class Contribution:
     series: NDArray[np.intp]
-    """(n,) the host's series of each row."""
+    """(n,) the host's series that it adds to, each once."""
     counters: U64
     """(n, COUNTER_COLUMNS)."""
     bucket_series: NDArray[np.int32]
@@ -62,14 +37,18 @@ class Contribution:
     bucket_weights: U64 | NDArray[np.uint32]
     """(m, 8), in units of `bucket_unit` weights: whole calls, in half the memory, if they are."""
     bucket_unit: int
-    is_distinct: bool
-    """No series stands twice in `series`."""
     health: Health
-    usage: tuple[tuple[str], ...]
+    usage: tuple[tuple[str, str], ...]
     attach_results: tuple[tuple[str, str], ...]
     measured: Counter[MeasureKey]
     """What the process counts itself."""
     folded_rows: int
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that this takes, about."""
+        arrays = (self.series, self.counters, self.bucket_series, self.bucket_octave)
+        return sum(array.nbytes for array in arrays) + self.bucket_weights.nbytes
 
 
 @dataclass
@@ -82,7 +61,7 @@ class Sums:
     """(n, octaves, 8): only the octaves in use, as most are not."""
     first_octave: int
     health: Health
-    usage: Counter[tuple[str]]
+    usage: Counter[tuple[str, str]]
     attach_results: Counter[tuple[str, str]]
     measured: Counter[MeasureKey]
     folded_rows: int
@@ -135,13 +114,8 @@ class Sums:
 
     def _add(self, one: Contribution) -> None:
         place = one.bucket_series, one.bucket_octave - np.uint8(self.first_octave)
-        weights = one.bucket_weights * np.uint64(one.bucket_unit)
-        if one.is_distinct:
-            self.counters[one.series] += one.counters
-            self.buckets[place] += weights
-        else:
-            np.add.at(self.counters, one.series, one.counters)
-            np.add.at(self.buckets, place, weights)
+        self.counters[one.series] += one.counters
+        self.buckets[place] += one.bucket_weights * np.uint64(one.bucket_unit)
         self.health = self.health.plus(one.health)
         self.usage.update(one.usage)
         self.attach_results.update(one.attach_results)
@@ -149,42 +123,68 @@ class Sums:
         self.folded_rows += one.folded_rows
 
 
+class Places:
+    """Which of the host's series each row of a segment adds to."""
+
+    def __init__(self, keys: U64, series: NDArray[np.intp], other: int | None) -> None:
+        self.keys = keys
+        """(n,) of each row, as in segment.Rows."""
+        self.rows = series
+        """(n,) the series of each row."""
+        self.series = series
+        """(m,) those that there are, each once."""
+        self.group: NDArray[np.intp] | None = None
+        """(n,) for each row its place in `series`; None: the same place."""
+        self.folded_rows = int(np.count_nonzero(series == other)) if other is not None else 0
+        unique, group = np.unique(series, return_inverse=True)
+        if len(unique) < len(series):
+            self.series, self.group = unique, group
+
+
 def contribution(
-    segment: Segment,
-    series: NDArray[np.intp],
-    table: SeriesTable,
+    rows: Rows,
+    ticks_per_second: int,
+    places: Places,
     health: Health,
+    usage: tuple[tuple[str, str], ...],
+    attach_results: tuple[tuple[str, str], ...],
     measured: Counter[MeasureKey],
 ) -> Contribution:
-    """What the segment adds, where its rows are the given series."""
-    rows, notes = segment.rows, segment.dictionary.notes
-    weights, unit = _compact(rows.bucket_weights)
+    """What a segment with these rows adds."""
+    counters = _counters(rows, ticks_per_second)
+    row, octave, weights = rows.bucket_row, rows.bucket_octave, rows.bucket_weights
+    if places.group is not None:
+        counters = _sum_by(places.group, counters, len(places.series))
+        place, which = np.unique(places.group[row] * layout.OCTAVES + octave, return_inverse=True)
+        row, octave = place // layout.OCTAVES, place % layout.OCTAVES
+        weights = _sum_by(which, weights, len(place))
+    compact, unit = _compact(weights)
     return Contribution(
-        series=series,
-        counters=_counters(rows, segment.header.ticks_per_second),
-        bucket_series=series[rows.bucket_row].astype(np.int32),
-        bucket_octave=rows.bucket_octave.astype(np.uint8),
-        bucket_weights=weights,
+        series=places.series,
+        counters=counters,
+        bucket_series=places.series[row].astype(np.int32),
+        bucket_octave=octave.astype(np.uint8),
+        bucket_weights=compact,
         bucket_unit=unit,
-        is_distinct=len(np.unique(series)) == len(series),
         health=health,
-        usage=tuple((key,) for key in segment.dictionary.usage),
-        attach_results=(
-            ("process", "attached"),
-            *(
-                (key.removeprefix("bridge."), "attached" if notes[key] == "attached" else "refused")
-                for key in notes
-                if key.startswith("bridge.")
-            ),
-        ),
+        usage=usage,
+        attach_results=attach_results,
         measured=measured,
-        folded_rows=int(np.count_nonzero(series == table.other)),
+        folded_rows=places.folded_rows,
     )
 
 
+def _sum_by(group: NDArray[np.intp], values: U64, count: int) -> U64:
+    summed = np.zeros((count, values.shape[1]), np.uint64)
+    np.add.at(summed, group, values)
+    return summed
+
+
 def _compact(weights: U64) -> tuple[U64 | NDArray[np.uint32], int]:
-    calls, rest = np.divmod(weights, np.uint64(layout.WEIGHT_ONE))
-    if rest.any() or calls.max(initial=0) > np.iinfo(np.uint32).max:
+    if (weights & np.uint64(layout.WEIGHT_ONE - 1)).any():
+        return weights, 1
+    calls = weights // np.uint64(layout.WEIGHT_ONE)
+    if calls.max(initial=0) > np.iinfo(np.uint32).max:
         return weights, 1
     return calls.astype(np.uint32), layout.WEIGHT_ONE
 

@@ -123,6 +123,8 @@ def sampling(processes: tuple[Process, ...]) -> str:
 
 
 def _mode(process: Process) -> str:
+    if process.is_disabled:
+        return "turned off by opscope set"
     if process.window_ns:
         return f"{process.window_ns / 1e6:g} ms windows every {process.period_ns / 1e6:g} ms"
     if process.sampling_prob == 1:

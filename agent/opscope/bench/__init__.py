@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from math import comb
 from pathlib import Path
 
 RATIO = "ratio"
@@ -38,6 +39,8 @@ class Result:
     bound: float | None
     rounds: int
     more_is_better: bool = False
+    interval: tuple[float, float] | None = None
+    """Where the value would be with 95 % confidence, were there any number of rounds."""
 
     @property
     def kept(self) -> bool | None:
@@ -86,6 +89,21 @@ def interleaved(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[s
 def median_ratio(values: Sequence[float], against: Sequence[float]) -> float:
     """The median over the rounds of a value to what it is compared with in its round."""
     return statistics.median(value / base for value, base in zip(values, against, strict=True))
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """A 95 % confidence interval of the median: two of the values, whatever their distribution.
+
+    Of fewer than six values, the least and the greatest, which is then less sure.
+    """
+    ordered = sorted(values)
+    count = len(ordered)
+    # Of the 2 ** count ways to fall below the median or above: those with so few below.
+    below, ways = 0, 1
+    while 40 * (ways + comb(count, below + 1)) <= 2**count:
+        below += 1
+        ways += comb(count, below)
+    return ordered[below], ordered[-1 - below]
 
 
 @contextmanager

@@ -1,14 +1,18 @@
-"""What the host agent takes for a busy host: 100 observed processes with 300 operators each.
+"""What the host agent takes for a busy host: 100 observed processes, each with 300 operators in two
+phases.
 
 The processes are real ones, forked from one, each with a recorder and a segment of its own, and
-alive while the agent looks. Passes are timed in a fresh process; memory is that of the command
-``opscope agent``.
+alive while the agent looks. Passes are timed in a fresh process. Memory and the share of a core are
+those of the command ``opscope agent``, its sweeps and its state included, with a scraper that asks
+every 15 s.
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +23,8 @@ from opscope.errors import OpscopeError
 
 _PROCESSES = 100
 _OPERATORS = 300
+_PHASES = 2
+_INTERVAL_S = 15.0
 
 _AGENT = "from opscope.cli import main; main()"
 
@@ -33,9 +39,10 @@ recorder.start(directory)
 
 def work():
     for number in range(operators):
-        for _ in range(20):
-            with opscope.record_function(f"bench::operator_{number}"):
-                pass
+        for phase in ("forward", "backward"):
+            for _ in range(20):
+                with opscope.record_function(f"bench::operator_{number}", phase=phase):
+                    pass
 
 ready, say_ready = os.pipe()
 children = []
@@ -63,32 +70,34 @@ import json, sys
 from time import perf_counter_ns
 from opscope.agent.host import Host
 
-directory, rounds, processes, operators = sys.argv[1], *map(int, sys.argv[2:])
+directory, rounds, processes, series = sys.argv[1], *map(int, sys.argv[2:])
 host = Host([directory], consume=False)
 passes = []
 for _ in range(rounds):
     start = perf_counter_ns()
     found = host.collect()
     passes.append((perf_counter_ns() - start) / 1e6)
-assert (len(found.processes), len(found.keys)) == (processes, operators), found.bad_segments
+assert (len(found.processes), len(found.keys)) == (processes, series), found.bad_segments
 print(json.dumps(passes))
 """
 
 
 def measure(effort: Effort) -> Iterator[Result]:
     rounds = effort.rounds_of(21)
+    intervals = 1 if effort.quick else 4
     with segment_directory() as directory, _fleet(directory):
         passes = _passes_ms(directory, rounds)
-        rss = _rss_mib(directory)
-    value = statistics.median(passes)
-    yield Result("agent", "pass_100x300_ms", value, "ms", None, 150.0, rounds)
+        percent, rss = _running(directory, intervals)
+    case = f"pass_{_PROCESSES}x{_OPERATORS}x{_PHASES}_ms"
+    yield Result("agent", case, statistics.median(passes), "ms", None, 100.0, rounds)
     yield Result("agent", "first_pass_ms", passes[0], "ms", None, None, 1)
+    yield Result("agent", "core_percent_15s", percent, "%", None, 0.7, intervals)
     yield Result("agent", "rss_mib", rss, "MiB", None, 64.0, 1)
 
 
 def _passes_ms(directory: str, rounds: int) -> list[float]:
     """How long each pass took in a fresh process, which checks that it saw everything."""
-    numbers = map(str, (rounds, _PROCESSES, _OPERATORS))
+    numbers = map(str, (rounds, _PROCESSES, _OPERATORS * _PHASES))
     done = subprocess.run(
         [sys.executable, "-c", _PASSES, directory, *numbers], capture_output=True, text=True
     )
@@ -98,8 +107,8 @@ def _passes_ms(directory: str, rounds: int) -> list[float]:
     return passes
 
 
-def _rss_mib(directory: str) -> float:
-    """Memory of ``opscope agent`` itself, once its page has been read a few times."""
+def _running(directory: str, intervals: int) -> tuple[float, float]:
+    """Percent of one core, and MiB, that ``opscope agent`` takes while it is scraped."""
     with subprocess.Popen(
         [sys.executable, "-c", _AGENT, "agent", "--listen=127.0.0.1:0", "--directory", directory],
         stdout=subprocess.PIPE,
@@ -113,12 +122,29 @@ def _rss_mib(directory: str) -> float:
             if not urls:
                 raise OpscopeError(f"the agent did not start: {said}{agent.stdout.read()}")
             for _ in range(3):
-                with urlopen(urls[0]) as page:
-                    page.read()
+                _scrape(urls[0])
+            began, used_s = time.monotonic(), _cpu_s(agent.pid)
+            for number in range(1, intervals + 1):
+                time.sleep(max(began + number * _INTERVAL_S - time.monotonic(), 0.0))
+                _scrape(urls[0])
+            used_s = _cpu_s(agent.pid) - used_s
+            wall_s = time.monotonic() - began
             status = Path(f"/proc/{agent.pid}/status").read_text()
         finally:
             agent.terminate()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    rss_mib = int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    return 100 * used_s / wall_s, rss_mib
+
+
+def _scrape(url: str) -> None:
+    with urlopen(url) as page:
+        page.read()
+
+
+def _cpu_s(pid: int) -> float:
+    """Processor time of the process, of threads that have ended too (proc(5), fields 14 and 15)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

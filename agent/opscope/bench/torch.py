@@ -4,6 +4,16 @@
 it stand the same work with a probability for each operator and under torch.profiler. All sides run
 in this process; attaching and detaching happen between the timed loops. Importing is timed in fresh
 processes.
+
+What windows cost is less than what the machine's speed changes by from second to second. So within
+a round the sides take turns, in slices; a round is one ratio of the two sums, and the median over
+the rounds comes with its confidence interval. A window that is open at a slice's end runs to its
+own end within it.
+
+``..._by_window`` says the same with less noise: what a window of 2 ms adds, its opening, its
+closing and the millisecond after it included, measured many times against the same work next to it
+without one, over the 250 ms from one window to the next. Outside of windows nothing of the bridge
+is called.
 """
 
 import os
@@ -11,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import repeat
+from statistics import median
 from time import process_time_ns
 from typing import Any
 
@@ -24,6 +35,7 @@ from opscope.bench import (
     Effort,
     Result,
     interleaved,
+    median_interval,
     median_ratio,
     segment_directory,
 )
@@ -34,10 +46,17 @@ from opscope.errors import OpscopeError
 from opscope.record import recorder
 
 _ATTACHED_BOUND = 1.005
-_SIDE_NS = 300_000_000
+_SIDE_NS = 600_000_000
 """How long one side of a round runs: some windows long."""
+_SLICES = 20
+"""Of a side of a round, where the sides take turns within it."""
+_AFTERMATH_NS = 1_000_000
+"""How long after a window its cost is looked for."""
+_NEVER_MS = 1e8
+"""A period between windows that no bench lives to see the end of."""
 
 Step = Callable[[], object]
+State = Callable[[], AbstractContextManager[Any]]
 
 
 def measure(effort: Effort) -> Iterator[Result]:
@@ -100,16 +119,24 @@ def _train(optimizer: torch.optim.Optimizer, forward: Callable[[], torch.Tensor]
 
 
 def _steps(case: str, step: Step, directory: str, effort: Effort) -> Iterator[Result]:
-    rounds = effort.rounds_of(81)
+    rounds = effort.rounds_of(61)
     count = max(1, effort.count_of(_SIDE_NS) // round(_loop_ns(step, 20)))
     config = load({}, os.devnull)
     windows = {"window_ms": config.window_ms, "period_ms": config.period_ms}
-    bare = _side(nullcontext, step, count)
-    ns = interleaved(
+    attached = _attached(directory, **windows)
+    slice_count = max(1, count // _SLICES)
+    ratios = [_sliced_ratio(attached, step, slice_count) for _ in range(rounds)]
+    yield Result(
+        "torch",
+        case,
+        median(ratios),
+        RATIO,
+        "unattached",
+        _ATTACHED_BOUND,
         rounds,
-        {"unattached": bare, "attached": _side(_attached(directory, **windows), step, count)},
+        interval=median_interval(ratios),
     )
-    yield _ratio(case, ns, "attached", "unattached", _ATTACHED_BOUND)
+    yield _by_window(case, step, directory, effort)
     rounds = effort.rounds_of(11)
     few = max(1, count // 10)
     ns = interleaved(
@@ -123,6 +150,46 @@ def _steps(case: str, step: Step, directory: str, effort: Effort) -> Iterator[Re
     )
     for side in ("p01", "p1", "torch_profiler"):
         yield _ratio(f"{case}_{side}", ns, side, "unattached")
+
+
+def _by_window(case: str, step: Step, directory: str, effort: Effort) -> Result:
+    pairs = effort.rounds_of(1201)
+    config = load({}, os.devnull)
+    step_ns = _loop_ns(step, 20)
+    within = max(1, round(config.window_ms * 1e6 / step_ns))
+    after = max(1, round(_AFTERMATH_NS / step_ns))
+
+    def window() -> float:
+        start = process_time_ns()
+        lib.opscope_recorder_window_begin(1.0)
+        _loop_ns(step, within)
+        lib.opscope_recorder_window_end()
+        _loop_ns(step, after)
+        return process_time_ns() - start
+
+    def without() -> float:
+        start = process_time_ns()
+        _loop_ns(step, within)
+        _loop_ns(step, after)
+        return process_time_ns() - start
+
+    with _attached(directory, window_ms=config.window_ms, period_ms=_NEVER_MS)():
+        ns = interleaved(pairs, {"window": window, "without": without})
+    # Steps are whole, windows are not. What a window sees is taken for the work that its length is
+    # enough for without it, which is more than there is.
+    work_ns = median(ns["without"]) * within / (within + after)
+    scale = config.window_ms / work_ns / config.period_ms
+    ratios = [1 + (on - off) * scale for on, off in zip(ns["window"], ns["without"], strict=True)]
+    return Result(
+        "torch",
+        f"{case}_by_window",
+        median(ratios),
+        RATIO,
+        "unattached",
+        _ATTACHED_BOUND,
+        pairs,
+        interval=median_interval(ratios),
+    )
 
 
 def _window_range(directory: str, effort: Effort) -> Iterator[Result]:
@@ -163,9 +230,26 @@ def _ratio(
     return Result("torch", case, value, RATIO, against, bound, len(ns[side]))
 
 
-# ---- sides -----------------------------------------------------------------------------------
+def _sliced_ratio(state: State, step: Step, count: int) -> float:
+    """One round: the time of a step with ``state`` to that without, in turns of ``count`` steps."""
+    totals = {True: [0.0, 0], False: [0.0, 0]}
+    for turn in range(_SLICES):
+        for is_on in (turn % 2 == 0, turn % 2 != 0):
+            if not is_on:
+                with state():
+                    pass  # what starting and stopping does to caches is then done on both sides
+            with state() if is_on else nullcontext():
+                _loop_ns(step, max(1, count // 5))
+                ns, steps = _loop_ns(step, count) * count, count
+                while is_on and recorder.status().in_window:
+                    ns, steps = ns + _loop_ns(step, 1), steps + 1
+            totals[is_on][0] += ns
+            totals[is_on][1] += steps
+    (on_ns, on_steps), (off_ns, off_steps) = totals[True], totals[False]
+    return (on_ns / on_steps) / (off_ns / off_steps)
 
-State = Callable[[], AbstractContextManager[Any]]
+
+# ---- sides -----------------------------------------------------------------------------------
 
 
 def _side(state: State, step: Step, count: int) -> Callable[[], float]:
@@ -207,7 +291,7 @@ def _attached(
 def _in_window(directory: str) -> State:
     @contextmanager
     def state() -> Iterator[None]:
-        with _attached(directory, window_ms=1.0, period_ms=1e6)():
+        with _attached(directory, window_ms=1.0, period_ms=_NEVER_MS)():
             lib.opscope_recorder_window_begin(1.0)
             try:
                 yield

@@ -13,8 +13,8 @@ kernels it makes are time of the region itself, unless they are compiled with th
 ``CompiledFunctionBackward``. What PyTorch tells its own profiler alone (``## Call CompiledFxGraph``
 ...) is not seen.
 
-A ``record_function`` that is left on another thread than it was entered on is not recorded; where
-another range is around it, it counts as dropped.
+A ``record_function`` that is left on another thread than it was entered on is not recorded; it
+counts as dropped.
 """
 
 import os
@@ -28,14 +28,20 @@ from opscope.errors import BridgeError
 
 if TYPE_CHECKING:
     from opscope.bridges.status import BridgeStatus
+    from opscope.config import Config
 
 LATE_MODULES = ()
 
-_DEVICES = (("cuda", "/dev/nvidiactl"), ("hip", "/dev/kfd"))
-"""What torch.version says of a build, and what there is where the driver is loaded."""
+_DEVICES = (
+    ("cuda", "/dev/nvidiactl", ("CUDA_VISIBLE_DEVICES",)),
+    ("hip", "/dev/kfd", ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")),
+)
+"""What torch.version says of a build, what there is where the driver is loaded, and what may hide
+all devices from a process."""
 
 _lock = allocate_lock()
 _is_attached = False
+_is_producing = False
 _reason = "not attached"
 
 
@@ -55,6 +61,16 @@ def attach() -> None:
             _reason = str(error)
             raise
         _is_attached, _reason = True, "attached"
+
+
+def apply(config: "Config") -> None:
+    """What the settings ask of an attached bridge beside ranges. BridgeError where that fails."""
+    global _is_producing
+    if config.producer:
+        from opscope.bridges import torch_producer
+
+        torch_producer.add_facts(config.producer)
+        _is_producing = True
 
 
 def arriving() -> None:
@@ -80,22 +96,26 @@ def _log_usage(version: str, directory: str) -> None:
 
 def detach() -> None:
     """PyTorch calls the bridge no more; without attach, does nothing."""
-    global _is_attached, _reason
+    global _is_attached, _is_producing, _reason
     with _lock:
         if _is_attached:
             lib.opscope_torch_detach()
+        if _is_producing:
+            lib.opscope_torch_clear_files()
+            _is_producing = False
         _is_attached, _reason = False, "not attached"
 
 
 def facts() -> dict[str, str]:
     """Notes on the process: ``torch.device_type``, ``cpu`` or what PyTorch may send its work to.
 
-    From how PyTorch was built and from what is in /dev, as asking CUDA would start it in the
-    program, whose forked children could then not use it.
+    From how PyTorch was built, from what is in /dev and from what the environment hides, as asking
+    CUDA would start it in the program, whose forked children could then not use it.
     """
     version: Any = getattr(sys.modules.get("torch"), "version", None)
-    for build, path in _DEVICES:
-        if getattr(version, build, None) and os.path.exists(path):
+    for build, path, hiders in _DEVICES:
+        is_hidden = any(os.environ.get(name, "0").strip() in ("", "-1") for name in hiders)
+        if getattr(version, build, None) and os.path.exists(path) and not is_hidden:
             return {"torch.device_type": "cuda"}  # which is also what PyTorch calls those of ROCm
     return {"torch.device_type": "cpu"}
 

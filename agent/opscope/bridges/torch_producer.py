@@ -1,5 +1,8 @@
 """Who made a model: a file in every TorchScript archive that the process saves.
 
+The setting ``producer`` (``OPSCOPE_PRODUCER=host,user,image,git``) has it there in every process
+that is observed, from the import of PyTorch on; a program may ask for it, and more, by itself:
+
 >>> from opscope.bridges import torch_producer
 >>> torch_producer.add()
 >>> torch.jit.script(model).save("model.pt")
@@ -8,7 +11,8 @@
 >>> json.loads(files["producer_info.json"])["host"]
 'trainer-7'
 
-Saving with an ``_extra_files`` that has a file of the same name keeps that one.
+Saving with an ``_extra_files`` that has a file of the same name keeps that one. A fact that cannot
+be told is left out.
 """
 
 import json
@@ -16,12 +20,15 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from opscope._native import lib
 from opscope.errors import BridgeError, check
 
 FILE = "producer_info.json"
+
+_FACTS = {"host": "host", "user": "user", "image": "image", "git": "git_revision"}
+"""By the setting's words."""
 
 _IMAGE_VARIABLES = ("OPSCOPE_IMAGE", "CONTAINER_IMAGE", "IMAGE_NAME")
 _REVISION_VARIABLES = ("OPSCOPE_GIT_REVISION", "GIT_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA")
@@ -39,6 +46,12 @@ def add(files: Mapping[str, str] | None = None) -> None:
     for name, content in (files or {FILE: json.dumps(facts())}).items():
         status = lib.opscope_torch_add_file(version, name.encode(), content.encode())
         check(status, f"cannot add {name} to the archives of torch {version.decode()}", BridgeError)
+
+
+def add_facts(words: Collection[str]) -> None:
+    """Have ``producer_info.json`` with these facts, by the words of the setting ``producer``."""
+    names = {_FACTS[word] for word in words}
+    add({FILE: json.dumps({key: value for key, value in facts().items() if key in names})})
 
 
 def clear() -> None:

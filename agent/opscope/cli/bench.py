@@ -17,7 +17,7 @@ from opscope.errors import OpscopeError
 
 # Columns where the output is no terminal.
 _FILE_WIDTH = 120
-_JSON_KEYS = ("bench", "case", "value", "unit", "against", "bound", "rounds")
+_JSON_KEYS = ("bench", "case", "value", "unit", "against", "bound", "rounds", "interval")
 _VERDICTS = {True: "kept", False: "MISSED", None: ""}
 
 
@@ -32,7 +32,7 @@ def _known(context: click.Context, parameter: click.Parameter, names: tuple[str,
 def table(results: Iterable[bench.Result]) -> Table:
     """The results as a table for people."""
     shown = Table("bench", "case", box=None, pad_edge=False, header_style="bold")
-    for heading in ("value", "bound"):
+    for heading in ("value", "95 %", "bound"):
         shown.add_column(heading, justify="right")
     for heading in ("unit", "against", "verdict"):
         shown.add_column(heading)
@@ -41,6 +41,7 @@ def table(results: Iterable[bench.Result]) -> Table:
             result.bench,
             result.case,
             f"{result.value:.3f}",
+            "{:.3f} to {:.3f}".format(*result.interval) if result.interval is not None else "",
             "" if result.bound is None else f"{'≥≤'[not result.more_is_better]} {result.bound:g}",
             result.unit,
             result.against or "",

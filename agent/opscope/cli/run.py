@@ -30,6 +30,7 @@ _FAILED, _NOT_RUNNABLE, _NOT_FOUND = 125, 126, 127
 @click.option("--sampling", metavar="P|windows", help="Probability of recording, or windows.")
 @click.option("--window-ms", metavar="MS", help="Length of a sampling window.")
 @click.option("--period-ms", metavar="MS", help="Mean time between starts of windows.")
+@click.option("--max-overhead", metavar="SHARE", help="Of CPU time, like 0.5%; or off.")
 @click.option("--labels", metavar="KEYS", help="Debug-info keys that become labels, by commas.")
 @click.option("--dir", "directory", metavar="DIR", help="Where the segments go.")
 @click.option("--service", metavar="NAME", help="Value of service.name (OTEL_SERVICE_NAME).")
@@ -39,6 +40,7 @@ def command(
     sampling: str | None,
     window_ms: str | None,
     period_ms: str | None,
+    max_overhead: str | None,
     labels: str | None,
     directory: str | None,
     service: str | None,
@@ -62,6 +64,7 @@ def command(
         "OPSCOPE_SAMPLING": sampling,
         "OPSCOPE_WINDOW_MS": window_ms,
         "OPSCOPE_PERIOD_MS": period_ms,
+        "OPSCOPE_MAX_OVERHEAD": max_overhead,
         "OPSCOPE_LABELS": labels,
         "OPSCOPE_DIR": os.path.abspath(directory) if directory else None,
         "OPSCOPE_DEBUG": "1" if debug else None,

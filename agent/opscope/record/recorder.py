@@ -32,12 +32,16 @@ def start(
     window_ms: float = 0.0,
     period_ms: float = 0.0,
     label_keys: Sequence[str] = ("model_id",),
+    max_overhead_ppb: int = 0,
+    spares_all: bool = False,
 ) -> None:
     """Record this process's ranges into a new segment in ``directory`` (an absolute path).
 
     ``sampling`` is the probability of each range; with ``window_ms``, every range inside windows of
     that length, ``period_ms`` apart on average, at random moments. ``label_keys``: at most two
-    debug-info keys that become labels. RecorderError with the reason where it cannot be done.
+    debug-info keys that become labels. ``max_overhead_ppb``: the share of the process's CPU time,
+    times 1e9, above which less is sampled; 0: any; with ``spares_all`` also any while every range
+    is recorded. RecorderError with the reason where it cannot be done.
     """
     _check_sampling(sampling, window_ms, period_ms)
     options = ffi.new("opscope_recorder_options *")
@@ -47,6 +51,8 @@ def start(
     options.sampling_prob = sampling
     options.window_ns = _ns(window_ms)
     options.period_ns = _ns(period_ms)
+    options.max_overhead_ppb = max_overhead_ppb
+    options.spares_all = spares_all
     check(lib.opscope_recorder_start(options), f"cannot record into {directory}", RecorderError)
 
 

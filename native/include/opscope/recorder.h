@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "opscope/segment.h"
 #include "opscope/status.h"
 
 OPSCOPE_BEGIN_DECLS
@@ -30,6 +31,9 @@ typedef struct opscope_recorder_options {
     uint64_t window_ns;    /* length of a window; 0: no windows */
     uint64_t period_ns;    /* mean time from the start of one window to the next; > window_ns */
     uint32_t scopes;       /* as in opscope_callback; 0: all */
+    uint64_t max_overhead_ppb; /* share of the process's CPU time that recording may take, times 1e9:
+                                  above it less is sampled; 0: no limit */
+    bool spares_all;       /* no limit while every range is recorded: a wish for exactness */
 } opscope_recorder_options;
 
 typedef struct opscope_recorder_status {
@@ -55,6 +59,11 @@ OPSCOPE_API void opscope_recorder_read_status(opscope_recorder_status *out);
  * windows or more: their weights would not fit the segment. */
 OPSCOPE_API int opscope_recorder_set_sampling(double sampling_prob, uint64_t window_ns,
                                               uint64_t period_ns);
+
+/* Lays wishes over what the recorder was configured with, as a control block would (opscope/segment.h;
+ * of `wish` the fields up to label_keys), but under its own: the process finds them as it begins.
+ * ERR_INVALID, nothing changed, where one is out of its range: *out_refused has the bits of those. */
+OPSCOPE_API int opscope_recorder_inherit(const opscope_control *wish, uint64_t *out_refused);
 
 /* Writes a fact about the process into the segment ("bridge.numpy", "attached"); a later value
  * replaces an earlier one. ERR_NOT_FOUND where no recorder runs. */

@@ -26,7 +26,9 @@ enum opscope_segment_constants {
     OPSCOPE_SEGMENT_OCTAVES = 64,
     OPSCOPE_SEGMENT_BUCKETS_PER_OCTAVE = 8, /* OpenTelemetry's scale 3, Prometheus's schema 3 */
     OPSCOPE_SEGMENT_SECOND_LOG2 = 40,       /* histogram durations are in units of 2^-40 s */
-    OPSCOPE_SEGMENT_WEIGHT_LOG2 = 16        /* weights are in units of 2^-16 */
+    OPSCOPE_SEGMENT_WEIGHT_LOG2 = 16,       /* weights are in units of 2^-16 */
+    OPSCOPE_SEGMENT_CONTROL_OFFSET = 1024,  /* of the control block and of the answer to it: */
+    OPSCOPE_SEGMENT_ANSWER_OFFSET = 1536    /* in the header's page */
 };
 
 enum opscope_clock_source {
@@ -38,6 +40,12 @@ enum opscope_clock_source {
 enum opscope_segment_state {
     OPSCOPE_SEGMENT_LIVE = 1,
     OPSCOPE_SEGMENT_CLOSED = 2 /* the recorder stopped; nothing will be added */
+};
+
+/* How a reader tells whether anybody can still write into the file. */
+enum opscope_segment_liveness {
+    OPSCOPE_LIVENESS_PID = 0, /* by boot id, pid namespace, pid and start time */
+    OPSCOPE_LIVENESS_LOCK = 1 /* by the exclusive flock(2) that lives as long as the mapping does */
 };
 
 /* At offset 0. Fields are written once before `state` becomes live unless it says otherwise. */
@@ -74,13 +82,60 @@ typedef struct opscope_segment_header {
     uint64_t callback_error_count;
     uint64_t record_cost_ps;   /* picoseconds a recorded range costs, measured at start */
     uint64_t folded_count;     /* ranges counted under the operator "other" for want of room */
+    uint64_t liveness;         /* opscope_segment_liveness; written once */
+    /* the overhead governor (record/governor.h); atomic, relaxed */
+    uint64_t overhead_budget_ppb; /* share of CPU time that recording may take, times 1e9; 0: any */
+    uint64_t overhead_ppb;        /* what it took of late */
+    uint64_t adaptation_count;    /* times the sampling was changed to keep to it */
+    uint64_t is_disabled;         /* 1: turned off by the control block; atomic, relaxed */
 } opscope_segment_header;
+
+/* Which settings of a control block are given; the others are as the process was configured. */
+enum opscope_control_given {
+    OPSCOPE_CONTROL_ENABLED = 1,
+    OPSCOPE_CONTROL_SAMPLING = 2, /* by probability; not together with windows */
+    OPSCOPE_CONTROL_WINDOWS = 4,
+    OPSCOPE_CONTROL_MAX_OVERHEAD = 8,
+    OPSCOPE_CONTROL_LABELS = 16,
+    OPSCOPE_CONTROL_ALL = 31,
+    OPSCOPE_CONTROL_ALONE = 32 /* what the process inherited from its parent, or from the directory's
+                                  settings file, holds no more */
+};
+
+/* At OPSCOPE_SEGMENT_CONTROL_OFFSET: what an operator wants of the process while it runs. Zero until
+ * somebody does. Owner: the controller, another process, which holds an fcntl lock on these bytes meanwhile.
+ * The process reads it within a second and trusts none of it (record/control.h). */
+typedef struct opscope_control {
+    uint64_t serial;            /* odd while being written; goes up with each change of anything here */
+    uint64_t settings_serial;   /* goes up with each change of the settings, up to label_keys */
+    uint64_t given;             /* bits: opscope_control_given */
+    uint64_t enabled;           /* 0 or 1 */
+    uint64_t sampling_prob_ppt; /* 1e12 times the probability */
+    uint64_t window_ns;         /* 0: windows as long and as far apart as configured */
+    uint64_t period_ns;
+    uint64_t max_overhead_ppb;  /* share of CPU time, times 1e9; 0: off */
+    char label_keys[160];       /* at most two, by commas, ended by a NUL */
+    uint64_t trace_serial;      /* goes up with each wish for a trace (record/trace.h) */
+    uint64_t trace_duration_ns;
+    uint64_t trace_bytes;
+    uint64_t trace_flags;
+} opscope_control;
+
+/* At OPSCOPE_SEGMENT_ANSWER_OFFSET: what became of that. Owner: the process. */
+typedef struct opscope_control_answer {
+    uint64_t settings_serial; /* atomic, release: of the settings looked at last */
+    uint64_t settings_status; /* 0: they are in force; else minus an opscope_status: none was taken */
+    uint64_t refused;         /* bits: the settings that could not be taken */
+    uint64_t trace_serial;    /* atomic, release: of the wish looked at last */
+    uint64_t trace_status;    /* 0, or minus an opscope_status */
+} opscope_control_answer;
 
 enum opscope_chunk_kind {
     OPSCOPE_CHUNK_DICTIONARY = 1,
     OPSCOPE_CHUNK_CELLS = 2,
     OPSCOPE_CHUNK_LINES = 3,
-    OPSCOPE_CHUNK_METRICS = 4 /* values of 8 bytes, each of the metric of that number */
+    OPSCOPE_CHUNK_METRICS = 4, /* values of 8 bytes, each of the metric of that number */
+    OPSCOPE_CHUNK_EXEMPLARS = 5
 };
 
 /* At the start of each chunk, padded to 64 bytes. */
@@ -135,6 +190,22 @@ typedef struct opscope_cell {
 typedef struct opscope_line {
     uint64_t weight[8];
 } opscope_line;
+
+/* A range that took long, and the trace in which it ran. Owner: the thread of the table, which writes
+ * them around and around, so that a reader may find one half written: it is whole only if `check` is,
+ * over the words before it, check = (check ^ word) * FACTOR modulo 2^64, from SEED. */
+typedef struct opscope_exemplar {
+    uint64_t key;        /* as of a cell */
+    uint64_t ticks;      /* how long */
+    uint64_t end_ticks;  /* when it ended, about */
+    uint8_t trace_id[16]; /* as of W3C's trace context */
+    uint8_t span_id[8];
+    uint64_t reserved;
+    uint64_t check;
+} opscope_exemplar;
+
+#define OPSCOPE_EXEMPLAR_SEED 0x6f7073636f706521
+#define OPSCOPE_EXEMPLAR_FACTOR 0x9e3779b97f4a7c15
 
 OPSCOPE_END_DECLS
 

@@ -28,9 +28,10 @@ OPSCOPE_API const char *opscope_torch_trial_end(void);
 /* PyTorch calls the bridge no more, but for the ends of ranges that are open. */
 OPSCOPE_API void opscope_torch_detach(void);
 
-/* Has PyTorch's API-usage events logged as this library's own (opscope/usage.h); `libc10` is the path
- * of its library, which may not be loaded yet. False, with nothing done, where the version is not
- * known or the library not as expected. Handlers are told when the interpreter gets to it. */
+/* Has PyTorch's API-usage events logged as this library's own (opscope/usage.h), and its metadata told
+ * to the handler for metadata; `libc10` is the path of its library, which may not be loaded yet. False
+ * where the version is not known or the library not as expected. Handlers are told when the
+ * interpreter gets to it. */
 OPSCOPE_API bool opscope_torch_log_usage(const char *version, const char *libc10);
 
 /* Has PyTorch add a file to every TorchScript archive the process saves from now on, unless whoever

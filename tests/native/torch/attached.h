@@ -2,6 +2,8 @@
 #ifndef OPSCOPE_TESTS_ATTACHED_H
 #define OPSCOPE_TESTS_ATTACHED_H
 
+#include <pthread.h>
+
 #include "check.h"
 #include "fake_torch.h"
 #include "opscope/record.h"
@@ -28,6 +30,19 @@ static inline const char *try_out(void)
 static inline void attach(void)
 {
     CHECK_TEXT(try_out() != NULL ? "stood down" : "attached", "attached");
+}
+
+static inline void *close_there(void *fn)
+{
+    fake_close(fn);
+    return NULL;
+}
+
+static inline void close_on_another_thread(struct fake_function *fn)
+{
+    pthread_t thread;
+    CHECK_EQUAL(pthread_create(&thread, NULL, close_there, fn), 0);
+    pthread_join(thread, NULL);
 }
 
 #endif

@@ -190,25 +190,6 @@ static void phases_and_self_times_are_told_apart(void)
     segment_free(segment);
 }
 
-static void a_range_without_an_end_goes_when_one_around_it_ends(void)
-{
-    start_recorder("");
-    struct fake_function outer, lost, inner;
-    fake_open(&outer, "outer", NULL, OPSCOPE_USER_SCOPE);
-    fake_open(&lost, "lost", NULL, OPSCOPE_USER_SCOPE);
-    fake_open(&inner, "inner", NULL, OPSCOPE_USER_SCOPE);
-    fake_close(&inner);
-    fake_close(&outer);
-    run_op("aten::add", "Tensor");
-    struct segment *segment = stop_and_read();
-    CHECK_EQUAL(segment_sum_of(segment, "outer").samples, 1);
-    CHECK_EQUAL(segment_sum_of(segment, "inner").samples, 1);
-    CHECK_EQUAL(segment_sum_of(segment, "lost").samples, 0);
-    CHECK_EQUAL(segment_sum_of(segment, "aten::add").samples, 1);
-    CHECK_EQUAL(segment->header->dropped_count, 1);
-    segment_free(segment);
-}
-
 static void an_operator_that_throws_counts_as_an_error(void)
 {
     start_recorder("");
@@ -220,19 +201,6 @@ static void an_operator_that_throws_counts_as_an_error(void)
     CHECK_EQUAL(segment_sum_of(segment, "aten::mm").samples, 2);
     CHECK_EQUAL(segment_sum_of(segment, "aten::mm").error_weight, ONE);
     segment_free(segment);
-}
-
-static void *close_there(void *fn)
-{
-    fake_close(fn);
-    return NULL;
-}
-
-static void close_on_another_thread(struct fake_function *fn)
-{
-    pthread_t thread;
-    CHECK_EQUAL(pthread_create(&thread, NULL, close_there, fn), 0);
-    pthread_join(thread, NULL);
 }
 
 static void ranges_that_may_move_end_on_any_thread(void)
@@ -257,30 +225,6 @@ static void ranges_that_may_move_end_on_any_thread(void)
     CHECK_EQUAL(segment_sum_of(segment, "gloo:all_reduce").samples, 1000);
     CHECK_EQUAL(segment_sum_of(segment, "aten::add").samples, 1000);
     CHECK_EQUAL(segment->header->dropped_count, 0);
-    segment_free(segment);
-}
-
-/* A range that says nothing of it beforehand, which PyTorch's record_function may be: it is lost, which
- * is to be seen, and its thread is to go on. */
-static void ranges_that_end_elsewhere_are_dropped_and_their_thread_goes_on(void)
-{
-    enum { COUNT = 600, LIMIT = 256 };
-    static struct fake_function blocks[COUNT];
-    start_recorder("");
-    for (int i = 0; i < COUNT; i++) {
-        fake_open(&blocks[i], "block", NULL, OPSCOPE_USER_SCOPE);
-        close_on_another_thread(&blocks[i]);
-        run_op("aten::add", "Tensor");
-    }
-    struct fake_function around;
-    fake_open(&around, "around", NULL, OPSCOPE_USER_SCOPE);
-    fake_close(&around);
-    struct segment *segment = stop_and_read();
-    CHECK_EQUAL(segment_sum_of(segment, "aten::add").samples, COUNT);
-    CHECK_EQUAL(segment_sum_of(segment, "around").samples, 1);
-    const uint64_t taken_off = COUNT - COUNT % LIMIT;
-    CHECK(segment->header->dropped_count + segment_sum_of(segment, "block").samples >= taken_off);
-    CHECK(segment_sum_of(segment, "block").samples <= COUNT / LIMIT + 1);
     segment_free(segment);
 }
 
@@ -334,10 +278,8 @@ int main(void)
     RUN(a_probability_is_drawn_by_pytorch_and_for_operators_only);
     RUN(with_another_callback_nothing_is_missed);
     RUN(phases_and_self_times_are_told_apart);
-    RUN(a_range_without_an_end_goes_when_one_around_it_ends);
     RUN(an_operator_that_throws_counts_as_an_error);
     RUN(ranges_that_may_move_end_on_any_thread);
-    RUN(ranges_that_end_elsewhere_are_dropped_and_their_thread_goes_on);
     RUN(callbacks_see_the_overload_of_an_operator_that_is_counted_as_one);
     remove_directory();
     return 0;

@@ -1,0 +1,74 @@
+"""What a page of the agent costs to make: the host's totals in, the bytes that a scrape gets out.
+
+Every series has a histogram, and as many other values as can be; the numbers change from one page
+to the next. Reading segments is not part of it (bench/agent.py).
+"""
+
+import statistics
+from collections.abc import Iterator
+from time import perf_counter_ns
+
+import numpy as np
+
+from opscope.agent.exporter import PageExporter, load
+from opscope.agent.snapshot import COUNTER_COLUMNS, SELF_UNKNOWN, SeriesKey, Snapshot
+from opscope.bench import Effort, Result
+from opscope.errors import OpscopeError
+
+# As Prometheus itself asks.
+_TEXT = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4"
+_PLAIN = "text/plain;version=0.0.4"
+_NATIVE = (
+    "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+)
+
+# Octaves in use on a host and in one series, the first of them at 2^-22 s.
+_OCTAVES, _SERIES_OCTAVES, _FIRST_OCTAVE = 14, 4, 18
+
+
+def measure(effort: Effort) -> Iterator[Result]:
+    few, many = effort.rounds_of(31), effort.rounds_of(7)
+    for case, accept, series, rounds, bound in (
+        ("text_2000_ms", _PLAIN, 2_000, few, 30.0),
+        ("openmetrics_2000_ms", _TEXT, 2_000, few, None),
+        ("native_2000_ms", _NATIVE, 2_000, few, 30.0),
+        ("text_50000_ms", _PLAIN, 50_000, many, 500.0),
+    ):
+        value = _page_ms(accept, series, rounds)
+        yield Result("scrape", case, value, "ms", None, bound, rounds)
+
+
+def _page_ms(accept: str, series: int, rounds: int) -> float:
+    exporter = load("prometheus")
+    if not isinstance(exporter, PageExporter):
+        raise OpscopeError("the installed exporter prometheus has no pages")
+    snapshots = [snapshot_of(series, seed) for seed in range(2)]
+    # The first one makes the labels, which stay.
+    exporter.page(snapshots[0], accept)
+    took = []
+    for turn in range(rounds):
+        start = perf_counter_ns()
+        exporter.page(snapshots[turn % 2], accept)
+        took.append((perf_counter_ns() - start) / 1e6)
+    return statistics.median(took)
+
+
+def snapshot_of(series: int, seed: int) -> Snapshot:
+    """A host with so many series, all of which ran."""
+    random = np.random.default_rng(seed)
+    keys = tuple(
+        SeriesKey(
+            f"service-{number % 20}", f"aten::operator_{number}", "forward", (("model_id", "m"),)
+        )
+        for number in range(series)
+    )
+    counters = random.integers(1, 1 << 40, (series, COUNTER_COLUMNS)).astype(np.uint64)
+    counters[:, SELF_UNKNOWN] = 0
+    buckets = np.zeros((series, _OCTAVES, 8), np.uint64)
+    for first in range(_OCTAVES - _SERIES_OCTAVES):
+        rows = np.arange(first, series, _OCTAVES - _SERIES_OCTAVES)
+        shape = (len(rows), _SERIES_OCTAVES, 8)
+        filled = random.integers(0, 1 << 30, shape) * random.integers(0, 2, shape)
+        buckets[rows, first : first + _SERIES_OCTAVES] = filled
+    created = np.full(series, 1_700_000_000_000_000_000)
+    return Snapshot(created[0].item() + 1, keys, created, counters, buckets, _FIRST_OCTAVE)

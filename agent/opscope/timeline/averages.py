@@ -1,0 +1,201 @@
+"""Ranges summed up by operator, as a table: what ``profile().key_averages()`` gives.
+
+Names and columns are those of PyTorch's profiler, so that scripts which read its table read this
+one; times are of the CPU, without what the profiler cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Shape = tuple[tuple[int, ...] | None, ...]
+
+_NAME_WIDTH, _SHAPES_WIDTH = 55, 80
+
+
+@dataclass(frozen=True)
+class Average:
+    """One row: the ranges of an operator, or of an operator and one set of input shapes.
+
+    Times in microseconds. A range that was open at the profile's end is in none.
+    """
+
+    key: str
+    count: int
+    self_cpu_time_total: float
+    cpu_time_total: float
+    self_cpu_memory_usage: int | None
+    """Bytes the operator allocated by itself; None where nothing is known of that."""
+    cpu_memory_usage: int | None
+    """With what ran within it."""
+    failed_count: int
+    phases: tuple[str, ...]
+    input_shapes: Shape | None = None
+
+    @property
+    def cpu_time(self) -> float:
+        """Of one call, microseconds."""
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def name(self) -> str:
+        return self.key
+
+
+_SORTS: dict[str, Callable[[Average], float]] = {
+    "self_cpu_time_total": lambda row: row.self_cpu_time_total,
+    "cpu_time_total": lambda row: row.cpu_time_total,
+    "cpu_time": lambda row: row.cpu_time,
+    "count": lambda row: row.count,
+    "self_cpu_memory_usage": lambda row: row.self_cpu_memory_usage or 0,
+    "cpu_memory_usage": lambda row: row.cpu_memory_usage or 0,
+}
+
+
+class Averages(tuple[Average, ...]):
+    """Rows, the ones with the most self time first."""
+
+    __slots__ = ()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Of all rows, microseconds: the time within any range, on all threads."""
+        return sum(row.self_cpu_time_total for row in self)
+
+    def total_average(self) -> Average:
+        """All rows in one, named ``Total``."""
+        known = [row.self_cpu_memory_usage for row in self if row.self_cpu_memory_usage is not None]
+        return Average(
+            key="Total",
+            count=sum(row.count for row in self),
+            self_cpu_time_total=self.self_cpu_time_total,
+            cpu_time_total=self.self_cpu_time_total,
+            self_cpu_memory_usage=sum(known) if known else None,
+            cpu_memory_usage=sum(known) if known else None,
+            failed_count=sum(row.failed_count for row in self),
+            phases=(),
+        )
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        header: str | None = None,
+        max_name_column_width: int = _NAME_WIDTH,
+        max_shapes_column_width: int = _SHAPES_WIDTH,
+    ) -> str:
+        """The rows as text.
+
+        ``sort_by``: ``self_cpu_time_total``, ``cpu_time_total``, ``cpu_time``, ``count``,
+        ``self_cpu_memory_usage`` or ``cpu_memory_usage``, largest first (ValueError for another);
+        None: as they are. ``row_limit``: at most so many rows, -1 for all.
+        """
+        rows = list(self)
+        if sort_by is not None:
+            if sort_by not in _SORTS:
+                raise ValueError(f"sort_by must be one of {', '.join(_SORTS)}, not {sort_by!r}")
+            rows.sort(key=_SORTS[sort_by], reverse=True)
+        if row_limit >= 0:
+            rows = rows[:row_limit]
+        columns = self._columns(rows, max_name_column_width, max_shapes_column_width)
+        return "\n".join(_lines(columns, rows, header, self.self_cpu_time_total))
+
+    def _columns(self, rows: list[Average], name_width: int, shapes_width: int) -> list[_Column]:
+        whole = self.self_cpu_time_total
+        columns = [
+            _Column("Name", lambda row: _cut(row.key, name_width), is_text=True),
+            _Column("Self CPU %", lambda row: _percent(row.self_cpu_time_total, whole)),
+            _Column("Self CPU", lambda row: time_text(row.self_cpu_time_total)),
+            _Column("CPU total %", lambda row: _percent(row.cpu_time_total, whole)),
+            _Column("CPU total", lambda row: time_text(row.cpu_time_total)),
+            _Column("CPU time avg", lambda row: time_text(row.cpu_time)),
+        ]
+        if any(row.self_cpu_memory_usage is not None for row in rows):
+            columns += [
+                _Column("CPU Mem", lambda row: bytes_text(row.cpu_memory_usage)),
+                _Column("Self CPU Mem", lambda row: bytes_text(row.self_cpu_memory_usage)),
+            ]
+        columns.append(_Column("# of Calls", lambda row: str(row.count)))
+        if any(row.input_shapes is not None for row in rows):
+            columns.append(
+                _Column(
+                    "Input Shapes",
+                    lambda row: _cut(shapes_text(row.input_shapes), shapes_width),
+                    is_text=True,
+                )
+            )
+        return columns
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return self.table()
+
+
+class _Column(NamedTuple):
+    title: str
+    text: Callable[[Average], str]
+    is_text: bool = False
+
+
+def _lines(
+    columns: list[_Column], rows: list[Average], header: str | None, whole: float
+) -> Iterator[str]:
+    cells = [[column.text(row) for column in columns] for row in rows]
+    widths = [
+        max(len(column.title), *(len(line[i]) for line in cells), 0)
+        for i, column in enumerate(columns)
+    ]
+    rule = "  ".join("-" * width for width in widths)
+
+    def aligned(texts: Iterable[str]) -> str:
+        return "  ".join(
+            text.ljust(width) if column.is_text else text.rjust(width)
+            for text, width, column in zip(texts, widths, columns, strict=True)
+        ).rstrip()
+
+    if header is not None:
+        yield header
+    yield rule
+    yield aligned(column.title for column in columns)
+    yield rule
+    yield from map(aligned, cells)
+    yield rule
+    yield f"Self CPU time total: {time_text(whole)}"
+    yield ""
+
+
+def time_text(us: float) -> str:
+    """A duration in the unit that suits it."""
+    for unit, factor in (("s", 1e6), ("ms", 1e3)):
+        if us >= factor:
+            return f"{us / factor:.3f}{unit}"
+    return f"{us:.3f}us"
+
+
+def bytes_text(count: int | None) -> str:
+    """Bytes in the unit that suits them; nothing where they are not known."""
+    if count is None:
+        return ""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if abs(count) >= factor:
+            return f"{count / factor:.2f} {unit}"
+    return f"{count} B"
+
+
+def shapes_text(shapes: Shape | None) -> str:
+    """As PyTorch writes them: ``[[64, 784], [], [128]]``; ``[]`` also for what is no array."""
+    if shapes is None:
+        return ""
+    return str([list(shape) if shape is not None else [] for shape in shapes])
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.2f}%" if whole else "0.00%"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 3, 0)] + "..."

@@ -1,0 +1,142 @@
+"""For programs that export metrics already: this process's own numbers, beside the program's.
+
+- `prometheus_client.REGISTRY.register(Collector())`: all of Opscope on the page of that registry.
+- `PeriodicExportingMetricReader(Beside(OTLPMetricExporter()))`, with `Beside` from otlp_beside.py:
+  in each export of an OpenTelemetry SDK, with exponential histograms.
+- `observe(meter_provider)`: observable instruments of any provider; there is no API for observable
+  histograms, so of durations there is the sum only.
+
+They read the process's own segment when they are asked, in the thread that asks, as opscope.serve()
+does; nothing runs in between. What is recorded is up to attach() or `opscope run`. A process that
+the host's agent exports too is then counted in both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from opscope.agent.serve import own_snapshots
+from opscope.agent.snapshot import Snapshot
+from opscope.metrics import METRICS, Kind, Metric
+from opscope_exporters.samples import (
+    ClassicBuckets,
+    Labels,
+    labels_of,
+    of_host,
+    of_series,
+    sample_name,
+)
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+    from prometheus_client.metrics_core import Metric as Family
+
+# Of the agent, and not of a process that exports itself.
+_NOT_HERE = ("opscope.agent.", "opscope.series.", "opscope.segments.", "opscope.processes")
+METRICS_HERE = tuple(metric for metric in METRICS if not metric.name.startswith(_NOT_HERE))
+
+
+class Own:
+    """Snapshots of this process, of the child's own after a fork."""
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self._served: set[str] = set()
+
+    def snapshot(self) -> Snapshot:
+        if os.getpid() != self._pid:
+            self._pid, self._latest = os.getpid(), own_snapshots()
+        return self._latest.snapshot()
+
+    def snapshot_for(self, asker: str) -> Snapshot:
+        """One for all who ask in turn: a new one when somebody asks again."""
+        if asker in self._served or os.getpid() != self._pid:
+            self._served.clear()
+        if not self._served:
+            self._shared = self.snapshot()
+        self._served.add(asker)
+        return self._shared
+
+
+class Collector:
+    """A collector for a registry of prometheus_client."""
+
+    def __init__(self, octaves: int = 2) -> None:
+        self._own = Own()
+        self._buckets = ClassicBuckets(octaves)
+
+    def describe(self) -> Iterable[Family]:
+        """What there will be, so that registering it reads nothing."""
+        return [_family(metric) for metric in METRICS_HERE]
+
+    def collect(self) -> Iterator[Family]:
+        snapshot = self._own.snapshot()
+        for metric in METRICS_HERE:
+            family = _family(metric)
+            if metric.kind is Kind.HISTOGRAM:
+                self._add_durations(family, snapshot)
+            else:
+                for labels, value in _values(metric, snapshot):
+                    family.add_sample(sample_name(metric), dict(labels), value)
+            yield family
+
+    def _add_durations(self, family: Family, snapshot: Snapshot) -> None:
+        les = [*map(repr, self._buckets.bounds), "+Inf"]
+        upto = self._buckets.upto(snapshot).round().tolist()
+        for key, counts, total in zip(snapshot.keys, upto, snapshot.total_s.tolist(), strict=True):
+            labels = dict(labels_of(key))
+            for le, count in zip(les, counts, strict=True):
+                family.add_sample(f"{family.name}_bucket", {**labels, "le": le}, count)
+            family.add_sample(f"{family.name}_count", labels, counts[-1])
+            family.add_sample(f"{family.name}_sum", labels, total)
+
+
+def _family(metric: Metric) -> Family:
+    from prometheus_client.metrics_core import Metric as Family
+
+    return Family(metric.prometheus_name, metric.help, metric.kind.value, metric.prometheus_unit)
+
+
+def _values(metric: Metric, snapshot: Snapshot) -> Iterator[tuple[Labels, float]]:
+    if metric.of_series:
+        rows, values = of_series(metric, snapshot)
+        for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+            yield labels_of(snapshot.keys[row]), value
+    else:
+        yield from of_host(metric, snapshot)
+
+
+def observe(provider: MeterProvider | None = None) -> None:
+    """Registers observable instruments with the provider, by default the global one; once, as a
+    second time would count everything twice. How often ranges ran is opscope.op.calls."""
+    from opentelemetry import metrics
+
+    meter = (provider or metrics.get_meter_provider()).get_meter("opscope")
+    own = Own()
+    for metric in METRICS_HERE:
+        callbacks, text = [_callback(metric, own)], metric.help
+        if metric.kind is Kind.GAUGE:
+            meter.create_observable_gauge(metric.name, callbacks, metric.unit, text)
+        else:
+            name = metric.name + ".sum" * (metric.kind is Kind.HISTOGRAM)
+            meter.create_observable_counter(name, callbacks, metric.unit, text)
+
+
+def _callback(metric: Metric, own: Own) -> Callable[[CallbackOptions], list[Observation]]:
+    from opentelemetry.metrics import Observation
+
+    def observed(_: CallbackOptions) -> list[Observation]:
+        snapshot = own.snapshot_for(metric.name)
+        values = (
+            (
+                (labels_of(key), total)
+                for key, total in zip(snapshot.keys, snapshot.total_s.tolist(), strict=True)
+            )
+            if metric.kind is Kind.HISTOGRAM
+            else _values(metric, snapshot)
+        )
+        return [Observation(value, dict(labels)) for labels, value in values]
+
+    return observed

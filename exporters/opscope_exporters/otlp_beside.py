@@ -1,0 +1,67 @@
+"""An exporter of OpenTelemetry's SDK that sends this process's operators with what it is given.
+
+For programs that run a MeterProvider of their own; see in_process.py. The numbers are under the
+program's own resource, in the temporality that the exporter prefers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opentelemetry.sdk.metrics.export import (
+    MetricExporter,
+    MetricExportResult,
+    MetricsData,
+    ResourceMetrics,
+)
+
+from opscope.metrics import METRICS
+from opscope_exporters import delta
+from opscope_exporters.in_process import METRICS_HERE, Own
+from opscope_exporters.otlp import preferred_temporality
+from opscope_exporters.otlp_data import DELTA, Builder, host_counts
+
+_ELSEWHERE = {metric.name for metric in METRICS} - {metric.name for metric in METRICS_HERE}
+
+
+class Beside(MetricExporter):
+    """Wraps another exporter, which does the sending."""
+
+    def __init__(self, exporter: MetricExporter) -> None:
+        temporality = preferred_temporality(exporter)
+        super().__init__(exporter._preferred_temporality, exporter._preferred_aggregation)
+        self._exporter = exporter
+        self._own = Own()
+        self._builder = Builder(temporality)
+        self._is_delta = DELTA in temporality
+        self._base: delta.Base | None = None
+
+    def export(
+        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
+    ) -> MetricExportResult:
+        given = list(metrics_data.resource_metrics)
+        snapshot = self._own.snapshot()
+        scopes = [
+            type(scope)(
+                scope.scope,
+                [metric for metric in scope.metrics if metric.name not in _ELSEWHERE],
+                scope.schema_url,
+            )
+            for one in self._builder.build(snapshot, self._base).resource_metrics
+            for scope in one.scope_metrics
+        ]
+        if given:
+            first = given[0]
+            given[0] = ResourceMetrics(
+                first.resource, [*first.scope_metrics, *scopes], first.schema_url
+            )
+        result = self._exporter.export(MetricsData(given), timeout_millis, **kwargs)
+        if result is MetricExportResult.SUCCESS and self._is_delta:
+            self._base = delta.base_of(snapshot, host_counts(snapshot))
+        return result
+
+    def force_flush(self, timeout_millis: float = 10_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
+
+    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
+        self._exporter.shutdown(timeout_millis, **kwargs)

@@ -1,0 +1,270 @@
+"""The page as delimited protobuf with native histograms, classic ones beside them.
+
+The message is `io.prometheus.client.MetricFamily`, each behind its length; its fields stand below.
+https://github.com/prometheus/client_model/blob/master/io/prometheus/client/metrics.proto
+Encoded by hand, as no package on PyPI carries that message, and as whole arrays: generated code
+would make an object for each of 28,000 buckets of a page.
+
+Histograms are of the kind whose counts are numbers with fractions (float histograms), as counts
+that are estimated from samples are: each bucket is a counter that never steps back, which rounded
+ones with a sum to match cannot be. Schema 3: bucket i there is OpenTelemetry's i - 1 at scale 3.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opscope.agent import layout
+from opscope.agent.snapshot import Exemplar, SeriesKey, Snapshot
+from opscope.metrics import METRICS, Kind, Metric
+from opscope_exporters.samples import (
+    ClassicBuckets,
+    Labels,
+    PerSeries,
+    labels_of,
+    of_host,
+    of_series,
+    sample_name,
+)
+
+CONTENT_TYPE = (
+    "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+)
+
+_SCHEMA = 3
+# What Prometheus's own libraries take; without it a histogram counts as a classic one.
+_ZERO_THRESHOLD = 2.0**-128
+
+_FAMILY_NAME, _FAMILY_HELP, _FAMILY_TYPE, _FAMILY_METRIC, _FAMILY_UNIT = range(1, 6)
+_TYPES = {Kind.COUNTER: 0, Kind.GAUGE: 1, Kind.HISTOGRAM: 4}
+_METRIC_LABEL, _METRIC_GAUGE, _METRIC_COUNTER, _METRIC_HISTOGRAM = 1, 2, 3, 7
+_COUNTER_VALUE, _COUNTER_CREATED = 1, 3
+_COUNT_FLOAT, _SUM, _BUCKET, _SCHEMA_FIELD, _ZERO_THRESHOLD_FIELD = 4, 2, 3, 5, 6
+_SPAN, _POSITIVE_COUNT, _CREATED, _EXEMPLAR = 12, 14, 15, 16
+_BUCKET_BOUND, _BUCKET_EXEMPLAR, _BUCKET_COUNT_FLOAT = 2, 3, 4
+
+_VARINT, _FIXED64, _BYTES = 0, 1, 2
+
+
+_SMALL = [bytes((value,)) for value in range(0x80)]
+
+
+def varint(value: int) -> bytes:
+    if value < 0x80:
+        return _SMALL[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+@cache
+def _tag(number: int, kind: int) -> bytes:
+    return varint(number << 3 | kind)
+
+
+def _whole(number: int, value: int) -> bytes:
+    return _tag(number, _VARINT) + varint(value)
+
+
+def _real(number: int, value: float) -> bytes:
+    return _tag(number, _FIXED64) + struct.pack("<d", value)
+
+
+def _packed(number: int, content: bytes) -> bytes:
+    return _tag(number, _BYTES) + varint(len(content)) + content
+
+
+def _text(number: int, text: str) -> bytes:
+    return _packed(number, text.encode(errors="replace"))
+
+
+def _labels(labels: Labels) -> bytes:
+    return b"".join(
+        _packed(_METRIC_LABEL, _text(1, name) + _text(2, value)) for name, value in labels
+    )
+
+
+def _time(unix_ns: int) -> bytes:
+    """A google.protobuf.Timestamp."""
+    seconds, ns = divmod(unix_ns, 1_000_000_000)
+    return _whole(1, seconds) + _whole(2, ns)
+
+
+class _Series:
+    """The parts of a series' metrics that stay."""
+
+    __slots__ = ("before_counter", "created", "labels")
+
+    def __init__(self, key: SeriesKey, created_unix_ns: int) -> None:
+        self.labels = _labels(labels_of(key))
+        created = _time(created_unix_ns)
+        self.created = _packed(_CREATED, created)
+        after = _packed(_COUNTER_CREATED, created)
+        # The created time stands before the value, so that one piece holds all that stays.
+        value_bytes = 9
+        content = self.labels + _tag(_METRIC_COUNTER, _BYTES) + varint(len(after) + value_bytes)
+        content += after + _tag(_COUNTER_VALUE, _FIXED64)
+        self.before_counter = (
+            _tag(_FAMILY_METRIC, _BYTES) + varint(len(content) + value_bytes - 1) + content
+        )
+
+
+class ProtobufPage:
+    def __init__(self, buckets: ClassicBuckets) -> None:
+        self._buckets = buckets
+        self._bounds = [*buckets.bounds, math.inf]
+        self._series = PerSeries(_Series)
+
+    def write(self, snapshot: Snapshot, target: Labels = ()) -> bytes:
+        """All families; `target`: the labels of target_info, without which there is none."""
+        series = self._series.of(snapshot)
+        families: list[bytes] = []
+        if target:
+            head = _head("target_info", "Who exports this.", _TYPES[Kind.GAUGE], "")
+            families += _delimited([head, _single(_METRIC_GAUGE, target, 1.0)])
+        for metric in METRICS:
+            if metric.kind is Kind.HISTOGRAM:
+                metrics = self._histograms(snapshot, series)
+            elif metric.of_series:
+                metrics = _counters(metric, snapshot, series)
+            else:
+                field = _METRIC_COUNTER if metric.kind is Kind.COUNTER else _METRIC_GAUGE
+                metrics = (_single(field, *one) for one in of_host(metric, snapshot))
+            kind, unit = _TYPES[metric.kind], metric.prometheus_unit
+            families += _delimited([_head(sample_name(metric), metric.help, kind, unit), *metrics])
+        return b"".join(families)
+
+    def _histograms(self, snapshot: Snapshot, series: Sequence[_Series]) -> Iterator[bytes]:
+        classic, width = self._classic(snapshot)
+        native = _Native(snapshot)
+        sums = _reals(_SUM, snapshot.total_s)
+        for row, one in enumerate(series):
+            buckets = classic[row * width : (row + 1) * width]
+            found = snapshot.exemplars.get(row)
+            exemplars = b""
+            if found:
+                # Before version 2.51 Prometheus looks for exemplars in classic buckets only.
+                buckets = self._marked(buckets, found)
+                exemplars = b"".join(_packed(_EXEMPLAR, _exemplar(each)) for each in found)
+            histogram = b"".join(
+                (buckets, sums[row], native.of(row), one.created, _SHARED, exemplars)
+            )
+            metric = one.labels + _packed(_METRIC_HISTOGRAM, histogram)
+            yield _packed(_FAMILY_METRIC, metric)
+
+    def _classic(self, snapshot: Snapshot) -> tuple[bytes, int]:
+        """All rows' classic buckets one after another, each row of so many bytes."""
+        upto = self._buckets.upto(snapshot)
+        record = np.dtype(
+            [("head", "V2"), ("count_tag", "u1"), ("count", "<f8"), ("tag", "u1"), ("le", "<f8")]
+        )
+        records = np.zeros(upto.shape, record)
+        head = _tag(_BUCKET, _BYTES) + varint(record.itemsize - 2)
+        records["head"] = np.frombuffer(head, "V2")[0]
+        records["count_tag"] = _tag(_BUCKET_COUNT_FLOAT, _FIXED64)[0]
+        records["count"] = upto
+        records["tag"] = _tag(_BUCKET_BOUND, _FIXED64)[0]
+        records["le"] = self._bounds
+        return records.tobytes(), upto.shape[1] * record.itemsize
+
+    def _marked(self, buckets: bytes, exemplars: tuple[Exemplar, ...]) -> bytes:
+        """The row's buckets with the latest exemplar that falls into each."""
+        width = len(buckets) // len(self._bounds)
+        records = [buckets[at + 2 : at + width] for at in range(0, len(buckets), width)]
+        latest = {
+            int(np.searchsorted(self._bounds, one.duration_s)): one
+            for one in sorted(exemplars, key=lambda exemplar: exemplar.time_unix_ns)
+        }
+        for place, one in latest.items():
+            records[place] += _packed(_BUCKET_EXEMPLAR, _exemplar(one))
+        return b"".join(_packed(_BUCKET, record) for record in records)
+
+
+# Of every histogram.
+_SHARED = _whole(_SCHEMA_FIELD, _SCHEMA << 1) + _real(_ZERO_THRESHOLD_FIELD, _ZERO_THRESHOLD)
+
+
+class _Native:
+    """The native buckets of all rows: spans of those that are not empty, and what they hold."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        # Not -1 for the width, which nobody could tell where there are no rows.
+        weights = snapshot.buckets.reshape(
+            len(snapshot.keys), math.prod(snapshot.buckets.shape[1:])
+        )
+        counts = weights / layout.WEIGHT_ONE
+        rows, width = counts.shape
+        # One column more on either side, so that every run of filled buckets begins and ends.
+        filled = np.zeros((rows, width + 2), np.int8)
+        filled[:, 1:-1] = weights > 0
+        edges = np.diff(filled, axis=1).ravel()
+        starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+        row = starts // (width + 1)
+        # A span's offset is from the end of the one before, or for the first one its bucket.
+        first = np.diff(row, prepend=-1) != 0
+        gap = starts - np.concatenate(([0], ends[:-1]))[: len(starts)]
+        offset = np.where(first, starts % (width + 1) + snapshot.bucket_offset + 1, gap)
+        self._spans = [*map(_span, offset.tolist(), (ends - starts).tolist())]
+        self._first_span = np.searchsorted(row, np.arange(rows + 1)).tolist()
+        self._counts = counts[weights > 0].astype("<f8").tobytes()
+        bytes_of_row = np.count_nonzero(weights, axis=1) * 8
+        self._first_count = [0, *np.cumsum(bytes_of_row).tolist()]
+        self._totals = _reals(_COUNT_FLOAT, counts.sum(axis=1))
+
+    def of(self, row: int) -> bytes:
+        spans = self._spans[self._first_span[row] : self._first_span[row + 1]]
+        counts = self._counts[self._first_count[row] : self._first_count[row + 1]]
+        return b"".join((self._totals[row], *spans, _packed(_POSITIVE_COUNT, counts)))
+
+
+@cache
+def _span(offset: int, length: int) -> bytes:
+    zigzag = offset << 1 if offset >= 0 else (-offset << 1) - 1
+    return _packed(_SPAN, _whole(1, zigzag) + _whole(2, length))
+
+
+def _exemplar(one: Exemplar) -> bytes:
+    labels = _labels((("trace_id", one.trace_id), ("span_id", one.span_id)))
+    return labels + _real(2, one.duration_s) + _packed(3, _time(one.time_unix_ns))
+
+
+def _reals(number: int, values: NDArray[np.float64]) -> list[bytes]:
+    """Each value as that field."""
+    records = np.zeros(len(values), [("tag", "u1"), ("value", "<f8")])
+    records["tag"] = _tag(number, _FIXED64)[0]
+    records["value"] = values
+    found: list[bytes] = records.view("V9").tolist()
+    return found
+
+
+def _counters(metric: Metric, snapshot: Snapshot, series: Sequence[_Series]) -> Iterator[bytes]:
+    rows, values = of_series(metric, snapshot)
+    raw: list[bytes] = values.astype("<f8").view("V8").tolist()
+    for row, value in zip(rows.tolist(), raw, strict=True):
+        yield series[row].before_counter
+        yield value
+
+
+def _single(field: int, labels: Labels, value: float) -> bytes:
+    """A gauge or counter: both have their value as field 1."""
+    return _packed(_FAMILY_METRIC, _labels(labels) + _packed(field, _real(1, value)))
+
+
+def _head(name: str, help: str, kind: int, unit: str) -> bytes:
+    head = _text(_FAMILY_NAME, name) + _text(_FAMILY_HELP, help) + _whole(_FAMILY_TYPE, kind)
+    return head + _text(_FAMILY_UNIT, unit) if unit else head
+
+
+def _delimited(parts: Iterable[bytes]) -> list[bytes]:
+    """One family behind its length; none where there is no metric."""
+    head, *metrics = parts
+    return [varint(len(head) + sum(map(len, metrics))), head, *metrics] if metrics else []

@@ -1,0 +1,143 @@
+"""The page as text: Prometheus's own format, or OpenMetrics with start times and exemplars.
+
+Lines are put together a series at a time by formats made beforehand: a page of 2,000 series has
+44,000 lines. `le` and every value are written the way Prometheus writes them itself.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from opscope.agent.snapshot import Exemplar, SeriesKey, Snapshot
+from opscope.metrics import METRICS, Kind, Metric
+from opscope_exporters.samples import (
+    ClassicBuckets,
+    Labels,
+    PerSeries,
+    labels_of,
+    of_host,
+    of_series,
+    sample_name,
+)
+
+PLAIN_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+# Where in a format a series' labels go: no text has a NUL.
+_HERE = b"\0"
+# From here on Python writes a float with an exponent.
+_WHOLE_BELOW = 1e15
+
+
+class TextPage:
+    def __init__(self, buckets: ClassicBuckets) -> None:
+        self._buckets = buckets
+        self._les = [*map(repr, buckets.bounds), "+Inf"]
+        self._bounds = [*buckets.bounds, math.inf]
+        self._labels = PerSeries(_series_labels)
+
+    def write(self, snapshot: Snapshot, *, openmetrics: bool, target: Labels = ()) -> bytes:
+        """The whole page; `target`: the labels of target_info, without which there is none."""
+        labels = self._labels.of(snapshot)
+        # Takes what is written as it comes: a page may have 100 MiB, and twice that is too much.
+        page = io.BytesIO()
+        if target:
+            # What OpenMetrics calls the family target, of type info, has this one sample.
+            name, kind = ("target", "info") if openmetrics else ("target_info", "gauge")
+            page.write(_head(name, kind, "", "Who exports this."))
+            page.write(b"target_info{%b} 1\n" % _pairs(target))
+        for metric in METRICS:
+            name = metric.prometheus_name if openmetrics else sample_name(metric)
+            unit = metric.prometheus_unit if openmetrics else ""
+            page.write(_head(name, metric.kind.value, unit, metric.help))
+            if metric.kind is Kind.HISTOGRAM:
+                page.writelines(self._histogram(metric, snapshot, labels, openmetrics))
+            elif metric.of_series:
+                page.writelines(_series(metric, snapshot, labels))
+            else:
+                page.writelines(_host(metric, snapshot))
+        if openmetrics:
+            page.write(b"# EOF\n")
+        return page.getvalue()
+
+    def _histogram(
+        self, metric: Metric, snapshot: Snapshot, labels: Sequence[bytes], openmetrics: bool
+    ) -> Iterator[bytes]:
+        # OpenMetrics takes whole numbers only; estimates from samples may be others.
+        upto = np.rint(self._buckets.upto(snapshot)).astype(np.int64).tolist()
+        sums = snapshot.total_s.tolist()
+        name = metric.prometheus_name.encode()
+        lines = [b'%b_bucket{\0,le="%b"} %%d' % (name, le.encode()) for le in self._les]
+        after = b"\n%b_count{\0} %%d\n%b_sum{\0} %%a\n" % (name, name)
+        if openmetrics:
+            after += b"%b_created{\0} %%.3f\n" % name
+        form = b"\n".join(lines) + after
+        created = (snapshot.created_unix_ns / 1e9).tolist() if openmetrics else None
+        exemplars = snapshot.exemplars if openmetrics else {}
+        for row, (of_row, counts, total) in enumerate(zip(labels, upto, sums, strict=True)):
+            values = (*counts, counts[-1], total)
+            if created is not None:
+                values += (created[row],)
+            # Exemplars are of hexadecimal digits and numbers, so they may stand in a format.
+            found = exemplars.get(row)
+            wanted = b"\n".join(self._marked(lines, found)) + after if found else form
+            yield (wanted % values).replace(_HERE, of_row)
+
+    def _marked(self, lines: list[bytes], exemplars: tuple[Exemplar, ...]) -> list[bytes]:
+        """The bucket lines with the latest exemplar that falls into each."""
+        marked = list(lines)
+        for one in sorted(exemplars, key=lambda exemplar: exemplar.time_unix_ns):
+            place = int(np.searchsorted(self._bounds, one.duration_s))
+            marked[place] = lines[place] + b' # {trace_id="%b",span_id="%b"} %a %.3f' % (
+                one.trace_id.encode(),
+                one.span_id.encode(),
+                one.duration_s,
+                one.time_unix_ns / 1e9,
+            )
+        return marked
+
+
+def _series(metric: Metric, snapshot: Snapshot, labels: Sequence[bytes]) -> Iterator[bytes]:
+    rows, values = of_series(metric, snapshot)
+    name = sample_name(metric).encode()
+    if (np.abs(values) < _WHOLE_BELOW).all() and (values == np.rint(values)).all():
+        # The same text as below, in less time.
+        line, numbers = name + b"{%b} %d.0\n", values.astype(np.int64).tolist()
+    else:
+        line, numbers = name + b"{%b} %a\n", values.tolist()
+    return (line % (labels[row], n) for row, n in zip(rows.tolist(), numbers, strict=True))
+
+
+def _head(name: str, kind: str, unit: str, help: str) -> bytes:
+    help = help.replace("\\", r"\\").replace("\n", r"\n")
+    text = f"# HELP {name} {help}\n# TYPE {name} {kind}\n"
+    return (text + f"# UNIT {name} {unit}\n" * bool(unit)).encode()
+
+
+def _host(metric: Metric, snapshot: Snapshot) -> Iterator[bytes]:
+    name = sample_name(metric).encode()
+    for labels, value in of_host(metric, snapshot):
+        yield (
+            b"%b{%b} %a\n" % (name, _pairs(labels), value)
+            if labels
+            else (b"%b %a\n" % (name, value))
+        )
+
+
+def _series_labels(key: SeriesKey, created_unix_ns: int) -> bytes:
+    return _pairs(labels_of(key))
+
+
+def _pairs(labels: Labels) -> bytes:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels).encode(
+        errors="replace"
+    )
+
+
+def _escaped(value: str) -> str:
+    """As a label's value; a NUL, which no format here can carry, becomes "?"."""
+    value = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return value.replace("\0", "?")

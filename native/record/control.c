@@ -1,0 +1,343 @@
+/* record/control.c -- see record/control.h. What may be asked for, and how wishes lie over one another,
+ * is in record/settings.c; what the governor decides in record/governor.c. */
+#include "record/control.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/atomics.h"
+#include "base/clock.h"
+#include "opscope/recorder.h"
+#include "record/names.h"
+#include "record/recorder_state.h"
+#include "record/sampling.h"
+#include "record/trace.h"
+
+_Static_assert(sizeof(opscope_control) % sizeof(uint64_t) == 0, "copied by words");
+
+/* ---- the block -------------------------------------------------------------------------------- */
+
+static const opscope_control *control_of(const opscope_segment_header *header)
+{
+    return (const void *)((const char *)header + OPSCOPE_SEGMENT_CONTROL_OFFSET);
+}
+
+static opscope_control_answer *answer_of(opscope_segment_header *header)
+{
+    return (void *)((char *)header + OPSCOPE_SEGMENT_ANSWER_OFFSET);
+}
+
+/* False where the block is just being written, or was left half written. Partner: the controller, which
+ * writes an odd serial first and the next even one last. */
+static bool copy_block(const opscope_control *shared, opscope_control *out)
+{
+    uint64_t words[sizeof *out / sizeof(uint64_t)];
+    const uint64_t *from = (const uint64_t *)(const void *)shared;
+    const uint64_t serial = opscope__load_acquire(&shared->serial);
+    if (serial == 0 || serial % 2 != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        words[i] = opscope__load_acquire(&from[i]); /* before the second look at the serial */
+    }
+    if (opscope__load_relaxed(&shared->serial) != serial) {
+        return false;
+    }
+    memcpy(out, words, sizeof *out);
+    return true;
+}
+
+static bool read_block(const struct opscope__recorder *recorder, opscope_control *out)
+{
+    bool is_whole = false;
+    opscope__segment_lock();
+    if (recorder->segment.base != NULL) {
+        is_whole = copy_block(control_of(opscope__segment_header(&recorder->segment)), out);
+    }
+    opscope__segment_unlock();
+    return is_whole;
+}
+
+static void answer_settings(struct opscope__recorder *recorder, uint64_t serial, int status,
+                            uint64_t refused)
+{
+    opscope__segment_lock();
+    if (recorder->segment.base != NULL) {
+        opscope_control_answer *answer = answer_of(opscope__segment_header(&recorder->segment));
+        opscope__store_relaxed(&answer->settings_status, (uint64_t)-status);
+        opscope__store_relaxed(&answer->refused, refused);
+        /* Partner: the controller, which looks at the rest once it sees its serial. */
+        opscope__store_release(&answer->settings_serial, serial);
+    }
+    opscope__segment_unlock();
+}
+
+static void answer_trace(struct opscope__recorder *recorder, uint64_t serial, int status)
+{
+    opscope__segment_lock();
+    if (recorder->segment.base != NULL) {
+        opscope_control_answer *answer = answer_of(opscope__segment_header(&recorder->segment));
+        opscope__store_relaxed(&answer->trace_status, (uint64_t)-status);
+        /* Partner: as in answer_settings. */
+        opscope__store_release(&answer->trace_serial, serial);
+    }
+    opscope__segment_unlock();
+}
+
+/* ---- the governor ------------------------------------------------------------------------------ */
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* With the segment lock held. */
+static struct opscope__governor_reading read_costs(const struct opscope__recorder *recorder)
+{
+    return (struct opscope__governor_reading){
+        .wall_ns = opscope__monotonic_ns(),
+        .cpu_ns = cpu_ns(),
+        .sample_count = opscope__table_sample_count(&recorder->segment),
+        .on_ns = recorder->segment.base != NULL
+                     ? opscope__load_relaxed(
+                           &opscope__segment_header(&recorder->segment)->window_on_ns)
+                     : 0};
+}
+
+/* With the segment lock held. Partner of the stores: the reader of the file, to whom these are facts
+ * by themselves. */
+static void show_costs(const struct opscope__recorder *recorder)
+{
+    if (recorder->segment.base != NULL) {
+        opscope_segment_header *header = opscope__segment_header(&recorder->segment);
+        const opscope__governor *governor = &recorder->governor;
+        opscope__store_relaxed(&header->overhead_budget_ppb, governor->budget_ppb);
+        opscope__store_relaxed(&header->overhead_ppb, governor->overhead_ppb);
+        opscope__store_relaxed(&header->adaptation_count, governor->adaptation_count);
+    }
+}
+
+static void plan_next(struct opscope__recorder *recorder)
+{
+    /* Partner: opscope__control_poll, to which a moment more or less is nothing. */
+    opscope__store_relaxed(&recorder->governor_due_ticks,
+                           opscope__ticks() + opscope__load_relaxed(&recorder->look_period_ticks) *
+                                                  OPSCOPE__LOOKS_PER_SECOND / 2);
+}
+
+/* With the segment lock held. */
+static void start_governor(struct opscope__recorder *recorder)
+{
+    const struct opscope__governor_reading now = read_costs(recorder);
+    opscope__governor_start(&recorder->governor, opscope__settings_budget_ppb(&recorder->wanted),
+                            recorder->record_cost_ps, &now);
+    show_costs(recorder);
+    plan_next(recorder);
+}
+
+static void govern(struct opscope__recorder *recorder)
+{
+    opscope__segment_lock();
+    const struct opscope__governor_reading now = read_costs(recorder);
+    opscope__segment_unlock();
+    const struct opscope__sampling *asked = &recorder->wanted.sampling;
+    bool is_changed = opscope__governor_look(&recorder->governor, asked, &now);
+    if (is_changed && !opscope__settings_are_off(&recorder->wanted)) {
+        (void)opscope__sampling_apply(recorder,
+                                      opscope__governor_scaled(&recorder->governor, asked), false);
+    }
+    opscope__segment_lock();
+    show_costs(recorder);
+    plan_next(recorder);
+    opscope__segment_unlock();
+}
+
+/* ---- taking effect ------------------------------------------------------------------------------- */
+
+/* What is wanted by that block over what was configured and inherited. */
+static int combine(const struct opscope__recorder *recorder, const opscope_control *block,
+                   struct opscope__settings *out, uint64_t *out_refused)
+{
+    *out = recorder->configured;
+    if ((block->given & OPSCOPE_CONTROL_ALONE) == 0) {
+        (void)opscope__settings_overlay(out, &recorder->inherited, out_refused);
+    }
+    return opscope__settings_overlay(out, block, out_refused);
+}
+
+static void set_label_keys(struct opscope__recorder *recorder, const char *keys)
+{
+    opscope__segment_lock();
+    (void)opscope__names_set_label_keys(keys); /* checked by the overlay */
+    (void)opscope__notes_set(&recorder->segment, "labels", keys);
+    opscope__labels_forget(recorder);
+    opscope__segment_unlock();
+    opscope__registry_lock();
+    opscope__version_bump(); /* threads look their labels up again at their next range */
+    opscope__registry_unlock();
+}
+
+/* With the settings lock held. */
+static int put_into_force(struct opscope__recorder *recorder,
+                          const struct opscope__settings *wanted)
+{
+    const struct opscope__settings before = recorder->wanted;
+    int status = OPSCOPE_OK;
+    const bool is_off = opscope__settings_are_off(wanted);
+    const bool is_same = is_off == recorder->is_off &&
+                         opscope__sampling_is_same(&wanted->sampling, &before.sampling);
+    recorder->wanted = *wanted;
+    if (!is_same || opscope__settings_budget_ppb(wanted) != recorder->governor.budget_ppb) {
+        opscope__segment_lock();
+        start_governor(recorder);
+        opscope__segment_unlock();
+        status = opscope__sampling_apply(recorder, wanted->sampling, is_off);
+    }
+    if (status != OPSCOPE_OK) {
+        recorder->wanted = before;
+        (void)opscope__sampling_apply(recorder, before.sampling, opscope__settings_are_off(&before));
+        return status;
+    }
+    opscope__segment_lock();
+    opscope__sampling_show(recorder); /* enabled or not may be all that has changed */
+    opscope__segment_unlock();
+    if (strcmp(before.label_keys, wanted->label_keys) != 0) {
+        set_label_keys(recorder, wanted->label_keys);
+    }
+    return OPSCOPE_OK;
+}
+
+int opscope__control_refresh(struct opscope__recorder *recorder)
+{
+    struct opscope__settings wanted;
+    uint64_t refused;
+    (void)combine(recorder, &recorder->block, &wanted, &refused);
+    return put_into_force(recorder, &wanted);
+}
+
+static void take_settings(struct opscope__recorder *recorder, const opscope_control *block)
+{
+    struct opscope__settings wanted;
+    uint64_t refused = 0;
+    int status = combine(recorder, block, &wanted, &refused);
+    if (status == OPSCOPE_OK) {
+        status = put_into_force(recorder, &wanted);
+    }
+    if (status == OPSCOPE_OK) {
+        recorder->block = *block;
+    }
+    answer_settings(recorder, block->settings_serial, status, refused);
+}
+
+static void take_trace(struct opscope__recorder *recorder, const opscope_control *block)
+{
+    char path[sizeof recorder->segment.path];
+    opscope__segment_lock();
+    memcpy(path, recorder->segment.path, sizeof path);
+    opscope__segment_unlock();
+    int status = opscope__trace_wish(path, block->trace_serial, block->trace_duration_ns,
+                                     block->trace_bytes, block->trace_flags);
+    answer_trace(recorder, block->trace_serial, status);
+}
+
+/* With the settings lock held. */
+static void look(struct opscope__recorder *recorder)
+{
+    opscope_control block;
+    if (read_block(recorder, &block) &&
+        block.serial != opscope__load_relaxed(&recorder->seen_serial)) {
+        /* Partner: the polls, which compare. */
+        opscope__store_relaxed(&recorder->seen_serial, block.serial);
+        if (block.settings_serial != recorder->seen_settings_serial) {
+            recorder->seen_settings_serial = block.settings_serial;
+            take_settings(recorder, &block);
+        }
+        if (block.trace_serial != recorder->seen_trace_serial) {
+            recorder->seen_trace_serial = block.trace_serial;
+            take_trace(recorder, &block);
+        }
+    }
+    if (opscope__ticks() >= opscope__load_relaxed(&recorder->governor_due_ticks)) {
+        govern(recorder);
+    }
+}
+
+void opscope__control_look(void)
+{
+    struct opscope__recorder *recorder = &opscope__recorder;
+    if (!opscope__settings_trylock()) {
+        return; /* somebody else is about it */
+    }
+    if (recorder->is_running) {
+        look(recorder);
+    }
+    opscope__settings_unlock();
+    opscope__trace_poll();
+}
+
+static bool is_news(const opscope_segment_header *header)
+{
+    return opscope__load_relaxed(&control_of(header)->serial) !=
+           opscope__load_relaxed(&opscope__recorder.seen_serial);
+}
+
+uint64_t opscope__control_poll(const opscope_segment_header *header, uint64_t now_ticks)
+{
+    const struct opscope__recorder *recorder = &opscope__recorder;
+    if ((header != NULL ? is_news(header) : opscope__control_is_news()) ||
+        now_ticks >= opscope__load_relaxed(&recorder->governor_due_ticks)) {
+        opscope__control_look();
+    } else {
+        opscope__trace_poll();
+    }
+    return now_ticks + opscope__load_relaxed(&recorder->look_period_ticks);
+}
+
+bool opscope__control_is_news(void)
+{
+    const struct opscope__recorder *recorder = &opscope__recorder;
+    opscope__segment_lock();
+    bool found = recorder->segment.base != NULL && is_news(opscope__segment_header(&recorder->segment));
+    opscope__segment_unlock();
+    return found;
+}
+
+/* ---- beginnings ----------------------------------------------------------------------------------- */
+
+void opscope__control_start(struct opscope__recorder *recorder)
+{
+    opscope__wish_merge(&recorder->inherited, &recorder->block);
+    recorder->inherited.given &= OPSCOPE_CONTROL_ALL;
+    recorder->block = (opscope_control){0};
+    recorder->seen_settings_serial = recorder->seen_trace_serial = 0;
+    opscope__store_relaxed(&recorder->seen_serial, 0);
+    start_governor(recorder);
+}
+
+int opscope_recorder_inherit(const opscope_control *wish, uint64_t *out_refused)
+{
+    struct opscope__recorder *recorder = &opscope__recorder;
+    struct opscope__settings unused;
+    uint64_t refused = 0;
+    opscope__settings_lock();
+    int status = recorder->is_running ? OPSCOPE_OK : OPSCOPE_ERR_NOT_FOUND;
+    if (status == OPSCOPE_OK) {
+        unused = recorder->configured;
+        status = opscope__settings_overlay(&unused, wish, &refused);
+    }
+    if (status == OPSCOPE_OK) {
+        const opscope_control before = recorder->inherited;
+        opscope__wish_merge(&recorder->inherited, wish);
+        status = opscope__control_refresh(recorder);
+        if (status != OPSCOPE_OK) {
+            recorder->inherited = before;
+        }
+    }
+    opscope__settings_unlock();
+    if (status != OPSCOPE_OK) {
+        *out_refused = refused;
+    }
+    return status;
+}

@@ -1,0 +1,120 @@
+"""Push exporters get snapshots in threads of their own; one that fails or hangs harms no other."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from opscope.agent.exporter import ExportRefused
+from opscope.agent.push import Push
+from opscope.agent.snapshot import Snapshot
+
+TIMEOUT_S = 60
+
+
+class Exporter:
+    """Does what it is told with each snapshot, and says when it has been given so many."""
+
+    def __init__(self, *acts: Callable[[], None]) -> None:
+        self.interval_s = 0.001
+        self.given: list[Any] = []
+        self.closed = threading.Event()
+        self._acts = list(acts)
+        self._seen = threading.Semaphore(0)
+
+    def export(self, snapshot: Snapshot) -> None:
+        self.given.append(snapshot)
+        self._seen.release()
+        if self._acts:
+            self._acts.pop(0)()
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def wait_for(self, count: int) -> None:
+        for _ in range(count):
+            assert self._seen.acquire(timeout=TIMEOUT_S)
+
+
+class Snapshots:
+    """Numbers in place of snapshots."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def __call__(self) -> Any:
+        self.made += 1
+        return self.made
+
+
+def fail(error: Exception) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+def nothing() -> None:
+    pass
+
+
+def wait(event: threading.Event) -> None:
+    assert event.wait(TIMEOUT_S)
+
+
+def test_what_fails_is_counted_and_said_when_it_changes() -> None:
+    said: list[str] = []
+    exporter = Exporter(
+        nothing,
+        fail(ValueError("no luck")),
+        fail(ValueError("no luck")),
+        nothing,
+        fail(ExportRefused("2 points rejected")),
+    )
+    push = Push({"sample": exporter}, Snapshots(), said.append)
+    exporter.wait_for(6)
+    push.close()
+    assert said == [
+        "exporter sample failed, and goes on trying: no luck",
+        "exporter sample works again",
+        "exporter sample was refused: 2 points rejected",
+        "exporter sample works again",
+    ]
+    results = push.results
+    assert (results["sample", "failed"], results["sample", "refused"]) == (2, 1)
+    assert results["sample", "sent"] == len(exporter.given) - 3
+    assert exporter.closed.is_set()
+
+
+def test_one_that_hangs_gets_the_newest_next_and_holds_up_no_other() -> None:
+    go_on = threading.Event()
+    snapshots = Snapshots()
+    hanging, other = Exporter(lambda: wait(go_on)), Exporter()
+    push = Push({"hanging": hanging, "other": other}, snapshots, pytest.fail)
+    hanging.wait_for(1)
+    other.wait_for(20)
+    missed = snapshots.made
+    go_on.set()
+    hanging.wait_for(1)
+    push.close()
+    assert hanging.given[1] > missed - 1
+    assert len(hanging.given) < len(other.given)
+
+
+def test_the_end_sends_what_came_since() -> None:
+    exporter = Exporter()
+    exporter.interval_s = 3600.0
+    snapshots = Snapshots()
+    push = Push({"sample": exporter}, snapshots, pytest.fail)
+    push.close()
+    assert exporter.given == [1]
+    assert exporter.closed.is_set()
+
+
+def test_a_failure_at_the_end_promises_nothing() -> None:
+    exporter = Exporter(fail(ValueError("no luck")))
+    exporter.interval_s = 3600.0
+    said: list[str] = []
+    Push({"sample": exporter}, Snapshots(), said.append).close()
+    assert said == ["exporter sample failed: no luck"]

@@ -1,0 +1,37 @@
+"""Hostile label values leave at most 2,000 series, `other`, and counters that say so."""
+
+import sys
+
+from tests.e2e.observed_host import ObservedHost
+
+# Every range under a label of its own, and no end of services, APIs and operators.
+PROGRAM = """
+import sys
+import numpy
+import opscope
+
+count = int(sys.argv[1])
+for number in range(count):
+    with opscope.debug_info(model_id=f"{number}\\n\\"\\\\{{}}"):
+        with opscope.record_function("hostile::work"):
+            pass
+for number in range(3000):
+    opscope.log_api_usage_once(f"api.{number}")
+for number in range(3000):
+    with opscope.record_function(f"hostile::{number}"):
+        pass
+"""
+
+
+def test_a_million_label_values_are_two_thousand_series(host: ObservedHost) -> None:
+    count = 1_000_000
+    host.run(sys.executable, "-c", PROGRAM, str(count))
+    calls = host.calls()
+    series = [one for one in host.samples() if one.name == "opscope_op_calls_total"]
+    assert len(series) <= 2_001
+    # Not one range is lost; those without a place of their own are under `other`.
+    assert sum(calls.values()) >= count + 3000
+    assert calls["other"] > 0
+    found = {sample.name: sample.value for sample in host.samples()}
+    assert found["opscope_series_folded"] > 0 or found["opscope_recorder_folded_total"] > 0
+    assert sum(1 for one in host.samples() if one.name == "opscope_api_usage") <= 1_001

@@ -1,0 +1,71 @@
+"""A program that records ranges, and logs by its own clock how long each of them took."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+# Runs until its standard input ends. Writes a line for each range: when it ended, its seconds from
+# within and from outside.
+_PROGRAM = """
+import random, select, sys, time
+import opscope
+from opscope.record import recorder
+
+recorder.start(sys.argv[1])
+recorder.note("service.name", sys.argv[2])
+random.seed(1)
+log = open(sys.argv[3], "w", buffering=1 << 20)
+written = 0
+while written < int(sys.argv[4]) and not select.select([sys.stdin], [], [], 0)[0]:
+    before = time.perf_counter()
+    until = before + random.lognormvariate(-7.5, 0.7)
+    with opscope.record_function("core::work"):
+        begin = time.perf_counter()
+        while time.perf_counter() < until:
+            pass
+        took = time.perf_counter() - begin
+    around = time.perf_counter() - before
+    log.write(f"{time.time()} {took} {around}\\n")
+    written += 1
+log.close()
+"""
+
+
+@dataclass
+class Log:
+    ended_s: np.ndarray
+    """Unix time at which each range ended."""
+    took_s: np.ndarray
+    """How long each took, looked at from within, and so a bit less than it did."""
+    around_s: np.ndarray
+    """From outside, and so a bit more."""
+
+    def count_at(self, unix_s: float) -> int:
+        return int(np.searchsorted(self.ended_s, unix_s))
+
+
+def start(segments: Path, service: str, log: Path, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _PROGRAM, str(segments), service, str(log), str(count)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+
+
+def read(log: Path) -> Log:
+    return Log(*np.loadtxt(log, ndmin=2).T)
+
+
+def stop(program: subprocess.Popen[str], log: Path) -> Log:
+    """Ends it in good order, before it has done all."""
+    assert program.stdin is not None
+    program.stdin.close()
+    assert program.wait(300) == 0
+    return read(log)
+
+
+def run(segments: Path, service: str, log: Path, count: int) -> Log:
+    """To its end."""
+    with start(segments, service, log, count) as program:
+        assert program.wait(300) == 0
+    return read(log)

@@ -1,0 +1,118 @@
+"""A receiver of OTLP over HTTP or gRPC that answers as a test wants, and keeps what it was sent."""
+
+import gzip
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as service
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2_grpc as stubs
+
+Request = service.ExportMetricsServiceRequest
+Response = service.ExportMetricsServiceResponse
+
+
+class Received:
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+        self.headers: list[dict[str, str]] = []
+        self.statuses: list[int] = []
+        """To answer with, one after another; 200 when there is none left."""
+        self.retry_after = ""
+        self.partial_success = 0
+        """Points that each answer says were rejected."""
+        self.go_on = threading.Event()
+        """No answer is sent while it is not set."""
+        self.go_on.set()
+        self.endpoint = ""
+
+    def response(self) -> Any:
+        answer = Response()
+        if self.partial_success:
+            answer.partial_success.rejected_data_points = self.partial_success
+            answer.partial_success.error_message = "too many labels"
+        return answer
+
+
+@contextmanager
+def over_http() -> Iterator[Received]:
+    received = Received()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            received.go_on.wait(60)
+            status = received.statuses.pop(0) if received.statuses else 200
+            received.headers.append({key.lower(): value for key, value in self.headers.items()})
+            if status == 200:
+                received.requests.append(Request.FromString(body))
+            answer = received.response().SerializeToString() if status == 200 else b""
+            self.send_response(status)
+            if received.retry_after:
+                self.send_header("Retry-After", received.retry_after)
+            self.send_header("Content-Type", "application/x-protobuf")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client that gave up is what some tests are about."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    received.endpoint = f"http://127.0.0.1:{server.server_address[1]}/v1/metrics"
+    try:
+        yield received
+    finally:
+        received.go_on.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
+def over_grpc() -> Iterator[Received]:
+    received = Received()
+
+    class Servicer(stubs.MetricsServiceServicer):
+        def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+            if received.statuses:
+                context.abort(grpc.StatusCode.UNAVAILABLE, str(received.statuses.pop(0)))
+            received.requests.append(request)
+            received.headers.append(dict(context.invocation_metadata()))
+            return received.response()
+
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    stubs.add_MetricsServiceServicer_to_server(Servicer(), server)  # type: ignore[no-untyped-call]
+    received.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    try:
+        yield received
+    finally:
+        server.stop(None).wait()
+
+
+def points(request: Any) -> dict[tuple[str, str], list[Any]]:
+    """All points by service (of the resource) and metric."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    for resource in request.resource_metrics:
+        attributes = {one.key: one.value.string_value for one in resource.resource.attributes}
+        for scope in resource.scope_metrics:
+            for metric in scope.metrics:
+                data = getattr(metric, metric.WhichOneof("data"))
+                key = attributes["service.name"], metric.name
+                found.setdefault(key, []).extend(data.data_points)
+    return found

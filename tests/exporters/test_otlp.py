@@ -1,0 +1,307 @@
+"""What OpenTelemetry's receivers are sent, and what becomes of it where they do not take it."""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opscope.agent.exporter import ExportRefused, PushExporter, load
+from opscope.agent.snapshot import Exemplar, Snapshot
+from opscope.bench.scrape import snapshot_of
+from opscope.errors import AgentError, ConfigError
+from opscope.metrics import METRICS, Kind
+from tests.exporters.otlp_receiver import Received, over_grpc, over_http, points
+from tests.exporters.peers import AGENT, running
+
+DURATION = "opscope.op.duration"
+
+
+@pytest.fixture(autouse=True)
+def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Tries for a second at most, where a test does not say otherwise."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "1")
+    return monkeypatch
+
+
+@pytest.fixture
+def http() -> Iterator[Received]:
+    with over_http() as received:
+        yield received
+
+
+def otlp(received: Received, **options: object) -> PushExporter:
+    exporter = load("otlp", {"endpoint": received.endpoint, **options}, {})
+    assert isinstance(exporter, PushExporter)
+    return exporter
+
+
+def later(snapshot: Snapshot, seconds: int, factor: int) -> Snapshot:
+    """The same host some time after, when it has counted so many times as much."""
+    return replace(
+        snapshot,
+        time_unix_ns=snapshot.time_unix_ns + seconds * 10**9,
+        counters=snapshot.counters * np.uint64(factor),
+        buckets=snapshot.buckets * np.uint64(factor),
+    )
+
+
+def calls(request: Any) -> dict[str, float]:
+    return {
+        attribute(point, "op"): point.as_double
+        for (_, name), found in points(request).items()
+        if name == "opscope.op.calls"
+        for point in found
+    }
+
+
+def attribute(point: Any, name: str) -> str:
+    (value,) = [one.value.string_value for one in point.attributes if one.key == name]
+    return str(value)
+
+
+def test_everything_is_sent_under_the_resource_of_its_service(
+    http: Received, environ: pytest.MonkeyPatch
+) -> None:
+    environ.setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.node.name=node%201,service.version=7")
+    snapshot = replace(snapshot_of(40, 0), usage={("core.linalg", "service-3"): 2})
+    otlp(http).export(snapshot)
+    (request,) = http.requests
+    resources = {
+        attributes["service.name"]: attributes
+        for one in request.resource_metrics
+        for attributes in [{each.key: each.value.string_value for each in one.resource.attributes}]
+    }
+    assert set(resources) == {"opscope-agent", *(f"service-{number}" for number in range(20))}
+    assert all(one["k8s.node.name"] == "node 1" for one in resources.values())
+    # The version that is given is the agent's.
+    assert [one.get("service.version") for one in resources.values()].count("7") == 1
+    assert resources["opscope-agent"]["service.version"] == "7"
+    assert all(one["host.name"] == one["service.instance.id"] for one in resources.values())
+    found = points(request)
+    for row, key in enumerate(snapshot.keys):
+        (point,) = [p for p in found[key.service, DURATION] if attribute(p, "op") == key.op]
+        assert attribute(point, "service") == key.service
+        assert attribute(point, "model_id") == "m"
+        assert point.start_time_unix_nano == snapshot.created_unix_ns[row]
+        assert point.time_unix_nano == snapshot.time_unix_ns
+    assert found["service-3", "opscope.api.usage"][0].as_double == 2
+    assert ("opscope-agent", "opscope.processes") in found
+    kinds = {
+        metric.name: metric
+        for resource in request.resource_metrics
+        for metric in resource.scope_metrics[0].metrics
+    }
+    for metric in METRICS:
+        if metric.name in kinds:
+            sent = kinds[metric.name]
+            assert (sent.unit, sent.description) == (metric.unit, metric.help)
+            if metric.kind is Kind.COUNTER:
+                assert sent.sum.is_monotonic
+                assert sent.sum.aggregation_temporality == 2
+            else:
+                assert sent.WhichOneof("data") == (
+                    "gauge" if metric.kind is Kind.GAUGE else "exponential_histogram"
+                )
+
+
+def test_histograms_are_the_recorders(http: Received) -> None:
+    slow = Exemplar(0.3, 1_700_000_000_000_000_000, "ab" * 16, "cd" * 8)
+    snapshot = replace(snapshot_of(7, 1), exemplars={2: (slow,)})
+    exporter = otlp(http)
+    exporter.export(snapshot)
+    weights = snapshot.buckets.reshape(7, -1) / 65536
+    for row, key in enumerate(snapshot.keys):
+        (point,) = points(http.requests[0])[key.service, DURATION]
+        assert (point.scale, point.zero_count, point.HasField("min")) == (3, 0, False)
+        assert point.sum == snapshot.total_s[row]
+        first = np.flatnonzero(np.rint(weights[row]))[0]
+        assert point.positive.offset == snapshot.bucket_offset + first
+        counts = list(point.positive.bucket_counts)
+        assert counts == np.rint(weights[row, first : first + len(counts)]).tolist()
+        assert point.count == sum(counts) == np.rint(weights[row]).sum()
+        assert len(point.exemplars) == (row == 2)
+    (point,) = points(http.requests[0])["service-2", DURATION]
+    assert point.exemplars[0].trace_id == bytes.fromhex(slow.trace_id)
+    assert point.exemplars[0].span_id == bytes.fromhex(slow.span_id)
+    assert point.exemplars[0].as_double == 0.3
+    # Each is told once.
+    exporter.export(later(snapshot, 60, 2))
+    assert not points(http.requests[1])["service-2", DURATION][0].exemplars
+
+
+def test_partial_success_is_no_reason_to_send_again(http: Received) -> None:
+    http.partial_success = 3
+    exporter = otlp(http)
+    for minute in range(2):
+        with pytest.raises(ExportRefused, match="3 points were rejected: too many labels"):
+            exporter.export(later(snapshot_of(5, 0), 60 * minute, 1 + minute))
+    assert len(http.requests) == 2
+    assert list(calls(http.requests[1]).values()) == (snapshot_of(5, 0).calls * 2).tolist()
+
+
+def test_the_variables_of_opentelemetry_apply(environ: pytest.MonkeyPatch) -> None:
+    with over_http() as received:
+        environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", received.endpoint.removesuffix("/v1/metrics"))
+        environ.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=secret%201")
+        environ.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+        environ.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1500")
+        exporter = load("otlp", {}, {})
+        assert isinstance(exporter, PushExporter)
+        exporter.export(snapshot_of(1, 0))
+        assert exporter.interval_s == 1.5
+        (headers,) = received.headers
+        assert headers["api-key"] == "secret 1"
+        assert headers["content-encoding"] == "gzip"
+    with over_grpc() as received:
+        environ.setenv("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc")
+        environ.setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", received.endpoint)
+        exporter = load("otlp", {}, {})
+        assert isinstance(exporter, PushExporter)
+        exporter.export(snapshot_of(3, 0))
+        assert calls(received.requests[0]) == {
+            key.op: value
+            for key, value in zip(snapshot_of(3, 0).keys, snapshot_of(3, 0).calls, strict=True)
+        }
+        assert received.headers[0]["api-key"] == "secret 1"
+        exporter.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "smoke", "OTEL_EXPORTER_OTLP_PROTOCOL='smoke': must be"),
+        ("OTEL_METRICS_EXPORTER", "none", "OTEL_METRICS_EXPORTER='none': turns off"),
+        ("OTEL_METRICS_EXPORTER", "nobody", "no exporter 'nobody'; known: console, otlp_proto"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "0", "OTEL_METRIC_EXPORT_INTERVAL='0': must be"),
+        ("OTEL_SDK_DISABLED", "true", "OTEL_SDK_DISABLED=true turns off"),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_named(
+    environ: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    environ.setenv(name, value)
+    with pytest.raises((AgentError, ConfigError)) as caught:
+        load("otlp", {}, {})
+    assert said in str(caught.value)
+
+
+def test_any_exporter_of_the_sdk_will_do(tmp_path: Path, environ: pytest.MonkeyPatch) -> None:
+    environ.setenv("OTEL_METRICS_EXPORTER", "console")
+    environ.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
+    command = [*AGENT, "--exporter", "otlp", "--directory", str(tmp_path)]
+    with running(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "exporting to otlp\n"
+        assert any('"opscope.processes"' in line for line in process.stdout)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 413, 500])
+def test_a_refusal_loses_nothing_of_what_is_cumulative(http: Received, status: int) -> None:
+    exporter = otlp(http)
+    first = snapshot_of(5, 0)
+    http.statuses = [status]
+    with pytest.raises(AgentError, match=str(status)):
+        exporter.export(first)
+    second = later(first, 60, 2)
+    exporter.export(second)
+    assert list(calls(http.requests[-1]).values()) == second.calls.tolist()
+    assert len(http.requests) == 1
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_what_may_be_tried_again_is(http: Received, status: int) -> None:
+    http.statuses = [status]
+    http.retry_after = "0"
+    otlp(http).export(snapshot_of(5, 0))
+    assert (len(http.headers), len(http.requests)) == (2, 1)
+
+
+def test_a_receiver_that_hangs_or_is_not_there_is_given_up(
+    http: Received, environ: pytest.MonkeyPatch
+) -> None:
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "0.2")
+    exporter = otlp(http)
+    http.go_on.clear()
+    with pytest.raises(AgentError):
+        exporter.export(snapshot_of(5, 0))
+    http.go_on.set()
+    nowhere = Received()
+    nowhere.endpoint = "http://127.0.0.1:9/v1/metrics"
+    # So long that it tries again, and says what was in the way.
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "2")
+    with pytest.raises(AgentError, match=r"http://127\.0\.0\.1:9/v1/metrics: .*refused"):
+        otlp(nowhere).export(snapshot_of(5, 0))
+
+
+def total(requests: list[Any], service: str, name: str) -> float:
+    """Everything that was told of a metric, added up."""
+    found = (point for one in requests for point in points(one).get((service, name), ()))
+    return float(sum(p.count if hasattr(p, "count") else p.as_double for p in found))
+
+
+@pytest.mark.parametrize("preference", ["delta", "lowmemory"])
+def test_deltas_add_up_over_refusals_and_restarts(
+    http: Received, environ: pytest.MonkeyPatch, tmp_path: Path, preference: str
+) -> None:
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", preference)
+    file = str(tmp_path / "delta")
+    first = snapshot_of(20, 0)
+    usage = {("otlp", "failed"): 1}
+    exporter = otlp(http, delta_file=file)
+    exporter.export(first)
+    second = replace(later(first, 60, 2), exports=usage)
+    http.statuses = [500]
+    with pytest.raises(AgentError):
+        exporter.export(second)
+    third = replace(later(first, 120, 3), exports=usage)
+    exporter.export(third)
+    exporter.close()
+    # Another agent, with the first one's sums.
+    fourth = replace(later(first, 180, 5), exports={("otlp", "failed"): 4})
+    otlp(http, delta_file=file).export(fourth)
+    assert len(http.requests) == 3
+    for row, key in enumerate(fourth.keys):
+        assert total(http.requests, key.service, "opscope.op.calls") == fourth.calls[row]
+        weights = fourth.buckets[row] / 65536
+        assert total(http.requests, key.service, DURATION) == np.rint(weights).sum()
+    assert total(http.requests, "opscope-agent", "opscope.agent.exports") == 4
+    starts = [points(one)["service-0", DURATION][0].start_time_unix_nano for one in http.requests]
+    assert starts == [first.created_unix_ns[0], first.time_unix_ns, third.time_unix_ns]
+    metric = http.requests[0].resource_metrics[0].scope_metrics[0].metrics[0]
+    assert metric.sum.aggregation_temporality == 1
+
+
+def test_deltas_after_sums_that_began_anew_are_not_told_twice(
+    http: Received, environ: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta")
+    file = str(tmp_path / "delta")
+    first = later(snapshot_of(3, 0), 60, 1)
+    otlp(http, delta_file=file).export(first)
+    # The sums are lost: series 0 goes on with an old process, 1 with one that came since, 2 as is.
+    created = first.created_unix_ns + np.array([10**9, 100 * 10**9, 0])
+    second = replace(later(first, 120, 2), created_unix_ns=created)
+    exporter = otlp(http, delta_file=file)
+    exporter.export(second)
+    told = calls(http.requests[1])
+    assert list(told.values()) == [0.0, second.calls[1], first.calls[2]]
+    third = replace(later(first, 180, 3), created_unix_ns=created)
+    exporter.export(third)
+    expected = [first.calls[0], first.calls[1], first.calls[2]]
+    assert list(calls(http.requests[2]).values()) == expected
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no file of ours"])
+def test_a_damaged_file_of_deltas_is_as_none(
+    http: Received, environ: pytest.MonkeyPatch, tmp_path: Path, content: bytes
+) -> None:
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta")
+    file = tmp_path / "delta"
+    file.write_bytes(content)
+    snapshot = snapshot_of(3, 0)
+    otlp(http, delta_file=str(file)).export(snapshot)
+    assert list(calls(http.requests[0]).values()) == snapshot.calls.tolist()

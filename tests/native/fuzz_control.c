@@ -1,0 +1,88 @@
+/* tests/native/fuzz_control.c -- any bytes in the control block, while ranges run.
+ *
+ * Whatever stands there: the answer is that it is in force or that it is refused, what is in force can
+ * be, and ranges are recorded or not as that says.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "opscope/record.h"
+#include "opscope/recorder.h"
+#include "record/control.h"
+#include "record/recorder_state.h"
+
+static const opscope_op *op;
+
+static void start(void)
+{
+    char directory[64];
+    snprintf(directory, sizeof directory, "/tmp/opscope-fuzz-control-%d", (int)getpid());
+    const opscope_recorder_options options = {
+        .directory = directory, .label_keys = "a", .sampling_prob = 1.0};
+    assert(opscope_op_intern("op", "", OPSCOPE_FUNCTION, OPSCOPE_FORWARD, &op) == OPSCOPE_OK);
+    assert(opscope_recorder_start(&options) == OPSCOPE_OK);
+    opscope_recorder_status status;
+    opscope_recorder_read_status(&status);
+    unlink(status.path);
+    rmdir(directory);
+}
+
+static void run_ranges(int count)
+{
+    for (int i = 0; i < count; i++) {
+        opscope_range range;
+        opscope_range_open(&range, op, NULL);
+        opscope_range_close(&range);
+    }
+}
+
+static void check(const opscope_control_answer *answer)
+{
+    const struct opscope__recorder *recorder = &opscope__recorder;
+    const opscope_segment_header *header = opscope__segment_header(&recorder->segment);
+    assert(answer->settings_status == 0 || answer->settings_status == 1);
+    assert((answer->settings_status == 0) == (answer->refused == 0));
+    assert(opscope__sampling_check(&recorder->wanted.sampling) == OPSCOPE_OK);
+    assert(recorder->wanted.max_overhead_ppb <= 1000000000);
+    assert(memchr(recorder->wanted.label_keys, '\0', OPSCOPE__LABEL_KEYS_BYTES) != NULL);
+    assert(recorder->is_off == opscope__settings_are_off(&recorder->wanted));
+    assert(header->is_disabled == !recorder->wanted.is_enabled);
+    assert(header->window_ns == recorder->sampling.window_ns);
+    if (recorder->is_off || recorder->sampling.window_ns == 0) { /* else as the driver has it now */
+        assert(opscope_has_callbacks() == !recorder->is_off);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static uint64_t serial;
+    if (op == NULL) {
+        start();
+    }
+    opscope_control wish = {0};
+    memcpy(&wish.given, data,
+           size < sizeof wish - offsetof(opscope_control, given)
+               ? size
+               : sizeof wish - offsetof(opscope_control, given));
+    /* Bits beyond those there are would refuse nearly everything. */
+    wish.given &= size % 8 == 0 ? UINT64_MAX : 63;
+    wish.trace_serial = 0;
+    wish.settings_serial = ++serial;
+    char *page = opscope__recorder.segment.base;
+    opscope_control *block = (void *)(page + OPSCOPE_SEGMENT_CONTROL_OFFSET);
+    const opscope_control_answer *answer = (const void *)(page + OPSCOPE_SEGMENT_ANSWER_OFFSET);
+    opscope__store_release(&block->serial, 2 * serial - 1);
+    memcpy((char *)block + sizeof block->serial, (char *)&wish + sizeof wish.serial,
+           sizeof wish - sizeof wish.serial);
+    opscope__store_release(&block->serial, 2 * serial);
+    do { /* the driver of windows may be about it */
+        opscope__control_look();
+    } while (opscope__load_acquire(&answer->settings_serial) != serial);
+    check(answer);
+    run_ranges(3);
+    return 0;
+}

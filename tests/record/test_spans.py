@@ -1,0 +1,113 @@
+"""OpenTelemetry's active span is a label of what runs in it, by OpenTelemetry's own switch."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from opscope.agent.host import Host
+
+PREAMBLE = """
+import asyncio, json, sys, threading, time
+import opscope
+from opentelemetry import context, trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+tracer = TracerProvider().get_tracer("test")
+unsampled = TracerProvider(sampler=ALWAYS_OFF).get_tracer("test")
+
+def ids(span):
+    found = span.get_span_context()
+    return {"trace_id": f"{found.trace_id:032x}", "span_id": f"{found.span_id:016x}"}
+
+said = []
+def check(expected):
+    said.append(opscope.get_debug_info() == expected)
+"""
+
+
+def run(code: str, *arguments: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + code + "\nprint(json.dumps(said))", *arguments],
+        env=os.environ | {"OTEL_PYTHON_CONTEXT": "opscope"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_labels_are_those_of_the_active_span() -> None:
+    code = """
+with opscope.debug_info(model_id="m"):
+    check({"model_id": "m"})
+    with tracer.start_as_current_span("outer") as outer:
+        check({"model_id": "m", **ids(outer)})
+        with tracer.start_as_current_span("inner") as inner:
+            check({"model_id": "m", **ids(inner)})
+            token = context.attach(context.set_value("mine", 1))
+            check({"model_id": "m", **ids(inner)})
+            context.detach(token)
+        check({"model_id": "m", **ids(outer)})
+        with trace.use_span(inner):
+            check({"model_id": "m", **ids(inner)})
+    check({"model_id": "m"})
+check({})
+"""
+    assert all(run(code))
+
+
+def test_a_span_that_nobody_will_see_and_other_threads_have_no_labels() -> None:
+    code = """
+with unsampled.start_as_current_span("unseen"):
+    check({})
+with tracer.start_as_current_span("outer") as outer:
+    thread = threading.Thread(target=check, args=({},))
+    thread.start()
+    thread.join()
+    check(ids(outer))
+check({})
+"""
+    assert all(run(code))
+
+
+def test_tasks_of_an_event_loop_that_take_turns_have_no_labels() -> None:
+    code = """
+async def other():
+    check({})
+
+async def work():
+    with tracer.start_as_current_span("outer"):
+        check({})
+        await asyncio.create_task(other())
+
+asyncio.run(work())
+check({})
+"""
+    assert all(run(code))
+
+
+def test_a_slow_range_in_a_span_is_an_exemplar_of_it(tmp_path: Path) -> None:
+    code = """
+from opscope.record import recorder
+recorder.start(sys.argv[1])
+for _ in range(1000):
+    with opscope.record_function("core::work"):
+        pass
+with tracer.start_as_current_span("outer") as outer:
+    with opscope.record_function("core::work"):
+        until = time.perf_counter() + 0.02
+        while time.perf_counter() < until:
+            pass
+said = ids(outer)
+"""
+    said = run(code, str(tmp_path))
+    snapshot = Host([str(tmp_path)], consume=False).collect()
+    ((exemplar,),) = snapshot.exemplars.values()
+    assert (exemplar.trace_id, exemplar.span_id) == (said["trace_id"], said["span_id"])
+    assert exemplar.duration_s >= 0.0199
