@@ -4,11 +4,8 @@ This package imports nothing but the standard library and its own C module. ``na
 says how it works below; the README what it is for.
 """
 
-from __future__ import annotations
-
 import _thread
 import os
-from typing import TYPE_CHECKING
 
 from opscope.errors import (
     AgentError,
@@ -20,6 +17,7 @@ from opscope.errors import (
     TaskLostError,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from opscope.agent.serve import serve
     from opscope.attachment import attach, attach_status, detach

@@ -18,4 +18,11 @@
 #define opscope__store_release(pointer, value) __atomic_store_n((pointer), (value), __ATOMIC_RELEASE)
 #define opscope__add_relaxed(pointer, value) __atomic_fetch_add((pointer), (value), __ATOMIC_RELAXED)
 
+/* Before a function in which ThreadSanitizer is not to look: it says why. */
+#if defined(__SANITIZE_THREAD__) || defined(__clang__)
+#define OPSCOPE__UNSYNCHRONIZED __attribute__((noinline, no_sanitize("thread")))
+#else
+#define OPSCOPE__UNSYNCHRONIZED
+#endif
+
 #endif

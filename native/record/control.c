@@ -277,7 +277,8 @@ void opscope__control_look(void)
     opscope__trace_poll();
 }
 
-static bool is_news(const opscope_segment_header *header)
+/* The segment may just be closed: the reader then sees the old memory or the new, which is as good. */
+static bool OPSCOPE__UNSYNCHRONIZED is_news(const opscope_segment_header *header)
 {
     return opscope__load_relaxed(&control_of(header)->serial) !=
            opscope__load_relaxed(&opscope__recorder.seen_serial);

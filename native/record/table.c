@@ -172,13 +172,6 @@ opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *s
 
 /* ---- inspection ---------------------------------------------------------------------------- */
 
-/* ThreadSanitizer is not to look. */
-#if defined(__SANITIZE_THREAD__) || defined(__clang__)
-#define OPSCOPE__UNSYNCHRONIZED __attribute__((noinline, no_sanitize("thread")))
-#else
-#define OPSCOPE__UNSYNCHRONIZED
-#endif
-
 /* The owner of a cell adds without a thought for other threads; an aligned load has the old or the new
  * value. */
 static uint64_t OPSCOPE__UNSYNCHRONIZED samples_of(const opscope_cell *cell)
