@@ -131,6 +131,8 @@ class Process(NamedTuple):
     """Share of the process's CPU time that recording may take; 0: any."""
     overhead_of_late: float = 0.0
     """Share that it took over the last seconds that were measured."""
+    pid_namespace: int = 0
+    """The one that `pid` is of, by the inode of its /proc/<pid>/ns/pid; 0: not known."""
 
     @property
     def program(self) -> str:
@@ -139,6 +141,11 @@ class Process(NamedTuple):
     @property
     def service(self) -> str:
         return self.notes.get("service.name") or self.notes.get("program") or "unknown"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every range is recorded as it is now, so that its counts are no estimates."""
+        return not self.window_ns and self.sampling_prob == 1
 
     @property
     def bridges(self) -> dict[str, str]:

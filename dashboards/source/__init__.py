@@ -1,0 +1,1 @@
+"""Makes the Grafana dashboards: `python -m dashboards.source` writes dashboards/grafana/*.json."""

@@ -1,0 +1,47 @@
+"""Writes each dashboard as JSON into a folder, by default dashboards/grafana."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from dashboards.source import fleet, hosts, itself, model, one_operator, usage
+
+MAKERS = (fleet.make, one_operator.make, model.make, hosts.make, usage.make, itself.make)
+FOLDER = Path(__file__).parents[1] / "grafana"
+
+
+def documents() -> dict[str, str]:
+    """The text of each file, by name."""
+    encoder = JSONEncoder(sort_keys=True, indent=1)
+    made = [make() for make in MAKERS]
+    return {f"{board.uid}.json": encoder.encode(_as_grafana(board)) + "\n" for board in made}
+
+
+def _as_grafana(board: Dashboard) -> dict[str, Any]:
+    """Without defaults that the SDK writes down and Grafana's schema of today has no more."""
+    document: dict[str, Any] = json.loads(JSONEncoder().encode(board))
+    document.pop("style", None)
+    for variable in document["templating"]["list"]:
+        for name in ("auto", "auto_count", "auto_min", "id"):
+            variable.pop(name, None)
+    for panel in document["panels"]:
+        panel["options"].pop("footer", None)
+        if panel["type"] == "heatmap":
+            panel["options"]["tooltip"] = {"mode": "single"}
+    return document
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in documents().items():
+        (folder / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)

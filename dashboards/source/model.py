@@ -1,0 +1,96 @@
+"""Models: the shares of their phases, their operators, their versions."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from dashboards.source import choices
+from dashboards.source.blocks import THREADS, Query, board, graph, of, rows
+from dashboards.source.choices import BUSY, MODEL, OPERATOR
+from dashboards.source.queries import rate
+
+
+def make() -> Dashboard:
+    where = 'service=~"$service", model_id=~"$model"'
+    seconds = f"opscope:model_self_seconds:rate5m{{{where}}}"
+    time = rate("opscope.op.self_time", where)
+    return (
+        board(
+            MODEL, "Opscope / Model", "Models: forward, backward, optimizer, data, communication."
+        )
+        .with_variable(choices.service())
+        .with_variable(choices.model())
+        .with_panel(
+            graph(
+                "Shares of the phases",
+                "Of the time in operators. Much data: input-bound; much comm: communication-bound.",
+                "percentunit",
+                Query(
+                    f"sum by (phase) ({seconds}) / on () group_left () sum ({seconds})",
+                    "{{phase}}",
+                ),
+                stacked=True,
+            )
+        )
+        .with_panel(
+            graph(
+                "Time by model",
+                f"The ten models that take most. {BUSY}",
+                THREADS,
+                Query(
+                    f"topk(10, sum by (service, model_id) ({seconds}))",
+                    "{{service}} {{model_id}}",
+                ),
+                stacked=True,
+            )
+        )
+        .with_panel(
+            rows(
+                "Phases of each model",
+                f"As of now. {BUSY}",
+                THREADS,
+                f"topk(100, {seconds})",
+                ("service", "model_id", "phase"),
+                "threads",
+            )
+        )
+        .with_panel(
+            graph(
+                "Operators of the model",
+                f"The ten that take most. {BUSY}",
+                THREADS,
+                Query(f"topk(10, sum by (op, phase) ({time}))", "{{op}} {{phase}}"),
+                stacked=True,
+                link=(
+                    "Operator",
+                    of(
+                        OPERATOR,
+                        "service",
+                        operator="${__field.labels.op}",
+                    ),
+                ),
+            )
+        )
+        .with_panel(
+            graph(
+                "Newest version against the one before",
+                "How many times as long the median operator takes; above 1 it is slower. Empty"
+                " unless two versions ran within a day.",
+                "short",
+                Query(f"opscope:version_slowness:15m{{{where}}}", "{{version}} {{model_id}}"),
+                width=24,
+            )
+        )
+        .with_panel(
+            rows(
+                "Operators that changed most with the version",
+                "How many times as long a call takes as in the version before.",
+                "short",
+                f"topk(20, opscope:version_op_slowness:15m{{{where}}})",
+                ("service", "version", "op", "phase", "model_id"),
+                "times as long",
+                width=24,
+            )
+        )
+        .build()
+    )

@@ -1,0 +1,150 @@
+"""A fleet that never ran: what the agents of many hosts would export, with the truth known.
+
+Every host runs the same operators, each with a duration of its own that is spread logarithmically
+normal; hosts differ a little in speed, and stragglers a lot. What an agent would have recorded is a
+Snapshot, so that what is scraped is the agent's own page. What is to be found in it is elsewhere.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opscope.agent.layout import BUCKETS_PER_OCTAVE, SECOND_LOG2, WEIGHT_ONE
+from opscope.agent.snapshot import (
+    BYTES,
+    COUNTER_COLUMNS,
+    SAMPLES,
+    SELF_NS,
+    TOTAL_NS,
+    WEIGHT,
+    Health,
+    Process,
+    SeriesKey,
+    Snapshot,
+)
+
+SERVICE, MODEL = "ranker", "r50"
+PHASES = ("forward", "backward", "optimizer", "data", "comm")
+# Buckets from 2^-22 s (0.24 us) to 2^2 s.
+_LOWEST, _OCTAVES = -22, 24
+EDGES = 2.0 ** (_LOWEST + np.arange(_OCTAVES * BUCKETS_PER_OCTAVE + 1) / BUCKETS_PER_OCTAVE)
+_BEGAN_NS = 1_700_000_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The sigmas are standard deviations of logarithms."""
+
+    seed: int
+    hosts: int = 100
+    operators: int = 20
+    samples: float = 2000
+    """Recorded runs of an operator on a host in a quarter of an hour, on average."""
+    stragglers: int = 1
+    slowdown: float = 1.2
+    host_sigma: float = 0.015
+    cell_sigma: float = 0.02
+    """Of each operator on each host, beside its host's."""
+    call_sigma: float = 0.5
+    sampling: float = 0.02
+    versions: tuple[str, ...] = ()
+    """The hosts run them in turn."""
+    factors: tuple[float, ...] = ()
+    """Of the duration, by version."""
+
+    @cached_property
+    def slow(self) -> set[int]:
+        """The truth."""
+        chosen = np.random.default_rng([self.seed, 1]).permutation(self.hosts)
+        return set(chosen[: self.stragglers].tolist())
+
+    @cached_property
+    def phases(self) -> list[str]:
+        return [PHASES[number % len(PHASES)] for number in range(self.operators)]
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """(hosts, operators, buckets) recorded runs of a quarter of an hour, by duration."""
+        random = np.random.default_rng([self.seed, 0])
+        middle = random.uniform(np.log(5e-6), np.log(5e-3), self.operators)
+        logs = middle + random.normal(0, self.cell_sigma, (self.hosts, self.operators))
+        logs += random.normal(0, self.host_sigma, (self.hosts, 1))
+        for host in range(self.hosts):
+            logs[host] += np.log(self.slowdown) if host in self.slow else 0
+            if self.factors:
+                logs[host] += np.log(self.factors[host % len(self.factors)])
+        # How busy an operator is varies more than how long it takes.
+        runs = random.poisson(
+            self.samples * random.lognormal(0, 0.5, (1, self.operators)), logs.shape
+        )
+        z = (np.log(EDGES) - logs[..., None]) / self.call_sigma
+        share = np.diff(_normal(z), axis=-1)
+        share /= share.sum(axis=-1, keepdims=True)
+        return random.multinomial(runs, share)
+
+    @property
+    def total_s(self) -> NDArray[np.float64]:
+        """(hosts, operators) the time of the recorded runs, taken as their buckets' middles."""
+        return np.asarray(self.counts @ np.sqrt(EDGES[1:] * EDGES[:-1]))
+
+    def snapshot(self, host: int, times: int) -> Snapshot:
+        """What that host's agent has after so many quarters of an hour, all alike."""
+        weight = round(WEIGHT_ONE / self.sampling) * times
+        counts = self.counts[host]
+        counters = np.zeros((self.operators, COUNTER_COLUMNS), np.uint64)
+        runs = counts.sum(axis=1)
+        counters[:, SAMPLES] = runs * times
+        counters[:, WEIGHT] = runs * weight
+        total_ns = np.rint(self.total_s[host] * 1e9 * times / self.sampling)
+        counters[:, TOTAL_NS] = counters[:, SELF_NS] = total_ns
+        counters[:, BYTES] = runs * 4096 * times
+        return Snapshot(
+            time_unix_ns=_BEGAN_NS + times,
+            keys=tuple(
+                SeriesKey(SERVICE, f"aten::operator{number}", phase, (("model_id", MODEL),))
+                for number, phase in enumerate(self.phases)
+            ),
+            created_unix_ns=np.full(self.operators, _BEGAN_NS),
+            counters=counters,
+            buckets=(counts * weight)
+            .astype(np.uint64)
+            .reshape(self.operators, _OCTAVES, BUCKETS_PER_OCTAVE),
+            first_octave=SECOND_LOG2 + _LOWEST,
+            processes=(self._process(host),),
+            health=Health(samples=int(runs.sum()) * times),
+            usage={("torch.compile", SERVICE): 1},
+            attach_results={("process", "attached"): 1, ("torch", "attached"): 1},
+        )
+
+    def _process(self, host: int) -> Process:
+        notes = {"service.name": SERVICE, "torch": "2.13.0"}
+        if self.versions:
+            notes["service.version"] = self.versions[host % len(self.versions)]
+        return Process(
+            pid=host + 1,
+            uid=0,
+            process_start=1,
+            is_alive=True,
+            created_unix_ns=_BEGAN_NS,
+            sampling_prob=self.sampling,
+            window_ns=0,
+            period_ns=0,
+            health=Health(),
+            notes=notes,
+            label_sets=(),
+            overhead_budget=0.005,
+            overhead_of_late=0.002,
+        )
+
+
+def _normal(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The normal distribution's share below `z`, to 1e-7 (Abramowitz and Stegun, 7.1.26)."""
+    x = np.abs(z) / np.sqrt(2)
+    t = 1 / (1 + 0.3275911 * x)
+    series = t * (
+        0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))
+    )
+    error = 1 - series * np.exp(-x * x)
+    return np.asarray(np.where(z >= 0, 1 + error, 1 - error) / 2)
