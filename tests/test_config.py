@@ -37,6 +37,14 @@ def test_without_settings_the_defaults_hold(tmp_path: Path) -> None:
         listen_port=9464,
         interval_s=30.0,
         max_series=2000,
+        producer=(),
+        max_overhead_ppb=5_000_000,
+        spares_all=True,
+        exporters=("prometheus",),
+        state="",
+        tls_cert="",
+        tls_key="",
+        basic_auth_file="",
     )
 
 

@@ -6,14 +6,15 @@ the default; an empty variable counts as absent. Variables of another meaning (`
 
 What this file does not do: decide whether a process is observed (attachment/policy.py), or make any
 directory. It runs inside observed processes, so it imports nothing that they do not have anyway:
-a TOML parser only where the file exists, and a named tuple in place of a dataclass, which would
-cost a millisecond more (and half of one if its annotations were text).
+a TOML parser only where the file exists, and a plain namespace in place of a dataclass or a named
+tuple, which would take a third of a millisecond and more to define.
 """
 
 import os
 import sys
 from collections.abc import Mapping
-from typing import NamedTuple, NoReturn
+from types import SimpleNamespace
+from typing import NoReturn
 
 from opscope.errors import ConfigError
 
@@ -44,13 +45,12 @@ _KEYS = (
 )
 ON = ("1", "true", "yes", "on")
 OFF = ("0", "false", "no", "off")
-DEFAULT_OVERHEAD_PPB = 5_000_000
 _LABEL_KEYS_LIMIT = 2
 _PRODUCER_FACTS = ("host", "user", "image", "git")
 
 
-class Config(NamedTuple):
-    """One process's settings, checked. `config._replace(...)` makes a changed copy."""
+class Config(SimpleNamespace):
+    """One process's settings, checked; made by load() and not changed afterwards."""
 
     directory: str
     """Where segments go: absolute; the recorder makes it with mode 0700 where missing."""
@@ -72,28 +72,28 @@ class Config(NamedTuple):
     """Globs of programs to observe; none: all."""
     exclude: tuple[str, ...]
     """Globs of programs to leave alone; wins over everything."""
-    listen_host: str = "127.0.0.1"
-    listen_port: int = 9464
-    interval_s: float = 30.0
+    listen_host: str
+    listen_port: int
+    interval_s: float
     """The host agent makes a pass of its own where nobody asked for one for so many seconds."""
-    max_series: int = 2000
-    producer: tuple[str, ...] = ()
+    max_series: int
+    producer: tuple[str, ...]
     """What every TorchScript archive is to say of the process that saves it: some of ``host``,
     ``user``, ``image``, ``git`` (bridges/torch_producer.py)."""
-    max_overhead_ppb: int = DEFAULT_OVERHEAD_PPB
+    max_overhead_ppb: int
     """Share of the process's CPU time, times 1e9, above which the recorder samples less; 0: any."""
-    spares_all: bool = True
+    spares_all: bool
     """Nobody asked for that limit: it does not hold where every range is recorded, as that is a
     wish for exactness."""
-    exporters: tuple[str, ...] = ("prometheus",)
+    exporters: tuple[str, ...]
     """Names of the exporters that the host agent runs."""
-    state: str | None = ""
+    state: str | None
     """The file of the host agent's sums over restarts; "": agent.state where segments are; None:
     nowhere."""
-    tls_cert: str = ""
+    tls_cert: str
     """The host agent's certificate chain, in PEM; "": no TLS."""
-    tls_key: str = ""
-    basic_auth_file: str = ""
+    tls_key: str
+    basic_auth_file: str
     """Who may read the host agent's pages (agent/access.py); "": everybody who reaches them."""
 
 

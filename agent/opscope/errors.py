@@ -1,7 +1,5 @@
 """The exceptions of Opscope, and the one place where C status codes become exceptions."""
 
-from __future__ import annotations
-
 from opscope._native import ffi, lib
 
 
@@ -31,6 +29,10 @@ class TaskLostError(OpscopeError):
 
 class AgentError(OpscopeError):
     """The host agent cannot do what was asked, a taken port for instance."""
+
+
+class FleetError(OpscopeError):
+    """The store of the fleet's metrics cannot be asked, or has not what was asked for."""
 
 
 def check(status: int, what: str, error: type[OpscopeError] = OpscopeError) -> None:

@@ -1,6 +1,6 @@
 /* pages.h -- which memory of this process may be read, written or executed.
  *
- * A snapshot of /proc/self/maps, so that the bridge asks before it touches a pointer it found.
+ * As the kernel says it, so that a bridge asks before it touches a pointer it found.
  */
 #ifndef OPSCOPE_BRIDGES_PAGES_H
 #define OPSCOPE_BRIDGES_PAGES_H
@@ -9,11 +9,11 @@
 #include <stddef.h>
 
 struct opscope__pages {
-    struct opscope__page_run *runs; /* by rising address */
-    size_t count;
+    struct opscope__page_runs *known;
+    int file; /* /proc/self/maps, for what is not known yet; -1 where all is */
 };
 
-/* OK, ERR_IO or ERR_NO_MEMORY. */
+/* OK, ERR_IO or ERR_NO_MEMORY; then release it. */
 int opscope__pages_read(struct opscope__pages *out);
 void opscope__pages_release(struct opscope__pages *pages);
 /* Whether all of [address, address + bytes) grants `access`, a sum of PROT_READ and the like. */

@@ -81,7 +81,7 @@ int opscope__names_start(const char *keys)
     if (status != OPSCOPE_OK) {
         return status;
     }
-    memset(op_is_written, 0, sizeof op_is_written);
+    memset(op_is_written, 0, (size_t)opscope_op_count() + 1); /* no page beyond */
     for (uint32_t id = 1; id <= label_set_count; id++) {
         free(label_sets[id]);
     }

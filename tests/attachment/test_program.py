@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opscope.attachment.program import identify, service_name
+from opscope.attachment.program import identify, service_name, service_version
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,17 @@ def test_a_launcher_stays_among_the_aliases() -> None:
 )
 def test_the_service_is_named_as_opentelemetry_says(environ: dict[str, str], name: str) -> None:
     assert service_name(environ) == name
+
+
+@pytest.mark.parametrize(
+    ("environ", "version"),
+    [
+        ({}, ""),
+        ({"OTEL_SERVICE_NAME": "web"}, ""),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=a, service.version=1.2%2B3"}, "1.2+3"),
+    ],
+)
+def test_the_version_of_the_service_is_a_resource_attribute(
+    environ: dict[str, str], version: str
+) -> None:
+    assert service_version(environ) == version

@@ -52,12 +52,12 @@ def pointers() -> dict[str, int]:
     """Every pointer the bridge may replace, read from memory."""
     word = ctypes.sizeof(ctypes.c_void_p)
     found: dict[str, int] = {}
-    for target in bridge._targets(np):
-        subject: Any = target.subject
+    subject: Any
+    for _, subject, name in bridge._targets(np):
         kind = type(subject)
         if isinstance(subject, np.ufunc):
             # PyTypeObject.tp_vectorcall_offset is its eighth word.
-            found[target.name] = _word(id(subject) + _word(id(kind) + 7 * word))
+            found[name] = _word(id(subject) + _word(id(kind) + 7 * word))
         elif isinstance(subject, np.ndarray):
             # tp_as_mapping is the fifteenth; mp_subscript and mp_ass_subscript follow mp_length.
             mapping = _word(id(kind) + 14 * word)
@@ -65,5 +65,5 @@ def pointers() -> dict[str, int]:
             found["mp_ass_subscript"] = _word(mapping + 2 * word)
         else:
             # PyCFunctionObject.m_ml, then PyMethodDef.ml_meth.
-            found[target.name] = _word(_word(id(subject) + 2 * word) + word)
+            found[name] = _word(_word(id(subject) + 2 * word) + word)
     return found

@@ -11,8 +11,6 @@ and what it lends to a framework would outlive a subinterpreter. Nothing of it i
 framework imported there is left alone, with that reason.
 """
 
-from __future__ import annotations
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from opscope.attachment.status import AttachStatus
@@ -40,7 +38,7 @@ def detach() -> None:
     session.detach()
 
 
-def attach_status() -> AttachStatus:
+def attach_status() -> "AttachStatus":
     """Whether this process is observed, which bridges are attached, and where not, why."""
     from opscope.attachment import session
 

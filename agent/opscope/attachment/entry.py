@@ -5,8 +5,6 @@ opscope is not installed; so nothing of opscope may be imported at its top. Not 
 the framework (site/sitecustomize.py), attaching (session.py).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
@@ -21,7 +19,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 passed_over: list[str] = []
 """Where other opscopes are that would have attached; filled in by the hook before all else."""
 
-_session: Any = None
+_session: "Any" = None
 """What is to hear of frameworks: the session of this opscope, or the entry of another one."""
 
 
@@ -95,7 +93,7 @@ def check() -> str:
     return str(sys.modules["opscope"].__version__)
 
 
-def _take_session() -> Any:
+def _take_session() -> "Any":
     """The session of the one opscope of this process.
 
     Where `import opscope` gives another one than that of this file, the other has the process, from
@@ -162,7 +160,7 @@ def _write_ledger(code: str, text: str) -> None:
     ledger.write(None, code, text)
 
 
-def _load(name: str, packages: list[str] | None, *path: str) -> Any:
+def _load(name: str, packages: list[str] | None, *path: str) -> "Any":
     from importlib.util import module_from_spec, spec_from_file_location
 
     file = os.path.join(*path)

@@ -4,8 +4,6 @@ Not here: finding out what the process is called (attachment/program.py), or wri
 (attachment/ledger.py).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -32,7 +30,7 @@ DENIED = frozenset(
 
 
 def refusal(
-    config: Config, name: str, aliases: Sequence[str], *, asked: bool
+    config: "Config", name: str, aliases: Sequence[str], *, asked: bool
 ) -> tuple[str, str] | None:
     """Why not to observe this program: a code of ledger.CODES and a text; None to observe it.
 

@@ -5,8 +5,6 @@ https://docs.python.org/3/library/sys.html#sys.orig_argv for where it is kept. N
 the program is to be observed (attachment/policy.py).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 

@@ -13,8 +13,6 @@ called once it is attached.
 All of this runs during the program's `import numpy`: what is seldom needed is imported in place.
 """
 
-from __future__ import annotations
-
 import _thread
 import atexit
 import os
@@ -140,7 +138,7 @@ def detach() -> None:
         _session.code, _session.text = "detached", ""
 
 
-def status() -> AttachStatus:
+def status() -> "AttachStatus":
     """How things stand in this process."""
     from opscope.attachment.status import AttachStatus
 
@@ -189,16 +187,7 @@ def _begin(*, asked: bool) -> None:
         if refusal is not None:
             _refuse(*refusal)
             return
-        if not recorder.is_running():
-            recorder.start(
-                config.directory,
-                sampling=config.sampling,
-                window_ms=config.window_ms,
-                period_ms=config.period_ms,
-                label_keys=config.label_keys,
-                max_overhead_ppb=config.max_overhead_ppb,
-                spares_all=config.spares_all,
-            )
+        _start_recorder(config)
     except ConfigError as error:
         _refuse("config", str(error))
         return
@@ -232,6 +221,23 @@ def _begin(*, asked: bool) -> None:
         from opscope.attachment import ledger
 
         ledger.say(f"attached, {recorder.status().path}")
+
+
+def _start_recorder(config: Config) -> None:
+    try:
+        recorder.start(
+            config.directory,
+            sampling=config.sampling,
+            window_ms=config.window_ms,
+            period_ms=config.period_ms,
+            label_keys=config.label_keys,
+            max_overhead_ppb=config.max_overhead_ppb,
+            spares_all=config.spares_all,
+        )
+    except RecorderError:
+        # The program may have started it. Asked only now, as it hardly ever has.
+        if not recorder.is_running():
+            raise
 
 
 def _close() -> None:
@@ -285,7 +291,7 @@ def _wanted() -> tuple[str, ...]:
     return _session.config.bridges if _session.config is not None else ()
 
 
-def _bridge(framework: str) -> Any:
+def _bridge(framework: str) -> "Any":
     return import_module(f"opscope.bridges.{framework}")
 
 

@@ -8,7 +8,6 @@ views and basic indexing (too cheap to look at), numpy.random (Cython), ufuncs o
 
 import sys
 from _thread import allocate_lock
-from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -44,16 +43,9 @@ _ARRAY_METHODS = """
 _UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 
 
-class _Target:
-    """One pointer to replace. A plain class: a named tuple takes longer to make than to attach."""
-
-    __slots__ = ("kind", "name", "subject")
-
-    def __init__(self, kind: int, subject: object, name: str) -> None:
-        self.kind = kind
-        self.subject = subject
-        self.name = name
-
+# A pointer to replace: its kind, the object that has it, and what the operator is called. A plain
+# tuple, as the program waits for two hundred of them in its `import numpy`.
+_Target = tuple[int, object, str]
 
 _lock = allocate_lock()
 _seen: list[str] = []
@@ -115,21 +107,24 @@ def seen() -> list[str]:
 
 def _attach() -> None:
     numpy = _imported_numpy()
-    targets = [target for target in _targets(numpy) if target.name not in _seen]
-    names = [ffi.new("char[]", target.name.encode()) for target in targets]
-    array = ffi.new("opscope_numpy_target[]", len(targets))
-    for native, target, name in zip(array, targets, names, strict=True):
-        native.kind = target.kind
-        native.object = id(target.subject)
-        native.name = name
+    seen = set(_seen)
+    targets = [target for target in _targets(numpy) if target[2] not in seen]
+    names = [ffi.new("char[]", name.encode()) for _, _, name in targets]
+    array = ffi.new(
+        "opscope_numpy_target[]",
+        [
+            (kind, id(subject), name)
+            for (kind, subject, _), name in zip(targets, names, strict=True)
+        ],
+    )
     code = lib.opscope_numpy_attach(array, len(targets))
     if code != lib.OPSCOPE_OK:
         raise BridgeError(f"cannot read the memory map: {_text(code)}")
-    for native, target in zip(array, targets, strict=True):
+    for native, (_, _, name) in zip(array, targets, strict=True):
         if native.status == lib.OPSCOPE_OK:
-            _seen.append(target.name)
+            _seen.append(name)
         else:
-            _missed[target.name] = _text(native.status)
+            _missed[name] = _text(native.status)
     if "numpy::add" not in _seen:
         why = _missed.get("numpy::add", "numpy has no add")
         _detach("")
@@ -165,39 +160,41 @@ def _minor_version(version: str) -> tuple[int, int]:
     return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
 
 
-def _targets(numpy: ModuleType) -> Iterator[_Target]:
+def _targets(numpy: ModuleType) -> list[_Target]:
     """All there is to attach in this NumPy; what it does not have is left out."""
     core: Any = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get(
         "numpy.core._multiarray_umath"
     )
     if core is None:
         raise BridgeError("numpy has no _multiarray_umath")
-    yield from _ufuncs(numpy, core, "numpy::")
+    targets = _ufuncs(numpy, core, "numpy::")
     for name, prefix in (
         ("numpy.linalg._umath_linalg", "numpy::linalg."),
         ("numpy.fft._pocketfft_umath", "numpy::fft."),
     ):
         if name in sys.modules:
-            yield from _ufuncs(numpy, sys.modules[name], prefix)
-    for name in _UFUNC_METHODS:
-        yield _Target(
-            lib.OPSCOPE_NUMPY_UFUNC_METHOD, getattr(core.add, name), f"numpy::ufunc.{name}"
-        )
-    for name in _FUNCTIONS:
-        if hasattr(core, name):
-            yield _Target(lib.OPSCOPE_NUMPY_FUNCTION, getattr(core, name), f"numpy::{name}")
-    array = numpy.empty(0)
-    for name in _ARRAY_METHODS:
-        yield _Target(lib.OPSCOPE_NUMPY_FUNCTION, getattr(array, name), f"numpy::ndarray.{name}")
-    yield _Target(lib.OPSCOPE_NUMPY_GETITEM, array, "numpy::getitem_advanced")
-    yield _Target(lib.OPSCOPE_NUMPY_SETITEM, array, "numpy::setitem_advanced")
+            targets += _ufuncs(numpy, sys.modules[name], prefix)
+    method, function = lib.OPSCOPE_NUMPY_UFUNC_METHOD, lib.OPSCOPE_NUMPY_FUNCTION
+    add, array = core.add, numpy.empty(0)
+    targets += [(method, getattr(add, name), f"numpy::ufunc.{name}") for name in _UFUNC_METHODS]
+    targets += [
+        (function, getattr(core, name), f"numpy::{name}")
+        for name in _FUNCTIONS
+        if hasattr(core, name)
+    ]
+    targets += [
+        (function, getattr(array, name), f"numpy::ndarray.{name}") for name in _ARRAY_METHODS
+    ]
+    targets.append((lib.OPSCOPE_NUMPY_GETITEM, array, "numpy::getitem_advanced"))
+    targets.append((lib.OPSCOPE_NUMPY_SETITEM, array, "numpy::setitem_advanced"))
+    return targets
 
 
-def _ufuncs(numpy: ModuleType, module: ModuleType, prefix: str) -> Iterator[_Target]:
+def _ufuncs(numpy: ModuleType, module: ModuleType, prefix: str) -> list[_Target]:
     """Each ufunc once: some have several names (``mod`` is ``remainder``)."""
-    for ufunc in {id(value): value for value in vars(module).values()}.values():
-        if type(ufunc) is numpy.ufunc:
-            yield _Target(lib.OPSCOPE_NUMPY_UFUNC, ufunc, prefix + ufunc.__name__)
+    kind, wanted = lib.OPSCOPE_NUMPY_UFUNC, numpy.ufunc
+    found = {id(value): value for value in vars(module).values() if type(value) is wanted}
+    return [(kind, ufunc, prefix + ufunc.__name__) for ufunc in found.values()]
 
 
 def _text(code: int) -> str:
