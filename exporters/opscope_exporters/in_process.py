@@ -7,19 +7,22 @@
   histograms, so of durations there is the sum only.
 
 They read the process's own segment when they are asked, in the thread that asks, as opscope.serve()
-does; nothing runs in between. What is recorded is up to attach() or `opscope run`. A process that
-the host's agent exports too is then counted in both.
+does; nothing runs in between. What is recorded is up to attach() or `opscope run`, and their own
+work is not. A process that the host's agent exports too is then counted in both.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from opscope.agent.serve import own_snapshots
-from opscope.agent.snapshot import Snapshot
+from opscope.agent.snapshot import Exemplar, Snapshot
 from opscope.metrics import METRICS, Kind, Metric
+from opscope.record.ranges import recording
 from opscope_exporters.samples import (
     ClassicBuckets,
     Labels,
@@ -32,10 +35,25 @@ from opscope_exporters.samples import (
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
     from prometheus_client.metrics_core import Metric as Family
+    from prometheus_client.samples import Exemplar as ClientExemplar
 
 # Of the agent, and not of a process that exports itself.
 _NOT_HERE = ("opscope.agent.", "opscope.series.", "opscope.segments.", "opscope.processes")
 METRICS_HERE = tuple(metric for metric in METRICS if not metric.name.startswith(_NOT_HERE))
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def unrecorded(work: Callable[_P, _T]) -> Callable[_P, _T]:
+    """For what is done in a program's thread: its NumPy operators are none of the program's."""
+
+    @functools.wraps(work)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with recording(False):
+            return work(*args, **kwargs)
+
+    return wrapped
 
 
 class Own:
@@ -63,6 +81,7 @@ class Own:
 class Collector:
     """A collector for a registry of prometheus_client."""
 
+    @unrecorded
     def __init__(self, octaves: int = 2) -> None:
         self._own = Own()
         self._buckets = ClassicBuckets(octaves)
@@ -71,8 +90,14 @@ class Collector:
         """What there will be, so that registering it reads nothing."""
         return [_family(metric) for metric in METRICS_HERE]
 
-    def collect(self) -> Iterator[Family]:
+    def collect(self) -> Iterable[Family]:
+        """Everything there is now."""
+        return self._families()
+
+    @unrecorded
+    def _families(self) -> list[Family]:
         snapshot = self._own.snapshot()
+        families = []
         for metric in METRICS_HERE:
             family = _family(metric)
             if metric.kind is Kind.HISTOGRAM:
@@ -80,17 +105,34 @@ class Collector:
             else:
                 for labels, value in _values(metric, snapshot):
                     family.add_sample(sample_name(metric), dict(labels), value)
-            yield family
+            families.append(family)
+        return families
 
     def _add_durations(self, family: Family, snapshot: Snapshot) -> None:
         les = [*map(repr, self._buckets.bounds), "+Inf"]
         upto = self._buckets.upto(snapshot).round().tolist()
-        for key, counts, total in zip(snapshot.keys, upto, snapshot.total_s.tolist(), strict=True):
+        rows = zip(snapshot.keys, upto, snapshot.total_s.tolist(), strict=True)
+        for row, (key, counts, total) in enumerate(rows):
             labels = dict(labels_of(key))
-            for le, count in zip(les, counts, strict=True):
-                family.add_sample(f"{family.name}_bucket", {**labels, "le": le}, count)
+            marks = self._exemplars(snapshot.exemplars.get(row, ()))
+            for place, (le, count) in enumerate(zip(les, counts, strict=True)):
+                name = f"{family.name}_bucket"
+                family.add_sample(name, {**labels, "le": le}, count, None, marks.get(place))
             family.add_sample(f"{family.name}_count", labels, counts[-1])
             family.add_sample(f"{family.name}_sum", labels, total)
+
+    def _exemplars(self, found: Iterable[Exemplar]) -> dict[int, ClientExemplar]:
+        """By the bucket, the latest one in it."""
+        from prometheus_client.samples import Exemplar as ClientExemplar
+
+        return {
+            bisect_left(self._buckets.bounds, one.duration_s): ClientExemplar(
+                {"trace_id": one.trace_id, "span_id": one.span_id},
+                one.duration_s,
+                one.time_unix_ns / 1e9,
+            )
+            for one in sorted(found, key=lambda one: one.time_unix_ns)
+        }
 
 
 def _family(metric: Metric) -> Family:
@@ -127,6 +169,7 @@ def observe(provider: MeterProvider | None = None) -> None:
 def _callback(metric: Metric, own: Own) -> Callable[[CallbackOptions], list[Observation]]:
     from opentelemetry.metrics import Observation
 
+    @unrecorded
     def observed(_: CallbackOptions) -> list[Observation]:
         snapshot = own.snapshot_for(metric.name)
         values = (

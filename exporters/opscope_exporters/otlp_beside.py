@@ -13,11 +13,13 @@ from opentelemetry.sdk.metrics.export import (
     MetricExportResult,
     MetricsData,
     ResourceMetrics,
+    ScopeMetrics,
 )
 
+from opscope.agent.snapshot import Snapshot
 from opscope.metrics import METRICS
 from opscope_exporters import delta
-from opscope_exporters.in_process import METRICS_HERE, Own
+from opscope_exporters.in_process import METRICS_HERE, Own, unrecorded
 from opscope_exporters.otlp import preferred_temporality
 from opscope_exporters.otlp_data import DELTA, Builder, host_counts
 
@@ -40,16 +42,7 @@ class Beside(MetricExporter):
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
     ) -> MetricExportResult:
         given = list(metrics_data.resource_metrics)
-        snapshot = self._own.snapshot()
-        scopes = [
-            type(scope)(
-                scope.scope,
-                [metric for metric in scope.metrics if metric.name not in _ELSEWHERE],
-                scope.schema_url,
-            )
-            for one in self._builder.build(snapshot, self._base).resource_metrics
-            for scope in one.scope_metrics
-        ]
+        snapshot, scopes = self._own_scopes()
         if given:
             first = given[0]
             given[0] = ResourceMetrics(
@@ -57,8 +50,22 @@ class Beside(MetricExporter):
             )
         result = self._exporter.export(MetricsData(given), timeout_millis, **kwargs)
         if result is MetricExportResult.SUCCESS and self._is_delta:
-            self._base = delta.base_of(snapshot, host_counts(snapshot))
+            self._base = unrecorded(delta.base_of)(snapshot, host_counts(snapshot))
         return result
+
+    @unrecorded
+    def _own_scopes(self) -> tuple[Snapshot, list[ScopeMetrics]]:
+        snapshot = self._own.snapshot()
+        scopes = [
+            ScopeMetrics(
+                scope.scope,
+                [metric for metric in scope.metrics if metric.name not in _ELSEWHERE],
+                scope.schema_url,
+            )
+            for one in self._builder.build(snapshot, self._base).resource_metrics
+            for scope in one.scope_metrics
+        ]
+        return snapshot, scopes
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
         return self._exporter.force_flush(timeout_millis)

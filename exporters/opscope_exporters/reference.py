@@ -19,7 +19,8 @@ that, not this.
 
 Names are OpenTelemetry's in OTLP and JSON lines, and what its rules make of them for Prometheus.
 Counters go on over restarts of the agent and the end of processes; each series says when it began
-to count (`_created`, `created_timestamp`, `start_time_unix_nano`). Numbers of operators are
+to count (OTLP's `start_time_unix_nano`, protobuf's `created_timestamp`; in OpenMetrics `_created`
+of durations alone, as Prometheus would take each for one more series). Numbers of operators are
 estimates where ranges are sampled.
 
 Operators' metrics have the labels `service`, `op`, `phase` (forward, backward, optimizer, data,
@@ -33,6 +34,14 @@ Slow ranges that ran in a sampled trace are exemplars of their histogram (OpenMe
 OTLP), with `trace_id` and `span_id`. The observed program says which span is active: with
 `OTEL_PYTHON_CONTEXT=opscope` OpenTelemetry's Python API does, outside of event loops; others label
 their work `trace_id` (32 hexadecimal digits) and `span_id` (16) as any debug info.
+
+On demand slow ranges of such a program are spans under the active one, each within the slow one
+around it, with right times: `opscope trace PID --spans --slower 10ms` records every range for some
+seconds and sends those that were slow with the SDK's exporter of spans, as `OTEL_*` variables say
+(`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL`, `OTEL_TRACES_EXPORTER`, ...).
+Send them to where the program's own spans go. Attributes are `op`, `phase`, `framework` and the
+program's labels, the resource is the service's; at most the 10,000 longest are sent, and what is
+not sent is counted.
 
 A program that exports metrics of its own can have Opscope's of itself beside them: see
 `opscope_exporters/in_process.py`.

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opscope.agent.snapshot import Exemplar, SeriesKey, Snapshot
 from opscope.metrics import METRICS, Kind, Metric
@@ -30,6 +31,7 @@ PLAIN_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _HERE = b"\0"
 # From here on Python writes a float with an exponent.
 _WHOLE_BELOW = 1e15
+_ROWS_AT_A_TIME = 500
 
 
 class TextPage:
@@ -67,7 +69,7 @@ class TextPage:
         self, metric: Metric, snapshot: Snapshot, labels: Sequence[bytes], openmetrics: bool
     ) -> Iterator[bytes]:
         # OpenMetrics takes whole numbers only; estimates from samples may be others.
-        upto = np.rint(self._buckets.upto(snapshot)).astype(np.int64).tolist()
+        upto = np.rint(self._buckets.upto(snapshot)).astype(np.int64)
         sums = snapshot.total_s.tolist()
         name = metric.prometheus_name.encode()
         lines = [b'%b_bucket{\0,le="%b"} %%d' % (name, le.encode()) for le in self._les]
@@ -77,7 +79,8 @@ class TextPage:
         form = b"\n".join(lines) + after
         created = (snapshot.created_unix_ns / 1e9).tolist() if openmetrics else None
         exemplars = snapshot.exemplars if openmetrics else {}
-        for row, (of_row, counts, total) in enumerate(zip(labels, upto, sums, strict=True)):
+        rows = zip(labels, _rows(upto), sums, strict=True)
+        for row, (of_row, counts, total) in enumerate(rows):
             values = (*counts, counts[-1], total)
             if created is not None:
                 values += (created[row],)
@@ -98,6 +101,12 @@ class TextPage:
                 one.time_unix_ns / 1e9,
             )
         return marked
+
+
+def _rows(table: NDArray[np.int64]) -> Iterator[list[int]]:
+    """A piece at a time: millions of Python's numbers at once would be out of every cache."""
+    for begin in range(0, len(table), _ROWS_AT_A_TIME):
+        yield from table[begin : begin + _ROWS_AT_A_TIME].tolist()
 
 
 def _series(metric: Metric, snapshot: Snapshot, labels: Sequence[bytes]) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opscope.agent import layout
+from opscope.agent import layout, liveness
 from opscope.agent.host import Host
 from opscope.agent.snapshot import Snapshot
 from tests.agent.segment_writer import Process, Range, SegmentWriter
@@ -88,3 +88,9 @@ def test_a_bad_file_that_is_locked_stays(place: Path) -> None:
         assert path.exists()
     collected(place)
     assert not path.exists()
+
+
+def test_a_process_is_known_by_the_pid_it_has_in_its_namespace() -> None:
+    namespace = os.stat("/proc/self/ns/pid").st_ino
+    assert liveness.inner_pid(os.getpid()) == (namespace, os.getpid())
+    assert liveness.inner_pid(0x7777777) is None

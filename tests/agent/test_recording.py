@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from opscope.agent import layout
 from opscope.agent.recording import Operator, Recording, Selection, Slice, record
 from opscope.cli import main
 from opscope.errors import AgentError
@@ -71,10 +72,26 @@ def test_processes_are_selected_by_service_and_version(
 
 
 def test_a_service_nobody_runs_is_an_error_that_names_those_that_run(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match=r"of other@3; observed: svc@1$"):
+    with pytest.raises(AgentError, match=r"of other@3; observed: svc@1; `opscope ps`"):
         recorded(tmp_path, Service(tmp_path, "svc", "1"), which="other@3")
-    with pytest.raises(AgentError, match="observed: none"):
+    with pytest.raises(AgentError, match=r"^no process is observed; `opscope ps`"):
         recorded(tmp_path / "nothing")
+
+
+def test_what_is_not_there_is_said_before_the_wait(tmp_path: Path) -> None:
+    def sleep(_: float) -> None:
+        raise AssertionError("waited")
+
+    with pytest.raises(AgentError, match="observed: none"):
+        record([str(tmp_path)], [Selection("svc")], slices=5, slice_s=1.0, sleep=sleep)
+
+
+def test_a_process_that_has_ended_before_is_none_to_record(tmp_path: Path) -> None:
+    ended = SegmentWriter(liveness=layout.LIVENESS_LOCK)
+    ended.note("service.name", "svc")
+    ended.add([Range(ADD.name, 1e-3, 10)]).write(tmp_path)
+    with pytest.raises(AgentError, match="observed: none"):
+        recorded(tmp_path, which="svc")
 
 
 def test_a_file_gives_back_what_was_saved(tmp_path: Path) -> None:
@@ -159,6 +176,18 @@ def test_diff_for_scripts_says_the_same_and_check_fails(tmp_path: Path) -> None:
     (operator,) = json.loads(result.output)["operators"]
     assert (operator["verdict"], operator["ratio"]) == ("slower", pytest.approx(2.0))
     assert diff(b, a, "--check").exit_code == 0
+
+
+def test_diff_says_that_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    Recording("svc", 0, (1.0,) * 6, 1, {}).save(str(path))
+    assert "no operator ran in both" in diff(str(path), str(path)).output
+
+
+def test_diff_takes_a_path_for_a_file(tmp_path: Path) -> None:
+    result = diff(saved(tmp_path / "a", 1.0), str(tmp_path / "missing"))
+    assert result.exit_code == 1
+    assert "missing: no such file; `opscope record -o FILE` makes one" in result.output
 
 
 def test_diff_says_what_neither_file_nor_service_is(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from opscope.agent import liveness
 from opscope.agent.starts import ARMED, NOT_STARTED_BY_US
 from opscope.agent.table import rate, seconds
 from opscope.cli import main
@@ -56,6 +57,20 @@ def test_unknown_self_times_are_dashes_and_the_footer_says_so(tmp_path: Path) ->
     assert "-" in row.split()
     assert any("all total times added up" in line for line in text)
     assert any("sampling 1 % of ranges" in line for line in text)
+
+
+def test_what_is_estimated_is_called_so(tmp_path: Path) -> None:
+    SegmentWriter(window_ns=2 * 10**6, period_ns=10**9).add([INNER]).write(tmp_path)
+    assert "% of an estimated 300 ms spent in operators" in "\n".join(top(tmp_path))
+
+
+def test_where_nothing_was_recorded_the_table_says_whether_nothing_ran(tmp_path: Path) -> None:
+    writer = SegmentWriter(window_ns=2 * 10**6, period_ns=10**9)
+    writer.write(tmp_path)
+    assert "no operator was sampled; `opscope run --sampling 1`" in "\n".join(top(tmp_path))
+    writer.header.update(window_ns=0, period_ns=0)
+    writer.write(tmp_path)
+    assert "no operator ran" in "\n".join(top(tmp_path))
 
 
 def test_rows_are_sorted_and_limited(tmp_path: Path) -> None:
@@ -138,6 +153,35 @@ def test_ps_tells_observed_refused_armed_and_other_processes_apart(tmp_path: Pat
 
 def writer_now(writer: SegmentWriter) -> int:
     return int(writer.header.get("created_unix_ns", 0)) + 2 * 10**18
+
+
+def test_ps_says_what_recording_may_cost_and_does(tmp_path: Path) -> None:
+    writer = SegmentWriter(overhead_budget_ppb=5 * 10**6, overhead_ppb=10**6)
+    writer.header["sampling_prob_ppt"] = 68_107_612_345
+    writer.write(tmp_path)
+    (line,) = (one for one in lines((str(tmp_path),), writer_now(writer)) if one.pid == os.getpid())
+    assert "6.81 % of ranges; overhead 0.00 % (of late 0.10 % of CPU time, at most 0.50 %)" in (
+        line.state
+    )
+
+
+def test_ps_lists_a_process_of_another_pid_namespace_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import sys; print(flush=True); sys.stdin.read()"
+    command, pipe = [sys.executable, "-s", "-c", code], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as inner:
+        assert inner.stdout is not None
+        inner.stdout.readline()
+        start = start_of(inner.pid)
+        seen = liveness.inner_pid
+        monkeypatch.setattr(
+            liveness, "inner_pid", lambda pid: (1, 7) if pid == inner.pid else seen(pid)
+        )
+        SegmentWriter(Process(7, start, pid_namespace=1)).write(tmp_path)
+        found = {line.pid: line for line in lines((str(tmp_path),), 2 * 10**18)}
+        assert inner.pid not in found
+        assert found[7].state.startswith("attached as unknown; pid of another namespace")
 
 
 def test_ps_prints_a_table(tmp_path: Path) -> None:

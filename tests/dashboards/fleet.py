@@ -87,7 +87,7 @@ class Fleet:
     @property
     def total_s(self) -> NDArray[np.float64]:
         """(hosts, operators) the time of the recorded runs, taken as their buckets' middles."""
-        return np.asarray(self.counts @ np.sqrt(EDGES[1:] * EDGES[:-1]))
+        return np.asarray(self.counts @ np.sqrt(EDGES[1:] * EDGES[:-1]), np.float64)
 
     def snapshot(self, host: int, times: int) -> Snapshot:
         """What that host's agent has after so many quarters of an hour, all alike."""

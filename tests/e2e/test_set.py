@@ -229,6 +229,16 @@ def test_what_is_in_force_is_shown(tmp_path: Path) -> None:
         assert "sampling=0.5" in text and "shown" in text
 
 
+def test_only_what_was_written_is_said_to_hold_later(tmp_path: Path) -> None:
+    done = opscope_set(tmp_path / "missing", "--all", "sampling=1")
+    assert done.returncode == 1
+    assert "no process that it concerns runs now" in done.stdout
+    assert "later" not in done.stdout
+    assert "nothing was set for processes that start later" in done.stderr
+    done = opscope_set(tmp_path, "--all", "sampling=1")
+    assert "holds for those that start later (*)" in " ".join(done.stdout.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -43,6 +43,14 @@ class Log:
     around_s: np.ndarray
     """From outside, and so a bit more."""
 
+    def quantile_within(self, quantile: float, error: float) -> tuple[float, float]:
+        """What a histogram may say that is off by so much: the recorder saw each range take
+        something between the two, and of few long ranges the next one may be far."""
+        rank = int(quantile * len(self.took_s))
+        least = np.sort(self.took_s)[rank - 1]
+        most = np.sort(self.around_s)[min(rank + 1, len(self.around_s) - 1)]
+        return float(least * (1 - error)), float(most * (1 + error))
+
     def count_at(self, unix_s: float) -> int:
         return int(np.searchsorted(self.ended_s, unix_s))
 

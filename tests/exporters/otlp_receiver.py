@@ -1,6 +1,7 @@
 """A receiver of OTLP over HTTP or gRPC that answers as a test wants, and keeps what it was sent."""
 
 import gzip
+import ssl
 import threading
 from collections.abc import Iterator
 from concurrent import futures
@@ -11,9 +12,14 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as service
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2_grpc as stubs
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_service
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as trace_stubs
 
 Request = service.ExportMetricsServiceRequest
 Response = service.ExportMetricsServiceResponse
+TraceRequest = trace_service.ExportTraceServiceRequest
+TraceResponse = trace_service.ExportTraceServiceResponse
+TRACES_PATH = "/v1/traces"
 
 
 class Received:
@@ -24,7 +30,7 @@ class Received:
         """To answer with, one after another; 200 when there is none left."""
         self.retry_after = ""
         self.partial_success = 0
-        """Points that each answer says were rejected."""
+        """Points, or spans, that each answer says were rejected."""
         self.go_on = threading.Event()
         """No answer is sent while it is not set."""
         self.go_on.set()
@@ -37,9 +43,17 @@ class Received:
             answer.partial_success.error_message = "too many labels"
         return answer
 
+    def response_to_spans(self) -> Any:
+        answer = TraceResponse()
+        if self.partial_success:
+            answer.partial_success.rejected_spans = self.partial_success
+            answer.partial_success.error_message = "too old"
+        return answer
+
 
 @contextmanager
-def over_http() -> Iterator[Received]:
+def over_http(certificate: tuple[str, str] | None = None) -> Iterator[Received]:
+    """`certificate`: it and its key, for TLS."""
     received = Received()
 
     class Handler(BaseHTTPRequestHandler):
@@ -50,9 +64,13 @@ def over_http() -> Iterator[Received]:
             received.go_on.wait(60)
             status = received.statuses.pop(0) if received.statuses else 200
             received.headers.append({key.lower(): value for key, value in self.headers.items()})
+            answer = b""
             if status == 200:
-                received.requests.append(Request.FromString(body))
-            answer = received.response().SerializeToString() if status == 200 else b""
+                is_of_spans = self.path == TRACES_PATH
+                kind = TraceRequest if is_of_spans else Request
+                received.requests.append(kind.FromString(body))
+                said = received.response_to_spans() if is_of_spans else received.response()
+                answer = said.SerializeToString()
             self.send_response(status)
             if received.retry_after:
                 self.send_header("Retry-After", received.retry_after)
@@ -71,9 +89,14 @@ def over_http() -> Iterator[Received]:
             """A client that gave up is what some tests are about."""
 
     server = Server(("127.0.0.1", 0), Handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    received.endpoint = f"http://127.0.0.1:{server.server_address[1]}/v1/metrics"
+    scheme = "https" if certificate else "http"
+    received.endpoint = f"{scheme}://127.0.0.1:{server.server_address[1]}/v1/metrics"
     try:
         yield received
     finally:
@@ -95,8 +118,16 @@ def over_grpc() -> Iterator[Received]:
             received.headers.append(dict(context.invocation_metadata()))
             return received.response()
 
+    class TraceServicer(trace_stubs.TraceServiceServicer):
+        def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+            received.requests.append(request)
+            return received.response_to_spans()
+
     server = grpc.server(futures.ThreadPoolExecutor(1))
     stubs.add_MetricsServiceServicer_to_server(Servicer(), server)  # type: ignore[no-untyped-call]
+    trace_stubs.add_TraceServiceServicer_to_server(  # type: ignore[no-untyped-call]
+        TraceServicer(), server
+    )
     received.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:
@@ -116,3 +147,19 @@ def points(request: Any) -> dict[tuple[str, str], list[Any]]:
                 key = attributes["service.name"], metric.name
                 found.setdefault(key, []).extend(data.data_points)
     return found
+
+
+def spans(requests: list[Any]) -> list[tuple[dict[str, Any], Any]]:
+    """Each span, with the attributes of its resource."""
+    return [
+        (attributes(resource.resource), span)
+        for request in requests
+        for resource in request.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+
+
+def attributes(owner: Any) -> dict[str, Any]:
+    """Of a resource, a span or a point: the values as Python has them."""
+    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in owner.attributes}

@@ -110,6 +110,34 @@ def test_a_registry_of_prometheus_client_has_both(tmp_path: Path) -> None:
         assert "opscope_agent" not in page
 
 
+EXEMPLARS = """
+import time
+import prometheus_client
+from prometheus_client.openmetrics.exposition import generate_latest
+from opscope_exporters.in_process import Collector
+
+work(1000)
+with opscope.debug_info(trace_id="ab" * 16, span_id="cd" * 8):
+    with opscope.record_function("mine::work"):
+        time.sleep(0.02)
+registry = prometheus_client.CollectorRegistry()
+registry.register(Collector())
+print(json.dumps(generate_latest(registry).decode()))
+"""
+
+
+def test_a_registry_has_exemplars_in_their_buckets(tmp_path: Path) -> None:
+    page = run(EXEMPLARS, str(tmp_path))
+    (line,) = (one for one in page.splitlines() if " # {" in one)
+    labels, value = line.partition(" # ")[::2]
+    assert 'op="mine::work"' in labels
+    bound = float(labels.partition('le="')[2].partition('"')[0])
+    ids, took, _ = value.rsplit(" ", 2)
+    assert 'trace_id="' + "ab" * 16 in ids
+    assert 'span_id="' + "cd" * 8 in ids
+    assert 0.0199 <= float(took) <= bound
+
+
 def test_a_meter_provider_observes_both(tmp_path: Path) -> None:
     for data, calls in zip(run(PROVIDER, str(tmp_path)), (3, 5), strict=True):
         found = points(data)
@@ -130,3 +158,50 @@ def test_an_export_of_the_sdk_has_both_in_its_temporality(
         assert found["opscope.op.duration"][0]["count"] == expected
         assert "opscope.agent.cpu.time" not in found
         assert "mine" in found
+
+
+ALL_WAYS = """
+import json, os, sys, urllib.request
+os.environ.update(OPSCOPE_DIR=sys.argv[1], OPSCOPE_SAMPLING="1")
+import numpy, opscope
+opscope.attach()
+status = opscope.attach_status()
+assert status.bridges["numpy"] == "attached", status
+
+import prometheus_client
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import (
+    ConsoleMetricExporter, InMemoryMetricReader, PeriodicExportingMetricReader)
+from opscope_exporters.in_process import Collector, observe
+from opscope_exporters.otlp_beside import Beside
+
+with opscope.recording(False):
+    numpy.ones(1).tolist()
+registry = prometheus_client.CollectorRegistry()
+registry.register(Collector())
+reader = InMemoryMetricReader()
+observe(MeterProvider([reader]))
+beside = MeterProvider(
+    [PeriodicExportingMetricReader(Beside(ConsoleMetricExporter(open(os.devnull, "w"))), 1e9)])
+with opscope.serve(port=0) as page:
+    for _ in range(2):
+        prometheus_client.generate_latest(registry)
+        reader.get_metrics_data()
+        beside.force_flush()
+        text = urllib.request.urlopen(page.url).read().decode()
+print(json.dumps(text))
+"""
+
+
+def test_its_own_work_is_not_the_programs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ALL_WAYS, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    text = json.loads(done.stdout)
+    assert "opscope_processes 1.0" in text
+    assert [line for line in text.splitlines() if line.startswith("opscope_op_calls_total")] == []

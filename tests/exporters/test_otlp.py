@@ -1,6 +1,7 @@
 """What OpenTelemetry's receivers are sent, and what becomes of it where they do not take it."""
 
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from opscope.agent.snapshot import Exemplar, Snapshot
 from opscope.bench.scrape import snapshot_of
 from opscope.errors import AgentError, ConfigError
 from opscope.metrics import METRICS, Kind
+from tests.agent.test_access import make_certificate
 from tests.exporters.otlp_receiver import Received, over_grpc, over_http, points
 from tests.exporters.peers import AGENT, running
 
@@ -143,6 +145,35 @@ def test_partial_success_is_no_reason_to_send_again(http: Received) -> None:
     assert list(calls(http.requests[1]).values()) == (snapshot_of(5, 0).calls * 2).tolist()
 
 
+@pytest.mark.parametrize("count", [2000, 20_000])
+def test_a_large_host_is_sent_in_parts_that_receivers_take(
+    environ: pytest.MonkeyPatch, count: int
+) -> None:
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "60")
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc")
+    snapshot = snapshot_of(count, 0)
+    with over_grpc() as received:
+        exporter = otlp(received)
+        exporter.export(snapshot)
+        exporter.close()
+    assert len(received.requests) > 1
+    # What gRPC's servers take as they come.
+    assert max(one.ByteSize() for one in received.requests) < 4 * 2**20
+    by_metric = Counter(
+        name for one in received.requests for (_, name), found in points(one).items() for _ in found
+    )
+    assert by_metric["opscope.op.calls"] == by_metric[DURATION] == count
+    assert by_metric["opscope.processes"] == 1
+    assert total(received.requests, "service-3", "opscope.op.calls") == sum(
+        calls
+        for key, calls in zip(snapshot.keys, snapshot.calls.tolist(), strict=True)
+        if key.service == "service-3"
+    )
+    assert all(
+        one.scope_metrics[0].metrics for r in received.requests for one in r.resource_metrics
+    )
+
+
 def test_the_variables_of_opentelemetry_apply(environ: pytest.MonkeyPatch) -> None:
     with over_http() as received:
         environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", received.endpoint.removesuffix("/v1/metrics"))
@@ -168,6 +199,25 @@ def test_the_variables_of_opentelemetry_apply(environ: pytest.MonkeyPatch) -> No
         }
         assert received.headers[0]["api-key"] == "secret 1"
         exporter.close()
+
+
+def test_a_receiver_behind_tls_is_one_whose_certificate_is_given(
+    tmp_path: Path, environ: pytest.MonkeyPatch
+) -> None:
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "10")
+    certificate = make_certificate(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    environ.setenv("REQUESTS_CA_BUNDLE", make_certificate(other)[0])
+    with over_http(certificate) as received:
+        environ.setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", certificate[0])
+        otlp(received).export(snapshot_of(5, 0))
+        assert len(received.requests) == 1
+        environ.delenv("OTEL_EXPORTER_OTLP_CERTIFICATE")
+        environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "2")
+        with pytest.raises(AgentError, match="CERTIFICATE_VERIFY_FAILED"):
+            otlp(received).export(snapshot_of(5, 0))
+        assert len(received.requests) == 1
 
 
 @pytest.mark.parametrize(

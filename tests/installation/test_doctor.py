@@ -9,10 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from opscope.agent.access import Certificate
 from opscope.attachment import ledger
 from opscope.config import Config, load
 from opscope.installation import checks, trial
 from opscope.installation.checks import FAILS, FINE, WARNS, Check
+from tests.agent.test_access import make_certificate, serving
 from tests.e2e.observed_host import observed_host
 from tests.installation.conftest import opscope
 
@@ -44,6 +46,18 @@ def test_without_an_agent_it_fails_and_says_what_to_do(tmp_path: Path) -> None:
     assert "Connection refused" in done.stdout
     assert "→ start `opscope agent` (one a host)" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_an_agent_with_tls_is_found(tmp_path: Path) -> None:
+    certificate = make_certificate(tmp_path)
+    server = serving(tmp_path, certificate=Certificate(*certificate))
+    host, port = server.address
+    cert, key = certificate
+    said = settings(
+        tmp_path, OPSCOPE_LISTEN=f"{host}:{port}", OPSCOPE_TLS_CERT=cert, OPSCOPE_TLS_KEY=key
+    )
+    assert checks.agent(said)[1:3] == (FINE, f"answers at https://{host}:{port}/healthz")
+    server.close()
 
 
 def test_a_bad_setting_is_told_first(tmp_path: Path) -> None:

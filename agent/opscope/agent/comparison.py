@@ -145,7 +145,7 @@ def t_two_sided(t: float, freedom: float) -> float:
     """The probability that Student's t is at least as far from 0 as `t`, to 1 %."""
     # With x = sqrt(freedom) / tan(angle) the density is a power of a sine; Simpson's rule.
     width = math.atan2(math.sqrt(freedom), abs(t)) / _STEPS
-    heights = [math.sin(width * i) ** (freedom - 1) for i in range(_STEPS + 1)]
+    heights = [math.pow(math.sin(width * i), freedom - 1) for i in range(_STEPS + 1)]
     ends = heights[0] + heights[-1]
     area = (ends + 4 * sum(heights[1::2]) + 2 * sum(heights[2:-1:2])) * width / 3
     scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))

@@ -25,6 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from opscope.agent.access import Certificate, Passwords
+from opscope.record.ranges import recording
 
 TEXT = "text/plain; charset=utf-8"
 
@@ -118,7 +119,9 @@ class HttpServer(ThreadingHTTPServer):
 
     def process_request_thread(self, request: object, client_address: object) -> None:
         try:
-            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+            # In a program that serves its own numbers, this work is none of the program's.
+            with recording(False):
+                super().process_request_thread(request, client_address)  # type: ignore[arg-type]
         finally:
             self._slots.release()
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from opscope.agent import directories, python_processes
+from opscope.agent import directories, liveness, python_processes
 from opscope.agent.snapshot import Process
 from opscope.attachment import ledger
 
@@ -29,7 +29,10 @@ def unobserved(patterns: Sequence[str], observed: Iterable[Process]) -> list[Uno
 
     `patterns` are of the segments' directories, where the ledger is too.
     """
-    known = {(one.pid, one.process_start) for one in observed if one.is_alive}
+    alive = [one for one in observed if one.is_alive]
+    here = liveness.here().pid_namespace
+    known = {(one.pid, one.process_start) for one in alive if one.pid_namespace in (0, here)}
+    inner = {(one.pid_namespace, one.pid, one.process_start) for one in alive}
     reasons = {
         (entry.pid, entry.process_start): entry
         for entry in ledger.read_all(directories.find_ledgers(patterns))
@@ -41,7 +44,7 @@ def unobserved(patterns: Sequence[str], observed: Iterable[Process]) -> list[Uno
             running[key] = other
     found = []
     for key, process in running.items():
-        if key in known or process.pid == os.getpid():
+        if key in known or process.pid == os.getpid() or _is_inner(process, inner):
             continue
         entry = reasons.get(key)
         if entry is not None:
@@ -50,3 +53,9 @@ def unobserved(patterns: Sequence[str], observed: Iterable[Process]) -> list[Uno
             code, why = process.start
         found.append(Unobserved(process.pid, process.user, process.program, why, code))
     return sorted(found)
+
+
+def _is_inner(process: python_processes.PythonProcess, observed: set[tuple[int, int, int]]) -> bool:
+    """Whether it is one of those, which are known by the pid that they have in their namespace."""
+    inner = liveness.inner_pid(process.pid)
+    return inner is not None and (*inner, process.process_start) in observed

@@ -43,6 +43,20 @@ def process_start(pid: int) -> int | None:
     return int(text.rpartition(b")")[2].split()[19])
 
 
+def inner_pid(pid: int) -> tuple[int, int] | None:
+    """The pid namespace that this process of ours runs in, and the pid it has there.
+
+    None where it is gone or may not be looked into.
+    """
+    try:
+        namespace = os.stat(f"/proc/{pid}/ns/pid").st_ino
+        with open(f"/proc/{pid}/status", "rb") as file:
+            (pids,) = (line for line in file if line.startswith(b"NSpid:"))
+    except (OSError, ValueError):
+        return None
+    return namespace, int(pids.split()[-1])
+
+
 def is_dead(boot_id: bytes, pid_namespace: int, pid: int, start: int, where: Here) -> bool:
     """Whether that process is gone for certain, as seen from `where`."""
     if boot_id != where.boot_id:

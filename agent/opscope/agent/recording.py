@@ -178,10 +178,12 @@ def record(
 ) -> list[Recording]:
     """A recording for each selection, of the same `slices` of `slice_s` seconds each.
 
-    Raises AgentError where nothing of a selection was observed.
+    Raises AgentError, at once, where nothing of a selection is observed as it begins.
     """
     host = Host(patterns, consume=False, max_series=_SERIES_LIMIT, by_process=True)
     before = host.collect()
+    for selection in selections:
+        _check_is_there(selection, before)
     deltas: list[Snapshot] = []
     seconds: list[float] = []
     for _ in range(slices):
@@ -200,13 +202,8 @@ def _recording(
         (process.pid, process.process_start)
         for delta in deltas
         for process in delta.processes
-        if selection.takes(process)
+        if selection.takes(process) and (process.is_alive or _ran(process, delta))
     }
-    if not chosen:
-        seen = sorted({_name(process) for delta in deltas for process in delta.processes})
-        raise AgentError(
-            f"no observed process is of {selection}; observed: {', '.join(seen) or 'none'}"
-        )
     operators: dict[Operator, list[Slice]] = {}
     for number, delta in enumerate(deltas):
         for operator, found in _slices(delta, {pid for pid, _ in chosen}):
@@ -215,6 +212,22 @@ def _recording(
     first = deltas[0].time_unix_ns - round(seconds[0] * 1e9)
     by_name = {operator: tuple(row) for operator, row in sorted(operators.items())}
     return Recording(str(selection), first, tuple(seconds), len(chosen), by_name)
+
+
+def _check_is_there(selection: Selection, now: Snapshot) -> None:
+    """Before the wait rather than after it."""
+    alive = [process for process in now.processes if process.is_alive]
+    if not any(map(selection.takes, alive)):
+        seen = ", ".join(sorted(set(map(_name, alive)))) or "none"
+        what = "process is observed"
+        if selection != Selection():
+            what = f"observed process is of {selection}; observed: {seen}"
+        raise AgentError(f"no {what}; `opscope ps` says which are, and why others are not")
+
+
+def _ran(process: Process, delta: Snapshot) -> bool:
+    rows = zip(delta.keys, delta.counters.tolist(), strict=True)
+    return any(key.process == process.pid and row[SAMPLES] for key, row in rows)
 
 
 def _slices(delta: Snapshot, pids: set[int]) -> Iterator[tuple[Operator, Slice]]:

@@ -195,7 +195,7 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
 
 
 # The most that a chunk can use, by its kind; the last is of all kinds that are not known.
-_ROOM = np.full(layout.EXEMPLARS + 2, 0xFFFFFFFF)
+_ROOM = np.array([0xFFFFFFFF] * (layout.EXEMPLARS + 2))
 _ROOM[layout.DICTIONARY] = layout.ROOM_BYTES
 _ROOM[layout.CELLS] = layout.CELLS_PER_CHUNK
 _ROOM[layout.LINES] = layout.LINES_PER_CHUNK

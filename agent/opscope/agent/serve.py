@@ -14,6 +14,7 @@ from opscope.agent.host import Host
 from opscope.agent.server import Latest, Server
 from opscope.errors import AgentError
 from opscope.record import recorder
+from opscope.record.ranges import recording
 
 
 class Page:
@@ -40,10 +41,11 @@ class Page:
 def serve(host: str = "127.0.0.1", port: int = 9464) -> Page:
     """Serves this process's metrics for Prometheus at http://host:port/metrics (port 0: any).
 
-    What is recorded meanwhile is up to attach() or `opscope run`. Raises AgentError where the
-    address cannot be had, ConfigError for a setting that cannot be used.
+    What is recorded meanwhile is up to attach() or `opscope run`; its own work is not. Raises
+    AgentError where the address cannot be had, ConfigError for a setting that cannot be used.
     """
-    page = exporter.load("prometheus")
+    with recording(False):
+        page = exporter.load("prometheus")
     if not isinstance(page, exporter.PageExporter):
         raise AgentError("the installed exporter prometheus has no pages")
     latest = own_snapshots()
@@ -56,10 +58,11 @@ def own_snapshots() -> Latest:
     """Snapshots of this process alone, for whoever exports from within it."""
     settings = config.load()
     own = os.path.dirname(recorder.status().path) or settings.directory
-    segments = Host(
-        directories.exactly([own]),
-        consume=False,
-        pids={os.getpid()},
-        max_series=settings.max_series,
-    )
+    with recording(False):
+        segments = Host(
+            directories.exactly([own]),
+            consume=False,
+            pids={os.getpid()},
+            max_series=settings.max_series,
+        )
     return Latest(segments.collect)

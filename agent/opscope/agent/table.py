@@ -29,7 +29,9 @@ def screen(
         return Text("no process is observed; start one with: opscope run -- COMMAND")
     return Group(
         Text(_title(snapshot, shown), style="dim", no_wrap=True, overflow="ellipsis"),
-        _table(shown, sort, limit, by_process, width) if shown.rows else Text("\n  nothing ran\n"),
+        _table(shown, sort, limit, by_process, width)
+        if shown.rows
+        else Text(f"\n  {_nothing(snapshot)}\n"),
         *(Text(line, style="dim") for line in _footer(snapshot, shown, limit)),
     )
 
@@ -42,6 +44,12 @@ def _title(snapshot: Snapshot, shown: View) -> str:
         processes += f", {ended} ended"
     span = "since the start," if shown.is_since_start else "in the last"
     return f"opscope: {processes}, {span} {seconds(shown.seconds)}"
+
+
+def _nothing(snapshot: Snapshot) -> str:
+    if all(process.is_exact for process in snapshot.processes):
+        return "no operator ran"
+    return "no operator was sampled; `opscope run --sampling 1` records every one"
 
 
 def _table(shown: View, sort: str, limit: int, by_process: bool, width: int) -> Table:
@@ -92,7 +100,9 @@ def _footer(snapshot: Snapshot, shown: View, limit: int) -> list[str]:
     if len(shown.rows) > limit:
         lines.append(f"{len(shown.rows) - limit} more operators; --limit shows them")
     if shown.base_is_self:
-        lines.append(f"% of the {seconds(shown.base_s)} spent in operators, over all threads")
+        is_exact = all(process.is_exact for process in snapshot.processes)
+        about = "the" if is_exact else "an estimated"
+        lines.append(f"% of {about} {seconds(shown.base_s)} spent in operators, over all threads")
     else:
         lines.append(
             f"% of {seconds(shown.base_s)}, all total times added up: "

@@ -163,6 +163,7 @@ def _process(segment: Segment, is_alive: bool) -> Process:
         is_disabled=bool(header.is_disabled),
         overhead_budget=header.overhead_budget_ppb / 1e9,
         overhead_of_late=header.overhead_ppb / 1e9,
+        pid_namespace=header.pid_namespace,
     )
 
 

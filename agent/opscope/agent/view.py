@@ -129,7 +129,7 @@ def _mode(process: Process) -> str:
         return f"{process.window_ns / 1e6:g} ms windows every {process.period_ns / 1e6:g} ms"
     if process.sampling_prob == 1:
         return "every range"
-    return f"{process.sampling_prob * 100:g} % of ranges"
+    return f"{process.sampling_prob * 100:.3g} % of ranges"
 
 
 def overhead(processes: tuple[Process, ...], now_unix_ns: int) -> float | None:

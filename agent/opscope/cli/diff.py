@@ -21,6 +21,7 @@ from opscope.agent import directories
 from opscope.agent.comparison import LEAST_SLICES, Change, Comparison, compare
 from opscope.agent.recording import Operator, Recording, Selection, record
 from opscope.agent.table import rate, seconds
+from opscope.errors import AgentError
 
 _SLICE_S = 2.0
 _STYLES = {"slower": "red", "faster": "green"}
@@ -87,6 +88,9 @@ def _recordings(
 ) -> tuple[Recording, Recording]:
     """Those that run now are recorded at the same time."""
     now = [name for name in names if not os.path.exists(name)]
+    for name in now:
+        if os.sep in name:
+            raise AgentError(f"{name}: no such file; `opscope record -o FILE` makes one")
     slices = max(LEAST_SLICES, round(length_s / _SLICE_S))
     live: dict[str, Recording] = {}
     if now:
@@ -146,7 +150,10 @@ def _show(
     rows = sorted(zip(found.changes, verdicts, strict=True), key=lambda row: row[1] not in _STYLES)
     for change, verdict in rows[:limit]:
         table.add_row(*_cells(change, verdict), style=_STYLES.get(verdict))
-    console.print(table)
+    if rows:
+        console.print(table)
+    else:
+        console.print("no operator ran in both")
     _dim(console, *_below(found, verdicts, len(rows) - limit))
 
 
@@ -174,7 +181,7 @@ def _below(found: Comparison, verdicts: Sequence[str], more: int) -> list[str]:
     lines = [f"{verdicts.count('slower')} slower, {verdicts.count('faster')} faster"]
     if "?" in verdicts:
         lines[0] += f", {verdicts.count('?')} seen in fewer than {LEAST_SLICES} slices (?)"
-    lines[0] += "; cost: of a core, at B's calls"
+    lines[0] += "; cost: of a thread's time, at B's calls"
     if more > 0:
         lines.append(f"{more} more operators; --limit shows them")
     for heading, operators in (("only in A", found.gone), ("only in B", found.new)):

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opscope import config
-from opscope.agent import directories, python_processes
+from opscope.agent import directories, liveness, python_processes
 from opscope.agent.host import Host
 from opscope.agent.inventory import Unobserved, unobserved
 from opscope.agent.snapshot import Process
@@ -48,7 +48,8 @@ def lines(patterns: tuple[str, ...], now_unix_ns: int) -> list[Line]:
     """One for each process, by pid; a dead one has none."""
     host = Host(patterns, consume=False, max_series=1)
     observed = [process for process in host.collect().processes if process.is_alive]
-    found = [_observed(process, now_unix_ns) for process in observed]
+    here = liveness.here().pid_namespace
+    found = [_observed(process, now_unix_ns, here) for process in observed]
     for other in unobserved(patterns, observed):
         found.append(Line(other.pid, other.user, other.program, _state(other)))
     return sorted(found)
@@ -61,7 +62,7 @@ def _state(process: Unobserved) -> str:
     return f"not attached: {process.why}{code}"
 
 
-def _observed(process: Process, now_unix_ns: int) -> Line:
+def _observed(process: Process, now_unix_ns: int, here: int) -> Line:
     service = "" if process.service == process.program else f" as {process.service}"
     bridges = ", ".join(
         name if outcome == "attached" else f"{name} not: {outcome}"
@@ -75,15 +76,12 @@ def _observed(process: Process, now_unix_ns: int) -> Line:
     passed_over = process.notes.get("opscope.passed_over", "")
     facts = [
         f"attached{service}",
+        "pid of another namespace" if process.pid_namespace not in (0, here) else "",
         f"bridges: {bridges}" if bridges else "",
         f"torch times on {device}: of dispatch" if device != "cpu" else "",
         f"since {since}",
         sampling((process,)),
-        f"overhead {_percent(overhead((process,), now_unix_ns) or 0.0)}",
-        f"CPU time of late {_percent(process.overhead_of_late)}, "
-        f"at most {_percent(process.overhead_budget)}"
-        if process.overhead_budget
-        else "",
+        f"overhead {_percent(overhead((process,), now_unix_ns) or 0.0)}{_budget(process)}",
         f"settings: {process.notes['settings.refused']}"
         if "settings.refused" in process.notes
         else "",
@@ -92,6 +90,13 @@ def _observed(process: Process, now_unix_ns: int) -> Line:
     ]
     user = python_processes.user_name(process.uid)
     return Line(process.pid, user, process.program, "; ".join(filter(None, facts)))
+
+
+def _budget(process: Process) -> str:
+    if not process.overhead_budget:
+        return ""
+    late, most = _percent(process.overhead_of_late), _percent(process.overhead_budget)
+    return f" (of late {late} of CPU time, at most {most})"
 
 
 def _percent(share: float) -> str:

@@ -44,4 +44,11 @@ def command(
     (found,) = record(patterns, [selection], slices=slices, slice_s=seconds / slices)
     found.save(path)
     processes = f"{found.processes} process{'' if found.processes == 1 else 'es'}"
-    click.echo(f"{path}: {selection}, {processes}, {len(found.operators)} operators")
+    operators = f"{len(found.operators)} operator{'' if len(found.operators) == 1 else 's'}"
+    click.echo(f"{path}: {selection}, {processes}, {operators}")
+    if not found.operators:
+        click.echo(
+            "no operator was recorded in that time: they were idle, or sampled too rarely; "
+            "give it more --seconds, or set them to sampling=1 meanwhile",
+            err=True,
+        )

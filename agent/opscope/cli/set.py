@@ -89,6 +89,7 @@ def command(
         _show(patterns, pids, globs, as_json)
         return
     problems = _set_later(patterns, globs, None if reset else wish)
+    later = () if problems else globs
     chosen = _chosen(patterns, pids, globs)
     missing = sorted(set(pids) - {found.pid for found in chosen})
     problems += [
@@ -96,7 +97,7 @@ def command(
     ]
     outcomes = control.set_all(chosen, wish, wait)
     what = "--reset" if reset else " ".join(wish.words())
-    _report(what, globs, outcomes, problems, as_json)
+    _report(what, later, outcomes, problems, as_json)
     if problems or not all(outcome.done for outcome in outcomes):
         sys.exit(1)
 
@@ -164,13 +165,20 @@ def _report(
         style = "green" if one.done else "red"
         found = one.found
         table.add_row(str(found.pid), Text(found.service), Text(one.text, style=style))
-    later = f"; also processes that start later ({', '.join(globs)})" if globs else ""
     taken = sum(one.done for one in outcomes)
-    console.print(Text(f"{what}: taken by {taken} of {len(outcomes)} processes{later}"))
+    now = f"taken by {taken} of {_processes(len(outcomes))}"
+    if not outcomes:
+        now = "no process that it concerns runs now"
+    later = f"; holds for those that start later ({', '.join(globs)})" if globs else ""
+    console.print(Text(f"{what}: {now}{later}"))
     if outcomes:
         console.print(table)
     for problem in problems:
         click.echo(f"Error: {problem}", err=True)
+
+
+def _processes(count: int) -> str:
+    return f"{count} process{'' if count == 1 else 'es'}"
 
 
 def _table(last: str) -> Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import ssl
 import stat
 import sys
 import time
@@ -176,9 +177,13 @@ def agent(settings: Config) -> Check:
     host, port = settings.listen_host, settings.listen_port
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"
-    url = f"http://[{host}]:{port}/healthz" if ":" in host else f"http://{host}:{port}/healthz"
+    scheme = "https" if settings.tls_cert else "http"
+    where = f"[{host}]" if ":" in host else host
+    url = f"{scheme}://{where}:{port}/healthz"
+    # Whether it answers is asked, not who it is: nothing secret goes there.
+    anyone = ssl._create_unverified_context() if settings.tls_cert else None
     try:
-        with urlopen(url, timeout=_AGENT_TIMEOUT_S):
+        with urlopen(url, timeout=_AGENT_TIMEOUT_S, context=anyone):
             return Check("agent", FINE, f"answers at {url}")
     except HTTPError as error:
         if error.code == 401:

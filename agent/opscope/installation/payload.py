@@ -35,7 +35,7 @@ LISTING = "payload.json"
 _ORDER = ("opscope", "cffi", LISTING, "site")
 # The host's side of the package, and what only programs written for opscope import.
 _LEFT_OUT = re.compile(
-    r"(agent|bench|cli|installation|tensor|include|__pycache__)|demo.*|.*\.pyi|.*tensor.*\.so"
+    r"(agent|bench|cli|fleet|installation|tensor|include|__pycache__)|demo.*|.*\.pyi|.*tensor.*\.so"
 )
 _BACKEND = re.compile(r"(?:.*/)?(_cffi_backend\.cpython-(\d)(\d+)-[\w-]+\.so)")
 # 2.0 is what the package asks for; a later one with another interface refuses itself.

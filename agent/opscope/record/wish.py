@@ -152,16 +152,24 @@ def _windows(text: str) -> Wish:
 
 
 def _time_ns(text: str, part: str) -> int:
-    number = part.strip().rstrip("abcdefghijklmnopqrstuvwxyz")
-    unit = part.strip()[len(number) :]
-    try:
-        ns = float(number) * _UNITS_NS[unit]
-        return round(min(ns, 1e18)) if ns >= 0 else -1
-    except (KeyError, ValueError):
+    ns = time_ns(part)
+    if ns is None:
         raise ConfigError(
             f"windows={text!r}: {part.strip()!r} is not a time; units: {', '.join(_UNITS_NS)}, "
             "like windows=2ms/250ms"
-        ) from None
+        )
+    return ns
+
+
+def time_ns(text: str) -> int | None:
+    """A number with a unit, like 2ms, in nanoseconds; -1 below zero; None where it is no time."""
+    text = text.strip()
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    try:
+        ns = float(number) * _UNITS_NS[text[len(number) :]]
+        return round(min(ns, 1e18)) if ns >= 0 else -1
+    except (KeyError, ValueError):
+        return None
 
 
 def _time_text(ns: int) -> str:

@@ -15,6 +15,7 @@ from opscope.timeline import layout
 from opscope.timeline.averages import Average, Averages, Shape
 from opscope.timeline.calibration import Measured, costs_for, measure, source_of
 from opscope.timeline.cost import Timed, timed
+from opscope.timeline.frameworks import attach_imported
 from opscope.timeline.nesting import Span
 from opscope.timeline.reader import Trace
 from opscope.timeline.taking import Take
@@ -36,7 +37,8 @@ class profile:  # noqa: N801 - PyTorch's name
     counted in ``lost_count`` and is in no sum: a warning says so. One profile at a time, and none
     while `opscope trace` takes a trace (RecorderError). Within a forked child, nothing is recorded.
 
-    Frameworks are seen where their bridges are attached (:func:`opscope.attach`).
+    NumPy and PyTorch are seen where they have been imported before the block begins, whether or not
+    the program is attached; ``OPSCOPE_ENABLED=0`` and ``OPSCOPE_BRIDGES`` hold (frameworks.py).
     """
 
     def __init__(self, *, record_shapes: bool = False, buffer_mib: int = 64) -> None:
@@ -66,6 +68,7 @@ class profile:  # noqa: N801 - PyTorch's name
     def start(self) -> None:
         """Begin, anew where it has been used before; RecorderError where that cannot be."""
         take = Take()
+        attach_imported()
         self.overhead = measure(self._flags)
         take.start(self._size, self._flags)
         self._take, self._trace = take, None

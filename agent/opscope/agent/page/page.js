@@ -110,7 +110,7 @@ function figures(now) {
   const shown = [
     ["observed processes", whole(now.process_count)],
     ["not observed", whole(now.other_count)],
-    ["of a core in operators", percent(now.busy, 0)],
+    ["threads in operators, mean", now.busy === null ? "–" : now.busy.toFixed(2)],
     ["samples", whole(now.samples)],
     ["dropped", whole(now.dropped)],
     ["overhead", percent(now.overhead, 3)],
