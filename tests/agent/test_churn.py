@@ -7,6 +7,7 @@ import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -73,7 +74,8 @@ def test_short_processes_leave_neither_files_nor_memory(place: Path) -> None:
             gc.collect()
             held.append(own_cost.memory_bytes())
     snapshot = host.collect()
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    # Threads of earlier tests may close some meanwhile.
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
     host.close()
     assert snapshot.calls.sum() == 3 * PROCESSES
     assert snapshot.health.samples == 3 * PROCESSES
@@ -87,7 +89,8 @@ def test_short_processes_leave_neither_files_nor_memory(place: Path) -> None:
     assert snapshot.processes == ()
     assert os.listdir(place) == ["agent.state"]
     # All that is bounded has long been full.
-    assert max(held) - held[0] < 2 << 20, [one >> 10 for one in held]
+    grown = median(held[-3:]) - median(held[:3])
+    assert grown < 2 << 20, [one >> 10 for one in held]
 
 
 def test_a_sweep_looks_no_further_where_little_has_come(place: Path) -> None:
