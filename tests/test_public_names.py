@@ -75,5 +75,38 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_a_fork_waits_for_a_name_that_another_thread_is_importing() -> None:
-    done = subprocess.run([sys.executable, "-c", FORKS_DURING_AN_IMPORT], timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", FORKS_DURING_AN_IMPORT], timeout=300, check=False)
+    assert done.returncode == 0
+
+
+FORKS_FOR_AN_IMPORT_THAT_WAITS_FOR_IT = """
+import importlib, os, sys, threading
+import opscope
+
+opscope._LOADING_LIMIT_S = 0.05
+is_importing, has_forked = threading.Event(), threading.Event()
+load = importlib.import_module
+
+def import_module(name):
+    is_importing.set()
+    has_forked.wait()
+    return load(name)
+
+importlib.import_module = import_module
+thread = threading.Thread(target=lambda: opscope.record_function)
+thread.start()
+is_importing.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+has_forked.set()
+thread.join()
+opscope.fork  # the lock is whole
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_does_not_wait_for_ever() -> None:
+    program = FORKS_FOR_AN_IMPORT_THAT_WAITS_FOR_IT
+    done = subprocess.run([sys.executable, "-c", program], timeout=300, check=False)
     assert done.returncode == 0

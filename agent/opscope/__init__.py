@@ -121,9 +121,24 @@ def __getattr__(name: str) -> object:
 
 
 # A child that is forked in the middle of an import has half a module, for good; so a fork waits.
+# Not for ever: the import may itself wait for a lock that another library takes for the fork.
 _loading = _thread.RLock()
+_LOADING_LIMIT_S = 2.0
+
+
+def _hold_loading() -> None:
+    _loading.acquire(timeout=_LOADING_LIMIT_S)
+
+
+def _let_go_of_loading() -> None:
+    try:
+        _loading.release()
+    except RuntimeError:
+        pass  # not held: the wait was in vain
+
+
 os.register_at_fork(
-    before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release
+    before=_hold_loading, after_in_parent=_let_go_of_loading, after_in_child=_let_go_of_loading
 )
 
 

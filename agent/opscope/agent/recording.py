@@ -162,10 +162,9 @@ def _slice(samples: object, calls: object, total_s: object, self_s: object) -> S
 
 
 def _number(value: object) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not 0 <= value < math.inf:  # type: ignore[operator]
-        raise ValueError(f"{value!r} is not a number from 0 on")
-    return float(value)  # type: ignore[arg-type]
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
+        return float(value)
+    raise ValueError(f"{value!r} is not a number from 0 on")
 
 
 def record(
@@ -240,13 +239,8 @@ def _slices(delta: Snapshot, pids: set[int]) -> Iterator[tuple[Operator, Slice]]
 
 
 def _sum(a: Slice, b: Slice) -> Slice:
-    known = a.self_s is not None and b.self_s is not None
-    return Slice(
-        a.samples + b.samples,
-        a.calls + b.calls,
-        a.total_s + b.total_s,
-        a.self_s + b.self_s if known else None,  # type: ignore[operator]
-    )
+    self_s = None if a.self_s is None or b.self_s is None else a.self_s + b.self_s
+    return Slice(a.samples + b.samples, a.calls + b.calls, a.total_s + b.total_s, self_s)
 
 
 def _name(process: Process) -> str:
