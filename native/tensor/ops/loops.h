@@ -32,7 +32,6 @@ double cos(double) OPSCOPE__VECTOR;
 float powf(float, float) OPSCOPE__VECTOR;
 double pow(double, double) OPSCOPE__VECTOR;
 #if __GLIBC_PREREQ(2, 35)
-float expm1f(float) OPSCOPE__VECTOR;
 double tanh(double) OPSCOPE__VECTOR;
 float erff(float) OPSCOPE__VECTOR;
 double erf(double) OPSCOPE__VECTOR;

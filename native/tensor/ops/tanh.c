@@ -3,37 +3,39 @@
 #define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/loops.h"
 
-/* As opscope__elementwise hands them over. */
-struct numbers {
-    _Alignas(8) float limit;
-    _Alignas(8) float two;
-};
+/* Of fit_tanh.py, for a relative error of 7.4e-9 before any rounding. */
+static const float p2 = 0.0297783632f;
+static const float p4 = 0.000114353192f;
+static const float q2 = 0.11311166f;
+static const float q4 = 0.0012070277f;
+static const float q6 = 1.2311134e-06f;
+static const float limit = 9;
 
-/* (e^2a - 1) / (e^2a + 1) by expm1, which is exact for small a as well: a tenth faster than the vector
- * tanhf, nearly twice as fast where that gathers (AVX2). Over all floats the relative error is at most
- * 2.7e-7 (glibc 2.36). Beyond `limit` it has long been 1 and e^2a would overflow; NaN is not above it.
- * Both numbers are read where they are needed: no vector register outlives a call, and a whole vector of
- * each, kept in memory, takes 2 % longer. */
-static inline float by_expm1(float a, const struct numbers *numbers)
+/* tanh(a) is 2h / (1 + h^2) with h = tanh(a / 2), and h is n / 2q to within what float32 holds, with
+ * n = a P(a^2) and q = Q(a^2). So tanh(a) is nq / ((q - n/2)^2 + nq), for the compiler to vectorise: a
+ * quarter faster than by expm1f of libmvec, twice as fast without AVX-512. The error is at most 3.31 units in
+ * the last place, and its bits are the same at every level of CPU and in every part of a vector. The order
+ * of the additions matters. Where a is small, 1 takes in the rounding errors of what it is added to, and
+ * tanh(a) is a where it should be. Where a is large, the sum is never below nq, and no quotient above 1. */
+static inline float tanh_by_halves(float x)
 {
-    float limit = numbers->limit;
-    float at_most = a > limit ? limit : a;
-    float less_one = expm1f(at_most + at_most);
-    return less_one / (less_one + numbers->two);
+    float a = fabsf(x), square = a * a;
+    float n = a + a * square * (p2 + p4 * square);
+    float q_less_1 = square * (q2 + square * (q4 + square * q6));
+    float product = n + n * q_less_1, gap_less_1 = q_less_1 - 0.5f * n;
+    float sum = 1 + (gap_less_1 * (gap_less_1 + 2) + product);
+    return copysignf(a > limit ? 1 : product / sum, x);
 }
 
-OPSCOPE__UNARY(tanh_float32, float, float, by_expm1(a, user))
+OPSCOPE__UNARY(tanh_float32, float, float, tanh_by_halves(a))
 OPSCOPE__UNARY(tanh_float64, double, double, tanh(a))
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
     static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(tanh)}, .cost = 16, .needs_floats = true};
-    /* Handed over, as the compiler would make a constant limit a branch of its own. */
-    static const opscope_argument numbers[] = {{OPSCOPE_ARGUMENT_FLOAT, 0, {.real = 10}},
-                                               {OPSCOPE_ARGUMENT_FLOAT, 0, {.real = 2}}};
-    return opscope__elementwise(call, &spec, arguments, 1, numbers, 2, outputs);
+        .loops = {OPSCOPE__FLOAT_LOOPS(tanh)}, .cost = 12, .needs_floats = true};
+    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
