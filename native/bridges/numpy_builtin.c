@@ -265,8 +265,7 @@ int opscope__builtin_attach(const opscope_numpy_target *target, const struct ops
     if (definition->ml_meth == slot->trampoline) {
         return OPSCOPE_ERR_BUSY;
     }
-    const opscope_op *op = opscope_op_other();
-    opscope_op_intern(target->name, "", OPSCOPE_FUNCTION, OPSCOPE_OTHER, &op);
+    const opscope_op *op = opscope__numpy_op(target->name);
     bool is_ufunc_method = target->kind == OPSCOPE_NUMPY_UFUNC_METHOD;
     if (slot->definition == NULL) {
         PyObject *self = PyCFunction_GetSelf(builtin);

@@ -157,8 +157,7 @@ int opscope__index_attach(const opscope_numpy_target *target, const struct opsco
     if (found == NULL || tuple_items_offset == 0) {
         return OPSCOPE_ERR_UNSUPPORTED;
     }
-    const opscope_op *op = opscope_op_other();
-    opscope_op_intern(target->name, "", OPSCOPE_FUNCTION, OPSCOPE_OTHER, &op);
+    const opscope_op *op = opscope__numpy_op(target->name);
     mapping = found;
     array_type = Py_TYPE(array);
     if (target->kind == OPSCOPE_NUMPY_GETITEM) {

@@ -71,10 +71,8 @@ const opscope_op *opscope__ufunc_method_op(PyObject *ufunc, int index, const cha
     }
     if (entry->method_ops[index] == NULL) {
         char name[256];
-        const opscope_op *op = opscope_op_other();
         snprintf(name, sizeof name, "%s.%s", entry->op->name, method);
-        opscope_op_intern(name, "", OPSCOPE_FUNCTION, OPSCOPE_OTHER, &op);
-        entry->method_ops[index] = op;
+        entry->method_ops[index] = opscope__numpy_op(name);
     }
     return entry->method_ops[index];
 }
@@ -124,8 +122,7 @@ int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opsco
     if (entry->ufunc == NULL && table_count == TABLE_LIMIT) {
         return OPSCOPE_ERR_FULL;
     }
-    const opscope_op *op = opscope_op_other();
-    opscope_op_intern(target->name, "", OPSCOPE_FUNCTION, OPSCOPE_OTHER, &op);
+    const opscope_op *op = opscope__numpy_op(target->name);
     table_count += entry->ufunc == NULL;
     if (op != entry->op) {
         memset(entry->method_ops, 0, sizeof entry->method_ops);

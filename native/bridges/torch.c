@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "bridges/torch_cost.h"
 #include "bridges/torch_labels.h"
 #include "bridges/torch_range.h"
 #include "bridges/torch_stack.h"
@@ -183,9 +184,18 @@ const char *opscope_torch_trial_begin(const char *version)
     return reason;
 }
 
+bool opscope_torch_cost_round(void)
+{
+    pthread_mutex_lock(&lock);
+    const bool is_possible = is_trying;
+    pthread_mutex_unlock(&lock);
+    return is_possible && opscope__torch_trial_judge() == NULL && opscope__torch_cost_round();
+}
+
 const char *opscope_torch_trial_end(void)
 {
     const char *reason = opscope__torch_trial_judge();
+    opscope__torch_cost_end(reason == NULL);
     pthread_mutex_lock(&lock);
     is_trying = false;
     is_attached = reason == NULL;

@@ -14,6 +14,7 @@
 
 #include "base/atomics.h"
 #include "base/hot.h"
+#include "opscope/recorder.h"
 
 enum { CACHE_LOG2 = 12, KNOWN_SLOTS = 1024 };
 
@@ -137,6 +138,7 @@ opscope_phase opscope__torch_phase(const char *name, opscope_scope scope)
 
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct known_op *known_ops[KNOWN_SLOTS]; /* lock; by id of the operator */
+static uint64_t extra_cost_ps; /* store_relaxed before the bridge is attached, load_relaxed by all */
 
 void opscope__torch_ops_lock(void)
 {
@@ -146,6 +148,18 @@ void opscope__torch_ops_lock(void)
 void opscope__torch_ops_unlock(void)
 {
     pthread_mutex_unlock(&known_lock);
+}
+
+void opscope__torch_ops_cost(uint64_t extra_ps)
+{
+    opscope__torch_ops_lock();
+    opscope__store_relaxed(&extra_cost_ps, extra_ps); /* partner: the load in intern */
+    for (size_t slot = 0; slot < KNOWN_SLOTS; slot++) {
+        for (const struct known_op *known = known_ops[slot]; known != NULL; known = known->next) {
+            opscope_recorder_extra_cost(known->op.id, extra_ps);
+        }
+    }
+    opscope__torch_ops_unlock();
 }
 
 /* With the lock held: that overload of an operator, made at the first call; NULL where memory ran
@@ -185,6 +199,7 @@ static const opscope_op *OPSCOPE__SELDOM intern(const struct known_op **slot, st
         OPSCOPE_OK) {
         return opscope_op_other(); /* no name, no room, no memory */
     }
+    opscope_recorder_extra_cost(op->id, opscope__load_relaxed(&extra_cost_ps));
     if (strlen(name.start) != name.bytes || strlen(overload.start) != overload.bytes) {
         return op; /* a NUL within: known by what comes before it */
     }

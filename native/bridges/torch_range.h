@@ -24,6 +24,8 @@ void opscope__torch_register_shapes(void);
 
 /* torch_op.c: the operator of a range of PyTorch's. Cheap from the second time on. */
 const opscope_op *opscope__torch_op(const struct opscope__torch_function *fn);
+/* What a range of each of them costs beyond the recorder's own part: of those known and to come. */
+void opscope__torch_ops_cost(uint64_t extra_ps);
 /* For the time of a fork. The lock comes before that of the operators of record/op.c. */
 void opscope__torch_ops_lock(void);
 void opscope__torch_ops_unlock(void);

@@ -14,6 +14,7 @@ static struct {
     unsigned start_count;
     unsigned end_count;
     unsigned freed_count;
+    bool is_judged;
     const char *fault;
 } trial;
 
@@ -97,16 +98,17 @@ void opscope__torch_trial_start(void)
 
 const char *opscope__torch_trial_judge(void)
 {
-    opscope__torch.remove_callback(trial.handle);
-    is_trying = false;
-    if (trial.fault != NULL) {
+    if (trial.is_judged) {
         return trial.fault;
     }
-    if (trial.start_count == 0) {
-        return "an operator ran and no callback was called";
+    opscope__torch.remove_callback(trial.handle);
+    is_trying = false;
+    trial.is_judged = true;
+    if (trial.fault == NULL && trial.start_count == 0) {
+        trial.fault = "an operator ran and no callback was called";
+    } else if (trial.fault == NULL && (trial.start_count != trial.end_count ||
+                                       trial.start_count != trial.freed_count)) {
+        trial.fault = "starts and ends of an operator do not pair up";
     }
-    if (trial.start_count != trial.end_count || trial.start_count != trial.freed_count) {
-        return "starts and ends of an operator do not pair up";
-    }
-    return NULL;
+    return trial.fault;
 }

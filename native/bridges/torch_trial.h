@@ -4,7 +4,7 @@
 
 /* From begin to end, the calling thread's operators are looked at, not recorded. */
 void opscope__torch_trial_start(void);
-/* NULL, or in a few words what was other than expected. */
+/* NULL, or in a few words what was other than expected; the trial is over with the first call. */
 const char *opscope__torch_trial_judge(void);
 
 #endif

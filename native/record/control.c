@@ -8,6 +8,7 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "opscope/recorder.h"
+#include "record/cost.h"
 #include "record/names.h"
 #include "record/recorder_state.h"
 #include "record/sampling.h"
@@ -99,7 +100,7 @@ static struct opscope__governor_reading read_costs(const struct opscope__recorde
     return (struct opscope__governor_reading){
         .wall_ns = opscope__monotonic_ns(),
         .cpu_ns = cpu_ns(),
-        .sample_count = opscope__table_sample_count(&recorder->segment),
+        .recording_ns = opscope__cost_of_samples_ns(&recorder->segment),
         .on_ns = recorder->segment.base != NULL
                      ? opscope__load_relaxed(
                            &opscope__segment_header(&recorder->segment)->window_on_ns)
@@ -132,7 +133,7 @@ static void start_governor(struct opscope__recorder *recorder)
 {
     const struct opscope__governor_reading now = read_costs(recorder);
     opscope__governor_start(&recorder->governor, opscope__settings_budget_ppb(&recorder->wanted),
-                            recorder->record_cost_ps, &now);
+                            &now);
     show_costs(recorder);
     plan_next(recorder);
 }

@@ -17,11 +17,10 @@ static double floor_of(const struct opscope__sampling *asked)
     return least < 1.0 ? least : 1.0;
 }
 
-void opscope__governor_start(opscope__governor *governor, uint64_t budget_ppb, uint64_t cost_ps,
+void opscope__governor_start(opscope__governor *governor, uint64_t budget_ppb,
                              const struct opscope__governor_reading *now)
 {
     *governor = (opscope__governor){.budget_ppb = budget_ppb,
-                                    .cost_ps = cost_ps,
                                     .scale = 1.0,
                                     .adaptation_count = governor->adaptation_count,
                                     .start = *now};
@@ -68,9 +67,7 @@ bool opscope__governor_look(opscope__governor *governor, const struct opscope__s
     if (wall_ns < opscope__governor_interval_ns(&before) || cpu_ns < INTERVAL_CPU_NS) {
         return false;
     }
-    const double recording_ns =
-        (double)(now->sample_count - start->sample_count) * (double)governor->cost_ps / 1e3;
-    const double overhead = recording_ns / (double)cpu_ns;
+    const double overhead = (double)(now->recording_ns - start->recording_ns) / (double)cpu_ns;
     const double budget = (double)governor->budget_ppb / 1e9;
     const double share = judged(overhead, &before, wall_ns, now->on_ns - start->on_ns);
     governor->overhead_ppb = (uint64_t)(overhead * 1e9);

@@ -1,7 +1,7 @@
 /* record/governor.h -- keeps what recording costs within a budget, by sampling less.
  *
- * What recording costs is known: the ranges recorded, times what one costs (measured at the
- * recorder's start). It is held against the processor time of the whole process. Not against wall
+ * What recording costs is known: the ranges recorded, times what one of their operator costs (measured:
+ * record/cost.h). It is held against the processor time of the whole process. Not against wall
  * time: that would let a program that waits much, or runs on a large machine, pay more for each
  * second of work than one that computes on one thread; a share of processor time is what the work
  * becomes dearer by, whatever the number of threads, and what a fleet pays.
@@ -25,13 +25,12 @@
 struct opscope__governor_reading {
     uint64_t wall_ns;
     uint64_t cpu_ns;       /* of the process, all threads */
-    uint64_t sample_count; /* ranges recorded */
+    uint64_t recording_ns; /* of it, what recording took (record/cost.h) */
     uint64_t on_ns;        /* time inside windows */
 };
 
 typedef struct opscope__governor {
     uint64_t budget_ppb;   /* 0: any cost; then nothing is scaled */
-    uint64_t cost_ps;      /* of a recorded range */
     double scale;          /* of what is asked for: 1 all of it, less while over the budget */
     uint64_t overhead_ppb; /* measured over the last interval; 0 before the first has passed */
     uint64_t adaptation_count;
@@ -39,7 +38,7 @@ typedef struct opscope__governor {
 } opscope__governor;
 
 /* Measures from `now` on; sampling is as asked for. Counts go on. */
-void opscope__governor_start(opscope__governor *governor, uint64_t budget_ppb, uint64_t cost_ps,
+void opscope__governor_start(opscope__governor *governor, uint64_t budget_ppb,
                              const struct opscope__governor_reading *now);
 
 /* How long an interval lasts with this sampling. */

@@ -87,9 +87,14 @@ static void show(opscope__segment *segment, opscope_metric *metric)
     }
     memcpy(text, metric->name, name_bytes);
     memcpy(text + name_bytes, metric->label, label_bytes);
-    if (chunk == NULL || chunk->used == METRIC_LIMIT ||
-        !opscope__segment_add_entry(segment, OPSCOPE_ENTRY_METRIC, (uint16_t)metric->kind,
-                                    chunk->used, text, (uint32_t)(name_bytes + label_bytes))) {
+    if (chunk == NULL || chunk->used == METRIC_LIMIT) {
+        return;
+    }
+    const opscope_entry entry = {.kind = OPSCOPE_ENTRY_METRIC,
+                                 .detail = (uint16_t)metric->kind,
+                                 .id = chunk->used,
+                                 .bytes = (uint32_t)(name_bytes + label_bytes)};
+    if (!opscope__segment_add_entry(segment, &entry, text)) {
         return;
     }
     uint64_t *values =

@@ -6,6 +6,7 @@
 
 #include "opscope/record.h"
 #include "opscope/status.h"
+#include "record/cost.h"
 
 enum { VALUE_LIMIT = 128, OP_ID_LIMIT = 65536, LABEL_SET_LIMIT = 1024 };
 /* Room beyond the limit for the sets named "other", one for each choice of keys. */
@@ -105,9 +106,12 @@ bool opscope__names_add_op(opscope__segment *segment, uint32_t op_id)
     text[name_bytes] = '\0';
     memcpy(text + name_bytes + 1, op->overload_name, overload_bytes);
     text[name_bytes + 1 + overload_bytes] = '\0';
-    op_is_written[op_id] =
-        opscope__segment_add_entry(segment, OPSCOPE_ENTRY_OP, op->scope, op_id, text,
-                                   (uint32_t)(name_bytes + overload_bytes + 2));
+    const opscope_entry entry = {.kind = OPSCOPE_ENTRY_OP,
+                                 .detail = op->scope,
+                                 .id = op_id,
+                                 .bytes = (uint32_t)(name_bytes + overload_bytes + 2),
+                                 .extra_cost_ps = opscope__cost_settle(op_id)};
+    op_is_written[op_id] = opscope__segment_add_entry(segment, &entry, text);
     return op_is_written[op_id];
 }
 
@@ -132,8 +136,9 @@ static uint32_t find_or_add(opscope__segment *segment, const struct label_text *
     }
     uint32_t id = label_set_count + 1;
     struct label_text *copy = id < limit ? malloc(sizeof *copy) : NULL;
-    if (copy == NULL || !opscope__segment_add_entry(segment, OPSCOPE_ENTRY_LABELS, 0, id,
-                                                    labels->text, labels->bytes)) {
+    const opscope_entry entry = {
+        .kind = OPSCOPE_ENTRY_LABELS, .id = id, .bytes = labels->bytes};
+    if (copy == NULL || !opscope__segment_add_entry(segment, &entry, labels->text)) {
         free(copy);
         return 0;
     }

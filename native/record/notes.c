@@ -17,7 +17,8 @@ static uint32_t note_count;
 
 static bool write_note(opscope__segment *segment, const struct note *note)
 {
-    return opscope__segment_add_entry(segment, OPSCOPE_ENTRY_NOTE, 0, 0, note->text, note->bytes);
+    const opscope_entry entry = {.kind = OPSCOPE_ENTRY_NOTE, .bytes = note->bytes};
+    return opscope__segment_add_entry(segment, &entry, note->text);
 }
 
 int opscope__notes_set(opscope__segment *segment, const char *key, const char *value)

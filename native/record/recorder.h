@@ -37,5 +37,7 @@ void opscope__recorder_fork_child_done(void);
 /* For record/window.c: opens and closes a window; the weight in units of 2^-16. */
 void opscope__recorder_window_open(uint64_t weight);
 void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns);
+/* What recording has cost the program's threads so far, in this segment. */
+uint64_t opscope__recorder_cost_ns(void);
 
 #endif

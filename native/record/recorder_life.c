@@ -72,8 +72,9 @@ static void write_usage(struct opscope__recorder *recorder)
     const char *key;
     while (recorder->segment.base != NULL &&
            (key = opscope_api_usage_key(recorder->usage_count)) != NULL) {
-        (void)opscope__segment_add_entry(&recorder->segment, OPSCOPE_ENTRY_USAGE, 0, 0, key,
-                                         (uint32_t)strnlen(key, USAGE_BYTES - 1) + 1);
+        const opscope_entry entry = {.kind = OPSCOPE_ENTRY_USAGE,
+                                     .bytes = (uint32_t)strnlen(key, USAGE_BYTES - 1) + 1};
+        (void)opscope__segment_add_entry(&recorder->segment, &entry, key);
         recorder->usage_count++;
     }
 }
@@ -266,7 +267,9 @@ void opscope_recorder_read_status(opscope_recorder_status *out)
     opscope_recorder_status status = {0};
     opscope__settings_lock();
     opscope__segment_lock();
-    status.running = recorder->is_running;
+    /* A forked child's segment comes with its first range, or not at all. */
+    status.running =
+        recorder->is_running && (recorder->segment.base != NULL || recorder->is_pending);
     status.in_window = recorder->is_running && (recorder->sampling.window_ns == 0 ||
                                                 opscope__load_relaxed(&recorder->weight) != 0);
     status.record_cost_ps = recorder->record_cost_ps;

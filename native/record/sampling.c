@@ -9,6 +9,7 @@
 #include "base/atomics.h"
 #include "record/callback.h"
 #include "record/control.h"
+#include "record/cost.h"
 #include "record/window.h"
 
 static const double WEIGHT_LIMIT = 1e9;
@@ -146,6 +147,15 @@ void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns)
         opscope__add_relaxed(&header->window_wall_ns, wall_ns);
     }
     opscope__segment_unlock();
+}
+
+uint64_t opscope__recorder_cost_ns(void)
+{
+    const struct opscope__recorder *recorder = &opscope__recorder;
+    opscope__segment_lock();
+    const uint64_t cost_ns = opscope__cost_of_samples_ns(&recorder->segment);
+    opscope__segment_unlock();
+    return cost_ns;
 }
 
 int opscope_recorder_window_begin(double weight)

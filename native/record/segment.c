@@ -297,12 +297,12 @@ opscope_chunk *opscope__segment_add_chunk(opscope__segment *segment, uint32_t ki
     return chunk;
 }
 
-bool opscope__segment_add_entry(opscope__segment *segment, enum opscope_entry_kind kind,
-                                uint16_t detail, uint32_t id, const char *text, uint32_t bytes)
+bool opscope__segment_add_entry(opscope__segment *segment, const opscope_entry *entry,
+                                const char *text)
 {
     const uint32_t room = OPSCOPE_SEGMENT_CHUNK_BYTES - OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES;
     const uint32_t needed = (uint32_t)sizeof(opscope_entry) +
-                            (bytes + ENTRY_ALIGN - 1) / ENTRY_ALIGN * ENTRY_ALIGN;
+                            (entry->bytes + ENTRY_ALIGN - 1) / ENTRY_ALIGN * ENTRY_ALIGN;
     opscope_chunk *chunk = segment->dictionary;
     if (needed > room) {
         return false;
@@ -315,9 +315,8 @@ bool opscope__segment_add_entry(opscope__segment *segment, enum opscope_entry_ki
         segment->dictionary = chunk;
     }
     char *at = (char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES + chunk->used;
-    *(opscope_entry *)(void *)at =
-        (opscope_entry){.kind = (uint16_t)kind, .detail = detail, .id = id, .bytes = bytes};
-    memcpy(at + sizeof(opscope_entry), text, bytes);
+    *(opscope_entry *)(void *)at = *entry;
+    memcpy(at + sizeof(opscope_entry), text, entry->bytes);
     /* Partner: the reader of the file; an entry is whole before it is counted. */
     opscope__store_release(&chunk->used, chunk->used + needed);
     return true;

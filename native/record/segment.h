@@ -38,10 +38,10 @@ static inline opscope_segment_header *opscope__segment_header(const opscope__seg
 /* A chunk of that kind, zeroed, its header filled in but for `used`; NULL where there is no room. */
 opscope_chunk *opscope__segment_add_chunk(opscope__segment *segment, uint32_t kind, uint32_t table,
                                           uint32_t first);
-/* Appends to the dictionary; false where there is no room. `bytes` at most 64 KiB less headers
- * of a chunk (16,304). */
-bool opscope__segment_add_entry(opscope__segment *segment, enum opscope_entry_kind kind,
-                                uint16_t detail, uint32_t id, const char *text, uint32_t bytes);
+/* Appends to the dictionary; false where there is no room. The text has `entry->bytes`, at most 64 KiB
+ * less headers of a chunk (16,304). */
+bool opscope__segment_add_entry(opscope__segment *segment, const opscope_entry *entry,
+                                const char *text);
 
 /* Marks the file closed (or removes it) and lets go of it. The mapping is replaced by private
  * memory and stays, as a thread may be in the middle of a store. */

@@ -169,34 +169,3 @@ opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *s
     opscope__segment_unlock();
     return line;
 }
-
-/* ---- inspection ---------------------------------------------------------------------------- */
-
-/* The owner of a cell adds without a thought for other threads; an aligned load has the old or the new
- * value. */
-static uint64_t OPSCOPE__UNSYNCHRONIZED samples_of(const opscope_cell *cell)
-{
-    return *(const volatile uint64_t *)&cell->sample_count;
-}
-
-uint64_t opscope__table_sample_count(const opscope__segment *segment)
-{
-    uint64_t count = 0;
-    if (segment->base == NULL) {
-        return 0;
-    }
-    const char *chunks = segment->base + OPSCOPE_SEGMENT_HEADER_BYTES;
-    uint32_t chunk_count = opscope__segment_header(segment)->chunk_count;
-    for (uint32_t i = 0; i < chunk_count && i < OPSCOPE_SEGMENT_CHUNK_LIMIT; i++) {
-        const opscope_chunk *chunk =
-            (const void *)(chunks + (size_t)i * OPSCOPE_SEGMENT_CHUNK_BYTES);
-        const opscope_cell *cells =
-            (const void *)((const char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES);
-        for (uint32_t k = 0; chunk->kind == OPSCOPE_CHUNK_CELLS && k < chunk->used &&
-                             k < OPSCOPE__CELLS_PER_CHUNK;
-             k++) {
-            count += samples_of(&cells[k]);
-        }
-    }
-    return count;
-}

@@ -60,9 +60,6 @@ struct opscope__slot *opscope__table_add(opscope__table *table, opscope__segment
 opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,
                                       opscope_cell *cell, uint32_t octave);
 
-/* With the segment lock held: ranges recorded so far in all tables of the segment. */
-uint64_t opscope__table_sample_count(const opscope__segment *segment);
-
 static inline uint64_t opscope__table_slot(const opscope__table *table, uint64_t key)
 {
     return key * 0x9e3779b97f4a7c15u >> table->shift;

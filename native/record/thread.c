@@ -24,6 +24,7 @@ static struct opscope__thread *threads;   /* registry lock */
 static struct opscope__firing *orphans;   /* registry lock: firings that outlived their thread */
 static uint64_t thread_count;             /* registry lock: threads ever seen */
 static uint64_t seed;                     /* registry lock; 0: the operating system's */
+static uint64_t ended_cpu_ns;             /* registry lock: processor time of threads that ended */
 
 void opscope__registry_lock(void)
 {
@@ -50,6 +51,42 @@ void opscope__version_bump(void)
     /* Partner: the relaxed load of opscope_range_open; what changed is read under the lock. */
     opscope__store_release(&opscope__version, opscope__version + 1);
 }
+
+/* ---- processor time -------------------------------------------------------------------------- */
+
+static uint64_t cpu_clock_ns(clockid_t clock)
+{
+    struct timespec now = {0};
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* By the thread itself. */
+static void start_cpu_clock(struct opscope__thread *thread)
+{
+    pthread_getcpuclockid(pthread_self(), &thread->cpu_clock);
+    thread->cpu_start_ns = cpu_clock_ns(thread->cpu_clock);
+}
+
+/* With the lock held: since it was started. */
+static uint64_t cpu_ns(const struct opscope__thread *thread)
+{
+    const uint64_t now = cpu_clock_ns(thread->cpu_clock);
+    return now > thread->cpu_start_ns ? now - thread->cpu_start_ns : 0;
+}
+
+uint64_t opscope__registry_cpu_ns(void)
+{
+    opscope__registry_lock();
+    uint64_t sum = ended_cpu_ns;
+    for (const struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
+        sum += cpu_ns(thread);
+    }
+    opscope__registry_unlock();
+    return sum;
+}
+
+/* ---- firings that are done with ---------------------------------------------------------------- */
 
 static void set_skips(uint64_t skip)
 {
@@ -143,6 +180,7 @@ static void thread_ended(void *value)
         link = &(*link)->next;
     }
     *link = thread->next;
+    ended_cpu_ns += cpu_ns(thread);
     const bool had_local = thread->local != NULL;
     end_thread(thread, &dead);
     opscope__registry_unlock();
@@ -176,6 +214,7 @@ struct opscope__thread *opscope__thread_self(void)
     }
     thread->recording = true;
     thread->debug_info = opscope__debug_info_root();
+    start_cpu_clock(thread);
     opscope__registry_lock();
     thread->id = ++thread_count;
     opscope__random_seed(&thread->random, seed, thread->id);
@@ -246,9 +285,11 @@ void opscope__registry_fork_child(void)
      * async range of its may yet be closed here. */
     threads = NULL;
     orphans = NULL;
+    ended_cpu_ns = 0;
     if (self != NULL) {
         self->next = NULL;
         threads = self;
+        start_cpu_clock(self); /* it is another thread now, whose clock begins anew */
         opscope__thread_reseed(self);
         opscope__hot_invalidate();
     }

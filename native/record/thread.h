@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "opscope/debug_info.h"
 #include "opscope/record.h"
@@ -28,6 +29,8 @@ struct opscope__values {
 struct opscope__thread {
     struct opscope__thread *next;                /* registry lock */
     uint64_t id;                                 /* dense from 1, never reused */
+    clockid_t cpu_clock;                         /* registry lock: its processor time */
+    uint64_t cpu_start_ns;                       /* registry lock: of that clock, when it was made */
     bool recording;                              /* owner: the switch */
     struct opscope__firing *firing;              /* registry lock to change; NULL: nothing to fire */
     struct opscope__firing *stale;               /* registry lock: earlier ones with open ranges */
@@ -56,6 +59,10 @@ void opscope__registry_lock(void);
 void opscope__registry_unlock(void);
 /* With the lock held: the first thread of the registry; the rest by `next`. */
 struct opscope__thread *opscope__registry_first(void);
+
+/* The processor time of all threads that ever were in the registry, from when they came on. Takes the
+ * lock. To the point: the clock of the process is behind for threads that run now. */
+uint64_t opscope__registry_cpu_ns(void);
 
 /* With the lock held: firings that outlived their thread, by `next_stale`. */
 struct opscope__firing *opscope__registry_orphans(void);

@@ -201,6 +201,17 @@ static uint64_t claim(struct opscope__trace *trace, uint64_t *bytes)
     return offset + *bytes <= room ? OPSCOPE_TRACE_HEADER_BYTES + offset : 0;
 }
 
+/* Tells the reader of the file, its partner, to look as far as there. Only ever further: of threads that
+ * take blocks at once, one that is late would take the others' out of its sight. */
+static void show_claimed(struct opscope__trace *trace, uint64_t bytes)
+{
+    uint64_t *shown = &opscope__trace_header(trace)->claimed_bytes;
+    uint64_t seen = opscope__load_relaxed(shown);
+    while (seen < bytes && !__atomic_compare_exchange_n(shown, &seen, bytes, true, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED)) {
+    }
+}
+
 bool OPSCOPE__SELDOM opscope__trace_block_open(struct opscope__trace *trace,
                                                struct opscope__trace_thread *state,
                                                uint64_t thread_id)
@@ -216,9 +227,7 @@ bool OPSCOPE__SELDOM opscope__trace_block_open(struct opscope__trace *trace,
         state->limit = state->end = state->next;
         return false;
     }
-    /* Partner: the reader of the file, to whom it says how far to look. */
-    opscope__store_relaxed(&opscope__trace_header(trace)->claimed_bytes,
-                           opscope__load_relaxed(&trace->claimed_bytes));
+    show_claimed(trace, offset - OPSCOPE_TRACE_HEADER_BYTES + bytes);
     opscope_trace_block *block = (opscope_trace_block *)(void *)(trace->base + offset);
     block->thread_id = thread_id;
     block->system_id = (uint64_t)syscall(SYS_gettid);

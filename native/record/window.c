@@ -2,8 +2,8 @@
  *
  * The thread sleeps; at random moments it opens a window, sleeps for its length and closes it. Gaps
  * are exponential, so a window is as likely at one moment as at any other, whatever rhythm the
- * program has. A window's weight is wall time over time on: measured, over all windows so far, with
- * the plan standing in for the first few; so late timers make weights right, not estimates wrong.
+ * program has. What a window's ranges stand for is in record/exposure.c; here it is measured: time and
+ * work in windows and in all, so that late timers make weights right, not estimates wrong.
  *
  * Between windows, and where it opens none because nothing is to be recorded, it looks at the control
  * block (record/control.h): at each waking, and at least every OPSCOPE__LOOK_NS.
@@ -24,10 +24,10 @@
 #include "base/clock.h"
 #include "opscope/status.h"
 #include "record/control.h"
+#include "record/exposure.h"
 #include "record/random.h"
 #include "record/recorder_state.h"
-
-enum { PRIOR_WINDOWS = 10 };
+#include "record/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
@@ -67,78 +67,92 @@ static bool sleep_within(uint64_t serial, uint64_t ns)
     return plan_serial == serial;
 }
 
-/* With the lock held: the same, in steps after each of which the control block is looked at. It may
- * say that the plan is to be another. */
-static bool sleep_and_look(uint64_t serial, uint64_t ns)
-{
-    const uint64_t end = opscope__monotonic_ns() + ns;
-    for (;;) {
-        const uint64_t now = opscope__monotonic_ns();
-        const uint64_t left = now < end ? end - now : 0;
-        if (!sleep_within(serial, left < OPSCOPE__LOOK_NS ? left : OPSCOPE__LOOK_NS)) {
-            return false;
-        }
-        pthread_mutex_unlock(&lock);
-        opscope__control_look();
-        pthread_mutex_lock(&lock);
-        if (left <= OPSCOPE__LOOK_NS) {
-            return plan_serial == serial;
-        }
-    }
-}
-
-/* With the lock held, in a window: nothing can be changed from here, so a window ends early where
+/* With the lock held: the same, in steps after each of which the control block is looked at, which may
+ * say that the plan is to be another. In a window nothing can be changed from here: it ends early where
  * there is something new. */
-static bool sleep_in_window(uint64_t serial, uint64_t ns)
+static bool sleep_and_look(uint64_t serial, uint64_t ns, bool is_in_window)
 {
     const uint64_t end = opscope__monotonic_ns() + ns;
     for (;;) {
         const uint64_t now = opscope__monotonic_ns();
         const uint64_t left = now < end ? end - now : 0;
-        if (!sleep_within(serial, left < OPSCOPE__LOOK_NS ? left : OPSCOPE__LOOK_NS)) {
+        const bool is_last = left <= OPSCOPE__LOOK_NS;
+        if (!sleep_within(serial, is_last ? left : OPSCOPE__LOOK_NS)) {
             return false;
         }
-        if (left <= OPSCOPE__LOOK_NS) {
+        if (is_in_window && is_last) {
             return true;
         }
+        bool is_news = false;
         pthread_mutex_unlock(&lock);
-        bool is_news = opscope__control_is_news();
+        if (is_in_window) {
+            is_news = opscope__control_is_news();
+        } else {
+            opscope__control_look();
+        }
         pthread_mutex_lock(&lock);
-        if (is_news) {
+        if (is_last || is_news) {
             return plan_serial == serial;
         }
     }
 }
 
-/* With the lock held: windows as planned, until the plan changes. */
-static void follow_plan(opscope__random *random)
+struct moment {
+    uint64_t wall_ns;
+    uint64_t cpu_ns; /* of the threads that open ranges, so far */
+};
+
+static struct moment this_moment(void)
+{
+    return (struct moment){opscope__monotonic_ns(), opscope__registry_cpu_ns()};
+}
+
+/* The segment may be another than before, with less in it. */
+static double since(uint64_t before, uint64_t now)
+{
+    return now > before ? (double)(now - before) : 0.0;
+}
+
+/* With the lock held: windows as planned, until the plan changes. Moments are taken before callbacks
+ * come and go, at both ends of a window. */
+static void follow_plan(opscope__random *random, opscope__exposure *exposure)
 {
     const uint64_t serial = plan_serial;
     const double planned_on = (double)window_ns, planned_period = (double)period_ns;
-    double on = 0.0, cycles = 0.0;
-    uint64_t cycle_start = opscope__monotonic_ns();
+    opscope__exposure_plan(exposure, planned_on, planned_period);
+    pthread_mutex_unlock(&lock);
+    struct moment last = this_moment();
+    uint64_t last_cost_ns = opscope__recorder_cost_ns();
+    pthread_mutex_lock(&lock);
     for (;;) {
         double gap = -log(opscope__random_unit(random)) * (planned_period - planned_on);
-        if (!sleep_and_look(serial, (uint64_t)gap)) {
-            return;
+        bool goes_on = sleep_and_look(serial, (uint64_t)gap, false);
+        is_open = goes_on;
+        pthread_mutex_unlock(&lock);
+        const struct moment open = this_moment();
+        struct opscope__exposure_cycle cycle = {.outside = since(last.cpu_ns, open.cpu_ns)};
+        if (goes_on) {
+            cycle.weight = opscope__exposure_weight(exposure);
+            opscope__recorder_window_open(
+                (uint64_t)llround(cycle.weight * (double)OPSCOPE__WEIGHT_ONE));
+            pthread_mutex_lock(&lock);
+            goes_on = sleep_and_look(serial, (uint64_t)planned_on, true);
+            pthread_mutex_unlock(&lock);
+            const struct moment close = this_moment();
+            opscope__recorder_window_close(close.wall_ns - open.wall_ns,
+                                           close.wall_ns - last.wall_ns);
+            const uint64_t cost_ns = opscope__recorder_cost_ns();
+            cycle.on = since(open.wall_ns, close.wall_ns);
+            cycle.wall = since(last.wall_ns, close.wall_ns);
+            cycle.inside = since(open.cpu_ns, close.cpu_ns);
+            cycle.recording = since(last_cost_ns, cost_ns);
+            last = close;
+            last_cost_ns = cost_ns;
         }
-        double weight = (PRIOR_WINDOWS * planned_period + cycles) /
-                        (PRIOR_WINDOWS * planned_on + on);
-        is_open = true;
-        pthread_mutex_unlock(&lock);
-        uint64_t open = opscope__monotonic_ns();
-        opscope__recorder_window_open((uint64_t)llround(weight * (double)OPSCOPE__WEIGHT_ONE));
-        pthread_mutex_lock(&lock);
-        bool goes_on = sleep_in_window(serial, (uint64_t)planned_on);
-        pthread_mutex_unlock(&lock);
-        uint64_t close = opscope__monotonic_ns();
-        opscope__recorder_window_close(close - open, close - cycle_start);
+        opscope__exposure_count(exposure, &cycle);
         pthread_mutex_lock(&lock);
         is_open = false;
         pthread_cond_broadcast(&changed);
-        on += (double)(close - open);
-        cycles += (double)(close - cycle_start);
-        cycle_start = close;
         if (!goes_on) {
             return;
         }
@@ -150,14 +164,15 @@ static void *drive(void *unused)
     (void)unused;
     opscope__random random;
     opscope__random_seed(&random, 0, 0);
+    opscope__exposure exposure = {0};
     pthread_mutex_lock(&lock);
     for (;;) {
         if (!is_wanted) {
             pthread_cond_wait(&changed, &lock);
         } else if (window_ns == 0) {
-            (void)sleep_and_look(plan_serial, OPSCOPE__LOOK_NS);
+            (void)sleep_and_look(plan_serial, OPSCOPE__LOOK_NS, false);
         } else {
-            follow_plan(&random);
+            follow_plan(&random, &exposure);
         }
     }
     return NULL;

@@ -82,9 +82,11 @@ class SegmentWriter:
         self._lines: dict[int, list[np.ndarray]] = {}
         self._metrics: dict[tuple[str, str], int] = {}
 
-    def entry(self, kind: int, number: int, *texts: str, detail: int = 0) -> None:
+    def entry(
+        self, kind: int, number: int, *texts: str, detail: int = 0, extra_cost_ps: int = 0
+    ) -> None:
         raw = b"".join(text.encode() + b"\0" for text in texts)
-        head = struct.pack("<HHIII", kind, detail, number, len(raw), 0)
+        head = struct.pack("<HHIII", kind, detail, number, len(raw), extra_cost_ps)
         self._entries.append(head + raw + b"\0" * (-len(raw) % 8))
 
     def note(self, key: str, value: str) -> None:
@@ -103,10 +105,12 @@ class SegmentWriter:
             self.entry(layout.ENTRY_METRIC, len(self._metrics), name, label, detail=kind)
         self._metrics[name, label] = value
 
-    def op_id(self, name: str) -> int:
+    def op_id(self, name: str, extra_cost_ps: int = 0) -> int:
+        """Of the operator, which is entered at the first call."""
         if name not in self._ops:
             self._ops[name] = layout.OTHER_OP_ID + 1 + len(self._ops)
-            self.entry(layout.ENTRY_OP, self._ops[name], name, "")
+            number = self._ops[name]
+            self.entry(layout.ENTRY_OP, number, name, "", extra_cost_ps=extra_cost_ps)
         return self._ops[name]
 
     def _labels_id(self, labels: tuple[tuple[str, str], ...]) -> int:

@@ -44,6 +44,34 @@ def test_counters_are_those_written() -> None:
     }
 
 
+def test_recording_cost_what_its_operators_ranges_do() -> None:
+    writer = SegmentWriter(record_cost_ps=25_001)
+    dear = writer.op_id("aten::mm", extra_cost_ps=131_313)
+    assert parse(writer.to_bytes()).overhead_ns == 0
+    writer.add([Range("numpy::add", 1e-3, 7), Range("aten::mm", 1e-3, 5)])
+    writer.add([Range("aten::mm", 1e-6, 3, table=1), Range("aten::mm", 1e-6, 1, 9.0, phase=2)])
+    segment = parse(writer.to_bytes())
+    assert segment.dictionary.extra_costs_ps == {dear: 131_313}
+    assert segment.overhead_ns == (16 * 25_001 + 9 * 131_313) // 1000
+
+
+def test_the_cost_follows_operators_that_come_later() -> None:
+    writer = SegmentWriter(record_cost_ps=1000).add([Range("a", 1e-3, 2)])
+    dictionary = Dictionary()
+    assert parse(writer.to_bytes(), dictionary).overhead_ns == 2
+    writer.op_id("b", extra_cost_ps=4000)
+    writer.add([Range("b", 1e-3, 10)])
+    assert parse(writer.to_bytes(), dictionary).overhead_ns == 12 + 40
+
+
+def test_a_cost_beyond_all_measure_is_damage() -> None:
+    writer = SegmentWriter()
+    writer.op_id("a", extra_cost_ps=0xFFFFFFFF)
+    writer.add([Range("a", 1e-3, 1 << 40, 2.0**-20)])
+    with pytest.raises(SegmentError, match="costs beyond all measure"):
+        parse(writer.to_bytes())
+
+
 def test_tables_are_summed() -> None:
     ranges = [Range("core::mm", 1e-6 * (1 + n % 7), 3, 2.5, table=n % 5) for n in range(40)]
     segment = parse(SegmentWriter().add(ranges).to_bytes())

@@ -28,6 +28,7 @@ def valid() -> bytes:
         for n in range(1, 200)
     )
     writer.note("program", "x")
+    writer.op_id("later", extra_cost_ps=1)
     writer.usage("key")
     writer.metric("opscope.memory.live", "cpu", 1, layout.METRIC_GAUGE)
     return writer.to_bytes()

@@ -18,7 +18,7 @@ struct program {
 static struct program begin(struct opscope__sampling asked, uint64_t budget_ppb, double rate)
 {
     struct program program = {.ranges_per_second = rate, .asked = asked};
-    opscope__governor_start(&program.governor, budget_ppb, COST_PS, &program.now);
+    opscope__governor_start(&program.governor, budget_ppb, &program.now);
     return program;
 }
 
@@ -36,7 +36,8 @@ static bool run_with(struct program *program, double seconds, double cpu)
                        : sampling.prob;
     program->now.wall_ns += (uint64_t)(seconds * 1e9);
     program->now.cpu_ns += (uint64_t)(seconds * cpu * 1e9);
-    program->now.sample_count += (uint64_t)(seconds * program->ranges_per_second * share);
+    program->now.recording_ns +=
+        (uint64_t)(seconds * program->ranges_per_second * share) * COST_PS / 1000;
     program->now.on_ns +=
         sampling.window_ns != 0 ? (uint64_t)(seconds * 1e9 * share) : 0;
     return opscope__governor_look(&program->governor, &program->asked, &program->now);
@@ -143,7 +144,7 @@ static void a_random_number_of_windows_is_not_taken_for_cost(void)
     program.now.wall_ns += 4 * SECOND_NS;
     program.now.cpu_ns += 4 * SECOND_NS;
     program.now.on_ns += 96000000;
-    program.now.sample_count += 600000;
+    program.now.recording_ns += 600000 * COST_PS / 1000;
     CHECK(!opscope__governor_look(&program.governor, &program.asked, &program.now));
     CHECK(program.governor.overhead_ppb > BUDGET_PPB); /* what is shown is what it was */
 }
@@ -152,7 +153,7 @@ static void a_new_wish_begins_anew_and_counts_go_on(void)
 {
     struct program program = begin(half, BUDGET_PPB, 4e6);
     CHECK(run(&program));
-    opscope__governor_start(&program.governor, 2 * BUDGET_PPB, COST_PS, &program.now);
+    opscope__governor_start(&program.governor, 2 * BUDGET_PPB, &program.now);
     CHECK(sampling_of(&program).prob == 0.5);
     CHECK_EQUAL(program.governor.adaptation_count, 1);
     CHECK(run(&program));

@@ -111,27 +111,40 @@ static void an_estimate_from_random_windows_is_within_five_standard_errors(void)
     CHECK(fabs(sum / SEEDS - BLOCKS * EACH) < 5 * error / sqrt(SEEDS));
 }
 
-static void wait_for_windows(uint64_t count)
+/* A range with so much work in it that recording it is little beside. */
+static void run_work(const opscope_op *op)
 {
-    opscope_recorder_status status;
-    do {
-        run_ranges(op_named("real"), 100);
-        opscope_recorder_read_status(&status);
-    } while (status.window_count < count);
+    opscope_range range;
+    opscope_range_open(&range, op, NULL);
+    for (volatile int i = 0; i < 5000; i++) {
+    }
+    opscope_range_close(&range);
 }
 
-static void the_driver_opens_windows_whose_weights_are_wall_time_over_time_on(void)
+/* Returns how many ranges were run. */
+static double wait_for_windows(uint64_t count)
+{
+    opscope_recorder_status status;
+    double done = 0;
+    do {
+        run_work(op_named("real"));
+        done++;
+        opscope_recorder_read_status(&status);
+    } while (status.window_count < count);
+    return done;
+}
+
+static void the_windows_of_the_driver_stand_for_all_that_was_done(void)
 {
     start_windows(1000000, 4000000);
-    wait_for_windows(100);
+    const double done = wait_for_windows(200);
     struct segment *segment = stop_and_read();
     struct totals totals = segment_sum_of(segment, "real");
-    const opscope_segment_header *header = segment->header;
-    double mean = (double)totals.weight / (double)totals.samples / (double)ONE;
-    double measured = (double)header->window_wall_ns / (double)header->window_on_ns;
-    CHECK(totals.samples > 0);
-    CHECK(header->window_count >= 100);
-    CHECK(mean > measured / 2 && mean < measured * 2); /* the plan stands in for the first few */
+    const double estimate = (double)totals.weight / (double)ONE;
+    /* Some windows' worth of 200 is owed at the end, whatever the machine is at: see test_exposure.c. */
+    CHECK(estimate > done / 2 && estimate < done * 2);
+    CHECK(segment->header->window_count >= 200);
+    CHECK(segment->header->window_on_ns < segment->header->window_wall_ns);
     CHECK_EQUAL(totals.histogram_weight, totals.weight);
     segment_free(segment);
 }
@@ -198,7 +211,7 @@ int main(void)
     RUN(a_range_over_the_end_of_a_window_counts_with_its_self_time_unknown);
     RUN(an_estimate_from_random_windows_is_within_five_standard_errors);
     RUN(bad_weights_are_refused_and_windows_must_be_on);
-    RUN(the_driver_opens_windows_whose_weights_are_wall_time_over_time_on);
+    RUN(the_windows_of_the_driver_stand_for_all_that_was_done);
     RUN(the_header_only_grows_over_changes_of_the_plan);
     RUN(after_windows_every_range_is_recorded_even_if_one_was_open);
     RUN(a_stop_within_a_window_leaves_no_callback_behind);

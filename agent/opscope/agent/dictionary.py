@@ -44,6 +44,8 @@ class Dictionary:
     def __init__(self) -> None:
         self.ops: dict[int, str] = {layout.OTHER_OP_ID: layout.OTHER_OP}
         """Name by id, with the overload behind a dot where there is one."""
+        self.extra_costs_ps: dict[int, int] = {}
+        """By id, of those operators whose ranges cost more than `record_cost_ps`: what more."""
         self.labels: dict[int, Labels] = {0: ()}
         self.usage: dict[str, None] = {}
         """Keys of the APIs used, in order."""
@@ -67,12 +69,14 @@ class Dictionary:
         while at < len(entries):
             if at + _ENTRY.size > len(entries):
                 raise SegmentError("corrupt", "an entry is cut short")
-            kind, detail, number, size, *_ = _ENTRY.unpack_from(entries, at)
+            kind, detail, number, size, extra_cost_ps = _ENTRY.unpack_from(entries, at)
             start = at + _ENTRY.size
             at = start + (size + _ALIGN - 1) // _ALIGN * _ALIGN
             if at > len(entries):
                 raise SegmentError("corrupt", f"an entry of {size} bytes does not fit")
             self._add(kind, detail, number, entries[start : start + size])
+            if kind == layout.ENTRY_OP and extra_cost_ps:
+                self.extra_costs_ps[number] = extra_cost_ps
         self.read_bytes[chunk] = self.read_bytes.get(chunk, 0) + len(entries)
 
     def _add(self, kind: int, detail: int, number: int, raw: bytes) -> None:

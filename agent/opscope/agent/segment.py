@@ -101,11 +101,18 @@ class CellKeys(NamedTuple):
     unique: U64
     row: NDArray[np.intp] | None
     """(n,) for each cell its place in `unique`; None: the same place, as no key is there twice."""
+    extra_costs_ps: U64
+    """What a range of each of `all` costs beyond the header's `record_cost_ps`."""
 
     @classmethod
-    def of(cls, keys: U64) -> CellKeys:
+    def of(cls, keys: U64, dictionary: Dictionary) -> CellKeys:
         unique, row = np.unique(keys, return_inverse=True)
-        return cls(keys, keys, None) if len(unique) == len(keys) else cls(keys, unique, row)
+        extra_of = dictionary.extra_costs_ps
+        ops = (keys & np.uint64(layout.KEY_OP_MASK)).tolist()
+        extras = np.array([extra_of.get(op, 0) for op in ops], np.uint64)
+        if len(unique) == len(keys):
+            return cls(keys, keys, None, extras)
+        return cls(keys, unique, row, extras)
 
 
 class Segment(NamedTuple):
@@ -114,6 +121,8 @@ class Segment(NamedTuple):
     rows: Rows
     measures: tuple[Measure, ...]
     exemplars: NDArray[Any]
+    overhead_ns: int
+    """What recording has cost so far; by the same arithmetic as in the process itself."""
 
 
 def read_header(read: Reader) -> Header:
@@ -187,11 +196,12 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
         _take_dictionary(read, int(index), int(heads[index]["used"]), dictionary)
     if dictionary.cell_keys is None or not np.array_equal(cells["key"], dictionary.cell_keys.all):
         _check_references(cells, dictionary)
-        dictionary.cell_keys = CellKeys.of(cells["key"].copy())
+        dictionary.cell_keys = CellKeys.of(cells["key"].copy(), dictionary)
     cell, octave, weights = _buckets(cells, table, read, heads)
     measures = _measures(values, dictionary)
     rows = _summed(cells, dictionary.cell_keys, cell, octave, weights)
-    return Segment(header, dictionary, rows, measures, _exemplars(read, heads))
+    overhead_ns = _overhead_ns(header, cells["sample_count"], dictionary.cell_keys)
+    return Segment(header, dictionary, rows, measures, _exemplars(read, heads), overhead_ns)
 
 
 # The most that a chunk can use, by its kind; the last is of all kinds that are not known.
@@ -349,6 +359,13 @@ def _summed(
         place % layout.OCTAVES,
         _sum_by(which, weights, len(place)),
     )
+
+
+def _overhead_ns(header: Header, samples: U64, keys: CellKeys) -> int:
+    extras = keys.extra_costs_ps
+    if float(samples.astype(np.float64) @ extras.astype(np.float64)) >= _COUNTER_LIMIT:
+        raise SegmentError("corrupt", "costs beyond all measure")
+    return (int(samples.sum()) * header.record_cost_ps + int(samples @ extras)) // 1000
 
 
 def _check_measure(counters: U64) -> None:

@@ -84,7 +84,7 @@ class Health(NamedTuple):
     folded: int = 0
     callback_errors: int = 0
     overhead_ns: int = 0
-    """Samples times what one costs, as measured by each recorder at its start."""
+    """Samples times what one of their operator costs, as measured in each process."""
     adaptations: int = 0
     """Times that a recorder changed its sampling to keep to its overhead budget."""
 

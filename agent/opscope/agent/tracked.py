@@ -155,7 +155,7 @@ def _process(segment: Segment, is_alive: bool) -> Process:
             header.dropped_count,
             header.folded_count,
             header.callback_error_count,
-            samples * header.record_cost_ps // 1000,
+            segment.overhead_ns,
             header.adaptation_count,
         ),
         notes=segment.dictionary.notes,

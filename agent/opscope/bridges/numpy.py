@@ -175,7 +175,7 @@ def _targets(numpy: ModuleType) -> list[_Target]:
         if name in sys.modules:
             targets += _ufuncs(numpy, sys.modules[name], prefix)
     method, function = lib.OPSCOPE_NUMPY_UFUNC_METHOD, lib.OPSCOPE_NUMPY_FUNCTION
-    add, array = core.add, numpy.empty(0)
+    add, array = core.add, numpy.zeros(1)
     targets += [(method, getattr(add, name), f"numpy::ufunc.{name}") for name in _UFUNC_METHODS]
     targets += [
         (function, getattr(core, name), f"numpy::{name}")

@@ -39,6 +39,8 @@ _DEVICES = (
 """What torch.version says of a build, what there is where the driver is loaded, and what may hide
 all devices from a process."""
 
+_COST_CALLS = range(lib.OPSCOPE_TORCH_COST_CALLS)
+
 _lock = allocate_lock()
 _is_attached = False
 _is_producing = False
@@ -144,8 +146,12 @@ def _imported_torch() -> ModuleType:
 def _attach(torch: Any) -> None:
     version = str(torch.__version__)
     _judge(version, lib.opscope_torch_trial_begin(version.encode()))
+    empty = torch.empty
     try:
-        torch.empty(0, device="cpu")
+        empty(0, device="cpu")
+        while lib.opscope_torch_cost_round():
+            for _ in _COST_CALLS:
+                empty(0, device="cpu")
     finally:
         reason = lib.opscope_torch_trial_end()
     _judge(version, reason)

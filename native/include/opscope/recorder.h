@@ -37,13 +37,13 @@ typedef struct opscope_recorder_options {
 } opscope_recorder_options;
 
 typedef struct opscope_recorder_status {
-    bool running;
+    bool running;                /* false too in a forked child that could begin no segment */
     bool in_window;              /* always true where windows are off */
     uint64_t dropped_count;      /* ranges that found no room and are in no table */
     uint64_t folded_count;       /* ranges counted under "other" for want of room */
     uint64_t window_count;       /* windows opened so far */
     uint64_t record_cost_ps;     /* measured at start: picoseconds a recorded range costs */
-    char path[256];              /* of the segment; "" where not running */
+    char path[256];              /* of the segment; "" where there is none, or none yet */
 } opscope_recorder_status;
 
 /* ERR_BUSY where one runs; ERR_NO_SPACE, ERR_READ_ONLY, ERR_PERMISSION, ERR_IO where the segment
@@ -68,6 +68,12 @@ OPSCOPE_API int opscope_recorder_inherit(const opscope_control *wish, uint64_t *
 /* Writes a fact about the process into the segment ("bridge.numpy", "attached"); a later value
  * replaces an earlier one. ERR_NOT_FOUND where no recorder runs. */
 OPSCOPE_API int opscope_recorder_note(const char *key, const char *value);
+
+/* For bindings and bridges: ranges of this operator cost `extra_ps` picoseconds more to record than the
+ * recorder measures of a call from C, for what is around that call only while it is recorded. Goes into
+ * what is told of the overhead, and into what it is kept to. From any thread, whether a recorder runs or
+ * not; the first word holds, and only if it comes before the operator's first recorded range. */
+OPSCOPE_API void opscope_recorder_extra_cost(uint32_t op_id, uint64_t extra_ps);
 
 /* For tests and for drivers with a clock of their own: a window by hand. Every range opened
  * between begin and end is recorded with `weight` (1 to 1e9). Only while windows are on. */

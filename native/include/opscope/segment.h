@@ -80,7 +80,8 @@ typedef struct opscope_segment_header {
     uint64_t window_on_ns;     /* time inside windows, and since windows were on */
     uint64_t window_wall_ns;
     uint64_t callback_error_count;
-    uint64_t record_cost_ps;   /* picoseconds a recorded range costs, measured at start */
+    uint64_t record_cost_ps;   /* picoseconds a recorded range costs, measured at start; those of some
+                                  operators more: extra_cost_ps */
     uint64_t folded_count;     /* ranges counted under the operator "other" for want of room */
     uint64_t liveness;         /* opscope_segment_liveness; written once */
     /* the overhead governor (record/governor.h); atomic, relaxed */
@@ -169,7 +170,7 @@ typedef struct opscope_entry {
     uint16_t detail;
     uint32_t id;
     uint32_t bytes;  /* of the text that follows, without the padding */
-    uint32_t reserved;
+    uint32_t extra_cost_ps; /* of an operator: what recording a range of it costs beyond record_cost_ps */
 } opscope_entry;
 
 /* Ranges of one operator, phase and label set, on one table. Owner: the table's thread; all fields

@@ -25,6 +25,11 @@ OPSCOPE_BEGIN_DECLS
  * `version` is torch.__version__. After an end that returned NULL the bridge is attached. */
 OPSCOPE_API const char *opscope_torch_trial_begin(const char *version);
 OPSCOPE_API const char *opscope_torch_trial_end(void);
+enum { OPSCOPE_TORCH_COST_CALLS = 4 };
+/* Before the end, to find out what recording a range of PyTorch's costs here: true as long as it wants
+ * OPSCOPE_TORCH_COST_CALLS more calls of `torch.empty(0)`, for a millisecond at most. Without it a usual
+ * cost is taken. The first time that the process attaches decides. */
+OPSCOPE_API bool opscope_torch_cost_round(void);
 /* PyTorch calls the bridge no more, but for the ends of ranges that are open. */
 OPSCOPE_API void opscope_torch_detach(void);
 
