@@ -18,7 +18,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run test test-c test-python types lint asan tsan fuzz fuzz-agent soak bench dashboards clean
+.PHONY: help venv run test test-c test-python types lint asan tsan fuzz fuzz-agent soak scale bench dashboards clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -70,6 +70,9 @@ fuzz-agent: $(VENV)/installed ## foreign bytes to the host agent, FUZZ_SECONDS; 
 soak: $(VENV)/installed ## processes and agents that live, fork and are killed at random, SOAK_SECONDS
 	OPSCOPE_TEST_CHURN=100000 $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/agent/test_churn.py
 	PYTHONPATH=. $(BIN)/python tests/soak/soak.py --seconds $(SOAK_SECONDS)
+
+scale: $(VENV)/installed ## a thousand simulated hosts on a real Prometheus; SCALE="--hosts 100" for fewer
+	$(BIN)/python -m tests.dashboards.scale $(SCALE)
 
 bench: .venv-bench/installed ## measure what the package costs, as installed from a wheel
 	.venv-bench/bin/opscope bench

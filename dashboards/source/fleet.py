@@ -8,11 +8,13 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from dashboards.source import choices
 from dashboards.source.blocks import THREADS, Query, board, graph, number, of, rows
 from dashboards.source.choices import BUSY, FLEET, MODEL, OF_SERVICE, OPERATOR
-from dashboards.source.queries import name
 
 
 def make() -> Dashboard:
-    seconds, calls = f"opscope:op_self_seconds:rate5m{{{OF_SERVICE}}}", "opscope:op_calls:rate5m"
+    # Each panel takes the smallest sum that tells it.
+    seconds = f"opscope:op_self_seconds:rate5m{{{OF_SERVICE}}}"
+    of_models = f"opscope:model_self_seconds:rate5m{{{OF_SERVICE}}}"
+    calls = f"opscope:framework_calls:rate5m{{{OF_SERVICE}}}"
     to_operator = of(OPERATOR, "service", operator="${__field.labels.op}")
     to_model = of(MODEL, service="${__field.labels.service}")
     return (
@@ -23,7 +25,7 @@ def make() -> Dashboard:
                 "Hosts",
                 "Hosts whose agent reports.",
                 "short",
-                f"count({name('opscope.processes')})",
+                "sum(opscope:hosts:count)",
             )
         )
         .with_panel(
@@ -31,18 +33,16 @@ def make() -> Dashboard:
                 "Processes",
                 "Live processes that are observed.",
                 "short",
-                f"sum({name('opscope.processes')})",
+                "sum(opscope:processes:sum)",
             )
         )
-        .with_panel(
-            number("Calls", "Operator calls a second.", "cps", f"sum({calls}{{{OF_SERVICE}}})")
-        )
+        .with_panel(number("Calls", "Operator calls a second.", "cps", f"sum({calls})"))
         .with_panel(
             number(
                 "Busy threads",
                 f"Threads that are within an operator. {BUSY}",
                 THREADS,
-                f"sum({seconds})",
+                f"sum({of_models})",
             )
         )
         .with_panel(
@@ -50,7 +50,7 @@ def make() -> Dashboard:
                 "Overhead",
                 "Share of CPU time that recording takes: of the process where it is worst.",
                 "percentunit",
-                f"max({name('opscope.recorder.overhead.ratio')}{{{OF_SERVICE}}})",
+                f"max(opscope:service_overhead_ratio:max{{{OF_SERVICE}}})",
             )
         )
         .with_panel(
@@ -77,7 +77,7 @@ def make() -> Dashboard:
                 "Time by service",
                 f"The ten services that take most. {BUSY}",
                 THREADS,
-                Query(f"topk(10, sum by (service) ({seconds}))", "{{service}}"),
+                Query(f"topk(10, sum by (service) ({of_models}))", "{{service}}"),
                 stacked=True,
                 link=("Models of the service", to_model),
             )
@@ -87,7 +87,10 @@ def make() -> Dashboard:
                 "Time by framework",
                 f"Whose operators they are. {BUSY}",
                 THREADS,
-                Query(f"sum by (framework) ({seconds})", "{{framework}}"),
+                Query(
+                    f"sum by (framework) (opscope:framework_self_seconds:rate5m{{{OF_SERVICE}}})",
+                    "{{framework}}",
+                ),
                 stacked=True,
             )
         )
@@ -96,7 +99,7 @@ def make() -> Dashboard:
                 "Time by phase",
                 f"What the operators ran for. {BUSY}",
                 THREADS,
-                Query(f"sum by (phase) ({seconds})", "{{phase}}"),
+                Query(f"sum by (phase) ({of_models})", "{{phase}}"),
                 stacked=True,
             )
         )
@@ -105,7 +108,7 @@ def make() -> Dashboard:
                 "Calls by framework",
                 "Operator calls a second.",
                 "cps",
-                Query(f"sum by (framework) ({calls}{{{OF_SERVICE}}})", "{{framework}}"),
+                Query(f"sum by (framework) ({calls})", "{{framework}}"),
             )
         )
         .with_panel(
@@ -113,8 +116,8 @@ def make() -> Dashboard:
                 "Hosts and processes",
                 "Agents that report, and live processes that are observed.",
                 "short",
-                Query(f"count({name('opscope.processes')})", "hosts"),
-                Query(f"sum({name('opscope.processes')})", "processes"),
+                Query("sum(opscope:hosts:count)", "hosts"),
+                Query("sum(opscope:processes:sum)", "processes"),
             )
         )
         .with_panel(

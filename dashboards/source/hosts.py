@@ -62,7 +62,8 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Operators that are slow on a host",
-                "How many times as long a call takes as on the median host.",
+                "How many times as long a call takes as on the median host, where that is more"
+                " than 1.1.",
                 "short",
                 f"topk(50, opscope:host_op_slowness:15m{{{where}}})",
                 ("instance", "service", "op", "phase", "model_id"),

@@ -86,7 +86,7 @@ def make() -> Dashboard:
                 "Of operators: the ten hosts with most; and rows summed up as other.",
                 "short",
                 Query(
-                    f"topk(10, count by (instance) ({name('opscope.op.calls')}{{{OF_HOST}}}))",
+                    f"topk(10, opscope:host_series:count{{{OF_HOST}}})",
                     "{{instance}}",
                 ),
                 Query(f"sum ({name('opscope.series.folded')}{{{OF_HOST}}})", "folded"),

@@ -7,13 +7,12 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from dashboards.source import choices
 from dashboards.source.blocks import THREADS, Query, board, graph, of, rows
 from dashboards.source.choices import BUSY, MODEL, OPERATOR
-from dashboards.source.queries import rate
 
 
 def make() -> Dashboard:
     where = 'service=~"$service", model_id=~"$model"'
     seconds = f"opscope:model_self_seconds:rate5m{{{where}}}"
-    time = rate("opscope.op.self_time", where)
+    by_operator = f"opscope:model_op_self_seconds:rate5m{{{where}}}"
     return (
         board(
             MODEL, "Opscope / Model", "Models: forward, backward, optimizer, data, communication."
@@ -59,7 +58,7 @@ def make() -> Dashboard:
                 "Operators of the model",
                 f"The ten that take most. {BUSY}",
                 THREADS,
-                Query(f"topk(10, sum by (op, phase) ({time}))", "{{op}} {{phase}}"),
+                Query(f"topk(10, sum by (op, phase) ({by_operator}))", "{{op}} {{phase}}"),
                 stacked=True,
                 link=(
                     "Operator",

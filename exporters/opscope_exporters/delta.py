@@ -87,8 +87,9 @@ def since(snapshot: Snapshot, base: Base) -> tuple[Snapshot, NDArray[np.int64]]:
 
 
 def _rounded(weights: U64) -> U64:
-    one = np.uint64(layout.WEIGHT_ONE)
-    return (weights + one // np.uint64(2)) // one * one
+    """As otlp_data.py rounds what is told without a base, halves to the even number."""
+    rounded: U64 = np.rint(weights / layout.WEIGHT_ONE).astype(np.uint64)
+    return rounded * np.uint64(layout.WEIGHT_ONE)
 
 
 def save(base: Base, path: str) -> None:

@@ -10,6 +10,7 @@ https://opentelemetry.io/docs/specs/otel/protocol/exporter/
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from opscope import config
@@ -55,11 +56,7 @@ class Otlp:
 
     def export(self, snapshot: Snapshot) -> None:
         data = self._builder.build(snapshot, self._base)
-        # The first that does not arrive ends it: the next export has all again.
-        rejected, why = 0, ""
-        for part in [data] if self._file else self._parts.parts(data):
-            count, reason = self._exporter.send(part, timeout_millis=self._timeout_ms)
-            rejected, why = rejected + count, reason or why
+        rejected, why = self._sent([data] if self._file else self._parts.parts(data))
         if self._file:
             self._base = self._delta.base_of(snapshot, self._data.host_counts(snapshot))
             try:
@@ -71,6 +68,31 @@ class Otlp:
                 ) from error
         if rejected:
             raise ExportRefused(f"{rejected} points were rejected: {why}")
+
+    def _sent(self, parts: Iterable[Any]) -> tuple[int, str]:
+        """How many points were rejected, and why. Raises AgentError where a part did not arrive:
+        the next export has it again.
+
+        One that is refused does not keep back those behind it; where two in a row do not arrive,
+        nobody is there.
+        """
+        rejected, why = 0, ""
+        failed: AgentError | None = None
+        has_arrived = True
+        for part in parts:
+            try:
+                count, reason = self._exporter.send(part, timeout_millis=self._timeout_ms)
+            except AgentError as error:
+                failed = failed or error
+                if not has_arrived:
+                    break
+                has_arrived = False
+            else:
+                has_arrived = True
+                rejected, why = rejected + count, reason or why
+        if failed:
+            raise failed
+        return rejected, why
 
     def close(self) -> None:
         self._exporter.close()

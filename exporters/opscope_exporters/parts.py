@@ -19,8 +19,8 @@ from opentelemetry.sdk.metrics.export import (
     ScopeMetrics,
 )
 
-# With long names and all buckets in use a part is 3 MiB.
-MOST_WEIGHT = 10_000
+# With the longest names and all buckets in use for years a part is 3.5 MiB.
+MOST_WEIGHT = 5_000
 _HISTOGRAM_WEIGHT = 3
 """Of a histogram's point; of others 1."""
 

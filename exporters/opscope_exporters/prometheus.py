@@ -1,10 +1,12 @@
 """The page for Prometheus and whoever reads its formats, in the form the client likes best.
 
 Text, OpenMetrics, or delimited protobuf, which is what a Prometheus with native histograms asks
-for: see text_page.py and protobuf_page.py. Compression is the server's (opscope/agent/server.py).
+for: see text_page.py and protobuf_page.py. Compression is the server's (opscope/agent/blocks.py).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from opscope.agent.exporter import Option, Options, PageExporter
 from opscope.agent.snapshot import Snapshot
@@ -41,7 +43,7 @@ class Prometheus:
         self._protobuf = ProtobufPage(buckets)
         self._target = target_labels()
 
-    def page(self, snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
+    def page(self, snapshot: Snapshot, accept: str) -> tuple[Iterable[bytes], str]:
         offer, asked = chosen(accept, _OFFERS)
         if offer is _OFFERS[2]:
             return self._protobuf.write(snapshot, self._target), protobuf_page.CONTENT_TYPE

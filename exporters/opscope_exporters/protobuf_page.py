@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -38,6 +38,7 @@ CONTENT_TYPE = (
 )
 
 _SCHEMA = 3
+_PARTS_AT_A_TIME = 100
 # What Prometheus's own libraries take; without it a histogram counts as a classic one.
 _ZERO_THRESHOLD = 2.0**-128
 
@@ -124,13 +125,13 @@ class ProtobufPage:
         self._bounds = [*buckets.bounds, math.inf]
         self._series = PerSeries(_Series)
 
-    def write(self, snapshot: Snapshot, target: Labels = ()) -> bytes:
-        """All families; `target`: the labels of target_info, without which there is none."""
+    def write(self, snapshot: Snapshot, target: Labels = ()) -> Iterator[bytes]:
+        """All families, in pieces; `target`: the labels of target_info, without which there is
+        none."""
         series = self._series.of(snapshot)
-        families: list[bytes] = []
         if target:
             head = _head("target_info", "Who exports this.", _TYPES[Kind.GAUGE], "")
-            families += _delimited([head, _single(_METRIC_GAUGE, target, 1.0)])
+            yield from _delimited([head, _single(_METRIC_GAUGE, target, 1.0)])
         for metric in METRICS:
             if metric.kind is Kind.HISTOGRAM:
                 metrics = self._histograms(snapshot, series)
@@ -140,8 +141,7 @@ class ProtobufPage:
                 field = _METRIC_COUNTER if metric.kind is Kind.COUNTER else _METRIC_GAUGE
                 metrics = (_single(field, *one) for one in of_host(metric, snapshot))
             kind, unit = _TYPES[metric.kind], metric.prometheus_unit
-            families += _delimited([_head(sample_name(metric), metric.help, kind, unit), *metrics])
-        return b"".join(families)
+            yield from _delimited([_head(sample_name(metric), metric.help, kind, unit), *metrics])
 
     def _histograms(self, snapshot: Snapshot, series: Sequence[_Series]) -> Iterator[bytes]:
         classic, width = self._classic(snapshot)
@@ -264,7 +264,9 @@ def _head(name: str, help: str, kind: int, unit: str) -> bytes:
     return head + _text(_FAMILY_UNIT, unit) if unit else head
 
 
-def _delimited(parts: Iterable[bytes]) -> list[bytes]:
+def _delimited(parts: Sequence[bytes]) -> Iterator[bytes]:
     """One family behind its length; none where there is no metric."""
-    head, *metrics = parts
-    return [varint(len(head) + sum(map(len, metrics))), head, *metrics] if metrics else []
+    if len(parts) > 1:
+        yield varint(sum(map(len, parts)))
+        for begin in range(0, len(parts), _PARTS_AT_A_TIME):
+            yield b"".join(parts[begin : begin + _PARTS_AT_A_TIME])

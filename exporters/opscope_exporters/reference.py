@@ -33,7 +33,9 @@ off by 4.5 % at most.
 Slow ranges that ran in a sampled trace are exemplars of their histogram (OpenMetrics, protobuf,
 OTLP), with `trace_id` and `span_id`. The observed program says which span is active: with
 `OTEL_PYTHON_CONTEXT=opscope` OpenTelemetry's Python API does, outside of event loops; others label
-their work `trace_id` (32 hexadecimal digits) and `span_id` (16) as any debug info.
+their work `trace_id` (32 hexadecimal digits) and `span_id` (16) as any debug info. Within an event
+loop, where tasks take turns unseen, a span has no exemplars; those of a span around the loop are
+its own until a task is in another trace.
 
 On demand slow ranges of such a program are spans under the active one, each within the slow one
 around it, with right times: `opscope trace PID --spans --slower 10ms` records every range for some
@@ -42,6 +44,12 @@ seconds and sends those that were slow with the SDK's exporter of spans, as `OTE
 Send them to where the program's own spans go. Attributes are `op`, `phase`, `framework` and the
 program's labels, the resource is the service's; at most the 10,000 longest are sent, and what is
 not sent is counted.
+
+Over OTLP durations are exponential histograms, whatever `OTEL_*` variables say of histograms. What
+is cumulative is sent in parts of less than 4 MiB, which every receiver takes; deltas of a host are
+one message (1.8 MiB for 2,000 series), so a receiver over gRPC may have to be told to take more. An
+export that fails is not kept: the next one has the newer numbers. Where a receiver says that it
+rejected points, the export counts as `refused` in `opscope_agent_exports_total`.
 
 A program that exports metrics of its own can have Opscope's of itself beside them: see
 `opscope_exporters/in_process.py`.

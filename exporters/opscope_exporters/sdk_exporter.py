@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from opscope.errors import AgentError, ConfigError
 
 _BY_PROTOCOL = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
+_PAIR = ("CLIENT_KEY", "CLIENT_CERTIFICATE")
 # Of a variable by which the SDK's exporter makes a session of its own.
 _CREDENTIAL_PROVIDER = "_CREDENTIAL_PROVIDER"
 
@@ -29,7 +30,7 @@ class Signal(NamedTuple):
     group: str
     """Of the SDK's entry points."""
     rejected: Callable[[bytes], tuple[int, str]]
-    """What an answer over HTTP says: how much of it was not taken, and why."""
+    """What an answer says: how much was not taken, and why."""
 
 
 def _rejected_metrics(content: bytes) -> tuple[int, str]:
@@ -61,6 +62,7 @@ class SdkExporter:
         """
         if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
             raise AgentError(f"OTEL_SDK_DISABLED=true turns off {who}; leave out one of the two")
+        _check_files(signal, os.environ)
         self._signal = signal
         self._log = _Log()
         self._rejected = 0, ""
@@ -95,9 +97,12 @@ class SdkExporter:
         if name == _BY_PROTOCOL["http/protobuf"] and not has_session:
             given["session"] = self._session()
         try:
-            return found[name].load()(**given)
+            made = found[name].load()(**given)
         except Exception as error:
             raise AgentError(f"{who}: OpenTelemetry's {name}: {error}") from error
+        if name == _BY_PROTOCOL["grpc"]:
+            self._watch(made)
+        return made
 
     def _session(self) -> Any:
         """Tells what it is answered, and holds to the certificate that OTEL_* variables give."""
@@ -115,13 +120,37 @@ class SdkExporter:
         session.merge_environment_settings = merged
         return session
 
+    def _watch(self, made: Any) -> None:
+        """Tells what is answered over gRPC. A lost connection is replaced by a new stub."""
+        stub_of = getattr(made, "_stub", None)
+
+        def watched(channel: Any) -> Any:
+            stub = stub_of(channel)  # type: ignore[misc]
+            export = stub.Export
+
+            def exported(request: Any, **options: Any) -> Any:
+                answer = export(request, **options)
+                self._note(answer.SerializeToString)
+                return answer
+
+            stub.Export = exported
+            return stub
+
+        with suppress(AttributeError, TypeError):
+            # One of another make is as it was: what it sends counts as taken.
+            made._client = watched(made._channel)
+            made._stub = watched
+
     def _look(self, response: Any, *_: object, **__: object) -> None:
-        """Whether only a part was taken, which the SDK's exporter does not look for. It must not be
+        if response.ok:
+            self._note(lambda: response.content)
+
+    def _note(self, content: Callable[[], bytes]) -> None:
+        """Whether only a part was taken, which the SDK's exporters do not look for. It must not be
         sent again."""
         with suppress(Exception):
-            if response.ok:
-                count, why = self._signal.rejected(response.content)
-                self._rejected = count, why[:300]
+            count, why = self._signal.rejected(content())
+            self._rejected = count, why[:300]
 
 
 def _name(signal: Signal, who: str, environ: Mapping[str, str]) -> str:
@@ -139,6 +168,27 @@ def _name(signal: Signal, who: str, environ: Mapping[str, str]) -> str:
                 raise ConfigError(f"{variable}={protocol!r}: must be {' or '.join(_BY_PROTOCOL)}")
             return _BY_PROTOCOL[protocol]
     return _BY_PROTOCOL["http/protobuf"]
+
+
+def _check_files(signal: Signal, environ: Mapping[str, str]) -> None:
+    """Raises ConfigError for a certificate or key that cannot be read, or is one without the other,
+    over which gRPC would end this process."""
+    for of in (f"{signal.name}_", ""):
+        given = []
+        for kind in ("CERTIFICATE", *_PAIR):
+            variable = f"OTEL_EXPORTER_OTLP_{of}{kind}"
+            path = environ.get(variable, "").strip()
+            if path:
+                given.append(kind)
+                try:
+                    open(path, "rb").close()
+                except OSError as error:
+                    raise ConfigError(f"{variable}={path!r}: {error.strerror}") from error
+        if len(missing := set(_PAIR) - set(given)) == 1:
+            raise ConfigError(
+                f"OTEL_EXPORTER_OTLP_{of}{missing.pop()} is missing: a key and its certificate go "
+                "together"
+            )
 
 
 class _Log(logging.Handler):

@@ -6,7 +6,6 @@ Lines are put together a series at a time by formats made beforehand: a page of 
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterator, Sequence
 
@@ -31,7 +30,7 @@ PLAIN_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _HERE = b"\0"
 # From here on Python writes a float with an exponent.
 _WHOLE_BELOW = 1e15
-_ROWS_AT_A_TIME = 500
+_ROWS_AT_A_TIME = 250
 
 
 class TextPage:
@@ -41,29 +40,28 @@ class TextPage:
         self._bounds = [*buckets.bounds, math.inf]
         self._labels = PerSeries(_series_labels)
 
-    def write(self, snapshot: Snapshot, *, openmetrics: bool, target: Labels = ()) -> bytes:
-        """The whole page; `target`: the labels of target_info, without which there is none."""
+    def write(
+        self, snapshot: Snapshot, *, openmetrics: bool, target: Labels = ()
+    ) -> Iterator[bytes]:
+        """The page in pieces; `target`: the labels of target_info, without which there is none."""
         labels = self._labels.of(snapshot)
-        # Takes what is written as it comes: a page may have 100 MiB, and twice that is too much.
-        page = io.BytesIO()
         if target:
             # What OpenMetrics calls the family target, of type info, has this one sample.
             name, kind = ("target", "info") if openmetrics else ("target_info", "gauge")
-            page.write(_head(name, kind, "", "Who exports this."))
-            page.write(b"target_info{%b} 1\n" % _pairs(target))
+            yield _head(name, kind, "", "Who exports this.")
+            yield b"target_info{%b} 1\n" % _pairs(target)
         for metric in METRICS:
             name = metric.prometheus_name if openmetrics else sample_name(metric)
             unit = metric.prometheus_unit if openmetrics else ""
-            page.write(_head(name, metric.kind.value, unit, metric.help))
+            yield _head(name, metric.kind.value, unit, metric.help)
             if metric.kind is Kind.HISTOGRAM:
-                page.writelines(self._histogram(metric, snapshot, labels, openmetrics))
+                yield from self._histogram(metric, snapshot, labels, openmetrics)
             elif metric.of_series:
-                page.writelines(_series(metric, snapshot, labels))
+                yield from _series(metric, snapshot, labels)
             else:
-                page.writelines(_host(metric, snapshot))
+                yield from _host(metric, snapshot)
         if openmetrics:
-            page.write(b"# EOF\n")
-        return page.getvalue()
+            yield b"# EOF\n"
 
     def _histogram(
         self, metric: Metric, snapshot: Snapshot, labels: Sequence[bytes], openmetrics: bool
@@ -114,10 +112,16 @@ def _series(metric: Metric, snapshot: Snapshot, labels: Sequence[bytes]) -> Iter
     name = sample_name(metric).encode()
     if (np.abs(values) < _WHOLE_BELOW).all() and (values == np.rint(values)).all():
         # The same text as below, in less time.
-        line, numbers = name + b"{%b} %d.0\n", values.astype(np.int64).tolist()
+        line, values = name + b"{%b} %d.0\n", values.astype(np.int64)
     else:
-        line, numbers = name + b"{%b} %a\n", values.tolist()
-    return (line % (labels[row], n) for row, n in zip(rows.tolist(), numbers, strict=True))
+        line = name + b"{%b} %a\n"
+    for begin in range(0, len(rows), _ROWS_AT_A_TIME):
+        here = slice(begin, begin + _ROWS_AT_A_TIME)
+        numbers = values[here].tolist()
+        pairs: list[object] = [None] * (2 * len(numbers))
+        pairs[::2] = [labels[row] for row in rows[here].tolist()]
+        pairs[1::2] = numbers
+        yield line * len(numbers) % tuple(pairs)
 
 
 def _head(name: str, kind: str, unit: str, help: str) -> bytes:

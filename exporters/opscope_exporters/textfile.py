@@ -52,12 +52,13 @@ class Textfile:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             with os.fdopen(os.open(new, flags, 0o644), "wb") as file:
                 os.fchmod(file.fileno(), 0o644)
-                file.write(page)
+                file.writelines(page)
             os.replace(new, self._path)
         except OSError as error:
+            raise AgentError(f"{self._path} cannot be written: {error.strerror}") from error
+        finally:
             with suppress(OSError):
                 os.unlink(new)
-            raise AgentError(f"{self._path} cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
         """The last page stays: its numbers are the last ones known."""

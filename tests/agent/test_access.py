@@ -23,7 +23,7 @@ from opscope.agent.host import Host
 from opscope.agent.server import Latest, Server
 from opscope.errors import AgentError
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 def prometheus() -> PageExporter:

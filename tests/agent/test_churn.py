@@ -105,6 +105,19 @@ def test_a_sweep_looks_no_further_where_little_has_come(place: Path) -> None:
     assert host.collect().calls.sum() == 3 * 32
 
 
+def test_a_sweep_that_runs_out_of_time_goes_on_with_the_next(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Host([str(place)], consume=True)
+    host.collect()
+    short = Short()
+    for number in range(40):
+        short.write(place, number)
+    monkeypatch.setattr("opscope.agent.place._SECONDS", -1.0)
+    assert [host.sweep() for _ in range(41)] == [1] * 40 + [0]
+    assert list(place.iterdir()) == []
+
+
 def test_a_sweep_leaves_the_living_alone(place: Path) -> None:
     host = Host([str(place)], consume=True)
     host.collect()

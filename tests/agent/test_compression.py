@@ -10,7 +10,7 @@ from opscope.agent.exporter import PageExporter, load
 from opscope.agent.server import Latest, Server
 from opscope.bench.scrape import snapshot_of
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 @pytest.fixture

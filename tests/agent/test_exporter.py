@@ -126,7 +126,7 @@ def test_a_table_of_no_exporter_is_refused(tmp_path: Path) -> None:
 def agent(*arguments: str) -> subprocess.CompletedProcess[str]:
     code = "from opscope.cli import main; main()"
     command: Sequence[str] = [sys.executable, "-c", code, "agent", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_options_are_flags_of_the_agent() -> None:

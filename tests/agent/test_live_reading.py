@@ -55,7 +55,7 @@ def test_no_look_finds_damage_or_less_than_the_one_before(tmp_path: Path) -> Non
             assert snapshot.bad_segments == {}
             assert snapshot.calls.sum() >= calls
             calls = snapshot.calls.sum()
-        said, _ = writer.communicate(timeout=60)
+        said, _ = writer.communicate(timeout=300)
     last = host.collect()
     assert last.calls.sum() == int(said)
     assert last.buckets.sum() == int(said) << 16

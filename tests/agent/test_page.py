@@ -20,7 +20,7 @@ from opscope.agent.server import Latest, Server
 from tests.agent.segment_writer import Range, SegmentWriter
 
 HOSTILE = "<img src=x onerror=alert(1)>::op"
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 
 chromium = pytest.mark.skipif(
     shutil.which("chromium") is None, reason="there is no chromium to look at the page with"

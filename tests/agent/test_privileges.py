@@ -22,7 +22,7 @@ def said(*arguments: str) -> list[str]:
         [sys.executable, "-c", PROGRAM, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     return done.stdout.split()

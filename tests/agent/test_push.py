@@ -10,7 +10,7 @@ from opscope.agent.exporter import ExportRefused
 from opscope.agent.push import Push
 from opscope.agent.snapshot import Snapshot
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 class Exporter:

@@ -22,7 +22,7 @@ from opscope.errors import AgentError
 from tests.agent.segment_writer import Range, SegmentWriter
 
 OPSCOPE = [sys.executable, "-c", "from opscope.cli import main; main()"]
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 def prometheus() -> PageExporter:

@@ -1,5 +1,6 @@
 """What `opscope top` and `opscope ps` print, and that they fit where they are printed."""
 
+import json
 import os
 import subprocess
 import sys
@@ -188,6 +189,33 @@ def test_ps_prints_a_table(tmp_path: Path) -> None:
     result = run("ps", "--directory", str(tmp_path))
     assert result.exit_code == 0
     assert result.output.split()[:4] == ["pid", "user", "program", "state"]
+
+
+def test_ps_tells_scripts_the_same(tmp_path: Path) -> None:
+    writer = SegmentWriter(overhead_budget_ppb=5 * 10**6, overhead_ppb=10**6)
+    writer.add([Range("a", 1e-3, labels=(("model_id", "resnet"),))])
+    writer.notes({"program": "train.py", "service.name": "training", "bridge.numpy": "attached"})
+    writer.write(tmp_path)
+    command = [sys.executable, "-s", "-c", "import sys; print(flush=True); sys.stdin.read()"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}
+    ) as refused:
+        assert refused.stdout is not None
+        refused.stdout.readline()
+        entry = f"{refused.pid}-{start_of(refused.pid)}.why"
+        (tmp_path / entry).symlink_to("5:recorder:no space")
+        result = run("ps", "--json", "--directory", str(tmp_path))
+    assert result.exit_code == 0
+    found = {one["pid"]: one for one in json.loads(result.output)["processes"]}
+    observed = found[os.getpid()]
+    assert observed["attached"] is True
+    assert (observed["program"], observed["service"]) == ("train.py", "training")
+    assert observed["bridges"] == {"numpy": "attached"}
+    assert observed["labels"] == ["model_id=resnet"]
+    assert (observed["overhead_of_late"], observed["overhead_budget"]) == (0.001, 0.005)
+    assert observed["sampling"] == "every range"
+    refusal = {key: found[refused.pid][key] for key in ("attached", "code", "why")}
+    assert refusal == {"attached": False, "code": "recorder", "why": "no space"}
 
 
 def test_commands_are_found_by_file_and_listed() -> None:

@@ -226,6 +226,22 @@ def test_a_forked_child_has_a_segment_and_facts_of_its_own(bench: Bench) -> None
     assert [notes(s, "program", "bridge.numpy") for s in segments] == [["-c", "attached"]] * 2
 
 
+def test_a_forked_child_without_a_segment_does_not_say_that_it_is_attached(bench: Bench) -> None:
+    program = """
+import numpy, opscope, os, resource
+assert opscope.attach_status().attached
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 4096))
+if os.fork() == 0:
+    numpy.add(1, 1)
+    found = opscope.attach_status()
+    print(found.attached, found.code, repr(found.segment), flush=True)
+    os._exit(0)
+os.wait()
+assert opscope.attach_status().attached
+"""
+    assert run(bench, program, observed=True) == "False recorder ''\n"
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 @pytest.mark.parametrize("imported", ["", "import multiprocessing"])
 def test_what_an_attached_program_spawns_is_attached(

@@ -40,6 +40,7 @@ def observe(bench: Bench, *command: str) -> subprocess.CompletedProcess[str]:
     environ = {
         **bench.bare,
         "OPSCOPE_DIR": str(bench.segments),
+        "TMPDIR": str(bench.directory),  # where Datadog's leaves files of its own
         "OTEL_TRACES_EXPORTER": "none",
         "OTEL_METRICS_EXPORTER": "none",
         "OTEL_LOGS_EXPORTER": "none",

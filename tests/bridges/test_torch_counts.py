@@ -65,18 +65,23 @@ def test_calls_are_those_of_the_profiler_exactly(name: str, tmp_path: Path) -> N
 
 def test_self_times_are_shared_out_as_by_the_profiler(tmp_path: Path) -> None:
     # Operators with work to do, as the profiler's own time is within small ones. A thread that is
-    # stopped between the two reads of the clock spoils its round, so what counts is the median.
+    # stopped between the two reads of the clock spoils its round for an operator, so rounds are
+    # short and what counts is the median: with two dozen programs at once on two processors one
+    # round in twelve was spoilt. How much there is to do in an operator tells its quickest round.
     step = working_step()
     ratios: dict[str, list[float]] = {}
-    for turn in range(9):
-        found, _, self_us = _both(step, tmp_path / str(turn), 15)
+    least_us: dict[str, float] = {}
+    for turn in range(31):
+        found, _, self_us = _both(step, tmp_path / str(turn), 3)
         total = sum(self_us.values())
         for op, microseconds in self_us.items():
-            if microseconds > 0.02 * total:
+            if microseconds > 0:
                 ratio = found.self_share(op) / (microseconds / total)
                 ratios.setdefault(op, []).append(ratio)
+                least_us[op] = min(microseconds, least_us.get(op, microseconds))
         ratios.setdefault("all", []).append(sum(found.self_s.values()) / (total / 1e6))
-    medians = {op: statistics.median(values) for op, values in ratios.items() if len(values) > 4}
+    large = [op for op, us in least_us.items() if us > 0.02 * sum(least_us.values())]
+    medians = {op: statistics.median(ratios[op]) for op in ["all", *large]}
     assert len(medians) > 5
     assert medians == {op: pytest.approx(1.0, rel=0.1) for op in medians}
 
@@ -90,7 +95,11 @@ def test_nested_operators_are_not_counted_twice(tmp_path: Path) -> None:
     recorder.stop()
     found = counts(tmp_path)
     assert found.calls["aten::linear"] == found.calls["aten::addmm"] == 20
-    assert found.self_s["aten::addmm"] > 3 * found.self_s["aten::linear"]
+    total_s = dict(
+        zip((key.op for key in found.snapshot.keys), found.snapshot.total_s, strict=True)
+    )
+    assert found.self_s["aten::linear"] < total_s["aten::linear"] - total_s["aten::addmm"] + 1e-6
+    assert sum(found.self_s.values()) == pytest.approx(total_s["aten::linear"], rel=1e-6)
 
 
 def test_phases_are_told_apart(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,19 @@ def variable_queries() -> Iterator[tuple[str, str, str]]:
                 asked = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"])
                 assert asked, variable
                 yield name, asked[1], asked[2]
+
+
+def filled(promql: str, operator: str, chosen: Mapping[str, str] | None = None) -> str:
+    """With the dashboards' variables set: `chosen`, and all of what is not."""
+    every = dict.fromkeys(("service", "host", "model"), ".*") | dict(chosen or {})
+    for name, value in (
+        ("__rate_interval", "30s"),
+        ("quantile", "0.95"),
+        ("operator", operator),
+        *every.items(),
+    ):
+        promql = promql.replace(f"${name}", value)
+    return promql
 
 
 def rules() -> Iterator[dict[str, Any]]:

@@ -30,6 +30,7 @@ PHASES = ("forward", "backward", "optimizer", "data", "comm")
 # Buckets from 2^-22 s (0.24 us) to 2^2 s.
 _LOWEST, _OCTAVES = -22, 24
 EDGES = 2.0 ** (_LOWEST + np.arange(_OCTAVES * BUCKETS_PER_OCTAVE + 1) / BUCKETS_PER_OCTAVE)
+_MIDDLES = np.sqrt(EDGES[1:] * EDGES[:-1])
 _BEGAN_NS = 1_700_000_000_000_000_000
 
 
@@ -53,6 +54,11 @@ class Fleet:
     """The hosts run them in turn."""
     factors: tuple[float, ...] = ()
     """Of the duration, by version."""
+    service: str = SERVICE
+    models: tuple[str, ...] = (MODEL,)
+    """The operators are of them in turn."""
+    churn: bool = False
+    """Whether hosts begin anew and go away while it is looked at (live.py)."""
 
     @cached_property
     def slow(self) -> set[int]:
@@ -87,39 +93,48 @@ class Fleet:
     @property
     def total_s(self) -> NDArray[np.float64]:
         """(hosts, operators) the time of the recorded runs, taken as their buckets' middles."""
-        return np.asarray(self.counts @ np.sqrt(EDGES[1:] * EDGES[:-1]), np.float64)
+        return np.asarray(self.counts @ _MIDDLES, np.float64)
 
-    def snapshot(self, host: int, times: int) -> Snapshot:
-        """What that host's agent has after so many quarters of an hour, all alike."""
-        weight = round(WEIGHT_ONE / self.sampling) * times
-        counts = self.counts[host]
+    @cached_property
+    def keys(self) -> tuple[SeriesKey, ...]:
+        models = self.models
+        return tuple(
+            SeriesKey(
+                self.service,
+                f"aten::operator{number}",
+                phase,
+                (("model_id", models[number % len(models)]),),
+            )
+            for number, phase in enumerate(self.phases)
+        )
+
+    def snapshot(self, host: int, times: float) -> Snapshot:
+        """What that host's agent has after so many quarters of an hour, all alike; of a part of one
+        each bucket holds its share, rounded down to whole runs."""
+        weight = round(WEIGHT_ONE / self.sampling)
+        counts = np.floor(self.counts[host] * times).astype(np.uint64)
         counters = np.zeros((self.operators, COUNTER_COLUMNS), np.uint64)
         runs = counts.sum(axis=1)
-        counters[:, SAMPLES] = runs * times
+        counters[:, SAMPLES] = runs
         counters[:, WEIGHT] = runs * weight
-        total_ns = np.rint(self.total_s[host] * 1e9 * times / self.sampling)
+        total_ns = np.rint(counts @ _MIDDLES * 1e9 / self.sampling)
         counters[:, TOTAL_NS] = counters[:, SELF_NS] = total_ns
-        counters[:, BYTES] = runs * 4096 * times
+        counters[:, BYTES] = runs * 4096
         return Snapshot(
-            time_unix_ns=_BEGAN_NS + times,
-            keys=tuple(
-                SeriesKey(SERVICE, f"aten::operator{number}", phase, (("model_id", MODEL),))
-                for number, phase in enumerate(self.phases)
-            ),
+            time_unix_ns=_BEGAN_NS + round(times),
+            keys=self.keys,
             created_unix_ns=np.full(self.operators, _BEGAN_NS),
             counters=counters,
-            buckets=(counts * weight)
-            .astype(np.uint64)
-            .reshape(self.operators, _OCTAVES, BUCKETS_PER_OCTAVE),
+            buckets=(counts * weight).reshape(self.operators, _OCTAVES, BUCKETS_PER_OCTAVE),
             first_octave=SECOND_LOG2 + _LOWEST,
             processes=(self._process(host),),
-            health=Health(samples=int(runs.sum()) * times),
-            usage={("torch.compile", SERVICE): 1},
+            health=Health(samples=int(runs.sum())),
+            usage={("torch.compile", self.service): 1},
             attach_results={("process", "attached"): 1, ("torch", "attached"): 1},
         )
 
     def _process(self, host: int) -> Process:
-        notes = {"service.name": SERVICE, "torch": "2.13.0"}
+        notes = {"service.name": self.service, "torch": "2.13.0"}
         if self.versions:
             notes["service.version"] = self.versions[host % len(self.versions)]
         return Process(

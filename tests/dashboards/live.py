@@ -5,9 +5,9 @@ Rules run every second and look back seconds where they would an hour: else a te
 
 import re
 import sys
-import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,38 +18,60 @@ import yaml
 from opscope.agent.exporter import PageExporter, load
 from tests.dashboards.documents import RULES
 from tests.dashboards.fleet import Fleet
-from tests.exporters.peers import Store, free_port, running
+from tests.exporters.peers import Store, free_port, running, wait_for
 
+SCRAPE_S = 2
 LATER_S = 6
 """Hosts of a second version come so many seconds after the first ones."""
+CHURN_S = 10
+"""Then two hosts begin anew, and two others are away for a while, where a fleet has churn."""
+ANEW, AWAY = (5, 16), (7, 18)
+
+
+def counted(fleet: Fleet, host: int, seconds: int) -> int:
+    """Quarters of an hour that the host's agent has in its counters by then; 0: it is not there."""
+    if fleet.versions and host % len(fleet.versions) and seconds < LATER_S:
+        return 0
+    if fleet.churn and host in AWAY and CHURN_S <= seconds < CHURN_S + 4:
+        return 0
+    if fleet.churn and host in ANEW and seconds >= CHURN_S:
+        return 1 + seconds - CHURN_S
+    return 1 + seconds
 
 
 class Hosts:
-    """The agents of a simulated fleet: `/3/metrics` is the page of host 3, and grows with time."""
+    """The agents of a simulated fleet: `/3/metrics` is that of host 3, and grows with scrapes."""
 
     def __init__(self, fleet: Fleet) -> None:
         exporters = [load("prometheus", {}, {}) for _ in range(fleet.hosts)]
-        began: list[float] = []
+        scrapes: Counter[int] = Counter()
 
         class Page(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 host = int(self.path.split("/")[1])
-                # From the first scrape on: how soon that is depends on the machine.
-                began.append(time.monotonic())
-                seconds = int(began[-1] - began[0])
-                if fleet.versions and host % len(fleet.versions) and seconds < LATER_S:
+                # By its own scrapes: when these come depends on the machine.
+                seconds = SCRAPE_S * scrapes[host]
+                scrapes[host] += 1
+                times = counted(fleet, host, seconds)
+                if not times:
                     self.send_error(503)
                     return
                 exporter = exporters[host]
                 assert isinstance(exporter, PageExporter)
-                snapshot = fleet.snapshot(host, 1 + seconds)
-                failures = {("torch", "refused"): 1 + seconds}
+                snapshot = fleet.snapshot(host, times)
+                failures = {("torch", "refused"): times}
                 snapshot = replace(snapshot, attach_results={**snapshot.attach_results, **failures})
                 page, kind = exporter.page(snapshot, self.headers["Accept"])
                 self.send_response(200)
                 self.send_header("Content-Type", kind)
                 self.end_headers()
-                self.wfile.write(page)
+                self.wfile.writelines(page)
+
+            def handle(self) -> None:
+                # A scrape that took too long: the scraper has gone. A traceback would go into what
+                # a test captures of its own program.
+                with suppress(ConnectionError):
+                    super().handle()
 
             def log_message(self, format: str, *args: object) -> None:
                 """Nothing."""
@@ -71,16 +93,25 @@ class Hosts:
         self._server.server_close()
 
 
-@contextmanager
-def prometheus(
-    program: Path, directory: Path, targets: list[dict[str, object]], *, native: bool
-) -> Iterator[Store]:
+def write_rules(directory: Path) -> None:
+    """The committed ones, as a test has time for them, into a new directory."""
     directory.mkdir()
     for path in RULES.glob("*.yml"):
         text = re.sub(r"interval: \w+", "interval: 1s", path.read_text())
         (directory / path.name).write_text(text.replace("offset 1h", "offset 5s"))
+
+
+@contextmanager
+def prometheus(
+    program: Path, directory: Path, targets: list[dict[str, object]], *, native: bool
+) -> Iterator[Store]:
+    write_rules(directory)
     config = {
-        "global": {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "1s"},
+        "global": {
+            "scrape_interval": f"{SCRAPE_S}s",
+            "scrape_timeout": f"{SCRAPE_S}s",
+            "evaluation_interval": "1s",
+        },
         "rule_files": [str(directory / path.name) for path in RULES.glob("*.yml")],
         "scrape_configs": [{"job_name": "opscope", "static_configs": targets}],
     }
@@ -98,26 +129,21 @@ def prometheus(
         yield Store(f"http://127.0.0.1:{port}")
 
 
-# Trains in NumPy, in the tensor core and, where there is one, in PyTorch, until its input ends.
-PROGRAM = """
-import select, sys
-import numpy as np
-import opscope
-from opscope import tensor
-try:
-    import torch
-except ImportError:
-    torch = None
+def assert_answered(store: Store, asked: dict[str, str]) -> None:
+    """All of them, sooner or later; `asked`: what each is, for people."""
+    left = dict(asked)
 
-opscope.log_api_usage_once("program.train")
-a = np.random.rand(64, 64).astype("f4")
-while not select.select([sys.stdin], [], [], 0)[0]:
-    with opscope.debug_info(model_id="digits"):
-        np.tanh(np.add(a, a))
-        x = tensor.tensor(a, requires_grad=True)
-        (x @ x).sum().backward()
-        if torch is not None:
-            y = torch.from_numpy(a).requires_grad_()
-            torch.relu(y @ y).sum().backward()
-"""
+    def are_answered() -> bool:
+        for promql in [*left]:
+            if store.series(promql):
+                del left[promql]
+        return not left
+
+    try:
+        wait_for(are_answered, "answers")
+    except AssertionError:
+        raise AssertionError(f"no data: {left}") from None
+
+
 RUN = [sys.executable, "-c", "from opscope.cli import main; main()", "run", "--sampling", "1", "--"]
+TRAINING = [sys.executable, str(Path(__file__).parent / "programs" / "training.py")]

@@ -153,7 +153,7 @@ CLIENT = f"""
 import sys
 from tasks import work
 results = [work.delay(n) for n in range({REQUESTS})]
-print([result.get(timeout=120, interval=0.05) for result in results])
+print([result.get(timeout=300, interval=0.05) for result in results])
 """
 
 

@@ -63,7 +63,7 @@ class Program:
 
     def set(self, *words: str) -> dict[str, Any]:
         """Sets it while it is at work; asserts that it took it."""
-        command = [*CLI, "set", "--pid", str(self.process.pid), "--json", *words, "--wait", "60"]
+        command = [*CLI, "set", "--pid", str(self.process.pid), "--json", *words, "--wait", "300"]
         with subprocess.Popen(
             [*command, "--directory", self.directory], stdout=subprocess.PIPE, text=True
         ) as setting:

@@ -47,6 +47,11 @@ def new_prometheus(debian: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def node_exporter(debian: Path) -> Path:
+    return _unpacked("prometheus-node-exporter", debian)
+
+
+@pytest.fixture(scope="session")
 def victoria_metrics(debian: Path) -> Path:
     return _unpacked("victoria-metrics", debian)
 

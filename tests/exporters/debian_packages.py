@@ -10,7 +10,11 @@ import subprocess
 from pathlib import Path
 
 SUITE = "trixie"
-VERSIONS = {"prometheus": "2.53.3+ds1-2", "victoria-metrics": "1.112.0+ds1-2"}
+VERSIONS = {
+    "prometheus": "2.53.3+ds1-2",
+    "prometheus-node-exporter": "1.9.0-1+b4",
+    "victoria-metrics": "1.112.0+ds1-2",
+}
 
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _TIMEOUT_S = 600
@@ -33,6 +37,8 @@ def program(package: str, directory: Path) -> Path:
         except subprocess.CalledProcessError as error:
             said = (error.stderr or "").strip().splitlines()
             raise UnavailableError(f"{package} {version}: {said[-1:] or error}") from error
+        except subprocess.TimeoutExpired as error:
+            raise UnavailableError(f"{package} {version}: the mirror does not answer") from error
     return found
 
 

@@ -61,7 +61,7 @@ def over_http(certificate: tuple[str, str] | None = None) -> Iterator[Received]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
-            received.go_on.wait(60)
+            received.go_on.wait(300)
             status = received.statuses.pop(0) if received.statuses else 200
             received.headers.append({key.lower(): value for key, value in self.headers.items()})
             answer = b""

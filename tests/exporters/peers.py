@@ -14,7 +14,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 T = TypeVar("T")
 
 AGENT = [sys.executable, "-c", "from opscope.cli import main; main()", "agent"]

@@ -104,7 +104,7 @@ def test_counters_only_go_up_all_day_and_starts_are_true(day: Day) -> None:
     told: Counter[tuple[str, str]] = Counter()
     for minute in range(DAY_S // PASS_S):
         snapshot = day.minute()
-        for family in families(page.page(snapshot, PROTOBUF)[0]):
+        for family in families(b"".join(page.page(snapshot, PROTOBUF)[0])):
             if not family.name.startswith(("opscope_op_", "opscope_recorder_")):
                 continue
             for metric in family.metric:

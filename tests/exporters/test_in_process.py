@@ -84,7 +84,7 @@ def run(program: str, *arguments: str) -> Any:
         [sys.executable, "-c", RECORDING + program, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -116,10 +116,12 @@ import prometheus_client
 from prometheus_client.openmetrics.exposition import generate_latest
 from opscope_exporters.in_process import Collector
 
-work(1000)
-with opscope.debug_info(trace_id="ab" * 16, span_id="cd" * 8):
-    with opscope.record_function("mine::work"):
-        time.sleep(0.02)
+# The one before may by chance have been held up for as long: then one is not kept, hardly three.
+for _ in range(3):
+    work(1000)
+    with opscope.debug_info(trace_id="ab" * 16, span_id="cd" * 8):
+        with opscope.record_function("mine::work"):
+            time.sleep(0.02)
 registry = prometheus_client.CollectorRegistry()
 registry.register(Collector())
 print(json.dumps(generate_latest(registry).decode()))
@@ -128,14 +130,16 @@ print(json.dumps(generate_latest(registry).decode()))
 
 def test_a_registry_has_exemplars_in_their_buckets(tmp_path: Path) -> None:
     page = run(EXEMPLARS, str(tmp_path))
-    (line,) = (one for one in page.splitlines() if " # {" in one)
-    labels, value = line.partition(" # ")[::2]
-    assert 'op="mine::work"' in labels
-    bound = float(labels.partition('le="')[2].partition('"')[0])
-    ids, took, _ = value.rsplit(" ", 2)
-    assert 'trace_id="' + "ab" * 16 in ids
-    assert 'span_id="' + "cd" * 8 in ids
-    assert 0.0199 <= float(took) <= bound
+    lines = [line for line in page.splitlines() if " # {" in line]
+    assert lines
+    for line in lines:
+        labels, value = line.partition(" # ")[::2]
+        assert 'op="mine::work"' in labels
+        bound = float(labels.partition('le="')[2].partition('"')[0])
+        ids, took, _ = value.rsplit(" ", 2)
+        assert 'trace_id="' + "ab" * 16 in ids
+        assert 'span_id="' + "cd" * 8 in ids
+        assert 0.0199 <= float(took) <= bound
 
 
 def test_a_meter_provider_observes_both(tmp_path: Path) -> None:
@@ -198,7 +202,7 @@ def test_its_own_work_is_not_the_programs(tmp_path: Path) -> None:
         [sys.executable, "-c", ALL_WAYS, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

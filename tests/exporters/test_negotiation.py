@@ -47,6 +47,7 @@ def test_the_form_that_is_liked_best_is_sent(accept: str, expected: str) -> None
         np.zeros((0, 0, 8), np.uint64),
         0,
     )
-    page, content_type = Prometheus().page(none, accept)
+    pieces, content_type = Prometheus().page(none, accept)
+    page = b"".join(pieces)
     assert content_type.startswith(expected)
     assert page.endswith(b"# EOF\n") == content_type.startswith("application/openmetrics")

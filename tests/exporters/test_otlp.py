@@ -1,8 +1,10 @@
 """What OpenTelemetry's receivers are sent, and what becomes of it where they do not take it."""
 
+import os
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 from opscope.agent.exporter import ExportRefused, PushExporter, load
-from opscope.agent.snapshot import Exemplar, Snapshot
+from opscope.agent.snapshot import Exemplar, SeriesKey, Snapshot
 from opscope.bench.scrape import snapshot_of
 from opscope.errors import AgentError, ConfigError
 from opscope.metrics import METRICS, Kind
@@ -135,14 +137,27 @@ def test_histograms_are_the_recorders(http: Received) -> None:
     assert not points(http.requests[1])["service-2", DURATION][0].exemplars
 
 
-def test_partial_success_is_no_reason_to_send_again(http: Received) -> None:
-    http.partial_success = 3
-    exporter = otlp(http)
-    for minute in range(2):
-        with pytest.raises(ExportRefused, match="3 points were rejected: too many labels"):
-            exporter.export(later(snapshot_of(5, 0), 60 * minute, 1 + minute))
-    assert len(http.requests) == 2
-    assert list(calls(http.requests[1]).values()) == (snapshot_of(5, 0).calls * 2).tolist()
+@pytest.mark.parametrize("over", [over_http, over_grpc])
+def test_partial_success_is_no_reason_to_send_again(
+    environ: pytest.MonkeyPatch, over: Callable[[], AbstractContextManager[Received]]
+) -> None:
+    protocol = "grpc" if over is over_grpc else "http/protobuf"
+    environ.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "20")
+    with over() as received:
+        received.partial_success = 3
+        exporter = otlp(received)
+        for minute in range(2):
+            if minute and over is over_grpc:
+                # A connection that was lost: the exporter makes another one.
+                received.statuses = [503]
+            with pytest.raises(ExportRefused, match="3 points were rejected: too many labels"):
+                exporter.export(later(snapshot_of(5, 0), 60 * minute, 1 + minute))
+        received.partial_success = 0
+        exporter.export(later(snapshot_of(5, 0), 180, 3))
+        exporter.close()
+    assert len(received.requests) == 3
+    assert list(calls(received.requests[1]).values()) == (snapshot_of(5, 0).calls * 2).tolist()
 
 
 @pytest.mark.parametrize("count", [2000, 20_000])
@@ -172,6 +187,45 @@ def test_a_large_host_is_sent_in_parts_that_receivers_take(
     assert all(
         one.scope_metrics[0].metrics for r in received.requests for one in r.resource_metrics
     )
+
+
+def test_parts_of_the_longest_names_and_fullest_histograms_are_taken(
+    environ: pytest.MonkeyPatch,
+) -> None:
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "60")
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc")
+    count, octaves = 2000, 40
+    # As long as a segment may have them (native/SEGMENT.md).
+    keys = tuple(
+        SeriesKey("s" * 63, f"{row}".ljust(127, "o"), "forward", (("k" * 31, "v" * 64),) * 2)
+        for row in range(count)
+    )
+    buckets = np.full((count, octaves, 8), 1 << 56, np.uint64)
+    with over_grpc() as received:
+        exporter = otlp(received)
+        exporter.export(replace(snapshot_of(count, 0), keys=keys, buckets=buckets))
+        exporter.close()
+    assert 3 * 2**20 < max(one.ByteSize() for one in received.requests) < 4 * 2**20
+
+
+def test_a_part_that_is_refused_keeps_none_of_the_others_back(
+    http: Received, environ: pytest.MonkeyPatch
+) -> None:
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "60")
+    exporter = otlp(http)
+    snapshot = snapshot_of(5000, 0)
+    exporter.export(snapshot)
+    parts = len(http.requests)
+    assert parts > 5
+    http.statuses = [200, 400, 200, 400, 200]
+    with pytest.raises(AgentError, match="400"):
+        exporter.export(later(snapshot, 60, 2))
+    assert len(http.requests) == 2 * parts - 2
+    # Two in a row are enough to tell that nobody takes any.
+    http.statuses = [500] * parts
+    with pytest.raises(AgentError, match="500"):
+        exporter.export(later(snapshot, 120, 3))
+    assert len(http.statuses) == parts - 2
 
 
 def test_the_variables_of_opentelemetry_apply(environ: pytest.MonkeyPatch) -> None:
@@ -228,6 +282,22 @@ def test_a_receiver_behind_tls_is_one_whose_certificate_is_given(
         ("OTEL_METRICS_EXPORTER", "nobody", "no exporter 'nobody'; known: console, otlp_proto"),
         ("OTEL_METRIC_EXPORT_INTERVAL", "0", "OTEL_METRIC_EXPORT_INTERVAL='0': must be"),
         ("OTEL_SDK_DISABLED", "true", "OTEL_SDK_DISABLED=true turns off"),
+        (
+            "OTEL_EXPORTER_OTLP_CERTIFICATE",
+            "/nowhere",
+            "OTEL_EXPORTER_OTLP_CERTIFICATE='/nowhere': No such file",
+        ),
+        # Over these two gRPC would end the agent.
+        (
+            "OTEL_EXPORTER_OTLP_METRICS_CLIENT_KEY",
+            os.devnull,
+            "OTEL_EXPORTER_OTLP_METRICS_CLIENT_CERTIFICATE is missing",
+        ),
+        (
+            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+            os.devnull,
+            "OTEL_EXPORTER_OTLP_CLIENT_KEY is missing",
+        ),
     ],
 )
 def test_a_variable_that_cannot_be_used_is_named(
@@ -323,6 +393,23 @@ def test_deltas_add_up_over_refusals_and_restarts(
     assert starts == [first.created_unix_ns[0], first.time_unix_ns, third.time_unix_ns]
     metric = http.requests[0].resource_metrics[0].scope_metrics[0].metrics[0]
     assert metric.sum.aggregation_temporality == 1
+
+
+def test_deltas_of_halves_add_up_to_what_is_cumulative(
+    http: Received, environ: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    halves = np.array([0.5, 1.5, 2.5, 3.5]) * 65536
+    first = snapshot_of(4, 0)
+    first.buckets[:] = halves.astype(np.uint64)[:, None, None]
+    second = later(first, 60, 3)
+    otlp(http).export(second)
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta")
+    exporter = otlp(http, delta_file=str(tmp_path / "delta"))
+    exporter.export(first)
+    exporter.export(second)
+    for key in first.keys:
+        told = total(http.requests[1:], key.service, DURATION)
+        assert told == total(http.requests[:1], key.service, DURATION)
 
 
 def test_deltas_after_sums_that_began_anew_are_not_told_twice(

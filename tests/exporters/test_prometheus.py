@@ -34,6 +34,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
         [Range("numpy::add", duration, 2, 1.25, self_s=duration) for duration in DURATIONS]
     )
     labels = (("model_id", 'a "b"\\c'), ("op", "mine"))
+    writer.op_id("aten::mm", extra_cost_ps=200_000)
     writer.add([Range("aten::mm", 1.0, 3, phase=2, labels=labels, failed=True, bytes=64)])
     writer.usage("core.linalg")
     for value, kind, name in ((300, 1, "allocated"), (100, 2, "live"), (200, 3, "peak")):
@@ -46,7 +47,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
 
 
 def page(snapshot: Snapshot, accept: str = "", octaves: int = 2) -> str:
-    return Prometheus(octaves).page(snapshot, accept)[0].decode()
+    return b"".join(Prometheus(octaves).page(snapshot, accept)[0]).decode()
 
 
 def parse_openmetrics(text: str) -> Iterator[Family]:
@@ -105,7 +106,7 @@ def test_values_are_those_of_the_ranges(snapshot: Snapshot) -> None:
     assert found["opscope_op_duration_seconds_sum", mm] == 3.0
     assert found["opscope_recorder_dropped_total", None] == 3
     assert found["opscope_recorder_overhead_seconds_total", None] == pytest.approx(
-        19 * 25e-9, abs=1e-9
+        19 * 25e-9 + 3 * 200e-9, abs=1e-9
     )
     assert found["opscope_processes", None] == 1
     assert found["opscope_segments_bad_total", None] == 1

@@ -25,7 +25,7 @@ DURATION = "opscope_op_duration_seconds"
 def read(snapshot: Snapshot, **options: Any) -> dict[str, Any]:
     page, content_type = Prometheus(**options).page(snapshot, ACCEPT)
     assert content_type.replace(" ", "") == ACCEPT
-    return {family.name: family for family in families(page)}
+    return {family.name: family for family in families(b"".join(page))}
 
 
 def test_every_value_of_a_snapshot_is_read_back() -> None:

@@ -1,14 +1,19 @@
 """The file for node_exporter's collector: whole at any moment, and what the page is."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families as parse
 
 from opscope.agent.exporter import PushExporter, load
 from opscope.bench.scrape import snapshot_of
 from opscope.errors import AgentError, ConfigError
 from opscope_exporters.prometheus import Prometheus
+from tests.exporters.peers import TIMEOUT_S, free_port, running, wait_for
 
 
 def textfile(path: Path) -> PushExporter:
@@ -24,7 +29,7 @@ def test_the_file_is_the_page_and_everybody_may_read_it(tmp_path: Path) -> None:
         exporter = textfile(path)
         for seed in range(2):
             exporter.export(snapshot_of(3, seed))
-            assert path.read_bytes() == Prometheus().page(snapshot_of(3, seed), "")[0]
+            assert path.read_bytes() == b"".join(Prometheus().page(snapshot_of(3, seed), "")[0])
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o644
@@ -55,3 +60,45 @@ def test_a_link_that_lies_in_the_way_is_not_followed(tmp_path: Path) -> None:
 def test_a_path_the_collector_would_not_read_is_refused(path: str) -> None:
     with pytest.raises(ConfigError, match=r"must be absolute and end in \.prom"):
         load("textfile", {"path": path}, {})
+
+
+def test_a_real_node_exporter_serves_what_is_in_the_file(
+    tmp_path: Path, node_exporter: Path
+) -> None:
+    textfile(tmp_path / "opscope.prom").export(snapshot_of(3, 0))
+    port = free_port()
+    command = [
+        str(node_exporter),
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--collector.disable-defaults",
+        "--collector.textfile",
+        f"--collector.textfile.directory={tmp_path}",
+        "--log.level=error",
+    ]
+
+    def page() -> str:
+        url = f"http://127.0.0.1:{port}/metrics"
+        with suppress(URLError, ConnectionError), urlopen(url, timeout=TIMEOUT_S) as answer:
+            return str(answer.read().decode())
+        return ""
+
+    with running(command):
+        served = wait_for(page, "a page")
+    found = _of_operators(served)
+    assert found == _of_operators((tmp_path / "opscope.prom").read_text())
+    assert len(found) > 50
+    assert "node_textfile_scrape_error 0" in served
+
+
+def _of_operators(page: str) -> dict[tuple[object, ...], float]:
+    # It writes 1.0 as 1 in bounds of buckets.
+    return {
+        (
+            sample.name,
+            float(sample.labels.pop("le", "0")),
+            *sorted(sample.labels.items()),
+        ): sample.value
+        for family in parse(page)
+        for sample in family.samples
+        if sample.name.startswith("opscope_op_")
+    }

@@ -180,6 +180,12 @@ def test_an_old_cffi_is_refused_and_nothing_written(tmp_path: Path) -> None:
     assert not (tmp_path / "payload").exists()
 
 
+def test_a_wheel_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = opscope("install", "--payload", tmp_path / "payload", "--cffi", tmp_path / "none.whl")
+    assert (done.returncode, "none.whl: no such file" in done.stderr) == (1, True)
+    assert not (tmp_path / "payload").exists()
+
+
 def test_an_interpreter_without_cffi_is_told(tmp_path: Path, bare_python: str) -> None:
     done = opscope("install", "--payload", tmp_path / "payload", "--python", bare_python)
     assert done.returncode == 1

@@ -13,7 +13,7 @@ def run_python(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
         env=env,
     )
 

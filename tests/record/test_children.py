@@ -60,7 +60,7 @@ def test_a_child_has_the_labels_of_the_thread_that_starts_it(method: str, tmp_pa
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
     both = "[('model_id', 'a'), ('x.y', 'z')]"

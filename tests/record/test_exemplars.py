@@ -21,8 +21,11 @@ def work(seconds, **labels):
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
             pass
-for _ in range(300):
-    work(1e-4)
+def fast():
+    # So many that those which the machine holds up are less than one in a hundred.
+    for _ in range(3000):
+        work(0)
+fast()
 {}
 """
 
@@ -35,14 +38,20 @@ def collected(directory: Path, code: str) -> Snapshot:
 
 def test_a_slow_range_in_a_trace_is_kept_with_its_time(tmp_path: Path) -> None:
     before_ns = time.time_ns()
-    snapshot = collected(tmp_path, f"work(0.05, trace_id={TRACE!r}, span_id={SPAN!r})")
+    # The one before may by chance have been as slow: then one is not kept, but hardly three.
+    code = f"""
+for _ in range(3):
+    work(0.05, trace_id={TRACE!r}, span_id={SPAN!r})
+    fast()
+"""
+    snapshot = collected(tmp_path, code)
     (row,) = snapshot.exemplars
     assert snapshot.keys[row].op == "core::work"
-    (one,) = snapshot.exemplars[row]
-    assert (one.trace_id, one.span_id) == (TRACE, SPAN)
-    # By two clocks.
-    assert 0.0499 <= one.duration_s < 5
-    assert before_ns < one.time_unix_ns < time.time_ns()
+    for one in snapshot.exemplars[row]:
+        assert (one.trace_id, one.span_id) == (TRACE, SPAN)
+        # By two clocks.
+        assert 0.0499 <= one.duration_s < 300
+        assert before_ns < one.time_unix_ns < time.time_ns()
 
 
 def test_what_is_no_slow_range_in_a_trace_is_not_kept(tmp_path: Path) -> None:
@@ -68,10 +77,21 @@ for number in range(1, 200):
 def test_the_newest_of_many_are_shown(tmp_path: Path) -> None:
     code = """
 for number in range(1, 20):
-    for _ in range(200):
-        work(0)
+    fast()
     work(0.01, trace_id=f"{number:032x}", span_id=f"{number:016x}")
 """
     snapshot = collected(tmp_path, code)
     (found,) = snapshot.exemplars.values()
-    assert [int(one.span_id, 16) for one in found] == [16, 17, 18, 19]
+    numbers = [int(one.span_id, 16) for one in found]
+    assert len(numbers) == 4
+    # Now and then one is not kept, where the one before it was held up for as long.
+    assert sorted(numbers) == numbers and min(numbers) > 10
+
+
+def test_those_of_an_ended_process_are_shown_when_its_file_is_gone(tmp_path: Path) -> None:
+    seen = collected(tmp_path, f'work(0.05, trace_id="{TRACE}", span_id="{SPAN}")').exemplars
+    host = Host([str(tmp_path)], consume=True)
+    assert host.sweep() == 0
+    for _ in range(2):
+        assert host.collect().exemplars == seen != {}
+    assert not list(tmp_path.glob("*.seg"))

@@ -35,7 +35,7 @@ def run(code: str, *arguments: str) -> Any:
         env=os.environ | {"OTEL_PYTHON_CONTEXT": "opscope"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -92,22 +92,77 @@ check({})
     assert all(run(code))
 
 
+def test_where_the_active_span_is_none_of_the_trace_around_there_is_no_trace() -> None:
+    code = """
+none = {"trace_id": "", "span_id": ""}
+with tracer.start_as_current_span("outer") as outer:
+    with unsampled.start_as_current_span("of another trace", context=context.Context()):
+        check(none)
+        with tracer.start_as_current_span("third", context=context.Context()) as third:
+            check(ids(third))
+        check(none)
+    check(ids(outer))
+    token = context.attach(context.Context())
+    check(none)
+    context.detach(token)
+    check(ids(outer))
+check({})
+"""
+    assert all(run(code))
+
+
+def test_a_span_around_an_event_loop_holds_until_a_task_is_in_another_trace() -> None:
+    code = """
+none = {"trace_id": "", "span_id": ""}
+
+async def work(outer):
+    check(ids(outer))
+    with tracer.start_as_current_span("inner"):
+        check(ids(outer))
+    other = asyncio.create_task(request())
+    await asyncio.sleep(0)
+    check(none)
+    await other
+    check(none)
+
+async def request():
+    with tracer.start_as_current_span("request", context=context.Context()):
+        check(none)
+        await asyncio.sleep(0)
+        check(none)
+
+for _ in range(3):
+    with tracer.start_as_current_span("outer") as outer:
+        with tracer.start_as_current_span("before"):
+            pass
+        asyncio.run(work(outer))
+        check(none)
+        with tracer.start_as_current_span("after") as after:
+            check(ids(after))
+    check({})
+"""
+    assert all(run(code))
+
+
 def test_a_slow_range_in_a_span_is_an_exemplar_of_it(tmp_path: Path) -> None:
+    # The one before may have been held up as long by chance: then one is not kept; hardly three.
     code = """
 from opscope.record import recorder
 recorder.start(sys.argv[1])
-for _ in range(1000):
-    with opscope.record_function("core::work"):
-        pass
-with tracer.start_as_current_span("outer") as outer:
-    with opscope.record_function("core::work"):
-        until = time.perf_counter() + 0.02
-        while time.perf_counter() < until:
+for _ in range(3):
+    for _ in range(1000):
+        with opscope.record_function("core::work"):
             pass
-said = ids(outer)
+    with tracer.start_as_current_span("outer") as outer:
+        with opscope.record_function("core::work"):
+            until = time.perf_counter() + 0.02
+            while time.perf_counter() < until:
+                pass
+    said.append(ids(outer))
 """
     said = run(code, str(tmp_path))
     snapshot = Host([str(tmp_path)], consume=False).collect()
-    ((exemplar,),) = snapshot.exemplars.values()
-    assert (exemplar.trace_id, exemplar.span_id) == (said["trace_id"], said["span_id"])
-    assert exemplar.duration_s >= 0.0199
+    (exemplars,) = snapshot.exemplars.values()
+    for exemplar in exemplars:
+        assert {"trace_id": exemplar.trace_id, "span_id": exemplar.span_id} in said
+        assert exemplar.duration_s >= 0.0199

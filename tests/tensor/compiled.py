@@ -24,6 +24,6 @@ def compile_library(out: Path, source: str | Path, *options: str) -> Path:
             *(f"-I{opscope.get_include()}", str(source), "-o", str(out)),
         ],
         check=True,
-        timeout=120,
+        timeout=300,
     )
     return out

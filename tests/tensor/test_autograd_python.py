@@ -248,7 +248,7 @@ class Waits(ot.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: ot.Tensor) -> Any:
-        Waits.barrier.wait(60)
+        Waits.barrier.wait(300)
         if Waits.raising and threading.get_ident() != Waits.caller:
             raise LookupError("elsewhere", ctx.name)
         return gradient, None

@@ -253,7 +253,7 @@ def test_each_header_of_the_installation_compiles_alone_as_c_and_as_cpp() -> Non
                 input=f"#include <opscope/{header.name}>\n",
                 text=True,
                 check=True,
-                timeout=60,
+                timeout=300,
             )
 
 

@@ -13,7 +13,7 @@ first that is given wins. Not here: when snapshots are given (push.py), what a m
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol, runtime_checkable
@@ -76,10 +76,11 @@ def _either(choices: Sequence[Value]) -> str:
 
 @runtime_checkable
 class PageExporter(Protocol):
-    def page(self, snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
-        """The page and its content type, for a client that sent this Accept header ("": none).
+    def page(self, snapshot: Snapshot, accept: str) -> tuple[Iterable[bytes], str]:
+        """The page in pieces of any size, and its content type, for a client that sent this Accept
+        header ("": none).
 
-        Called from several threads.
+        Pieces are asked for while the page is sent. Called from several threads.
         """
         ...
 

@@ -14,7 +14,7 @@ import errno
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from opscope.agent.own_cost import OwnCost
 from opscope.agent.place import Found, Place, Reading
 from opscope.agent.reasons import Reasons
 from opscope.agent.segment_file import SegmentError
-from opscope.agent.snapshot import SELF_NS, Snapshot
+from opscope.agent.snapshot import SELF_NS, Exemplar, Snapshot
 from opscope.agent.state import State, StateError, decode, encode
 from opscope.agent.state_file import StateFile
 from opscope.agent.totals import Contribution, Sums
@@ -74,6 +74,8 @@ class Host:
         self._passes: Counter[tuple[str]] = Counter()
         self._removed = 0
         self._folds = 0
+        self._left: dict[int, tuple[Exemplar, ...]] = {}
+        """The newest exemplars of processes that ended, by series."""
         self._saved: object = None
         self._state_writes: Counter[tuple[str]] = Counter()
 
@@ -149,8 +151,11 @@ class Host:
 
     def _fold(self, place: Place, found: Found) -> None:
         """Counts what is over among the dead, and notes which files are to be removed."""
-        files = [*found.vanished, *map(place.forget, found.over)]
-        self._add(file.contribution for file in files if file is not None)
+        gone = [*found.vanished, *map(place.forget, found.over)]
+        files = [file for file in gone if file is not None]
+        self._add(file.contribution for file in files)
+        if any(file.exemplars for file in files):
+            self._left = exemplars.newest(self._exemplars(files))
         if self._consume and (found.over or found.remains):
             self._state.taken.setdefault(place.path, set()).update(found.over, found.remains)
 
@@ -262,9 +267,16 @@ class Host:
             bad_segments=dict(self._state.bad),
             series_folded=sums.folded_rows,
             collect_seconds=time.perf_counter() - started,
-            exemplars=exemplars.newest(one for file in files for one in file.exemplars),
+            exemplars=exemplars.newest(self._exemplars(files)),
             own=self._own_cost(),
         )
+
+    def _exemplars(self, files: Iterable[Tracked]) -> Iterator[exemplars.OfSeries]:
+        """What these have, and what ended processes left, which no page may have shown."""
+        for number, left in self._left.items():
+            yield from ((number, one) for one in left)
+        for file in files:
+            yield from file.exemplars
 
     def _own_cost(self) -> OwnCost:
         return OwnCost(

@@ -10,7 +10,6 @@ read them by a name that it makes point here.
 
 from __future__ import annotations
 
-import gzip
 import io
 import ipaddress
 import socket
@@ -18,13 +17,14 @@ import socketserver
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from opscope.agent.access import Certificate, Passwords
+from opscope.agent.blocks import begun, chunked, packed
 from opscope.record.ranges import recording
 
 TEXT = "text/plain; charset=utf-8"
@@ -35,7 +35,9 @@ _FIRST_BYTE_S, _IDLE_S = 5.0, 75.0
 """Until a connection's first request begins, and until a later one does."""
 _REQUEST_S = 5.0
 """From a request's first byte to its last, and for the handshake."""
-_ANSWER_S = 30.0
+_ANSWER_S = 60.0
+"""To send all of an answer, and _WRITE_BYTES at a time, as each write may take what is left."""
+_WRITE_BYTES = 128 << 10
 _POLICY = "default-src 'self'; img-src data:; frame-ancestors 'none'"
 """A page has only what comes from here, and is in no other page."""
 # Less than this fits into a packet or two.
@@ -43,7 +45,8 @@ _COMPRESSED_FROM_BYTES = 2048
 
 
 class Answer(NamedTuple):
-    body: bytes
+    body: bytes | Iterable[bytes]
+    """Whole, or in pieces that are asked for while they are sent."""
     content_type: str = TEXT
     status: HTTPStatus = HTTPStatus.OK
 
@@ -180,6 +183,7 @@ class _Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "opscope", ""
     wbufsize = -1
+    disable_nagle_algorithm = True  # the last chunk is a packet of its own
 
     @property
     def _http(self) -> HttpServer:
@@ -223,7 +227,6 @@ class _Connection(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._http.note_idle(self.connection, False)
         started = time.monotonic()
-        self.connection.settimeout(_ANSWER_S)
         path = self.path.partition("?")[0]
         route = self._http.routes.get(path)
         if self.headers.get("Content-Length") or self.headers.get("Transfer-Encoding"):
@@ -234,17 +237,24 @@ class _Connection(BaseHTTPRequestHandler):
         if answer is None and route is not None:
             try:
                 answer = route(self.headers)
+                if not isinstance(answer.body, bytes):
+                    answer = answer._replace(body=begun(answer.body))
             except Exception as error:
                 text = f"{str(error) or type(error).__name__}\n".encode()
                 answer = Answer(text, status=HTTPStatus.INTERNAL_SERVER_ERROR)
         assert answer is not None
+        status = answer.status
         try:
             self._send(answer)
+        except OSError:
+            raise
+        except Exception:
+            # In the middle of a page: without its end, the client knows that it has not all.
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+            self.close_connection = True
         finally:
             self._http.requests.count(
-                path if route is not None else "",
-                answer.status,
-                time.monotonic() - started,
+                path if route is not None else "", status, time.monotonic() - started
             )
 
     def do_HEAD(self) -> None:
@@ -265,6 +275,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         body = answer.body
+        blocks = [body] if isinstance(body, bytes) else body
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)
         self.send_header("X-Content-Type-Options", "nosniff")
@@ -274,15 +285,29 @@ class _Connection(BaseHTTPRequestHandler):
             self.send_header("WWW-Authenticate", self._http.passwords.challenge)
         if self.close_connection:
             self.send_header("Connection", "close")
-        if len(body) >= _COMPRESSED_FROM_BYTES and _takes_gzip(self.headers):
-            # Without a time, so that the same page is the same bytes; the first level is enough for
-            # text that repeats itself, in a fifth of the time.
-            body = gzip.compress(body, compresslevel=1, mtime=0)
+        is_small = isinstance(body, bytes) and len(body) < _COMPRESSED_FROM_BYTES
+        if not is_small and _takes_gzip(self.headers):
             self.send_header("Content-Encoding", "gzip")
-        self.send_header("Content-Length", str(len(body)))
+            blocks = packed(blocks)
+        if isinstance(body, bytes) or self.request_version != "HTTP/1.1":
+            blocks = [b"".join(blocks)]
+            self.send_header("Content-Length", str(len(blocks[0])))
+        else:
+            self.send_header("Transfer-Encoding", "chunked")
+            blocks = chunked(blocks)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
+            deadline = time.monotonic() + _ANSWER_S
+            for block in blocks:
+                self._write(block, deadline)
+
+    def _write(self, block: bytes, deadline: float) -> None:
+        for begin in range(0, len(block), _WRITE_BYTES):
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
+                raise TimeoutError
+            self.connection.settimeout(seconds)
+            self.wfile.write(memoryview(block)[begin : begin + _WRITE_BYTES])
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing is logged for a request."""

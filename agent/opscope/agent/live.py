@@ -2,7 +2,8 @@
 
 Rates are of the last ten seconds in which somebody looked, as shorter ones hold few windows; looks
 that come close after one another get the same answer. Nothing is kept or computed while nobody
-looks. The page itself, which needs nothing but this, is in page/.
+looks: what the page draws over time it has gathered itself since it was opened. The page, which
+needs nothing but this, is in page/.
 """
 
 from __future__ import annotations
@@ -16,18 +17,23 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
-from opscope.agent import python_processes
+import numpy as np
+from numpy.typing import NDArray
+
+from opscope.agent import layout, python_processes
+from opscope.agent.breakdown import breakdown, by_kind
 from opscope.agent.http_server import Answer, Route
 from opscope.agent.inventory import Unobserved
 from opscope.agent.snapshot import Process, Snapshot
-from opscope.agent.view import Row, View, by_operator, overhead, sampling, view
+from opscope.agent.view import Row, View, by_operator, sampling, view
 
 CONTENT_TYPES = {
     "page.html": "text/html; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
+    "charts.js": "text/javascript; charset=utf-8",
 }
 _OPERATORS_SHOWN = 50
 _PROCESSES_SHOWN = 200
@@ -50,11 +56,25 @@ def routes(
     """The page and its numbers, for Server; arguments as of Live."""
     live = Live(latest, others)
     return {
-        "/": lambda _: Answer(file("page.html"), CONTENT_TYPES["page.html"]),
-        "/page.css": lambda _: Answer(file("page.css"), CONTENT_TYPES["page.css"]),
-        "/page.js": lambda _: Answer(file("page.js"), CONTENT_TYPES["page.js"]),
+        "/": _page("page.html"),
+        **{f"/{name}": _page(name) for name in CONTENT_TYPES if name != "page.html"},
         "/api/live": lambda _: Answer(live.answer(), "application/json"),
     }
+
+
+def _page(name: str) -> Route:
+    return lambda _: Answer(file(name), CONTENT_TYPES[name])
+
+
+class _Look(NamedTuple):
+    """What was there at one time, in a fraction of the host's series."""
+
+    operators: Snapshot
+    kinds: Snapshot
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> _Look:
+        return cls(snapshot.grouped(by_operator), by_kind(snapshot))
 
 
 class Live:
@@ -74,8 +94,8 @@ class Live:
         self._others = others
         self._clock = clock
         self._lock = threading.Lock()
-        self._looks: deque[tuple[float, Snapshot]] = deque()
-        """When, and what was there then, by operator: a fraction of the host's series."""
+        self._looks: deque[tuple[float, _Look]] = deque()
+        """When, and what was there then."""
         self._answer = b""
 
     def answer(self) -> bytes:
@@ -88,9 +108,9 @@ class Live:
                 self._looks.clear()
             while len(self._looks) > 1 and time_s - self._looks[1][0] >= _SPAN_S:
                 self._looks.popleft()
-            now = self._latest().grouped(by_operator)
+            now = _Look.of(self._latest())
             before = self._looks[0][1] if self._looks else None
-            alive = [process for process in now.processes if process.is_alive]
+            alive = [one for one in now.operators.processes if one.is_alive]
             answer = _answer(now, before, alive, self._others(alive))
             self._looks.append((self._clock(), now))
             self._answer = json.dumps(answer, allow_nan=False).encode()
@@ -98,22 +118,35 @@ class Live:
 
 
 def _answer(
-    now: Snapshot,
-    before: Snapshot | None,
+    look: _Look,
+    earlier: _Look | None,
     alive: Sequence[Process],
     others: Sequence[Unobserved],
 ) -> dict[str, Any]:
-    shown = view(now, before, by_operator)
+    now = look.operators
+    shown = view(now, earlier.operators if earlier else None, by_operator)
+    ran = now.since(earlier.operators) if earlier else now
+    octaves = ran.buckets.sum(axis=2) / layout.WEIGHT_ONE
+    rows = {key: octaves[number] for number, key in enumerate(now.keys)}
+    budgets = [one.overhead_budget for one in alive if one.overhead_budget]
     is_busy_known = shown.seconds > 0 and shown.base_is_self
     return {
         "host": socket.gethostname(),
         "about": _about(shown),
+        "seconds": None if shown.is_since_start else shown.seconds,
+        "by": breakdown(look.kinds, earlier.kinds, shown.seconds) if earlier else None,
         "samples": shown.samples,
         "busy": shown.base_s / shown.seconds if is_busy_known else None,
         "dropped": now.health.dropped,
-        "overhead": _known(overhead(tuple(alive), now.time_unix_ns)),
-        "operators": [_operator(row) for row in shown.rows[:_OPERATORS_SHOWN]],
-        "processes": [_process(one, now.time_unix_ns) for one in alive[:_PROCESSES_SHOWN]],
+        "calls_per_s": sum(row.calls_per_s for row in shown.rows),
+        "overhead_of_late": max((one.overhead_of_late for one in alive), default=None),
+        "overhead_budget": min(budgets, default=None),
+        "first_octave": now.first_octave - layout.SECOND_LOG2,
+        "operators": [
+            _operator(row, rows[row.key], shown.base_s if is_busy_known else None, shown.seconds)
+            for row in shown.rows[:_OPERATORS_SHOWN]
+        ],
+        "processes": [_process(one) for one in alive[:_PROCESSES_SHOWN]],
         "process_count": now.process_count,
         "others": [
             {"pid": one.pid, "user": one.user, "program": one.program, "why": one.why}
@@ -135,7 +168,13 @@ def _about(shown: View) -> str:
     return f"{span}; {base}{left_out}"
 
 
-def _operator(row: Row) -> dict[str, Any]:
+def _operator(
+    row: Row, octaves: NDArray[np.float64], base_s: float | None, seconds: float
+) -> dict[str, Any]:
+    """`octaves`: calls by duration, from 2^first_octave s on."""
+    threads = None
+    if base_s is not None and row.self_share is not None:
+        threads = row.self_share * base_s / seconds
     return {
         "operator": row.key.op,
         "framework": row.key.framework,
@@ -145,10 +184,12 @@ def _operator(row: Row) -> dict[str, Any]:
         "p50_s": _known(row.p50_s),
         "p95_s": _known(row.p95_s),
         "p99_s": _known(row.p99_s),
+        "threads": threads,
+        "octaves": [float(f"{calls:.3g}") for calls in octaves.tolist()],
     }
 
 
-def _process(process: Process, now_unix_ns: int) -> dict[str, Any]:
+def _process(process: Process) -> dict[str, Any]:
     return {
         "pid": process.pid,
         "user": python_processes.user_name(process.uid),
@@ -158,7 +199,7 @@ def _process(process: Process, now_unix_ns: int) -> dict[str, Any]:
         "sampling": sampling((process,)),
         "samples": process.health.samples,
         "dropped": process.health.dropped,
-        "overhead": _known(overhead((process,), now_unix_ns)),
+        "overhead_of_late": process.overhead_of_late,
         "bridges": [
             name if outcome == "attached" else f"{name} not: {outcome}"
             for name, outcome in sorted(process.bridges.items())

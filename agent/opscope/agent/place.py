@@ -74,6 +74,7 @@ class Place:
         self._changed_ns = -1
         self._count = 0
         self._last_read = ""
+        self._sweep_goes_on = False
 
     def read(self, taken: Collection[str], now_ns: int) -> Found:
         """Reads all files but those taken in before. Raises nothing that a file could cause."""
@@ -98,18 +99,20 @@ class Place:
         return found
 
     def sweep(self, taken: Collection[str], now_ns: int) -> Found:
-        """Reads files of processes that are gone, where there have come many files; else nothing.
+        """Reads files of processes that are gone, where there have come many files, or the last
+        sweep ran out of time; else nothing.
 
         Costs a look at the directory where no file has come or gone.
         """
         found = Found([], [], [])
         try:
-            if os.stat(self.path).st_mtime_ns == self._changed_ns:
+            goes_on, self._sweep_goes_on = self._sweep_goes_on, False
+            if not goes_on and os.stat(self.path).st_mtime_ns == self._changed_ns:
                 return found
             with directories.opened(self.path) as fd:
                 names = self._wanted(_listed(fd))
                 grown = len(names) - self._count
-                if grown < max(_SWEEP_FILES, self._count // _SWEEP_SHARE):
+                if not goes_on and grown < max(_SWEEP_FILES, self._count // _SWEEP_SHARE):
                     return found
                 self._changed_ns = os.fstat(fd).st_mtime_ns
                 self._read_files(names, fd, taken, now_ns, found, is_sweep=True)
@@ -159,6 +162,7 @@ class Place:
                 found.over.append(name)
             if time.monotonic() > deadline:
                 self._last_read = name
+                self._sweep_goes_on = is_sweep
                 self._note_directory("too-much")
                 break
         self._count = len(names) - len(found.over) - len(found.remains)

@@ -143,12 +143,17 @@ def status() -> "AttachStatus":
     from opscope.attachment.status import AttachStatus
 
     with _session.lock:
-        attached = _session.code == ATTACHED
+        code, text, segment = _session.code, _session.text, ""
+        if code == ATTACHED:
+            recorded = recorder.status()
+            segment = recorded.path
+            if not recorded.running:
+                code, text = "recorder", "no segment could be begun; `opscope ps` says why"
         return AttachStatus(
-            attached=attached,
-            code=_session.code,
-            text=_session.text,
-            segment=recorder.status().path if attached else "",
+            attached=code == ATTACHED,
+            code=code,
+            text=text,
+            segment=segment,
             bridges=dict(_session.bridges),
         )
 

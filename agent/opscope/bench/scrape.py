@@ -5,11 +5,12 @@ to the next. Reading segments is not part of it (bench/agent.py).
 """
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from time import perf_counter_ns
 
 import numpy as np
 
+from opscope.agent.blocks import in_blocks
 from opscope.agent.exporter import PageExporter, load
 from opscope.agent.snapshot import COUNTER_COLUMNS, SELF_UNKNOWN, SeriesKey, Snapshot
 from opscope.bench import Effort, Result
@@ -44,13 +45,19 @@ def _page_ms(accept: str, series: int, rounds: int) -> float:
         raise OpscopeError("the installed exporter prometheus has no pages")
     snapshots = [snapshot_of(series, seed) for seed in range(2)]
     # The first one makes the labels, which stay.
-    exporter.page(snapshots[0], accept)
+    _drained(exporter.page(snapshots[0], accept)[0])
     took = []
     for turn in range(rounds):
         start = perf_counter_ns()
-        exporter.page(snapshots[turn % 2], accept)
+        _drained(exporter.page(snapshots[turn % 2], accept)[0])
         took.append((perf_counter_ns() - start) / 1e6)
     return statistics.median(took)
+
+
+def _drained(pieces: Iterable[bytes]) -> None:
+    """All of it made, in the blocks that the agent sends."""
+    for _ in in_blocks(pieces):
+        pass
 
 
 def snapshot_of(series: int, seed: int) -> Snapshot:

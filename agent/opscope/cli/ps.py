@@ -5,9 +5,11 @@ Where the reasons come from is in agent/inventory.py.
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from rich.console import Console
@@ -27,20 +29,31 @@ class Line(NamedTuple):
     user: str
     program: str
     state: str
+    """For people; what follows is the same for scripts."""
+    facts: Mapping[str, Any]
+    """`attached`, and what else is known of one that is, or why it is not."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"pid": self.pid, "user": self.user, "program": self.program, **self.facts}
 
 
 @click.command("ps")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts.")
 @click.option("--directory", "places", multiple=True, help="Where segments are; repeatable.")
-def command(places: tuple[str, ...]) -> None:
+def command(as_json: bool, places: tuple[str, ...]) -> None:
     """List the Python processes of this host: attached, or not and why."""
     patterns = directories.exactly(places) or directories.patterns(config.load().directory)
+    found = lines(patterns, time.time_ns())
+    if as_json:
+        click.echo(json.dumps({"processes": [line.as_json() for line in found]}, indent=1))
+        return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
     table.add_column("pid", justify="right", no_wrap=True)
     table.add_column("user", no_wrap=True, overflow="ellipsis", max_width=12)
     table.add_column("program", overflow="fold", max_width=28)
     table.add_column("state", overflow="fold", ratio=1)
-    for line in lines(patterns, time.time_ns()):
-        table.add_row(str(line.pid), *(Text(part) for part in line[1:]))
+    for line in found:
+        table.add_row(str(line.pid), Text(line.user), Text(line.program), Text(line.state))
     Console().print(table)
 
 
@@ -51,8 +64,9 @@ def lines(patterns: tuple[str, ...], now_unix_ns: int) -> list[Line]:
     here = liveness.here().pid_namespace
     found = [_observed(process, now_unix_ns, here) for process in observed]
     for other in unobserved(patterns, observed):
-        found.append(Line(other.pid, other.user, other.program, _state(other)))
-    return sorted(found)
+        facts = {"attached": False, "code": other.code, "why": other.why}
+        found.append(Line(other.pid, other.user, other.program, _state(other), facts))
+    return sorted(found, key=lambda line: line[:4])
 
 
 def _state(process: Unobserved) -> str:
@@ -70,26 +84,40 @@ def _observed(process: Process, now_unix_ns: int, here: int) -> Line:
     )
     device = process.notes.get("torch.device_type", "cpu")
     since = datetime.fromtimestamp(process.created_unix_ns / 1e9).isoformat(" ", "seconds")
-    labels = {f"{name}={value}" for one in process.label_sets for name, value in one}
-    # The recorder names a set of these in case there are too many.
-    labels -= {f"{name}=other" for one in process.label_sets for name, _ in one}
+    # The recorder names a set of "other" in case there are too many.
+    pairs = {pair for one in process.label_sets for pair in one if pair[1] != "other"}
+    labels = sorted(f"{name}={value}" for name, value in pairs)
     passed_over = process.notes.get("opscope.passed_over", "")
-    facts = [
+    cost = overhead((process,), now_unix_ns)
+    words = [
         f"attached{service}",
         "pid of another namespace" if process.pid_namespace not in (0, here) else "",
         f"bridges: {bridges}" if bridges else "",
         f"torch times on {device}: of dispatch" if device != "cpu" else "",
         f"since {since}",
         sampling((process,)),
-        f"overhead {_percent(overhead((process,), now_unix_ns) or 0.0)}{_budget(process)}",
+        f"overhead {_percent(cost or 0.0)}{_budget(process)}",
         f"settings: {process.notes['settings.refused']}"
         if "settings.refused" in process.notes
         else "",
-        ", ".join(sorted(labels)),
+        ", ".join(labels),
         f"instead of the opscope at {passed_over}" if passed_over else "",
     ]
     user = python_processes.user_name(process.uid)
-    return Line(process.pid, user, process.program, "; ".join(filter(None, facts)))
+    facts = {
+        "attached": True,
+        "service": process.service,
+        "pid_namespace": process.pid_namespace,
+        "bridges": dict(sorted(process.bridges.items())),
+        "since_unix_s": process.created_unix_ns / 1e9,
+        "sampling": sampling((process,)),
+        "overhead": cost,
+        "overhead_of_late": process.overhead_of_late,
+        "overhead_budget": process.overhead_budget,
+        "labels": labels,
+        "notes": dict(sorted(process.notes.items())),
+    }
+    return Line(process.pid, user, process.program, "; ".join(filter(None, words)), facts)
 
 
 def _budget(process: Process) -> str:

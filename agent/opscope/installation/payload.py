@@ -207,6 +207,8 @@ def _copy_cffi(environment: Environment, into: Path) -> None:
 
 
 def _unpack_cffi(source: Path, into: Path) -> None:
+    if not source.exists():
+        raise OpscopeError(f"{source}: no such file; `pip download cffi --no-deps` fetches a wheel")
     wheels = sorted(source.glob("cffi-*.whl")) if source.is_dir() else [source]
     if not wheels:
         raise OpscopeError(f"{source}: no wheel of cffi in this directory")

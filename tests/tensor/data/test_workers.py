@@ -10,7 +10,7 @@ import select
 import signal
 import subprocess
 import sys
-from multiprocessing.process import BaseProcess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,13 @@ from tests.tensor.ranges import ranges
 METHODS = ["fork", "spawn", "forkserver"]
 
 
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+def descriptors() -> set[tuple[str, str]]:
+    """What is open in this process: numbers, and what they stand for."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # that of the directory itself
+            found.add((number, os.readlink(f"/proc/self/fd/{number}")))
+    return found
 
 
 def numbers(loader: Any) -> list[Any]:
@@ -201,7 +206,7 @@ def test_a_dead_worker_is_an_error_and_not_a_wait(act: str, text: str) -> None:
         next(batches)
     assert list(batches) == []
     del batches
-    assert descriptors() == before
+    assert descriptors() <= before  # other tests' garbage may go meanwhile
     assert multiprocessing.active_children() == []
 
 
@@ -220,86 +225,13 @@ def test_a_consumer_that_breaks_out_leaves_nothing_behind() -> None:
         break
     gc.collect()
     assert multiprocessing.active_children() == []
-    assert descriptors() == before
-
-
-def test_ctrl_c_is_the_consumers_to_act_on() -> None:
-    batches = iter(data.DataLoader(Rows(), batch_size=2, num_workers=2))
-    first = [next(batches)[2].tolist(), next(batches)[2].tolist()]  # now both workers are at work
-    assert first == [[0, 1], [2, 3]]
-    for process in multiprocessing.active_children():
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGINT)
-    assert numbers(batches) == [[4, 5], [6, 7], [8, 9], [10, 11]]
-
-
-# In a program of its own: what a start method starts once for all has not been started yet.
-INTERRUPTED = """
-import signal, sys
-from opscope.tensor import data
-from opscope.tensor.data import pool
-from tests.tensor.data.datasets import Rows, interrupted_work
-if __name__ == "__main__":
-    pool.work = interrupted_work
-    batches = data.DataLoader(Rows(4), num_workers=2, multiprocessing_context=sys.argv[1])
-    print([batch[2].item() for batch in batches])
-"""
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_ctrl_c_does_not_reach_a_worker_before_its_first_line(method: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, method], capture_output=True, text=True, timeout=120
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "[0, 1, 2, 3]\n", "")
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_ctrl_c_while_a_worker_is_started_reaches_the_consumer(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start = BaseProcess.start
-
-    def start_interrupted(process: BaseProcess) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        start(process)
-
-    list(data.DataLoader(Rows(2), num_workers=1, multiprocessing_context=method))
-    before = descriptors()
-    monkeypatch.setattr(BaseProcess, "start", start_interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        iter(data.DataLoader(Rows(), num_workers=2, multiprocessing_context=method))
-    gc.collect()
-    assert not datasets.interrupts_are_blocked()
-    assert multiprocessing.active_children() == []
-    assert descriptors() == before
-
-
-MASKS = """
-import multiprocessing, sys
-from opscope.tensor import data
-from tests.tensor.data.datasets import Masks, interrupts_are_blocked
-if __name__ == "__main__":
-    how = {"num_workers": 1, "multiprocessing_context": sys.argv[1]}
-    print(*data.DataLoader(Masks(), batch_size=None, **how))
-    context = multiprocessing.get_context(sys.argv[1])
-    with context.Pool(1) as others:
-        print(interrupts_are_blocked(), *others.map(interrupts_are_blocked, [0]))
-"""
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_starting_workers_leaves_nobody_with_interrupts_blocked(method: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", MASKS, method], capture_output=True, text=True, timeout=120
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "False\nFalse False\n", "")
+    assert descriptors() <= before
 
 
 def test_batches_that_are_kept_hold_no_descriptors() -> None:
     before = descriptors()
     batches = list(data.DataLoader(Rows(60), num_workers=2))
-    assert descriptors() == before
+    assert descriptors() <= before
     assert [batch[0][0, 0, 0].item() for batch in batches] == list(range(60))
 
 
@@ -347,13 +279,13 @@ def wait_for_end(pids: list[int]) -> None:
             fd = os.pidfd_open(pid)
         except ProcessLookupError:
             continue
-        assert select.select([fd], [], [], 60)[0], "a worker lives on"
+        assert select.select([fd], [], [], 300)[0], "a worker lives on"
         os.close(fd)
 
 
 def test_the_end_of_the_program_ends_the_workers() -> None:
     consumer, workers = start("    sys.exit(0)")
-    _, errors = consumer.communicate(timeout=60)
+    _, errors = consumer.communicate(timeout=300)
     assert (consumer.returncode, errors) == (0, "")
     wait_for_end(workers)
 
@@ -367,14 +299,14 @@ def test_a_fork_of_the_consumer_leaves_the_workers_alone() -> None:
         "    os.waitpid(pid, 0)\n"
         "    print(next(batches).item(), next(batches).item())"
     )
-    assert consumer.communicate(timeout=60) == ("2 3\n", "")
+    assert consumer.communicate(timeout=300) == ("2 3\n", "")
 
 
 def test_ctrl_c_ends_the_consumer_and_its_workers() -> None:
     consumer, workers = start("    [next(batches) for _ in range(900)]")
     # As a terminal does it: to the whole group.
     os.killpg(consumer.pid, signal.SIGINT)
-    _, errors = consumer.communicate(timeout=60)
+    _, errors = consumer.communicate(timeout=300)
     assert consumer.returncode == -signal.SIGINT
     assert errors.count("Traceback") == 1
     assert errors.rstrip().endswith("KeyboardInterrupt")
@@ -397,4 +329,4 @@ def test_idle_workers_end_with_a_consumer_that_was_killed(end: str, check_s: flo
     consumer.kill()
     wait_for_end(workers[1:])
     os.killpg(consumer.pid, signal.SIGKILL)
-    consumer.communicate(timeout=60)
+    consumer.communicate(timeout=300)

@@ -1,8 +1,10 @@
-// The host agent's page: asks for the numbers of now every few seconds and draws them. Whatever
-// comes from processes is set as text, never as markup.
+// The host agent's page: asks for the numbers of now every few seconds and shows them, in tables and
+// by charts.js. Whatever comes from processes is set as text, never as markup.
 "use strict";
 
 const EVERY_MS = 2000;
+const FIRST_ROWS = 15;
+const SPREAD_AT = 5; // before the quantiles
 
 const byId = (id) => document.getElementById(id);
 
@@ -17,7 +19,12 @@ function element(tag, className, text) {
 function fill(table, columns, rows, empty) {
   const body = element("tbody");
   const head = element("tr");
-  for (const [heading, kind] of columns) head.append(element("th", kind, heading));
+  for (const [heading, kind] of columns) {
+    const cell = element("th", kind);
+    cell.scope = "col";
+    cell.append(heading);
+    head.append(cell);
+  }
   for (const row of rows) {
     const line = element("tr");
     for (const [, kind, content] of columns) {
@@ -75,6 +82,24 @@ function share(value) {
   return both;
 }
 
+// The durations that any operator had, as octaves of a second, for one axis of all.
+function durations(now) {
+  const places = now.operators.flatMap(({ octaves }) =>
+    octaves.flatMap((calls, i) => (calls > 0 ? [now.first_octave + i] : [])));
+  return [Math.min(...places), Math.max(...places)];
+}
+
+function spread(now) {
+  const [first, last] = durations(now);
+  const heading = element("span", "from-to");
+  heading.append(element("span", "", seconds(2 ** first)), element("span", "", "durations"),
+                 element("span", "", seconds(2 ** (last + 1))));
+  const cell = (row) => distribution(
+    row.octaves, now.first_octave, first, last,
+    `half of the calls take up to ${seconds(row.p50_s)}, 99 % up to ${seconds(row.p99_s)}`);
+  return [heading, "", cell];
+}
+
 const OPERATORS = [
   ["operator", "name", (row) => row.operator],
   ["framework", "", (row) => row.framework],
@@ -95,7 +120,7 @@ const PROCESSES = [
   ["sampling", "", (row) => row.sampling],
   ["samples", "number", (row) => whole(row.samples)],
   ["dropped", "number", (row) => whole(row.dropped)],
-  ["overhead", "number", (row) => percent(row.overhead, 3)],
+  ["overhead", "number", (row) => percent(row.overhead_of_late, 3)],
   ["bridges", "text", (row) => row.bridges.join("; ")],
 ];
 
@@ -106,14 +131,42 @@ const OTHERS = [
   ["why", "text", (row) => row.why],
 ];
 
+function threads(value) {
+  return value === null ? "–" : value >= 9.995 ? threeDigits(value) : value.toFixed(2);
+}
+
+const overheadText = (value) => percent(value, 2);
+// Each chart: what it shows of an answer, as [name, value] pairs; how a value is written; stacked.
+const CHARTS = {
+  "by-operator": [(now) => now.operators.map((row) => [row.operator, row.threads]), threads, true],
+  "by-framework": [(now) => now.by.framework, threads, true],
+  "by-phase": [(now) => now.by.phase, threads, true],
+  "by-service": [(now) => now.by.service, threads, true],
+  "calls": [(now) => now.by.framework.map(([name, , calls]) => [name, calls]), count, true],
+  "overhead": [(now) => (now.process_count ? [["worst process", now.overhead_of_late]] : []), overheadText, false],
+};
+const histories = Object.fromEntries(Object.keys(CHARTS).map((id) => [id, new History()]));
+
+// What is since the start is not of a moment, so it is no point of a chart.
+function charts(now) {
+  const time_s = Date.now() / 1000;
+  byId("charts").hidden = now.process_count === 0 && histories.calls.points.length === 0;
+  for (const [id, [groups, format, stacked]] of Object.entries(CHARTS)) {
+    if (now.by !== null) histories[id].add(time_s, groups(now));
+    const limit = id === "overhead" ? now.overhead_budget ?? undefined : undefined;
+    chart(byId(id), histories[id], format, stacked, limit);
+  }
+}
+
 function figures(now) {
   const shown = [
     ["observed processes", whole(now.process_count)],
     ["not observed", whole(now.other_count)],
-    ["threads in operators, mean", now.busy === null ? "–" : now.busy.toFixed(2)],
-    ["samples", whole(now.samples)],
-    ["dropped", whole(now.dropped)],
-    ["overhead", percent(now.overhead, 3)],
+    ["threads busy in operators", threads(now.busy)],
+    ["calls a second", count(now.calls_per_s)],
+    ["ranges recorded", whole(now.samples)],
+    ["ranges dropped", whole(now.dropped)],
+    ["overhead, worst process", percent(now.overhead_of_late, 3)],
   ];
   byId("figures").replaceChildren(
     ...shown.map(([name, value]) => {
@@ -128,16 +181,46 @@ function draw(now) {
   byId("host").textContent = now.host;
   document.title = `Opscope ${now.host}`;
   figures(now);
+  charts(now);
+  tables(now);
+  seen = now;
+}
+
+function tables(now) {
   byId("operators-about").textContent = now.about;
-  fill(byId("operators"), OPERATORS, now.operators, "none recorded in this time");
+  const columns = [...OPERATORS];
+  if (now.operators.length) columns.splice(SPREAD_AT, 0, spread(now));
+  const rows = showsAll ? now.operators : now.operators.slice(0, FIRST_ROWS);
+  fill(byId("operators"), columns, rows, "none recorded in this time");
+  const more = byId("more");
+  more.hidden = now.operators.length <= FIRST_ROWS;
+  more.textContent = showsAll ? "show fewer" : `show all ${now.operators.length}`;
+  more.setAttribute("aria-expanded", String(showsAll));
+  byId("others-heading").textContent = `Python processes not observed: ${whole(now.other_count)}`;
   fill(byId("processes"), PROCESSES, now.processes,
        "none; start one with: opscope run -- COMMAND");
   fill(byId("others"), OTHERS, now.others, "none");
 }
 
-function say(text, isBad) {
+let last = "";
+let showsAll = false;
+let seen = null;
+
+byId("more").addEventListener("click", () => {
+  showsAll = !showsAll;
+  if (seen) tables(seen);
+});
+
+function say(text) {
   byId("state").textContent = text;
-  byId("state").className = isBad ? "bad" : "";
+}
+
+// Said once, not with each try, so that who listens to the page hears it once.
+function lost(text) {
+  const box = byId("trouble");
+  box.hidden = text === "";
+  if (box.textContent !== text) box.textContent = text;
+  document.body.className = text ? "stale" : "";
 }
 
 let next = 0;
@@ -148,9 +231,14 @@ async function look() {
     const answer = await fetch("api/live", { cache: "no-store" });
     if (!answer.ok) throw new Error(`the agent answered ${answer.status}`);
     draw(await answer.json());
-    say(`as of ${new Date().toLocaleTimeString()}`, false);
+    last = `as of ${new Date().toLocaleTimeString()}`;
+    say(last);
+    lost("");
   } catch (error) {
-    say(`not up to date: ${error.message}`, true);
+    const why = error instanceof TypeError ? "it cannot be reached" : error.message;
+    say(last ? "not up to date" : "no answer yet");
+    lost(`The agent gives no numbers: ${why}. ${last ? `What is below is ${last}. ` : ""}`
+         + `Asked again every ${EVERY_MS / 1000} s.`);
   }
   clearTimeout(next);
   if (!document.hidden) next = setTimeout(look, EVERY_MS);

@@ -13,11 +13,12 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
+from types import FrameType
 from typing import Any
 
 from opscope.record import children
@@ -43,7 +44,8 @@ class Workers:
     ) -> None:
         if not isinstance(context, BaseContext):
             context = multiprocessing.get_context(context)
-        _start_what_all_share(context)
+        with _interrupts_noted():
+            _start_what_all_share(context)
         self.count = count
         self.epoch = -1
         self._connections: list[Connection] = []
@@ -74,7 +76,7 @@ class Workers:
             name=f"DataLoader-{info[0]}",
             daemon=True,
         )
-        with _interrupts_held():
+        with _interrupts_noted(), _interrupts_blocked():
             try:
                 process.start()
             finally:
@@ -135,10 +137,32 @@ def _start_what_all_share(context: BaseContext) -> None:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """SIGINT waits until the block is left, and at what is started within: forks and what they
-    execute inherit the mask. Those of a fork server have its mask, and can be interrupted until
-    they are at work."""
+def _interrupts_noted() -> Iterator[None]:
+    """What SIGINT does in this process waits until the block is left.
+
+    A mask would not do: it holds the signal off one thread, the kernel gives it to another, such as
+    BLAS has, and Python interrupts the main thread all the same.
+    """
+    came: list[tuple[int, FrameType | None]] = []
+    handler = signal.getsignal(signal.SIGINT)
+    is_noting = False
+    if callable(handler):
+        with suppress(ValueError):  # not on the main thread: the only one that can be interrupted
+            signal.signal(signal.SIGINT, lambda *interrupt: came.append(interrupt))
+            is_noting = True
+    try:
+        yield
+    finally:
+        if is_noting:
+            signal.signal(signal.SIGINT, handler)
+        if came and callable(handler):
+            handler(*came[-1])
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """SIGINT waits at what is started within: forks and what they execute inherit the mask. Those
+    of a fork server have its mask, and can be interrupted until they are at work."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])

@@ -1,0 +1,147 @@
+"""Draws all dashboards with Grafana's own components: `python -m tests.dashboards.draw [FOLDER]`.
+
+They show a simulated fleet with one straggler and a real host, as in test_in_prometheus.py, after
+some minutes of it: first with native histograms, then the heat map once more with classic ones.
+Needs Prometheus, npm and its registry, Chromium, and a quarter of an hour; people look at what
+comes out. `pngquant` makes it small, where there is one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.dashboards.documents import FOLDER, boards
+from tests.dashboards.fleet import Fleet
+from tests.dashboards.live import RUN, TRAINING, Hosts, prometheus
+from tests.exporters.peers import agent
+
+PACKAGES = (
+    *(f"@grafana/{name}@12.4.10" for name in ("ui", "data", "schema")),
+    *("react@18", "react-dom@18", "esbuild"),
+)
+SOURCE = Path(__file__).with_name("drawing") / "draw.tsx"
+FLEET = Fleet(
+    7,
+    hosts=24,
+    operators=12,
+    samples=60,
+    slowdown=1.4,
+    versions=("1.4", "1.5"),
+    factors=(1.0, 1.08),
+)
+GATHER_S, GATHER_CLASSIC_S = 400, 90
+"""The sums are of five minutes; the heat map is of what is now."""
+SHOWN_S, STEP_S = 120, 2
+WIDTH = 1200
+PAGE = (
+    '<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="bundle.css">'
+    '<body style="margin: 8px; background: #f4f5f5"><div id="root"></div>'
+    '<script>window.TASK = {task}</script><script src="bundle.js"></script>'
+)
+
+
+def bundle(place: Path) -> None:
+    """The drawing program, made of its source and the packages, in `place`."""
+    (place / "package.json").write_text("{}")
+    subprocess.run(["npm", "install", "--no-audit", "--no-fund", *PACKAGES], cwd=place, check=True)
+    shutil.copy(SOURCE, place)
+    loaders = [f"--loader:.{kind}=dataurl" for kind in ("svg", "woff2", "ttf")]
+    made = ["--bundle", "--outfile=bundle.js", '--define:process.env.NODE_ENV="production"']
+    command = ["node_modules/.bin/esbuild", SOURCE.name, *made, *loaders, "--log-level=error"]
+    subprocess.run(command, cwd=place, check=True)
+
+
+def draw(
+    place: Path, board: dict[str, Any], store: str, variables: dict[str, str], to: Path
+) -> None:
+    """One picture; says which panels are empty."""
+    now = int(time.time()) // STEP_S * STEP_S
+    task = {
+        "board": board,
+        "store": store,
+        "from": now - SHOWN_S,
+        "to": now,
+        "step": STEP_S,
+        "set": {"__rate_interval": "30s"} | variables,
+        "width": WIDTH,
+    }
+    page = place / "page.html"
+    page.write_text(PAGE.replace("{task}", json.dumps(task).replace("<", "\\u003c")))
+    height = 24 + 38 * max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in board["panels"])
+    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    options = [f"--window-size={WIDTH + 16},{height}", "--virtual-time-budget=20000"]
+    profile = f"--user-data-dir={place / 'profile'}"
+    common = [*browser, *options, profile]
+    subprocess.run([*common, f"--screenshot={to}", page.as_uri()], check=True, capture_output=True)
+    done = subprocess.run(
+        [*common, "--dump-dom", page.as_uri()], check=True, capture_output=True, text=True
+    )
+    title = re.search(r"<title>(.*?)</title>", done.stdout)
+    print(to.name, title[1] if title else "?", flush=True)
+    if shutil.which("pngquant"):
+        quantize = ["pngquant", "--force", "--skip-if-larger", "--output", str(to), "64", str(to)]
+        subprocess.run(quantize, check=False)
+
+
+def main(folder: Path, program: str, bundled: str | None) -> None:
+    with tempfile.TemporaryDirectory(prefix="opscope-draw-") as name:
+        place = Path(name)
+        made = Path(bundled) if bundled else place
+        if not bundled:
+            bundle(made)
+        for native in (True, False):
+            run(place / ("native" if native else "classic"), made, folder, program, native)
+
+
+def run(place: Path, made: Path, folder: Path, program: str, native: bool) -> None:
+    segments = place / "segments"
+    segments.mkdir(mode=0o700, parents=True)
+    (segments / f"1-1-{'0' * 16}.seg").write_bytes(b"no segment")
+    environ = os.environ | {
+        "OPSCOPE_DIR": str(segments),
+        "OTEL_SERVICE_NAME": "training",
+        "OTEL_RESOURCE_ATTRIBUTES": "service.version=2.0",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    push = ("--exporter", "prometheus", "--exporter", "jsonl", "--jsonl-interval-s", "5")
+    hosts = Hosts(FLEET)
+    try:
+        with (
+            agent(segments, *push, "--jsonl-file", str(place / "lines")) as address,
+            prometheus(
+                Path(program),
+                place / "prometheus",
+                [*hosts.targets, {"targets": [address], "labels": {"instance": "real"}}],
+                native=native,
+            ) as store,
+            subprocess.Popen([*RUN, *TRAINING], env=environ, stdin=subprocess.PIPE) as training,
+        ):
+            time.sleep(GATHER_S if native else GATHER_CLASSIC_S)
+            every = dict.fromkeys(("service", "host", "model"), ".*")
+            for name, board in boards().items():
+                short = name.removeprefix("opscope-").removesuffix(".json")
+                if not native and short != "operator":
+                    continue
+                variables = every | {"operator": "aten::operator4", "quantile": "0.95"}
+                to = folder / f"{short}{'' if native else '-classic'}.png"
+                draw(made, board, store.url, variables, to)
+            training.communicate(timeout=60)
+    finally:
+        hosts.close()
+
+
+if __name__ == "__main__":
+    main(
+        Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER / "pictures",
+        os.environ.get("PROMETHEUS") or shutil.which("prometheus") or "prometheus",
+        os.environ.get("BUNDLE"),
+    )

@@ -1,0 +1,67 @@
+"""Programs run with the committed configurations: as they are, but for addresses and times."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.dashboards.documents import FOLDER
+from tests.dashboards.live import write_rules
+from tests.exporters.peers import Store, free_port, running
+
+STATIC = "127.0.0.1:9464"
+"""The target in prometheus.yml."""
+SERIES, SUMS = "http://mimir.example:9009/api/v1/push", "http://thanos.example:19291/api/v1/receive"
+"""Where prometheus-remote-write.yml writes to."""
+
+
+def configuration(name: str, replaced: Mapping[str, str]) -> str:
+    """The text of dashboards/NAME, in which all of `replaced` has to be."""
+    text = (FOLDER / name).read_text()
+    for what, by in replaced.items():
+        assert what in text, f"{name} has no {what}"
+        text = text.replace(what, by)
+    return text
+
+
+@contextmanager
+def prometheus(
+    program: Path,
+    directory: Path,
+    name: str,
+    replaced: Mapping[str, str] | None = None,
+    options: Sequence[str] = (),
+    targets: Sequence[dict[str, object]] = (),
+) -> Iterator[Store]:
+    """With that configuration, which it finds beside rules/ and targets/, in a new directory."""
+    directory.mkdir()
+    write_rules(directory / "rules")
+    (directory / "targets").mkdir()
+    write_targets(directory, targets)
+    text = configuration(name, replaced or {})
+    text = re.sub(r"(scrape|refresh)_interval: \w+", r"\1_interval: 1s", text)
+    # How often what has no interval of its own is evaluated, as alerts.
+    often = "global:\n  evaluation_interval: 1s\n"
+    text = text.replace("global:\n", often) if "global:\n" in text else often + text
+    (directory / "prometheus.yml").write_text(text)
+    port = free_port()
+    command = [
+        str(program),
+        f"--config.file={directory / 'prometheus.yml'}",
+        f"--storage.tsdb.path={directory / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--log.level=error",
+        # Else it ends a minute later where a store does not answer.
+        "--storage.remote.flush-deadline=1s",
+        *options,
+    ]
+    with running(command):
+        yield Store(f"http://127.0.0.1:{port}")
+
+
+def write_targets(directory: Path, targets: Sequence[dict[str, object]]) -> None:
+    """What that Prometheus scrapes from now on, replaced as a whole."""
+    new = directory / "targets" / "new"
+    new.write_text(json.dumps([*targets]))
+    new.rename(new.with_name("targets.json"))
