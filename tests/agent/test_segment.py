@@ -130,6 +130,25 @@ def test_a_dictionary_is_read_on_from_where_it_ended() -> None:
     assert dictionary.read_bytes[0] > read[0]
 
 
+def test_read_again_it_says_what_a_first_look_would() -> None:
+    random = np.random.default_rng(1)
+    writer, dictionary = SegmentWriter(), Dictionary()
+    shapes = set()
+    for _ in range(150):
+        spread = int(random.integers(1, 8))  # few: mostly what was there before counts on
+        writer.add(
+            [
+                Range(f"op_{n % spread}", 2.0 ** -int(n % (2 * spread)), table=int(n % spread) // 2)
+                for n in random.integers(0, 100, 3)
+            ]
+        )
+        again, anew = parse(writer.to_bytes(), dictionary), parse(writer.to_bytes())
+        for found, wanted in zip(again.rows, anew.rows, strict=True):
+            assert np.array_equal(found, wanted)
+        shapes.add(id(again.rows.buckets))
+    assert 1 < len(shapes) < 100
+
+
 def test_text_cannot_steer_a_terminal_or_fill_a_page() -> None:
     writer = SegmentWriter().add([Range("evil\x1b[2J", 1.0), Range("long" * 1000, 1.0)])
     names = list(parse(writer.to_bytes()).dictionary.ops.values())

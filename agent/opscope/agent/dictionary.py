@@ -7,7 +7,6 @@ printed becomes "?", and what is longer than TEXT_LIMIT is cut.
 
 from __future__ import annotations
 
-import struct
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from opscope.agent import layout
 from opscope.agent.segment_file import SegmentError
 
 if TYPE_CHECKING:
-    from opscope.agent.segment import CellKeys
+    from opscope.agent.shape import Keys, Lines
 
 TEXT_LIMIT = 256
 _ALIGN = 8
@@ -30,10 +29,7 @@ _LIMITS = {
 # Of Python's objects for an entry, beside its text.
 _ENTRY_BYTES = 200
 
-_FORMATS = {2: "H", 4: "I"}
-_ENTRY = struct.Struct(
-    "<" + "".join(_FORMATS[layout.ENTRY[name].itemsize] for name in layout.ENTRY.names or ())
-)
+_ENTRY = layout.struct_of(layout.ENTRY)
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -54,8 +50,10 @@ class Dictionary:
         """Name, label and kind by number."""
         self.read_bytes: dict[int, int] = {}
         """By chunk index: how many bytes of entries are taken in."""
-        self.cell_keys: CellKeys | None = None
+        self.keys: Keys | None = None
         """Those of the segment's cells when it was last read, all of which are in here."""
+        self.lines: Lines | None = None
+        """Those of these cells."""
         self.nbytes = 0
         """Memory that this takes, about."""
         self._counts: dict[int, int] = {}

@@ -42,7 +42,7 @@ def find(wanted: Sequence[str]) -> list[str]:
 def find_ledgers(wanted: Sequence[str]) -> list[str]:
     """Where reasons (attachment/ledger.py) of those who write into these directories may be: there,
     or in the fallback of this user, for root of all users; each a directory that can be trusted."""
-    uid = "*" if os.geteuid() == 0 else os.geteuid()
+    uid = "[0-9]*" if os.geteuid() == 0 else os.geteuid()
     found = find((*wanted, ledger.FALLBACK.format(uid=uid)))
     return [path for path in found if _is_trusted(path)]
 

@@ -17,6 +17,7 @@ from opscope.agent.dictionary import Dictionary
 from opscope.agent.layout import U64
 from opscope.agent.measures import Measure
 from opscope.agent.segment_file import Reader, SegmentError
+from opscope.agent.shape import Keys, Lines
 
 # Columns of Rows.values; the cell's fields of the same names.
 COLUMNS = (
@@ -31,7 +32,6 @@ COLUMNS = (
 # For one file: 49 years of ticks at 3 GHz, 70 trillion calls. A damaged one must not make sums
 # over files overflow.
 _COUNTER_LIMIT = 1 << 62
-_TICKS_PER_SECOND = (1e5, 1e11)
 # Far above what the recorder makes, which is at most 256.
 _METRIC_LIMIT = 4096
 
@@ -85,34 +85,19 @@ class Rows(NamedTuple):
     """(n,) operator id | phase << 32 | label set << 40."""
     values: U64
     """(n, len(COLUMNS))."""
-    bucket_row: NDArray[np.intp]
-    """(m,) the row to which each octave of buckets belongs."""
-    bucket_octave: NDArray[np.intp]
-    """(m,) which octave: bucket k covers 2^(octave - 40 + k/8) s to the next."""
+    buckets: NDArray[np.int32]
+    """(m,) row * OCTAVES + octave, none twice; the same object for as long as they stay the same.
+    Bucket k of an octave covers 2^(octave - 40 + k/8) s to the next."""
     bucket_weights: U64
-    """(m, 8), in units of 2^-16; no (row, octave) twice."""
+    """(m, 8), in units of 2^-16."""
 
+    @property
+    def bucket_row(self) -> NDArray[np.int32]:
+        return self.buckets // layout.OCTAVES
 
-class CellKeys(NamedTuple):
-    """The keys of a segment's cells: mostly those of the last time, and then known to be good."""
-
-    all: U64
-    """(n,) of each cell."""
-    unique: U64
-    row: NDArray[np.intp] | None
-    """(n,) for each cell its place in `unique`; None: the same place, as no key is there twice."""
-    extra_costs_ps: U64
-    """What a range of each of `all` costs beyond the header's `record_cost_ps`."""
-
-    @classmethod
-    def of(cls, keys: U64, dictionary: Dictionary) -> CellKeys:
-        unique, row = np.unique(keys, return_inverse=True)
-        extra_of = dictionary.extra_costs_ps
-        ops = (keys & np.uint64(layout.KEY_OP_MASK)).tolist()
-        extras = np.array([extra_of.get(op, 0) for op in ops], np.uint64)
-        if len(unique) == len(keys):
-            return cls(keys, keys, None, extras)
-        return cls(keys, unique, row, extras)
+    @property
+    def bucket_octave(self) -> NDArray[np.int32]:
+        return self.buckets % layout.OCTAVES
 
 
 class Segment(NamedTuple):
@@ -134,50 +119,39 @@ def read_header(read: Reader) -> Header:
         raise SegmentError("truncated", f"{len(raw)} bytes")
     if raw[:8] != b"OPSCOPE\0":
         raise SegmentError("magic")
-    fields = np.frombuffer(raw, layout.HEADER, count=1)[0]
+    fields = dict(zip(_HEADER_NAMES, _HEADER.unpack_from(raw), strict=True))
     if fields["version"] != layout.VERSION:
         raise SegmentError("version", f"{fields['version']}, not {layout.VERSION}")
     if fields["state"] == 0:
         raise SegmentError("unfinished")
-    _check_header(fields)
-    return Header(
-        state=int(fields["state"]),
-        boot_id=fields["boot_id"].tobytes(),
-        random_id=fields["random_id"].tobytes(),
-        sampling_prob=int(fields["sampling_prob_ppt"]) / 1e12,
-        **{name: int(fields[name]) for name in _PLAIN_FIELDS},
-    )
-
-
-_PLAIN_FIELDS = tuple(
-    name
-    for name in Header._fields
-    if name not in ("state", "boot_id", "random_id", "sampling_prob")
-)
-
-
-def _check_header(fields: Any) -> None:
-    sizes = (fields["header_bytes"], fields["chunk_bytes"], fields["chunk_limit"])
-    rate = float(fields["ticks_per_second"])
-    checks = {
-        "sizes": sizes == (layout.HEADER_BYTES, layout.CHUNK_BYTES, layout.CHUNK_LIMIT),
-        "chunk_count": fields["chunk_count"] <= layout.CHUNK_LIMIT,
-        "state": fields["state"] in (layout.LIVE, layout.CLOSED),
-        "clock_source": fields["clock_source"] in layout.CLOCK_SOURCES,
-        "ticks_per_second": _TICKS_PER_SECOND[0] <= rate <= _TICKS_PER_SECOND[1],
-        "created_unix_ns": fields["created_unix_ns"] < 1 << 63,
-        "sampling_prob": fields["sampling_prob_ppt"] <= 10**12,
-        "record_cost_ps": fields["record_cost_ps"] < _COUNTER_LIMIT,
-        "dropped_count": fields["dropped_count"] < _COUNTER_LIMIT,
-        "folded_count": fields["folded_count"] < _COUNTER_LIMIT,
-        "callback_error_count": fields["callback_error_count"] < _COUNTER_LIMIT,
-        "overhead_budget_ppb": fields["overhead_budget_ppb"] <= 10**9,
-        "overhead_ppb": fields["overhead_ppb"] < _COUNTER_LIMIT,
-        "adaptation_count": fields["adaptation_count"] < _COUNTER_LIMIT,
-    }
-    for name, holds in checks.items():
-        if not holds:
+    for name, least, most in _HEADER_RANGES:
+        if not least <= fields[name] <= most:
             raise SegmentError("corrupt", f"header: {name}")
+    fields["sampling_prob"] = fields["sampling_prob_ppt"] / 1e12
+    return Header(*[fields[name] for name in Header._fields])
+
+
+_HEADER = layout.struct_of(layout.HEADER)
+_HEADER_NAMES = layout.HEADER.names or ()
+_COUNTER = 0, _COUNTER_LIMIT - 1
+_HEADER_RANGES = (
+    ("header_bytes", layout.HEADER_BYTES, layout.HEADER_BYTES),
+    ("chunk_bytes", layout.CHUNK_BYTES, layout.CHUNK_BYTES),
+    ("chunk_limit", layout.CHUNK_LIMIT, layout.CHUNK_LIMIT),
+    ("chunk_count", 0, layout.CHUNK_LIMIT),
+    ("state", layout.LIVE, layout.CLOSED),
+    ("clock_source", min(layout.CLOCK_SOURCES), max(layout.CLOCK_SOURCES)),
+    ("ticks_per_second", 10**5, 10**11),
+    ("created_unix_ns", 0, (1 << 63) - 1),
+    ("sampling_prob_ppt", 0, 10**12),
+    ("record_cost_ps", *_COUNTER),
+    ("dropped_count", *_COUNTER),
+    ("folded_count", *_COUNTER),
+    ("callback_error_count", *_COUNTER),
+    ("overhead_budget_ppb", 0, 10**9),
+    ("overhead_ppb", *_COUNTER),
+    ("adaptation_count", *_COUNTER),
+)
 
 
 def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segment:
@@ -191,19 +165,20 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
     values = _metrics(read, heads)
     # What the cells refer to was there before them, so it is within what is counted now.
     header = read_header(read)
-    heads = _heads(read, header.chunk_count)
+    heads = _heads(read, header.chunk_count, earlier=heads)
     for index in np.flatnonzero(heads["kind"] == layout.DICTIONARY):
         _take_dictionary(read, int(index), int(heads[index]["used"]), dictionary)
-    if dictionary.cell_keys is None or not np.array_equal(cells["key"], dictionary.cell_keys.all):
-        _check_references(cells, dictionary)
-        dictionary.cell_keys = CellKeys.of(cells["key"].copy(), dictionary)
-    cell, octave, weights = _buckets(cells, table, read, heads)
+    keys = dictionary.keys
+    if keys is None or not keys.fit(cells):
+        keys, dictionary.lines = Keys.of(cells, dictionary), None
+        dictionary.keys = keys
+    rows = _summed(cells, keys, *_buckets(cells, keys, table, read, heads, dictionary))
+    overhead_ns = _overhead_ns(header, cells["sample_count"], keys)
     measures = _measures(values, dictionary)
-    rows = _summed(cells, dictionary.cell_keys, cell, octave, weights)
-    overhead_ns = _overhead_ns(header, cells["sample_count"], dictionary.cell_keys)
     return Segment(header, dictionary, rows, measures, _exemplars(read, heads), overhead_ns)
 
 
+_NO_HEADS: NDArray[Any] = np.zeros(0, layout.CHUNK)
 # The most that a chunk can use, by its kind; the last is of all kinds that are not known.
 _ROOM = np.array([0xFFFFFFFF] * (layout.EXEMPLARS + 2))
 _ROOM[layout.DICTIONARY] = layout.ROOM_BYTES
@@ -213,10 +188,19 @@ _ROOM[layout.METRICS] = layout.METRICS_PER_CHUNK
 _ROOM[layout.EXEMPLARS] = layout.EXEMPLARS_PER_CHUNK
 
 
-def _heads(read: Reader, count: int) -> NDArray[Any]:
+def _heads(read: Reader, count: int, earlier: NDArray[Any] = _NO_HEADS) -> NDArray[Any]:
+    """The first so many chunks' headers; of cells, which are read only once, as they were."""
     size = layout.CHUNK.itemsize
-    start = layout.HEADER_BYTES
-    raw = b"".join([read(start + index * layout.CHUNK_BYTES, size) for index in range(count)])
+    known = earlier.tobytes()
+    is_known = (earlier["kind"] == layout.CELLS).tolist() + [False] * count
+    raw = b"".join(
+        [
+            known[index * size : (index + 1) * size]
+            if is_known[index]
+            else read(layout.HEADER_BYTES + index * layout.CHUNK_BYTES, size)
+            for index in range(count)
+        ]
+    )
     if len(raw) != count * size:
         raise SegmentError("truncated", f"{count} chunks are not all there")
     heads = np.frombuffer(raw, layout.CHUNK)
@@ -292,80 +276,50 @@ def _measures(values: dict[int, int], dictionary: Dictionary) -> tuple[Measure, 
     return tuple(measures)
 
 
-def _check_references(cells: NDArray[Any], dictionary: Dictionary) -> None:
-    keys = cells["key"]
-    ops = np.unique(keys & np.uint64(layout.KEY_OP_MASK)).tolist()
-    if not dictionary.ops.keys() >= set(ops):
-        raise SegmentError("corrupt", "a cell of an unknown operator")
-    labels = np.unique(keys >> np.uint64(layout.KEY_LABELS_SHIFT)).tolist()
-    if not dictionary.labels.keys() >= set(labels):
-        raise SegmentError("corrupt", "a cell of an unknown label set")
-    phases = keys >> np.uint64(layout.KEY_PHASE_SHIFT) & np.uint64(layout.KEY_PHASE_MASK)
-    if (phases >= len(layout.PHASES)).any():
-        raise SegmentError("corrupt", "a cell of an unknown phase")
-
-
 def _buckets(
-    cells: NDArray[Any], table: NDArray[np.uint32], read: Reader, heads: NDArray[Any]
-) -> tuple[NDArray[np.intp], NDArray[np.intp], U64]:
-    """Each octave of each cell's histogram: the cell, the octave, its (m, 8) weights."""
-    lines = cells["octave_line"].reshape(-1)
-    place = np.flatnonzero(lines)
-    cell, octave = place // layout.OCTAVES, place % layout.OCTAVES
-    if len(cell) > heads["used"][heads["kind"] == layout.LINES].sum():
-        raise SegmentError("corrupt", "more histograms than lines")  # and so one line in several
-    line = lines[place].astype(np.uint64) - np.uint64(1)
+    cells: NDArray[Any],
+    keys: Keys,
+    table: NDArray[np.uint32],
+    read: Reader,
+    heads: NDArray[Any],
+    dictionary: Dictionary,
+) -> tuple[Lines, U64]:
+    """The lines of the cells' histograms, and their (m, 8) weights."""
     chunks = np.flatnonzero(heads["kind"] == layout.LINES)
-    # One number orders all lines of all tables: table << 32 | index in the table.
-    first = heads["table"][chunks].astype(np.uint64) << np.uint64(32) | heads["first"][chunks]
-    order = np.argsort(first, kind="stable")
-    chunks, first = chunks[order], first[order]
-    used = heads["used"][chunks].astype(np.int64)
+    used = heads["used"][chunks].tolist()
+    numbers = cells["octave_line"].reshape(-1)
+    lines = dictionary.lines
+    if lines is None or not lines.fit(numbers, table, chunks, heads):
+        lines = dictionary.lines = Lines.of(numbers, table, chunks, heads, keys)
+    size = layout.LINE.itemsize
     raw = b"".join(
         [
-            _items(read, index, 0, count * layout.LINE.itemsize)
-            for index, count in zip(chunks.tolist(), used.tolist(), strict=True)
+            _items(read, index, 0, count * size)
+            for index, count in zip(chunks.tolist(), used, strict=True)
         ]
     )
-    weights = np.frombuffer(raw, layout.LINE)["weight"]
-    wanted = table[cell].astype(np.uint64) << np.uint64(32) | line
-    chunk = np.searchsorted(first, wanted, side="right") - 1
-    if (chunk < 0).any():
-        raise SegmentError("corrupt", "a cell refers to a line that is not there")
-    offset = (wanted - first[chunk]).astype(np.int64)
-    if (offset >= used[chunk]).any():
-        raise SegmentError("corrupt", "a cell refers to a line that is not there")
-    return cell, octave, weights[(np.cumsum(used) - used)[chunk] + offset]
+    return lines, np.frombuffer(raw, layout.LINE)["weight"][lines.source]
 
 
-def _summed(
-    cells: NDArray[Any],
-    keys: CellKeys,
-    cell: NDArray[np.intp],
-    octave: NDArray[np.intp],
-    weights: U64,
-) -> Rows:
+def _summed(cells: NDArray[Any], keys: Keys, lines: Lines, weights: U64) -> Rows:
     values = np.stack([cells[name] for name in COLUMNS], axis=1)
     for counters in (values, weights):
         _check_measure(counters)
-    if keys.row is None:
-        return Rows(keys.all, values, cell, octave, weights)
-    row = keys.row
-    place, which = np.unique(row[cell] * layout.OCTAVES + octave, return_inverse=True)
-    return Rows(
-        keys.unique,
-        _sum_by(row, values, len(keys.unique)),
-        place // layout.OCTAVES,
-        place % layout.OCTAVES,
-        _sum_by(which, weights, len(place)),
-    )
+    if keys.row is not None:
+        values = _sum_by(keys.row, values, len(keys.unique))
+    if lines.group is not None:
+        weights = _sum_by(lines.group, weights, len(lines.row_octave))
+    return Rows(keys.unique, values, lines.row_octave, weights)
 
 
-def _overhead_ns(header: Header, samples: U64, keys: CellKeys) -> int:
+def _overhead_ns(header: Header, samples: U64, keys: Keys) -> int:
+    cost_ps = int(samples.sum()) * header.record_cost_ps
     extras = keys.extra_costs_ps
+    if extras is None:
+        return cost_ps // 1000
     if float(samples.astype(np.float64) @ extras.astype(np.float64)) >= _COUNTER_LIMIT:
         raise SegmentError("corrupt", "costs beyond all measure")
-    return (int(samples.sum()) * header.record_cost_ps + int(samples @ extras)) // 1000
+    return (cost_ps + int(samples @ extras)) // 1000
 
 
 def _check_measure(counters: U64) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,20 @@ from opscope.agent.snapshot import COUNTER_COLUMNS, Health
 
 _SAMPLES, _WEIGHT, _WHOLE, _TOTAL, _SELF, _ERRORS, _BYTES = range(len(COLUMNS))
 
+# The buckets of an octave as one thing, which is gathered and put back in a third of the time.
+_OCTAVE = np.dtype((np.void, 8 * layout.BUCKETS_PER_OCTAVE))
+
+
+class Buckets(NamedTuple):
+    series: NDArray[np.int32]
+    """(m,) the host's series of each octave of buckets; no series and octave twice."""
+    octave: NDArray[np.uint8]
+    """(m,) which octave."""
+    group: NDArray[np.intp] | None
+    """For each octave of a segment's its place here; None: the same place."""
+    span: tuple[int, int]
+    """The first octave, and the one after the last."""
+
 
 @dataclass
 class Contribution:
@@ -30,10 +45,7 @@ class Contribution:
     """(n,) the host's series that it adds to, each once."""
     counters: U64
     """(n, COUNTER_COLUMNS)."""
-    bucket_series: NDArray[np.int32]
-    """(m,) the host's series of each octave of buckets."""
-    bucket_octave: NDArray[np.uint8]
-    """(m,) which octave."""
+    buckets: Buckets
     bucket_weights: U64 | NDArray[np.uint32]
     """(m, 8), in units of `bucket_unit` weights: whole calls, in half the memory, if they are."""
     bucket_unit: int
@@ -47,7 +59,7 @@ class Contribution:
     @property
     def nbytes(self) -> int:
         """Memory that this takes, about."""
-        arrays = (self.series, self.counters, self.bucket_series, self.bucket_octave)
+        arrays = (self.series, self.counters, self.buckets.series, self.buckets.octave)
         return sum(array.nbytes for array in arrays) + self.bucket_weights.nbytes
 
 
@@ -101,8 +113,8 @@ class Sums:
     def _room_for(
         self, contributions: Sequence[Contribution], series_count: int
     ) -> tuple[U64, int]:
-        octaves = [one.bucket_octave for one in contributions if len(one.bucket_octave)]
-        lows, highs = [int(o.min()) for o in octaves], [int(o.max()) + 1 for o in octaves]
+        spans = [one.buckets.span for one in contributions if len(one.buckets.octave)]
+        lows, highs = [low for low, _ in spans], [high for _, high in spans]
         if self.buckets.shape[1]:
             lows.append(self.first_octave)
             highs.append(self.first_octave + self.buckets.shape[1])
@@ -113,9 +125,13 @@ class Sums:
         return out, low
 
     def _add(self, one: Contribution) -> None:
-        place = one.bucket_series, one.bucket_octave - np.uint8(self.first_octave)
         self.counters[one.series] += one.counters
-        self.buckets[place] += one.bucket_weights * np.uint64(one.bucket_unit)
+        octave = one.buckets.octave - np.uint8(self.first_octave)
+        place = one.buckets.series.astype(np.intp) * self.buckets.shape[1] + octave
+        octaves = self.buckets.reshape(-1).view(_OCTAVE)
+        sums = octaves[place].view(np.uint64).reshape(one.bucket_weights.shape)
+        sums += one.bucket_weights * np.uint64(one.bucket_unit)
+        octaves[place] = sums.reshape(-1).view(_OCTAVE)
         self.health = self.health.plus(one.health)
         self.usage.update(one.usage)
         self.attach_results.update(one.attach_results)
@@ -139,6 +155,26 @@ class Places:
         unique, group = np.unique(series, return_inverse=True)
         if len(unique) < len(series):
             self.series, self.group = unique, group
+        self._buckets: tuple[NDArray[np.int32], Buckets] | None = None
+
+    def buckets(self, of_rows: NDArray[np.int32]) -> Buckets:
+        """Where the octaves of these rows' buckets (segment.Rows.buckets) add to."""
+        if self._buckets is None or self._buckets[0] is not of_rows:
+            self._buckets = of_rows, self._buckets_of(of_rows)
+        return self._buckets[1]
+
+    def _buckets_of(self, of_rows: NDArray[np.int32]) -> Buckets:
+        row, octave = of_rows // layout.OCTAVES, of_rows % layout.OCTAVES
+        group = None
+        if self.group is not None:
+            place, group = np.unique(self.group[row] * layout.OCTAVES + octave, return_inverse=True)
+            row, octave = place // layout.OCTAVES, place % layout.OCTAVES
+        return Buckets(
+            self.series[row].astype(np.int32),
+            octave.astype(np.uint8),
+            group,
+            (int(octave.min(initial=layout.OCTAVES)), int(octave.max(initial=-1)) + 1),
+        )
 
 
 def contribution(
@@ -152,18 +188,16 @@ def contribution(
 ) -> Contribution:
     """What a segment with these rows adds."""
     counters = _counters(rows, ticks_per_second)
-    row, octave, weights = rows.bucket_row, rows.bucket_octave, rows.bucket_weights
     if places.group is not None:
         counters = _sum_by(places.group, counters, len(places.series))
-        place, which = np.unique(places.group[row] * layout.OCTAVES + octave, return_inverse=True)
-        row, octave = place // layout.OCTAVES, place % layout.OCTAVES
-        weights = _sum_by(which, weights, len(place))
+    buckets, weights = places.buckets(rows.buckets), rows.bucket_weights
+    if buckets.group is not None:
+        weights = _sum_by(buckets.group, weights, len(buckets.series))
     compact, unit = _compact(weights)
     return Contribution(
         series=places.series,
         counters=counters,
-        bucket_series=places.series[row].astype(np.int32),
-        bucket_octave=octave.astype(np.uint8),
+        buckets=buckets,
         bucket_weights=compact,
         bucket_unit=unit,
         health=health,
@@ -181,12 +215,10 @@ def _sum_by(group: NDArray[np.intp], values: U64, count: int) -> U64:
 
 
 def _compact(weights: U64) -> tuple[U64 | NDArray[np.uint32], int]:
-    if (weights & np.uint64(layout.WEIGHT_ONE - 1)).any():
+    bits = int(np.bitwise_or.reduce(weights, axis=None))
+    if bits % layout.WEIGHT_ONE or bits // layout.WEIGHT_ONE > np.iinfo(np.uint32).max:
         return weights, 1
-    calls = weights // np.uint64(layout.WEIGHT_ONE)
-    if calls.max(initial=0) > np.iinfo(np.uint32).max:
-        return weights, 1
-    return calls.astype(np.uint32), layout.WEIGHT_ONE
+    return (weights // np.uint64(layout.WEIGHT_ONE)).astype(np.uint32), layout.WEIGHT_ONE
 
 
 def _counters(rows: Rows, ticks_per_second: int) -> U64:

@@ -78,8 +78,9 @@ class Tracked:
     @property
     def nbytes(self) -> int:
         """Memory that this takes, about."""
-        found = 0 if self.contribution is None else self.contribution.nbytes
-        return found + (0 if self.dictionary is None else self.dictionary.nbytes)
+        dictionary = self.dictionary
+        parts = (self.contribution, dictionary, None if dictionary is None else dictionary.lines)
+        return sum(part.nbytes for part in parts if part is not None)
 
     def take(self, segment: Segment, is_alive: bool, tables: Tables, by_process: bool) -> None:
         header, rows, dictionary = segment.header, segment.rows, segment.dictionary
