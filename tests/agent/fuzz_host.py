@@ -38,13 +38,14 @@ def seeds() -> list[bytes]:
 
 
 def survives(raw: bytes, directory: Path) -> None:
-    """Two passes over a directory with a file of these bytes and a good one."""
+    """Passes over a directory with a good file and one of these bytes, of other ones, of fewer."""
     good = SegmentWriter(created_unix_ns=1).add([Range("good", 1e-3, 3)])
     good.write(directory)
     path = directory / _PROCESS.file_name
     host = Host([str(directory)], consume=True)
     began = time.monotonic()
-    for part in (raw, raw[: len(raw) // 2]):
+    other = mutated(raw, random.Random(raw)) if raw else b"x"
+    for part in (raw, other, raw[: len(raw) // 2]):
         path.write_bytes(part)
         snapshot = host.collect()
         host.sweep()

@@ -42,14 +42,14 @@ MEANINGFUL = st.one_of(
 )
 
 
-def survives(raw: bytes) -> bool:
+def survives(raw: bytes, dictionary: Dictionary | None = None) -> bool:
     def read(offset: int, size: int) -> bytes:
         assert offset >= 0
         assert 0 <= size <= layout.CHUNK_BYTES
         return raw[offset : offset + size]
 
     try:
-        segment = read_segment(read, read_header(read), Dictionary())
+        segment = read_segment(read, read_header(read), dictionary or Dictionary())
     except SegmentError as error:
         return error.reason not in SegmentError.REASONS
     assert len(segment.rows.keys) == len(segment.rows.values)
@@ -79,6 +79,9 @@ def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
     for offset, value in changes:
         raw[offset] = value
     survives(bytes(raw))
+    known = Dictionary()
+    survives(VALID, known)
+    survives(bytes(raw), known)
 
 
 @settings(max_examples=300)
@@ -87,6 +90,14 @@ def test_changed_words(offset: int, value: int) -> None:
     raw = bytearray(VALID)
     raw[offset // 8 * 8 : offset // 8 * 8 + 8] = value.to_bytes(8, "little")
     survives(bytes(raw))
+
+
+def test_lines_of_a_table_far_from_the_cells() -> None:
+    raw = bytearray(SegmentWriter().add([Range("a", 1.0)]).to_bytes())
+    for start in range(layout.HEADER_BYTES, len(raw), layout.CHUNK_BYTES):
+        if raw[start] == layout.CELLS:
+            raw[start + 4 : start + 8] = (1 << 31).to_bytes(4, "little")
+    assert not survives(bytes(raw))
 
 
 @given(st.integers(0, len(VALID) - 1))

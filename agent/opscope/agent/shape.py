@@ -141,15 +141,14 @@ def _source(table: NDArray[np.uint32], line: U64, heads: NDArray[Any]) -> NDArra
     first = heads["table"].astype(np.uint64) << np.uint64(32) | heads["first"]
     order = np.argsort(first, kind="stable")
     first = first[order]
-    used = heads["used"].astype(np.int64)
+    used = heads["used"].astype(np.uint64)
     start = (np.cumsum(used) - used)[order]
-    used = used[order]
     wanted = table.astype(np.uint64) << np.uint64(32) | line
     chunk = np.searchsorted(first, wanted, side="right") - 1
     if (chunk < 0).any():
         raise SegmentError("corrupt", "a cell refers to a line that is not there")
-    offset = (wanted - first[chunk]).astype(np.int64)
-    if (offset >= used[chunk]).any():
+    offset = wanted - first[chunk]
+    if (offset >= used[order][chunk]).any():
         raise SegmentError("corrupt", "a cell refers to a line that is not there")
     source: NDArray[np.int32] = (start[chunk] + offset).astype(np.int32)
     return source
