@@ -300,7 +300,7 @@ static inline int run(const opscope_operator *op, const opscope_argument *argume
     }
     opscope_range_close(&range);
     if (status != OPSCOPE_OK) {
-        opscope__failure_name(op->name);
+        opscope__failure_name(op->name, op->spec->is_composite);
         return status;
     }
     if (outputs != NULL) {

@@ -166,6 +166,33 @@ void opscope__number_as(const opscope_argument *number, opscope_dtype dtype, voi
     loop_for(dtype, is_real ? OPSCOPE_FLOAT64 : OPSCOPE_INT64)(data, strides, 1, NULL);
 }
 
+/* Below `most`, above `least`: those of floats are where rounding to the largest one ends. */
+static const struct {
+    double least, most;
+    const char *text;
+} ranges[OPSCOPE_DTYPE_COUNT] = {
+    [OPSCOPE_FLOAT32] = {-0x1.ffffffp127, 0x1.ffffffp127, "-3.4e38 to 3.4e38, inf and nan"},
+    [OPSCOPE_FLOAT16] = {-65520, 65520, "-65504 to 65504, inf and nan"},
+    [OPSCOPE_BFLOAT16] = {-0x1.ffp127, 0x1.ffp127, "-3.4e38 to 3.4e38, inf and nan"},
+    [OPSCOPE_INT32] = {-0x1p31 - 1, 0x1p31, "-2147483648 to 2147483647"},
+    /* The next double below. */
+    [OPSCOPE_INT64] = {-0x1.0000000000001p63, 0x1p63, "-9223372036854775808 to 9223372036854775807"},
+    [OPSCOPE_UINT8] = {-1, 256, "0 to 255"},
+};
+
+int opscope__check_number(const char *name, const opscope_argument *number, opscope_dtype dtype)
+{
+    bool is_real = number->kind == OPSCOPE_ARGUMENT_FLOAT;
+    double value = is_real ? number->as.real : (double)number->as.integer;
+    bool is_endless = is_real && !(value - value == 0); /* inf and nan */
+    if (ranges[dtype].text == NULL || (value > ranges[dtype].least && value < ranges[dtype].most) ||
+        (is_endless && opscope_dtype_is_floating(dtype)) || (!is_real && dtype == OPSCOPE_INT64)) {
+        return OPSCOPE_OK;
+    }
+    return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: %.17g does not fit into %s, which holds %s", name,
+                               value, opscope_dtype_name(dtype), ranges[dtype].text);
+}
+
 #define FILL(name, type)                                                                             \
     static void name(char *data, int64_t count, uint64_t element)                                      \
     {                                                                                                  \

@@ -1,6 +1,7 @@
 /* tensor/elementwise.c -- dtypes, broadcasting and memory of elementwise operators. */
 #include "tensor/elementwise.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tensor/convert.h"
@@ -137,6 +138,20 @@ static int make_output(struct opscope__call *call, const opscope_argument *opera
     return opscope__empty_like(like, dims, sizes, dtype, out);
 }
 
+static int fail_dtype(const char *name, const struct opscope__elementwise *spec, opscope_dtype dtype)
+{
+    char known[128];
+    size_t at = 0;
+    for (int i = 0; i < OPSCOPE_DTYPE_COUNT && at < sizeof known; i++) {
+        if (spec->loops[i] != NULL) {
+            at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", at > 0 ? ", " : "",
+                                   opscope_dtype_name((opscope_dtype)i));
+        }
+    }
+    return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: not defined for %s; it is for %s", name,
+                               opscope_dtype_name(dtype), known);
+}
+
 int opscope__elementwise(struct opscope__call *call, const struct opscope__elementwise *spec,
                          const opscope_argument *operands, size_t operand_count,
                          const opscope_argument *numbers, size_t number_count, opscope_tensor **out)
@@ -155,8 +170,7 @@ int opscope__elementwise(struct opscope__call *call, const struct opscope__eleme
     }
     opscope__loop loop = spec->loops[dtype];
     if (loop == NULL) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: not defined for %s", name,
-                                   opscope_dtype_name(dtype));
+        return fail_dtype(name, spec, dtype);
     }
     int dims;
     int64_t sizes[OPSCOPE_DIM_LIMIT];

@@ -89,12 +89,20 @@ int opscope_tensor_fail(opscope_error_kind kind, const char *format, ...)
     return kind == OPSCOPE_ERROR_MEMORY ? OPSCOPE_ERR_NO_MEMORY : OPSCOPE_ERR_INVALID;
 }
 
-void opscope__failure_name(const char *operator)
+void opscope__failure_name(const char *operator, bool own_alone)
 {
     struct last *last = own(false);
-    const char *colons = last != NULL ? strstr(last->text, "::") : NULL;
+    if (last == NULL) {
+        return;
+    }
     /* "core::add: ..." or "mine::scale: ...": a name stands before the first blank. */
-    if (last != NULL && (colons == NULL || colons > last->text + strcspn(last->text, " "))) {
+    size_t first = strcspn(last->text, " ");
+    const char *colons = strstr(last->text, "::");
+    bool is_named = colons != NULL && colons <= last->text + first;
+    if (own_alone) {
+        is_named &= first == strlen(operator) + 1 && strncmp(last->text, operator, first - 1) == 0;
+    }
+    if (!is_named) {
         char text[TEXT_BYTES];
         snprintf(text, sizeof text, "%s", last->text);
         snprintf(last->text, TEXT_BYTES, "%s: %.400s", operator, text);

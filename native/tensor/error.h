@@ -11,8 +11,9 @@ struct opscope__failure {
     void (*release)(void *cause);
 };
 
-/* Puts the operator's name in front of this thread's last text, where it names none. */
-void opscope__failure_name(const char *operator);
+/* Puts the operator's name in front of this thread's last text, where it names none; with `own_alone` also
+ * where it names another, that this one called. */
+void opscope__failure_name(const char *operator, bool own_alone);
 
 /* This thread's last failure, which it forgets. */
 void opscope__failure_take(struct opscope__failure *out);

@@ -25,7 +25,11 @@ int opscope__check_written(const char *name, const opscope_tensor *target)
 static int check_target(const struct opscope__call *call, opscope_tensor *target)
 {
     int status = opscope__check_written(call->op->name, target);
-    return status == OPSCOPE_OK && call->wants_grad
+    /* With nothing to put on the tape a view made under no_grad would change its base behind its back. */
+    const struct opscope__grad *grad = target->grad;
+    bool is_apart = grad != NULL && grad->view == OPSCOPE__VIEW_NO_GRAD && opscope_grad_mode() &&
+                    opscope_tensor_requires_grad(grad->base);
+    return status == OPSCOPE_OK && (call->wants_grad || is_apart)
                ? opscope__tape_check_inplace(call->op->name, target)
                : status;
 }

@@ -29,6 +29,9 @@ struct opscope__operator_spec {
     int (*backward)(const struct opscope__backward *backward, opscope_tensor **gradients);
     uint32_t saves_inputs;  /* bit i: backward reads the data of input i */
     uint32_t saves_outputs; /* bit i: backward reads output i */
+    /* Of inputs 0 to 2 that are saved: bit j, where backward reads them for the gradient of input j alone;
+     * 0, for any. What no gradient needs is not kept, and may be written in place. */
+    uint8_t saves_for[3];
     bool has_inplace;       /* "name_" exists: writes into the first argument; elementwise ones */
     bool is_view;           /* its output shares the storage of the first argument */
     bool takes_numbers;     /* a Tensor slot takes a number too */

@@ -388,3 +388,32 @@ def test_errors_of_threads_are_their_own() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_an_operator_made_of_others_names_itself_first() -> None:
+    scores = ot.zeros(2, 3)
+    with pytest.raises(IndexError, match=r"^core::cross_entropy: core::nll_loss: target 5"):
+        ot.cross_entropy(scores, ot.tensor([0, 5]))
+    with pytest.raises(
+        RuntimeError, match=r"^core::dot: expected .* float32 \[2\] and float32 \[3\]"
+    ):
+        ot.dot(ot.zeros(2), ot.zeros(3))
+    with pytest.raises(
+        RuntimeError, match=r"^core::mv: expected .* float32 \[2, 3\] and float32 \[2\]"
+    ):
+        ot.mv(scores, ot.zeros(2))
+    with pytest.raises(ValueError, match=r"input of sizes \[2, 3\], target of \[2, 1\]"):
+        ot.binary_cross_entropy_with_logits(scores, ot.zeros(2, 1))
+
+
+def test_a_dtype_that_does_not_fit_is_told_those_that_do() -> None:
+    with pytest.raises(
+        TypeError, match=r"core::exp: not defined for float16; it is for float32, float64$"
+    ):
+        ot.exp(ot.zeros(2, dtype=ot.float16))
+
+
+@pytest.mark.parametrize("value", ["a", None, [1]])
+def test_elements_are_looked_for_by_number(value: object) -> None:
+    with pytest.raises(TypeError, match="in: elements are compared with numbers and Tensors, not"):
+        value in ot.tensor([1, 2])  # noqa: B015

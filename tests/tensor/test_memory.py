@@ -219,6 +219,32 @@ def test_dlpack_copy_is_a_copy() -> None:
     assert ot.from_dlpack(tensor.__dlpack__(copy=True)).data_ptr() != tensor.data_ptr()
 
 
+def test_dlpack_gives_no_negative_steps() -> None:
+    # PyTorch ends the process where it is given one.
+    tensor = ot.arange(6.0).reshape(2, 3)[:, ::-1]
+    for version in (None, (1, 0)):
+        with pytest.raises(BufferError, match=r"dimension 1 .* backwards.*clone\(\)"):
+            tensor.__dlpack__(max_version=version)
+    copy = torch.from_dlpack(tensor.clone())
+    assert copy.tolist() == tensor.tolist()
+    assert ot.from_dlpack(tensor.__dlpack__(copy=True)).tolist() == tensor.tolist()
+
+
+def test_dlpack_takes_no_memory_that_is_not_aligned() -> None:
+    askew = torch.frombuffer(bytearray(41), dtype=torch.float32, offset=1)
+    with pytest.raises(BufferError, match="not aligned to its elements"):
+        ot.from_dlpack(askew)
+
+
+@pytest.mark.parametrize("pair", ["1.0", 1, [1, 0], (1,), ("1", "0")])
+def test_dlpack_versions_and_devices_are_pairs_of_ints(pair: Any) -> None:
+    tensor = ot.tensor([1.0])
+    with pytest.raises(TypeError):
+        tensor.__dlpack__(max_version=pair)
+    with pytest.raises(TypeError):
+        tensor.__dlpack__(dl_device=pair)
+
+
 def test_dlpack_refuses_other_devices_and_streams() -> None:
     tensor = ot.tensor([1.0])
     assert tensor.__dlpack_device__() == (1, 0)

@@ -20,7 +20,9 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
     ("Adam", {"lr": 0.01}),
     ("Adam", {"lr": 0.01, "weight_decay": 0.1, "betas": (0.8, 0.9), "eps": 1e-6}),
+    ("Adam", {"lr": 0.3, "betas": (0.5, 0.6), "amsgrad": True}),
     ("AdamW", {"lr": 0.01}),
+    ("AdamW", {"lr": 0.3, "betas": (0.5, 0.6), "amsgrad": True}),
     ("AdamW", {"lr": 0.01, "weight_decay": 0.3}),
 ]
 

@@ -95,6 +95,8 @@ def arange(
     step: Number = ...,
     *,
     dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def argmax(
@@ -271,10 +273,30 @@ def elu(self: Tensor, alpha: Number = ..., *, out: Tensor | None = ...) -> Tenso
 def elu_(self: Tensor, alpha: Number = ...) -> Tensor: ...
 def embedding(weight: Tensor, indices: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 @overload
-def empty(size: Ints, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+def empty(
+    size: Ints,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
 @overload
-def empty(*size: Int, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
-def empty_like(self: Tensor, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+def empty(
+    *size: Int,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def empty_like(
+    self: Tensor,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
 def eq(self: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = ...) -> Tensor: ...
 def eq_(self: Tensor, other: Tensor | Number) -> Tensor: ...
 def erf(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
@@ -290,7 +312,13 @@ def expand(self: Tensor, *size: Int) -> Tensor: ...
 def expm1(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 def expm1_(self: Tensor) -> Tensor: ...
 def eye(
-    n: Int, m: Int | None = ..., *, dtype: _dtype | None = ..., out: Tensor | None = ...
+    n: Int,
+    m: Int | None = ...,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
 ) -> Tensor: ...
 def fill(self: Tensor, value: Number, *, out: Tensor | None = ...) -> Tensor: ...
 def fill_(self: Tensor, value: Number) -> Tensor: ...
@@ -308,10 +336,22 @@ def floor_divide(
 ) -> Tensor: ...
 def floor_divide_(self: Tensor, other: Tensor | Number) -> Tensor: ...
 def full(
-    size: Ints, fill_value: Number, *, dtype: _dtype | None = ..., out: Tensor | None = ...
+    size: Ints,
+    fill_value: Number,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
 ) -> Tensor: ...
 def full_like(
-    self: Tensor, fill_value: Number, *, dtype: _dtype | None = ..., out: Tensor | None = ...
+    self: Tensor,
+    fill_value: Number,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
 ) -> Tensor: ...
 def gather(self: Tensor, dim: Int, index: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 def ge(self: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = ...) -> Tensor: ...
@@ -419,7 +459,14 @@ def linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = ..., *, out: Tensor | None = ...
 ) -> Tensor: ...
 def linspace(
-    start: Number, end: Number, steps: Int, *, dtype: _dtype | None = ..., out: Tensor | None = ...
+    start: Number,
+    end: Number,
+    steps: Int,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
 ) -> Tensor: ...
 def log(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 def log10(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
@@ -536,6 +583,8 @@ def normal(
     size: Ints | None = ...,
     *,
     dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 @overload
@@ -544,14 +593,36 @@ def normal(
     std: Tensor | Number = ...,
     *size: Int,
     dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def one_hot(self: Tensor, num_classes: Int = ..., *, out: Tensor | None = ...) -> Tensor: ...
 @overload
-def ones(size: Ints, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+def ones(
+    size: Ints,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
 @overload
-def ones(*size: Int, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
-def ones_like(self: Tensor, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+def ones(
+    *size: Int,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def ones_like(
+    self: Tensor,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
 def outer(self: Tensor, vec2: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 @overload
 def permute(self: Tensor, dims: Ints) -> Tensor: ...
@@ -573,10 +644,30 @@ def prod_backward(
     grad_output: Tensor, self: Tensor, *dim: Int, out: Tensor | None = ...
 ) -> Tensor: ...
 @overload
-def rand(size: Ints, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+def rand(
+    size: Ints,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
 @overload
-def rand(*size: Int, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
-def rand_like(self: Tensor, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+def rand(
+    *size: Int,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def rand_like(
+    self: Tensor,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
 @overload
 def randint(
     low: Int = ...,
@@ -584,6 +675,8 @@ def randint(
     size: Ints | None = ...,
     *,
     dtype: _dtype = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 @overload
@@ -592,14 +685,43 @@ def randint(
     high: Ints | None = ...,
     *size: Int,
     dtype: _dtype = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 @overload
-def randn(size: Ints, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+def randn(
+    size: Ints,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
 @overload
-def randn(*size: Int, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
-def randn_like(self: Tensor, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
-def randperm(n: Int, *, dtype: _dtype = ..., out: Tensor | None = ...) -> Tensor: ...
+def randn(
+    *size: Int,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def randn_like(
+    self: Tensor,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def randperm(
+    n: Int,
+    *,
+    dtype: _dtype = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
 def reciprocal(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 def reciprocal_(self: Tensor) -> Tensor: ...
 def relu(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
@@ -806,10 +928,30 @@ def where(
     out: Tensor | None = ...,
 ) -> Tensor: ...
 @overload
-def zeros(size: Ints, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+def zeros(
+    size: Ints,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
 @overload
-def zeros(*size: Int, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
-def zeros_like(self: Tensor, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+def zeros(
+    *size: Int,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
+def zeros_like(
+    self: Tensor,
+    *,
+    dtype: _dtype | None = ...,
+    device: builtins.str | None = ...,
+    requires_grad: builtins.bool = ...,
+    out: Tensor | None = ...,
+) -> Tensor: ...
 
 class OperatorMethods:
     def abs(self, *, out: Tensor | None = ...) -> Tensor: ...
@@ -1014,7 +1156,14 @@ class OperatorMethods:
     def elu(self, alpha: Number = ..., *, out: Tensor | None = ...) -> Tensor: ...
     def elu_(self, alpha: Number = ...) -> Self: ...
     def embedding(self, indices: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
-    def empty_like(self, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+    def empty_like(
+        self,
+        *,
+        dtype: _dtype | None = ...,
+        device: builtins.str | None = ...,
+        requires_grad: builtins.bool = ...,
+        out: Tensor | None = ...,
+    ) -> Tensor: ...
     def eq(self, other: Tensor | Number, *, out: Tensor | None = ...) -> Tensor: ...
     def eq_(self, other: Tensor | Number) -> Self: ...
     def erf(self, *, out: Tensor | None = ...) -> Tensor: ...
@@ -1043,7 +1192,13 @@ class OperatorMethods:
     def floor_divide(self, other: Tensor | Number, *, out: Tensor | None = ...) -> Tensor: ...
     def floor_divide_(self, other: Tensor | Number) -> Self: ...
     def full_like(
-        self, fill_value: Number, *, dtype: _dtype | None = ..., out: Tensor | None = ...
+        self,
+        fill_value: Number,
+        *,
+        dtype: _dtype | None = ...,
+        device: builtins.str | None = ...,
+        requires_grad: builtins.bool = ...,
+        out: Tensor | None = ...,
     ) -> Tensor: ...
     def gather(self, dim: Int, index: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
     def ge(self, other: Tensor | Number, *, out: Tensor | None = ...) -> Tensor: ...
@@ -1247,6 +1402,8 @@ class OperatorMethods:
         size: Ints | None = ...,
         *,
         dtype: _dtype | None = ...,
+        device: builtins.str | None = ...,
+        requires_grad: builtins.bool = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
     @overload
@@ -1255,10 +1412,19 @@ class OperatorMethods:
         std: Tensor | Number = ...,
         *size: Int,
         dtype: _dtype | None = ...,
+        device: builtins.str | None = ...,
+        requires_grad: builtins.bool = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
     def one_hot(self, num_classes: Int = ..., *, out: Tensor | None = ...) -> Tensor: ...
-    def ones_like(self, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+    def ones_like(
+        self,
+        *,
+        dtype: _dtype | None = ...,
+        device: builtins.str | None = ...,
+        requires_grad: builtins.bool = ...,
+        out: Tensor | None = ...,
+    ) -> Tensor: ...
     def outer(self, vec2: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
     @overload
     def permute(self, dims: Ints) -> Tensor: ...
@@ -1275,8 +1441,22 @@ class OperatorMethods:
     ) -> Tensor: ...
     @overload
     def prod_backward(grad_output, self: Tensor, *dim: Int, out: Tensor | None = ...) -> Tensor: ...
-    def rand_like(self, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
-    def randn_like(self, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+    def rand_like(
+        self,
+        *,
+        dtype: _dtype | None = ...,
+        device: builtins.str | None = ...,
+        requires_grad: builtins.bool = ...,
+        out: Tensor | None = ...,
+    ) -> Tensor: ...
+    def randn_like(
+        self,
+        *,
+        dtype: _dtype | None = ...,
+        device: builtins.str | None = ...,
+        requires_grad: builtins.bool = ...,
+        out: Tensor | None = ...,
+    ) -> Tensor: ...
     def reciprocal(self, *, out: Tensor | None = ...) -> Tensor: ...
     def reciprocal_(self) -> Self: ...
     def relu(self, *, out: Tensor | None = ...) -> Tensor: ...
@@ -1446,4 +1626,11 @@ class OperatorMethods:
     def where(
         condition, self: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = ...
     ) -> Tensor: ...
-    def zeros_like(self, *, dtype: _dtype | None = ..., out: Tensor | None = ...) -> Tensor: ...
+    def zeros_like(
+        self,
+        *,
+        dtype: _dtype | None = ...,
+        device: builtins.str | None = ...,
+        requires_grad: builtins.bool = ...,
+        out: Tensor | None = ...,
+    ) -> Tensor: ...

@@ -6,12 +6,16 @@ The tape is the core's (native/tensor/autograd); this file gives it PyTorch's si
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
 from opscope import _tensor
 from opscope._tensor import Tensor, functions
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,6 +40,8 @@ class _GradMode:
 
     def __call__(self, function: F) -> F:
         mode = type(self)
+        if inspect.isgeneratorfunction(function):
+            return cast(F, functools.wraps(function)(_stepwise(mode, function)))
 
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -45,13 +51,47 @@ class _GradMode:
         return cast(F, run)
 
 
-class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
+def _stepwise(mode: type[_GradMode], function: Callable[..., Any]) -> Callable[..., Any]:
+    """The generator function with each of its steps in the mode, and what is between them not."""
+
+    def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        steps = function(*args, **kwargs)
+        step: Callable[[], Any] = functools.partial(next, steps)
+        while True:
+            try:
+                with mode():
+                    value = step()
+            except StopIteration as stop:
+                return stop.value
+            try:
+                sent = yield value
+            except BaseException as error:
+                step = functools.partial(steps.throw, error)
+            else:
+                step = functools.partial(steps.send, sent)
+
+    return run
+
+
+class _Mode(_GradMode):
+    """Decorates with and without parentheses: ``@no_grad`` and ``@no_grad()``."""
+
+    @overload
+    def __new__(cls) -> Self: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        mode = super().__new__(cls)
+        return mode if function is None else mode(function)
+
+
+class no_grad(_Mode):  # noqa: N801 - PyTorch's name
     """Nothing computed inside goes on the tape."""
 
     on = False
 
 
-class enable_grad(_GradMode):  # noqa: N801 - PyTorch's name
+class enable_grad(_Mode):  # noqa: N801 - PyTorch's name
     """What is computed inside goes on the tape again, within ``no_grad``."""
 
     on = True
@@ -89,7 +129,9 @@ def backward(
 
     ``gradient`` has this tensor's shape; it may be left out for a tensor of one element. Without
     ``retain_graph`` (by default as ``create_graph``) the tape behind it can be walked once. With
-    ``create_graph`` the gradients are on the tape themselves, for gradients of gradients.
+    ``create_graph`` the gradients are on the tape themselves, for gradients of gradients; a leaf's
+    ``grad`` then refers to the tape and that to the leaf, so that all stays until ``grad`` is reset
+    (``grad()`` below leaves no such ring).
 
     RuntimeError where the tape was walked before, where what it saved was changed in place, or
     where a gradient of a gradient is asked of an operator that has none.

@@ -90,5 +90,8 @@ def cpu(self: Tensor) -> Tensor:
 
 
 def contains(self: Tensor, value: object) -> bool:
-    """Whether an element equals ``value``."""
-    return bool((self == value).any())
+    """Whether an element equals ``value``, a number or a tensor that broadcasts."""
+    equal = self == value
+    if not isinstance(equal, Tensor):
+        raise TypeError(f"in: elements are compared with numbers and Tensors, not {type(value)}")
+    return bool(equal.any())

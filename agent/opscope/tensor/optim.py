@@ -160,7 +160,10 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2015), with PyTorch's order of operations."""
+    """Adam (Kingma and Ba, 2015), with PyTorch's order of operations.
+
+    With ``amsgrad`` steps are scaled by the largest mean square so far (Reddi and others, 2018).
+    """
 
     def __init__(
         self,
@@ -169,10 +172,13 @@ class Adam(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        amsgrad: bool = False,
     ) -> None:
         if not all(0 <= beta < 1 for beta in betas):
             raise ValueError(f"{type(self).__name__}(): betas are within [0, 1), not {betas}")
-        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        super().__init__(
+            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad
+        )
 
     def _decayed(self, param: Tensor, grad: Tensor, group: Group) -> Tensor:
         """The gradient with weight decay in it."""
@@ -187,12 +193,17 @@ class Adam(Optimizer):
             state["step"] = 0
             state["exp_avg"] = zeros(param.shape, dtype=param.dtype)
             state["exp_avg_sq"] = zeros(param.shape, dtype=param.dtype)
+            if group["amsgrad"]:
+                state["max_exp_avg_sq"] = zeros(param.shape, dtype=param.dtype)
         state["step"] += 1
         steps = float(state["step"])
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         first, second = group["betas"]
         mean.mul_(first).add_(grad, alpha=1 - first)
         square.mul_(second).add_(grad * grad, alpha=1 - second)
+        if group["amsgrad"]:
+            largest = state["max_exp_avg_sq"]
+            square = functions["maximum"](largest, square, out=largest)
         scale = square.sqrt().div_(math.sqrt(1 - second**steps)).add_(group["eps"])
         param.add_(mean / scale, alpha=-group["lr"] / (1 - first**steps))
 
@@ -207,8 +218,9 @@ class AdamW(Adam):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
+        amsgrad: bool = False,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad)
 
     def _decayed(self, param: Tensor, grad: Tensor, group: Group) -> Tensor:
         if group["weight_decay"]:

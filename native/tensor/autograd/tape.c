@@ -184,6 +184,27 @@ static size_t count_inputs(const opscope_operator *op, const opscope_argument *a
     return count;
 }
 
+/* Whether backward will read the data of that input. A list counts as one in the mask, by its first. */
+static bool is_saved(const struct opscope__call *call, size_t index)
+{
+    const struct opscope__operator_spec *spec = call->op->spec;
+    if (index >= 32 || (spec->saves_inputs >> index & 1) == 0) {
+        return false;
+    }
+    if (index >= sizeof spec->saves_for || spec->saves_for[index] == 0) {
+        return true;
+    }
+    size_t at = 0, within = 0;
+    opscope_tensor *tensor;
+    for (size_t i = 0; opscope__next_input(call->op, call->arguments, &at, &within, &tensor); i++) {
+        if (i < 8 && (spec->saves_for[index] >> i & 1) != 0 && tensor != NULL &&
+            opscope_tensor_requires_grad(tensor)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int opscope__tape_record(struct opscope__call *call, opscope_tensor *const *outputs)
 {
     const opscope_operator *op = call->op;
@@ -207,8 +228,7 @@ int opscope__tape_record(struct opscope__call *call, opscope_tensor *const *outp
     opscope_tensor *tensor;
     while (status == OPSCOPE_OK &&
            opscope__next_input(op, call->arguments, &at, &within, &tensor)) {
-        /* A list counts as one in the mask, by its first. */
-        bool with_data = index < 32 && (spec->saves_inputs >> index & 1) != 0;
+        bool with_data = is_saved(call, index);
         status = set_input(node, index, tensor, with_data);
         if (with_data && tensor != NULL && tensor->storage == call->written) {
             node->versions[index]--; /* it was read before the write, and is not there any more */

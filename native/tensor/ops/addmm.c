@@ -65,4 +65,5 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(addmm) = {
     .forward = forward,
     .backward = backward,
     .saves_inputs = 6,
+    .saves_for = {0, 4, 2},
 };

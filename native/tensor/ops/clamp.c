@@ -9,6 +9,8 @@ OPSCOPE__TERNARY(clamp_int64, int64_t, int64_t, int64_t, a < b ? (b < c ? b : c)
 OPSCOPE__TERNARY(clamp_uint8, uint8_t, uint8_t, uint8_t, a < b ? (b < c ? b : c) : a > c ? c : a)
 OPSCOPE__BINARY_NUMBERS(least, a < b ? b : a)
 OPSCOPE__BINARY_NUMBERS(most, a > b ? b : a)
+OPSCOPE__BINARY(nowhere_float32, float, float, a + b)
+OPSCOPE__BINARY(nowhere_float64, double, double, a + b)
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -17,8 +19,16 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                                                      .cost = 1};
     static const struct opscope__elementwise least = {.loops = {OPSCOPE__NUMBER_LOOPS(least)},
                                                       .cost = 1};
+    static const struct opscope__elementwise nowhere = {.loops = {OPSCOPE__FLOAT_LOOPS(nowhere)},
+                                                        .cost = 1};
     static const struct opscope__elementwise most = {.loops = {OPSCOPE__NUMBER_LOOPS(most)},
                                                      .cost = 1};
+    for (int i = 1; i < 3; i++) {
+        if (arguments[i].kind == OPSCOPE_ARGUMENT_FLOAT && isnan(arguments[i].as.real)) {
+            return opscope__elementwise(call, &nowhere, (const opscope_argument[]){arguments[0], arguments[i]},
+                                        2, NULL, 0, outputs);
+        }
+    }
     bool has_least = arguments[1].kind != OPSCOPE_ARGUMENT_NONE;
     bool has_most = arguments[2].kind != OPSCOPE_ARGUMENT_NONE;
     if (has_least && has_most) {
@@ -50,7 +60,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(clamp) = {
     .schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     .doc = "Each element, but min where it is below, max where it is above; NaN stays. Where min is "
-           "above max the result is max.",
+           "above max the result is max; a bound of NaN makes all NaN.",
     .samples = "t(3, 4), -0.5, 0.5\n" "t(3, 4), None, 0.5",
     .forward = forward,
     .backward = backward,

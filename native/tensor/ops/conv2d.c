@@ -163,4 +163,5 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(conv2d) = {
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,
+    .saves_for = {2, 1},
 };

@@ -37,6 +37,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(div) = {
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,
+    .saves_for = {2},
     .has_inplace = true,
     .takes_numbers = true,
 };

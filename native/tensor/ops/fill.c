@@ -9,7 +9,10 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     opscope_tensor *self = arguments[0].as.tensor, *made;
     opscope_tensor *into = opscope__call_into(call);
-    int status = OPSCOPE_OK;
+    int status = opscope__check_number(opscope__call_name(call), &arguments[1], (opscope_dtype)self->dtype);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
     if (into != NULL && into->dtype == self->dtype && opscope__same_sizes(into, self)) {
         made = opscope_tensor_retain(into);
     } else {
@@ -25,7 +28,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(fill) = {
     .schema = "fill(Tensor self, Scalar value) -> Tensor",
     .doc = "A tensor of the sizes and dtype of self with value everywhere; fill_ writes it into "
-           "self.",
+           "self. ValueError for a value that the dtype does not hold.",
     .samples = "t(3, 4), 2.5",
     .forward = forward,
     .backward = opscope__zero_backward,

@@ -24,11 +24,19 @@ static inline int opscope__filled(const struct opscope__call *call, const opscop
                                   const opscope_argument *dtype, opscope_dtype otherwise,
                                   const opscope_argument *number, opscope_tensor **out)
 {
-    int status = opscope__unfilled(call, sizes, dtype, otherwise, out);
-    if (status == OPSCOPE_OK) {
-        opscope__fill(*out, number);
+    opscope_tensor *made;
+    int status = opscope__unfilled(call, sizes, dtype, otherwise, &made);
+    if (status != OPSCOPE_OK) {
+        return status;
     }
-    return status;
+    status = opscope__check_number(opscope__call_name(call), number, (opscope_dtype)made->dtype);
+    if (status != OPSCOPE_OK) {
+        opscope_tensor_release(made);
+        return status;
+    }
+    opscope__fill(made, number);
+    *out = made;
+    return OPSCOPE_OK;
 }
 
 /* What core::<name> makes of the sizes of arguments[0] and the dtype arguments[1], or its own. */

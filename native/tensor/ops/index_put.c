@@ -76,7 +76,10 @@ static int pack(const char *name, const opscope_argument *values, const struct o
             return OPSCOPE_OK;
         }
     }
-    int status = opscope__tensor_empty(rows->dims, rows->sizes, dtype, &made);
+    int status = given != NULL ? OPSCOPE_OK : opscope__check_number(name, values, dtype);
+    if (status == OPSCOPE_OK) {
+        status = opscope__tensor_empty(rows->dims, rows->sizes, dtype, &made);
+    }
     if (status != OPSCOPE_OK) {
         return status;
     }

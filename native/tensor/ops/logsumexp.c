@@ -10,7 +10,10 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     (void)call;
     struct opscope__formula f = {0};
     opscope_tensor *self = arguments[0].as.tensor;
-    if (self->count == 0) { /* nothing has no largest */
+    if (!opscope_dtype_is_floating((opscope_dtype)self->dtype)) {
+        self = opscope__f(&f, "to", arguments[0], opscope__I(OPSCOPE_FLOAT32));
+    }
+    if (self != NULL && self->count == 0) { /* nothing has no largest */
         opscope_tensor *sums = opscope__f(&f, "sum", opscope__T(opscope__f1(&f, "exp", self)), arguments[1],
                                           arguments[2]);
         outputs[0] = opscope__keep(opscope__f1(&f, "log", sums));
@@ -33,8 +36,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(logsumexp) = {
     .schema = "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor",
-    .doc = "log(sum(exp(x))) over the dimensions in dim, without overflow. For floats.",
-    .samples = "t(3, 4), [1]\n" "t(3, 4), [0, 1], True\n",
+    .doc = "log(sum(exp(x))) over the dimensions in dim, without overflow; of integers and bools in "
+           "float32.",
+    .samples = "t(3, 4), [1]\n" "t(3, 4), [0, 1], True\n" "i(3, 4), [1]\n",
     .forward = forward,
     .is_composite = true,
 };

@@ -1,4 +1,5 @@
 /* tensor/ops/masked_fill.c -- core::masked_fill: a number where a mask is true. */
+#include "tensor/convert.h"
 #include "tensor/formula.h"
 #include "tensor/ops/loops.h"
 
@@ -13,7 +14,23 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     static const struct opscope__elementwise spec = {
         .loops = {OPSCOPE__ALL_LOOPS(fill)}, .cost = 2, .apart = 1};
-    const opscope_argument operands[] = {arguments[1], arguments[2], arguments[0]};
+    /* The number has no say in the dtype. */
+    const opscope_argument *value = &arguments[2];
+    opscope_dtype dtype = (opscope_dtype)arguments[0].as.tensor->dtype;
+    int status = opscope__check_number(opscope__call_name(call), value, dtype);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    int64_t whole = value->as.integer;
+    if (value->kind == OPSCOPE_ARGUMENT_FLOAT && dtype == OPSCOPE_BOOL) {
+        whole = value->as.real != 0;
+    } else if (value->kind == OPSCOPE_ARGUMENT_FLOAT && !opscope_dtype_is_floating(dtype)) {
+        whole = (int64_t)value->as.real;
+    }
+    opscope_argument operands[] = {arguments[1], *value, arguments[0]};
+    if (!opscope_dtype_is_floating(dtype)) {
+        operands[1] = dtype == OPSCOPE_BOOL ? opscope__B(whole != 0) : opscope__I(whole);
+    }
     return opscope__elementwise(call, &spec, operands, 3, NULL, 0, outputs);
 }
 
@@ -28,8 +45,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(masked_fill) = {
     .schema = "masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor",
-    .doc = "value where mask (bools) is true, else self. Both broadcast.",
-    .samples = "t(3, 4), b(3, 4), 2.5\n" "t(3, 4), b(4), -1",
+    .doc = "value where mask (bools) is true, else self, in the dtype of self. Both broadcast. ValueError for a value "
+           "that the dtype does not hold.",
+    .samples = "t(3, 4), b(3, 4), 2.5\n" "t(3, 4), b(4), -1\n" "i(3), b(3), 2.5",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 2,

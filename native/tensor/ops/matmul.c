@@ -103,35 +103,46 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
+/* The transposed of a factor's matrices; of a list, the matrix with a dimension of 1 at `place`. */
+static opscope_tensor *turn(struct opscope__formula *f, opscope_tensor *factor, int place)
+{
+    return factor->dims == 1
+               ? opscope__f(f, "unsqueeze", opscope__T(factor), opscope__I(place))
+               : opscope__f(f, "transpose", opscope__T(factor), opscope__I(-2), opscope__I(-1));
+}
+
+/* The gradient of a factor from that of all it broadcast to; a list did as a matrix with a dimension of 1 at
+ * `place`. */
+static opscope_tensor *fold(struct opscope__formula *f, opscope_tensor *part, const opscope_tensor *factor,
+                            int place)
+{
+    if (factor->dims > 1) {
+        return opscope__sum_to(f, part, factor);
+    }
+    int64_t sizes[] = {factor->count, factor->count};
+    sizes[place] = 1;
+    part = opscope__f(f, "sum_to_size", opscope__T(part), opscope__L(sizes, 2));
+    return opscope__f(f, "reshape", opscope__T(part), opscope__L(opscope__sizes(factor), 1));
+}
+
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
     opscope_tensor *grad = backward->gradients[0];
     const opscope_tensor *self = backward->inputs[0], *other = backward->inputs[1];
-    opscope_tensor *a = backward->inputs[0], *b = backward->inputs[1];
     if (self->dims == 1) {
-        a = opscope__f(&f, "unsqueeze", opscope__T(a), opscope__I(0));
         grad = opscope__f(&f, "unsqueeze", opscope__T(grad), opscope__I(other->dims == 1 ? -1 : -2));
     }
     if (other->dims == 1) {
-        b = opscope__f(&f, "unsqueeze", opscope__T(b), opscope__I(1));
         grad = opscope__f(&f, "unsqueeze", opscope__T(grad), opscope__I(-1));
     }
     if (backward->wanted[0]) {
-        opscope_tensor *turned =
-            opscope__f(&f, "transpose", opscope__T(b), opscope__I(-2), opscope__I(-1));
-        opscope_tensor *part = opscope__f2(&f, "matmul", grad, turned);
-        part = a != NULL ? opscope__sum_to(&f, part, a) : NULL;
-        gradients[0] = opscope__keep(
-            opscope__f(&f, "reshape", opscope__T(part), opscope__L(opscope__sizes(self), self->dims)));
+        opscope_tensor *turned = turn(&f, backward->inputs[1], 0);
+        gradients[0] = opscope__keep(fold(&f, opscope__f2(&f, "matmul", grad, turned), self, 0));
     }
     if (backward->wanted[1]) {
-        opscope_tensor *turned =
-            opscope__f(&f, "transpose", opscope__T(a), opscope__I(-2), opscope__I(-1));
-        opscope_tensor *part = opscope__f2(&f, "matmul", turned, grad);
-        part = b != NULL ? opscope__sum_to(&f, part, b) : NULL;
-        gradients[1] = opscope__keep(opscope__f(&f, "reshape", opscope__T(part),
-                                                opscope__L(opscope__sizes(other), other->dims)));
+        opscope_tensor *turned = turn(&f, backward->inputs[0], 1);
+        gradients[1] = opscope__keep(fold(&f, opscope__f2(&f, "matmul", turned, grad), other, 1));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
@@ -145,4 +156,5 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(matmul) = {
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,
+    .saves_for = {2, 1},
 };

@@ -30,4 +30,5 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(mm) = {
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,
+    .saves_for = {2, 1},
 };

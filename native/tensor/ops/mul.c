@@ -33,6 +33,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(mul) = {
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,
+    .saves_for = {2, 1},
     .has_inplace = true,
     .takes_numbers = true,
 };

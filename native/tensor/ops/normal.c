@@ -15,6 +15,13 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                                    "%s: size is needed where mean and std are numbers, and only there",
                                    opscope__call_name(call));
     }
+    double deviation = std->kind == OPSCOPE_ARGUMENT_FLOAT  ? std->as.real
+                       : std->kind == OPSCOPE_ARGUMENT_INT ? (double)std->as.integer
+                                                           : 0;
+    if (deviation < 0) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: std is %g; a standard deviation is 0 or more",
+                                   opscope__call_name(call), deviation);
+    }
     opscope_tensor *drawn;
     if (has_tensor) {
         /* The sizes and dtype that the two have together. */

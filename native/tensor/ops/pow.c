@@ -36,11 +36,29 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                                                        .cost = 24};
     static const struct opscope__elementwise squares = {.loops = {OPSCOPE__NUMBER_LOOPS(square)},
                                                         .cost = 1};
+    if (arguments[0].kind == OPSCOPE_ARGUMENT_TENSOR && arguments[1].kind == OPSCOPE_ARGUMENT_INT &&
+        arguments[1].as.integer < 0 && !opscope_dtype_is_floating(opscope__dtype_of(arguments, 2, 0))) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
+                                   "%s: integers (%s) to the power of %lld are fractions; use %lld.0, or a floating "
+                                   "tensor",
+                                   opscope__call_name(call),
+                                   opscope_dtype_name((opscope_dtype)arguments[0].as.tensor->dtype),
+                                   (long long)arguments[1].as.integer, (long long)arguments[1].as.integer);
+    }
     /* A float exponent makes integers floats; powers sees to that. */
     bool is_plain = arguments[0].kind == OPSCOPE_ARGUMENT_TENSOR && is_two(&arguments[1]) &&
                     opscope__dtype_of(arguments, 2, 0) == (opscope_dtype)arguments[0].as.tensor->dtype;
     return is_plain ? opscope__elementwise(call, &squares, arguments, 1, NULL, 0, outputs)
                     : opscope__elementwise(call, &powers, arguments, 2, NULL, 0, outputs);
+}
+
+/* 0 to the power of anything from 0 on does not change with it, though its log is -inf. */
+static opscope_tensor *still_at_zero(struct opscope__formula *f, opscope_tensor *is_zero,
+                                     opscope_argument exponent, opscope_tensor *slope)
+{
+    opscope_tensor *is_still = opscope__f(f, "ge", exponent, opscope__I(0));
+    is_still = opscope__f2(f, "logical_and", is_zero, is_still);
+    return opscope__f(f, "where", opscope__T(is_still), opscope__I(0), opscope__T(slope));
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -51,29 +69,34 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     if (backward->wanted[0]) {
         opscope_tensor *slope;
         if (exponent.kind == OPSCOPE_ARGUMENT_TENSOR) {
+            /* The power of 0 is 1 whatever the base, also for 0, where 0 * 0 ** -1 would be no number. */
             opscope_tensor *less = opscope__f(&f, "sub", exponent, opscope__I(1));
-            slope = opscope__f(&f, "pow", base, opscope__T(less));
+            slope = opscope__f(&f, "mul", opscope__T(opscope__f(&f, "pow", base, opscope__T(less))), exponent);
+            opscope_tensor *is_still = opscope__f(&f, "eq", exponent, opscope__I(0));
+            slope = opscope__f(&f, "where", opscope__T(is_still), opscope__I(0), opscope__T(slope));
         } else {
             double value = exponent.kind == OPSCOPE_ARGUMENT_FLOAT ? exponent.as.real
                                                                    : (double)exponent.as.integer;
-            slope = opscope__f(&f, "pow", base, opscope__R(value - 1));
+            slope = opscope__f(&f, "pow", base, opscope__R(value == 0 ? 0 : value - 1));
+            slope = opscope__f(&f, "mul", opscope__T(slope), exponent);
         }
-        slope = opscope__f(&f, "mul", opscope__T(slope), exponent);
         slope = opscope__f2(&f, "mul", grad, slope);
         gradients[0] = opscope__keep(opscope__sum_to(&f, slope, backward->inputs[0]));
     }
     if (backward->wanted[1]) {
         opscope_tensor *slope;
         if (base.kind == OPSCOPE_ARGUMENT_TENSOR) {
-            /* 0 to the power of anything above 0 does not change with it, though its log is -inf. */
             opscope_tensor *is_zero = opscope__f(&f, "eq", base, opscope__I(0));
             opscope_tensor *log = opscope__f(&f, "log", base);
-            slope = opscope__f(&f, "where", opscope__T(is_zero), opscope__I(0), opscope__T(log));
-            slope = opscope__f2(&f, "mul", slope, backward->saved[0]);
+            slope = still_at_zero(&f, is_zero, exponent, opscope__f2(&f, "mul", log, backward->saved[0]));
         } else {
             double value = base.kind == OPSCOPE_ARGUMENT_FLOAT ? base.as.real
                                                                : (double)base.as.integer;
-            slope = opscope__fr(&f, "mul", backward->saved[0], value == 0 ? 0 : log(value));
+            slope = opscope__fr(&f, "mul", backward->saved[0], log(value));
+            if (value == 0) {
+                opscope_tensor *is_zero = opscope__f(&f, "eq", exponent, exponent);
+                slope = still_at_zero(&f, is_zero, exponent, slope);
+            }
         }
         slope = opscope__f2(&f, "mul", grad, slope);
         gradients[1] = opscope__keep(opscope__sum_to(&f, slope, backward->inputs[1]));
@@ -84,8 +107,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(pow) = {
     .schema = "pow(Tensor self, Tensor exponent) -> Tensor",
     .doc = "self to the power of exponent. Sizes broadcast, dtypes promote as in PyTorch; either "
-           "argument may be a number. Integers wrap around; a negative integer exponent gives 0 but "
-           "for bases of 1 and -1. Definition: C pow.",
+           "argument may be a number. Integers wrap around; in a tensor of them a negative "
+           "exponent gives 0 but for bases of 1 and -1, and as a number it is a ValueError. Definition: C pow.",
     .samples = "p(3, 4), 2.5\n" "p(3, 4), p(4)\n" "t(3), 2",
     .forward = forward,
     .backward = backward,

@@ -68,6 +68,12 @@ static inline int opscope__reduce_arguments(const struct opscope__call *call,
                                  outputs_as[self->dtype], out);
     }
     opscope_tensor_release(converted);
+    if (status == OPSCOPE_OK && dtype != NULL && dtype->kind != OPSCOPE_ARGUMENT_NONE &&
+        dtype->as.integer != (*out)->dtype) {
+        converted = *out;
+        status = opscope__convert(converted, (opscope_dtype)dtype->as.integer, out);
+        opscope_tensor_release(converted);
+    }
     return status;
 }
 

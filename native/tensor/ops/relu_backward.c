@@ -2,8 +2,8 @@
 #include "tensor/formula.h"
 #include "tensor/ops/loops.h"
 
-OPSCOPE__BINARY(relu_backward_float32, float, float, b > 0.0f ? a : 0.0f)
-OPSCOPE__BINARY(relu_backward_float64, double, double, b > 0.0 ? a : 0.0)
+OPSCOPE__BINARY(relu_backward_float32, float, float, b <= 0.0f ? 0.0f : a)
+OPSCOPE__BINARY(relu_backward_float64, double, double, b <= 0.0 ? 0.0 : a)
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -23,7 +23,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(relu_backward) = {
     .schema = "relu_backward(Tensor grad_output, Tensor output) -> Tensor",
-    .doc = "grad_output where output is above zero, else zero: the gradient through relu.",
+    .doc = "Zero where output is zero or below, else grad_output, so also where it is NaN: the gradient through "
+           "relu.",
     .samples = "t(3, 4), t(3, 4)",
     .forward = forward,
     .backward = backward,

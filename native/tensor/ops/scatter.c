@@ -34,7 +34,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         return opscope__place(call, placings, arguments, outputs);
     }
     opscope_tensor *one, *all = NULL;
-    int status = opscope__tensor_empty(0, NULL, (opscope_dtype)self->dtype, &one);
+    int status =
+        opscope__check_number(opscope__call_name(call), &arguments[3], (opscope_dtype)self->dtype);
+    if (status == OPSCOPE_OK) {
+        status = opscope__tensor_empty(0, NULL, (opscope_dtype)self->dtype, &one);
+    }
     if (status != OPSCOPE_OK) {
         return status;
     }

@@ -29,7 +29,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(sum) = {
     .schema = "sum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) "
               "-> Tensor",
     .doc = "The sum over the dimensions in dim (all where it is absent or empty), which "
-           "disappear, or with keepdim stay as size 1. Integers and bools sum in int64. float32 "
+           "disappear, or with keepdim stay as size 1. Integers and bools sum in int64. With "
+           "dtype, elements are made that first, and the sum is one. float32 "
            "is summed in double over short stretches of float32.",
     .samples = "t(3, 4)\n" "t(3, 4), [0]\n" "t(2, 3, 4), [0, -1], True",
     .forward = forward,

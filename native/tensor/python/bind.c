@@ -28,11 +28,27 @@ bool opscope__py_takes_out(const opscope_operator *op)
     return !op->is_inplace && !op->spec->is_view && !op->schema.output_is_list;
 }
 
-/* Those that make tensors: what has a dtype has a device. */
-static bool takes_device(const struct opscope__schema *schema)
+/* Those that make tensors from no others that have gradients: they have a dtype, a device, and their result is
+ * a leaf. */
+static bool makes_leaves(const opscope_operator *op)
 {
-    size_t last = schema->count;
-    return last > 0 && schema->parameters[last - 1].type == OPSCOPE__TYPE_DTYPE;
+    size_t count = op->schema.count;
+    return !op->has_node && count > 0 && op->schema.parameters[count - 1].type == OPSCOPE__TYPE_DTYPE;
+}
+
+/* Of the operators that make tensors: 1 where the keyword is one of theirs, -1 with an exception. */
+static int bind_leaf_keyword(const opscope_operator *op, PyObject *name, PyObject *value,
+                             struct opscope__py_binding *out)
+{
+    if (PyUnicode_CompareWithASCIIString(name, "device") == 0) {
+        return opscope__py_check_device(opscope_operator_name(op), value) < 0 ? -1 : 1;
+    }
+    if (PyUnicode_CompareWithASCIIString(name, "requires_grad") != 0) {
+        return 0;
+    }
+    int truth = PyObject_IsTrue(value);
+    out->requires_grad = truth > 0;
+    return truth < 0 ? -1 : 1;
 }
 
 static int bind_keywords(const opscope_operator *op, PyObject *const *values, PyObject *names,
@@ -52,9 +68,11 @@ static int bind_keywords(const opscope_operator *op, PyObject *const *values, Py
             out->results = values[i];
             continue;
         }
-        if (position == schema->count && takes_device(schema) &&
-            PyUnicode_CompareWithASCIIString(name, "device") == 0) {
-            if (opscope__py_check_device(opscope_operator_name(op), values[i]) < 0) {
+        int found = position == schema->count && makes_leaves(op)
+                        ? bind_leaf_keyword(op, name, values[i], out)
+                        : 0;
+        if (found != 0) {
+            if (found < 0) {
                 return -1;
             }
             continue;
@@ -139,6 +157,7 @@ int opscope__py_bind(const opscope_operator *op, PyObject *self, PyObject *const
 {
     out->integer_count = out->tensor_count = out->kept_count = out->block_count = 0;
     out->results = NULL;
+    out->requires_grad = false;
     uint32_t given = 0;
     if (bind_positional(op, self, positional, (size_t)count, &given, out) < 0 ||
         (keyword_names &&

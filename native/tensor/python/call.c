@@ -72,6 +72,24 @@ static bool is_long(const opscope_argument *arguments, size_t count)
     return !has_tensor; /* zeros, arange: only the core knows how long */
 }
 
+/* While a call runs without the GIL another thread may make a Tensor stand for another tensor of the core
+ * (`data`, out=): the call keeps what it was given. */
+static void keep(const opscope_argument *arguments, size_t count, bool release)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool is_list = arguments[i].kind == OPSCOPE_ARGUMENT_TENSORS;
+        size_t length = is_list ? arguments[i].count : arguments[i].kind == OPSCOPE_ARGUMENT_TENSOR;
+        for (size_t j = 0; j < length; j++) {
+            opscope_tensor *tensor = is_list ? arguments[i].as.tensors[j] : arguments[i].as.tensor;
+            if (release) {
+                opscope_tensor_release(tensor);
+            } else {
+                opscope_tensor_retain(tensor);
+            }
+        }
+    }
+}
+
 /* Takes the reference. */
 static PyObject *wrap_output(opscope_tensor *output, PyObject *self)
 {
@@ -161,9 +179,11 @@ PyObject *opscope__py_call_out(const opscope_operator *op, const opscope_argumen
     for (size_t i = 0; i < wanted; i++) {
         targets[i] = opscope_tensor_retain(opscope__py_core(objects[i]));
     }
+    keep(arguments, count, false);
     PyThreadState *state = PyEval_SaveThread();
     int status = opscope_call_out(op, arguments, count, targets);
     PyEval_RestoreThread(state);
+    keep(arguments, count, true);
     for (size_t i = 0; i < wanted; i++) {
         /* The old one stays alive until here: the arguments may be it. */
         opscope__py_tensor_rebind(objects[i], targets[i]);
@@ -180,9 +200,11 @@ PyObject *opscope__py_call(const opscope_operator *op, const opscope_argument *a
     opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT] = {NULL};
     int status;
     if (is_long(arguments, count)) {
+        keep(arguments, count, false);
         PyThreadState *state = PyEval_SaveThread();
         status = opscope_call(op, arguments, count, outputs);
         PyEval_RestoreThread(state);
+        keep(arguments, count, true);
     } else {
         status = opscope_call(op, arguments, count, outputs);
     }

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "opscope/autograd.h"
+#include "tensor/autograd/tape.h"
 #include "tensor/python/python.h"
 
 /* ---- data ---------------------------------------------------------------------------------------- */
@@ -56,6 +57,28 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
     opscope__py_tensor_rebind(self, alias);
     return 0;
 }
+
+static PyObject *detach_in_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    opscope_tensor *own = opscope__py_core(self), *alias;
+    if (own->grad && own->grad->base) {
+        PyErr_SetString(PyExc_RuntimeError, "detach_(): a view shares its history with its base; use detach()");
+        return NULL;
+    }
+    int status = opscope_tensor_detach(own, &alias);
+    if (status != OPSCOPE_OK) {
+        return opscope__py_raise(status);
+    }
+    opscope__py_tensor_rebind(self, alias);
+    return Py_NewRef(self);
+}
+
+PyMethodDef opscope__py_data_methods[] = {
+    {"detach_", detach_in_place, METH_NOARGS,
+     "detach_($self)\n--\n\nTakes the tensor off the tape: a leaf that requires no grad. RuntimeError for a view."},
+    {0},
+};
 
 PyGetSetDef opscope__py_data_attributes[] = {
     {"data", get_data, set_data,

@@ -120,11 +120,35 @@ static PyObject *make_capsule(opscope_tensor *core, bool versioned, bool is_copy
     return capsule;
 }
 
+static int parse_pair(const char *name, PyObject *pair, int *first, int *second)
+{
+    if (!PyTuple_Check(pair)) {
+        PyErr_Format(PyExc_TypeError, "__dlpack__(): %s must be a tuple of two ints, not %R", name,
+                     (PyObject *)Py_TYPE(pair));
+        return -1;
+    }
+    return PyArg_ParseTuple(pair, "ii", first, second) ? 0 : -1;
+}
+
+/* The protocol does not say so, but PyTorch ends the process where a step is negative. */
+static int check_steps(const opscope_tensor *core)
+{
+    for (int i = 0; i < opscope_tensor_dims(core); i++) {
+        if (opscope_tensor_strides(core)[i] < 0) {
+            PyErr_Format(PyExc_BufferError,
+                         "__dlpack__(): dimension %d is stepped through backwards, which others cannot take; "
+                         "use tensor.clone(), or ask for a copy (copy=True)", i);
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static int check_device(PyObject *device)
 {
     int type = DLPACK_CPU;
     int id = 0;
-    if (device != Py_None && !PyArg_ParseTuple(device, "ii", &type, &id)) {
+    if (device != Py_None && parse_pair("dl_device", device, &type, &id) < 0) {
         return -1;
     }
     if (type != DLPACK_CPU) {
@@ -153,7 +177,7 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *keywords)
     }
     int major = 0;
     int minor = 0;
-    if (max_version != Py_None && !PyArg_ParseTuple(max_version, "ii", &major, &minor)) {
+    if (max_version != Py_None && parse_pair("max_version", max_version, &major, &minor) < 0) {
         return NULL;
     }
     opscope_tensor *core = opscope__py_core(self);
@@ -170,6 +194,9 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *keywords)
         core = opscope_tensor_retain(opscope__py_core(copied));
         Py_DECREF(copied);
         return make_capsule(core, major >= 1, true);
+    }
+    if (check_steps(core) < 0) {
+        return NULL;
     }
     if (opscope_tensor_is_read_only(core) && major < 1) {
         PyErr_SetString(PyExc_BufferError, "__dlpack__(): a read-only tensor needs DLPack 1.0, "
@@ -235,14 +262,18 @@ static int make_tensor(const struct dlpack_tensor *tensor, bool read_only,
     if (find_dtype(tensor, &dtype) < 0) {
         return -1;
     }
+    char *data = (char *)tensor->data + tensor->byte_offset;
+    if ((uintptr_t)data % opscope_dtype_bytes(dtype) != 0) {
+        PyErr_SetString(PyExc_BufferError, "from_dlpack(): the memory is not aligned to its elements; copy it first");
+        return -1;
+    }
     int64_t strides[OPSCOPE_DIM_LIMIT];
     int64_t step = 1;
     for (int i = tensor->dims - 1; i >= 0; i--) {
         strides[i] = tensor->strides ? tensor->strides[i] : step;
         step *= tensor->sizes[i];
     }
-    int status = opscope_tensor_from_memory((char *)tensor->data + tensor->byte_offset,
-                                            tensor->dims, tensor->sizes, strides, dtype, read_only,
+    int status = opscope_tensor_from_memory(data, tensor->dims, tensor->sizes, strides, dtype, read_only,
                                             release, user, out);
     if (status != OPSCOPE_OK) {
         opscope__py_raise(status);

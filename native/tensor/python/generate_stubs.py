@@ -127,6 +127,8 @@ def signatures(operator: ot.Operator, name: str, is_method: bool) -> list[list[s
     elif is_in_place:
         first[0] = f"{positional[0].name}: Tensor"
     by_name = [parameter.text() for parameter in named]
+    if by_name and "_dtype" in named[-1].type and operator.node_name is None:
+        by_name += ["device: builtins.str | None = ...", "requires_grad: builtins.bool = ..."]
     if not is_in_place and not operator.is_view and outputs != ["Tensor[]"]:
         by_name.append(f"out: {out} = ...")
     star = ["*", *by_name] if by_name else []

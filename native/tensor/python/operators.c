@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "opscope/autograd.h"
 #include "tensor/registry.h"
 
 typedef struct {
@@ -49,7 +50,15 @@ static PyObject *call_bound(const opscope_operator *op, PyObject *self, PyObject
         binding.results && binding.results != Py_None
             ? opscope__py_call_out(op, binding.arguments, binding.count, binding.results)
             : opscope__py_call(op, binding.arguments, binding.count, self);
+    bool requires_grad = binding.requires_grad;
     opscope__py_unbind(&binding);
+    if (result && requires_grad) {
+        int status = opscope_tensor_set_requires_grad(opscope__py_core(result), true);
+        if (status != OPSCOPE_OK) {
+            Py_DECREF(result);
+            return opscope__py_raise(status);
+        }
+    }
     return result;
 }
 

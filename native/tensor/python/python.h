@@ -74,6 +74,7 @@ enum { OPSCOPE__PY_INLINE_COUNT = 32 };
 struct opscope__py_binding {
     size_t count;
     PyObject *results; /* what "out=" gave, borrowed; or NULL */
+    bool requires_grad; /* the result becomes a leaf that does */
     size_t integer_count, tensor_count; /* used of the arrays below */
     size_t kept_count, block_count;
     opscope_argument arguments[OPSCOPE_ARGUMENT_LIMIT];
@@ -115,6 +116,7 @@ extern PyType_Slot opscope__py_buffer_slots[];
 /* Methods and module functions; each array ends with a zero entry. */
 extern PyMethodDef opscope__py_tensor_methods[];
 extern PyMethodDef opscope__py_value_methods[];
+extern PyMethodDef opscope__py_data_methods[];
 extern PyMethodDef opscope__py_dlpack_methods[];
 extern PyMethodDef opscope__py_autograd_methods[];
 extern PyMethodDef opscope__py_tensor_functions[];

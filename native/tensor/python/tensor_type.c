@@ -396,7 +396,7 @@ int opscope__py_add_tensor(PyObject *module)
     opscope__py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (!opscope__py_tensor_type || add_methods(opscope__py_tensor_methods) < 0 ||
         add_methods(opscope__py_value_methods) < 0 ||
-        add_methods(opscope__py_dlpack_methods) < 0 ||
+        add_methods(opscope__py_data_methods) < 0 || add_methods(opscope__py_dlpack_methods) < 0 ||
         add_methods(opscope__py_autograd_methods) < 0 ||
         add_attributes(opscope__py_tensor_attributes) < 0 ||
         add_attributes(opscope__py_data_attributes) < 0 ||
