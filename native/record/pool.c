@@ -3,6 +3,12 @@
  * A thread that has just run a piece of a split looks for the next one for a moment before it sleeps:
  * waking a sleeping thread takes longer than many a piece does. It looks at one word alone, which a
  * post changes after it has let go of the lock, so that the two do not meet at the lock.
+ *
+ * Linux mostly wakes a thread on the processor it slept on, also where the one that wakes it is busy
+ * there and another processor has nothing to do (it does not look for one where the processors were busy
+ * of late, and libraries whose threads spin keep them so). The two would then take turns, for as long as
+ * the pool is used. So a thread that sleeps on the waker's processor is sent away from it before it is
+ * woken, and may run everywhere again once it does: three system calls, some 2 us, only in that case.
  */
 #define _GNU_SOURCE
 #include "record/pool.h"
@@ -11,6 +17,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/atomics.h"
 #include "base/clock.h"
@@ -26,18 +34,31 @@ uint64_t opscope__pool_generation = 1;
 int opscope__pool_expected;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t posted = PTHREAD_COND_INITIALIZER;   /* for threads of the pool */
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* for those that wait for a job */
 static struct opscope__job *first, *last;
 static int queued_count;
 static int thread_count;
 static int busy_count;   /* of the threads: inside of a job's run */
-static int asleep_count; /* of the threads: waiting for `posted`. The rest looks at post_count */
+static int asleep_count; /* of the threads: in the list of sleepers. The rest looks at post_count */
 static int waiting_count; /* for `finished` */
 static int guest_count;  /* other threads at work on a split; atomic, relaxed: any of them */
 static int wanted_threads; /* 0: as many as processors. Written under the lock, read relaxed */
 static int found_processors; /* 0: not yet counted. Any thread, relaxed: all find the same */
 static _Thread_local bool is_of_pool, is_at_work; /* in busy_count or guest_count */
+
+/* A thread of the pool while it sleeps; it does not outlive its thread, and that never ends. All under
+ * the lock. */
+struct sleeper {
+    struct sleeper *next;
+    pthread_cond_t woken;
+    pid_t thread;
+    int processor; /* where it went to sleep */
+    bool is_asleep;
+    bool is_sent_away;
+    cpu_set_t processors; /* where it may run, while it is sent away from one */
+};
+
+static struct sleeper *sleepers; /* the one that fell asleep last first: its cache is the warmest */
 
 /* Goes up with every post, relaxed, after the lock was let go; read relaxed by threads that look for
  * work. What they find is under the lock. On a line of its own, as they read it over and over. */
@@ -60,12 +81,12 @@ void opscope__pool_fork_child(void)
 {
     /* The parent's threads and jobs are not here; its futures stay as they were. */
     first = last = NULL;
+    sleepers = NULL;
     queued_count = asleep_count = waiting_count = opscope__pool_expected = 0;
     /* The task or the piece that forked goes on here. */
     thread_count = busy_count = is_of_pool ? 1 : 0;
     guest_count = is_at_work && !is_of_pool ? 1 : 0;
     opscope__pool_generation++;
-    pthread_cond_init(&posted, NULL);
     pthread_cond_init(&finished, NULL);
 }
 
@@ -161,10 +182,46 @@ static void look_for_post(void)
     pthread_mutex_lock(&lock);
 }
 
+/* With the lock held, which it lets go of while it sleeps. */
+static void sleep_until_woken(struct sleeper *self)
+{
+    self->processor = sched_getcpu();
+    self->is_asleep = true;
+    self->next = sleepers;
+    sleepers = self;
+    asleep_count++;
+    while (self->is_asleep) {
+        pthread_cond_wait(&self->woken, &lock);
+    }
+    if (self->is_sent_away) {
+        self->is_sent_away = false;
+        sched_setaffinity(0, sizeof self->processors, &self->processors);
+    }
+}
+
+/* With the lock held. The thread is to be signalled once it is let go of. */
+static struct sleeper *take_sleeper(int processor)
+{
+    struct sleeper *sleeper = sleepers;
+    sleepers = sleeper->next;
+    asleep_count--;
+    sleeper->is_asleep = false;
+    cpu_set_t *all = &sleeper->processors;
+    if (sleeper->processor == processor && sched_getaffinity(sleeper->thread, sizeof *all, all) == 0 &&
+        CPU_COUNT(all) > 1) {
+        cpu_set_t others = *all;
+        CPU_CLR((size_t)processor, &others);
+        sleeper->is_sent_away = sched_setaffinity(sleeper->thread, sizeof others, &others) == 0;
+    }
+    return sleeper;
+}
+
 static void *work(void *unused)
 {
     (void)unused;
     is_of_pool = true;
+    struct sleeper self = {.thread = (pid_t)syscall(SYS_gettid)};
+    pthread_cond_init(&self.woken, NULL);
     bool more_is_likely = false;
     pthread_mutex_lock(&lock);
     for (;;) {
@@ -172,9 +229,7 @@ static void *work(void *unused)
             look_for_post();
         }
         while (first == NULL) {
-            asleep_count++;
-            pthread_cond_wait(&posted, &lock);
-            asleep_count--;
+            sleep_until_woken(&self);
         }
         busy_count++;
         is_at_work = true;
@@ -230,11 +285,15 @@ void opscope__pool_post(struct opscope__job *job, int threads, bool is_urgent)
     while (idle < needed && thread_count < limit && add_thread()) {
         idle++;
     }
-    to_wake = to_wake < asleep_count ? to_wake : asleep_count;
+    struct sleeper *woken[THREAD_LIMIT];
+    int woken_count = 0, processor = to_wake > 0 && asleep_count > 0 ? sched_getcpu() : -1;
+    while (woken_count < to_wake && sleepers != NULL) {
+        woken[woken_count++] = take_sleeper(processor);
+    }
     pthread_mutex_unlock(&lock);
     opscope__add_relaxed(&post_count.value, 1);
-    for (int i = 0; i < to_wake; i++) {
-        pthread_cond_signal(&posted);
+    for (int i = 0; i < woken_count; i++) {
+        pthread_cond_signal(&woken[i]->woken);
     }
 }
 

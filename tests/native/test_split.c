@@ -1,7 +1,12 @@
 /* tests/native/test_split.c -- split: every piece once, on as many threads as the pool has and no more,
- * within tasks, within pieces, from several threads at once, and in a forked process. */
+ * within tasks, within pieces, from several threads at once, and in a forked process; where a thread that
+ * was woken may run. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "opscope/fork.h"
@@ -168,6 +173,65 @@ static void a_pool_of_one_thread_leaves_all_to_the_caller(void)
     CHECK_EQUAL(opscope_pool_set_threads(THREADS), OPSCOPE_OK);
 }
 
+/* What a helper says of itself. */
+struct helper {
+    long caller, thread;
+    int processor;
+    cpu_set_t processors;
+};
+
+static void say_where(int index, void *arg)
+{
+    struct helper *helper = arg;
+    (void)index;
+    long self = syscall(SYS_gettid);
+    if (self != helper->caller) {
+        helper->thread = self;
+        helper->processor = sched_getcpu();
+        CHECK_EQUAL(sched_getaffinity(0, sizeof helper->processors, &helper->processors), 0);
+    }
+    pthread_barrier_wait(&barrier);
+}
+
+static void await_sleep(long thread)
+{
+    char path[64], state = 'R';
+    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", thread);
+    while (state != 'S') {
+        sched_yield();
+        FILE *stat = fopen(path, "r");
+        CHECK(stat != NULL);
+        CHECK_EQUAL(fscanf(stat, "%*[^)]) %c", &state), 1);
+        fclose(stat);
+    }
+}
+
+/* The caller goes where the helper sleeps, which is then sent away to be woken. */
+static void a_thread_woken_from_its_own_processor_runs_on_another_and_may_run_on_all(void)
+{
+    cpu_set_t all, one;
+    int elsewhere = 0;
+    CHECK_EQUAL(sched_getaffinity(0, sizeof all, &all), 0);
+    CHECK_EQUAL(pthread_barrier_init(&barrier, NULL, 2), 0);
+    struct helper helper = {.caller = syscall(SYS_gettid)};
+    for (int round = 0; round < 50; round++) {
+        opscope_split(2, say_where, &helper);
+        CHECK(CPU_EQUAL(&helper.processors, &all));
+        CPU_ZERO(&one);
+        CPU_SET((size_t)helper.processor, &one);
+        CHECK_EQUAL(sched_setaffinity(0, sizeof one, &one), 0);
+        await_sleep(helper.thread);
+        int slept_on = helper.processor;
+        opscope_split(2, say_where, &helper);
+        CHECK(CPU_EQUAL(&helper.processors, &all));
+        elsewhere += helper.processor != slept_on;
+        CHECK_EQUAL(sched_setaffinity(0, sizeof all, &all), 0);
+        await_sleep(helper.thread);
+    }
+    CHECK(CPU_COUNT(&all) == 1 || elsewhere > 0);
+    pthread_barrier_destroy(&barrier);
+}
+
 int main(void)
 {
     CHECK_EQUAL(opscope_pool_set_threads(THREADS), OPSCOPE_OK);
@@ -179,5 +243,6 @@ int main(void)
     RUN(threads_split_at_the_same_time);
     RUN(a_forked_process_splits_with_threads_of_its_own);
     RUN(a_pool_of_one_thread_leaves_all_to_the_caller);
+    RUN(a_thread_woken_from_its_own_processor_runs_on_another_and_may_run_on_all);
     return 0;
 }

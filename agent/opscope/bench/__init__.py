@@ -91,16 +91,17 @@ def median_ratio(values: Sequence[float], against: Sequence[float]) -> float:
     return statistics.median(value / base for value, base in zip(values, against, strict=True))
 
 
-def median_interval(values: Sequence[float]) -> tuple[float, float]:
+def median_interval(values: Sequence[float], wrong_once_in: int = 20) -> tuple[float, float]:
     """A 95 % confidence interval of the median: two of the values, whatever their distribution.
 
-    Of fewer than six values, the least and the greatest, which is then less sure.
+    Where it may be wrong less often than once in 20 times, it is wider. Of fewer values than that
+    takes (six, for once in 20), the least and the greatest, which is then less sure.
     """
     ordered = sorted(values)
     count = len(ordered)
     # Of the 2 ** count ways to fall below the median or above: those with so few below.
     below, ways = 0, 1
-    while 40 * (ways + comb(count, below + 1)) <= 2**count:
+    while 2 * wrong_once_in * (ways + comb(count, below + 1)) <= 2**count:
         below += 1
         ways += comb(count, below)
     return ordered[below], ordered[-1 - below]

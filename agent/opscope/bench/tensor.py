@@ -1,8 +1,18 @@
 """How fast the tensor core is, against NumPy and PyTorch on the same data.
 
-A value is the peer's time to ours, of the faster peer where there are two: more is better. Cases
-are measured in a fresh process for each number of threads, since OpenBLAS fixes its own when it is
-loaded; with two threads a case is named ``<case>_2t``.
+A value is the peer's time to ours, more is better: the median over the rounds of what the two took
+one after the other. Where there are two peers, it is the one whose own median is the smaller. (Not
+the faster one of each round: the lesser of two numbers that both jump about lies below either, and
+a peer as fast as we are would look faster.) Cases are measured in a fresh process for each number
+of threads, since OpenBLAS fixes its own when it is loaded; with two threads a case is named
+``<case>_2t``.
+
+How many rounds a case gets follows from how much it jumps about. All cases take turns, some rounds
+each time, so that a slow minute of the machine meets each of them for some rounds and none for all.
+One is done with when the interval of its value is narrow, or lies on one side of the bound, at most
+after a number of rounds and within a time. It is looked at again and again, which would make an
+interval of 95 % wrong more often than it says: that it is on one side has to be as good as certain.
+The interval that is reported is the usual one.
 """
 
 from __future__ import annotations
@@ -14,23 +24,31 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
-from time import perf_counter_ns, sleep
+from pathlib import Path
+from statistics import median
+from threading import get_native_id
+from time import monotonic, perf_counter_ns, sleep
 from typing import Any
 
-from opscope.bench import RATIO, Effort, Result, interleaved, median_ratio
+from opscope.bench import RATIO, Effort, Result, interleaved, median_interval
 from opscope.errors import OpscopeError
 
 _ROUND_NS = 2_000_000
-# Longer than a library's threads look for work before they sleep: OpenMP's do so for some
-# milliseconds, on the processors that the next side's threads need.
-_SETTLE_S = 0.01
+_SETTLE_LIMIT_S = 0.1
+_ROUNDS_AT_ONCE = 8  # even: every other round runs the sides in reverse order
+_LEAST_ROUNDS = 24
+_MOST_ROUNDS = 240
+_TIME_LIMIT_S = 70  # of a process; then every case has had about as many rounds as the others
+_NARROW = 0.02  # to each side of the value
+_AS_GOOD_AS_CERTAIN = 2000  # wrong once in so many
 _SIZES = {"1e3": 1_000, "1e5": 100_000, "4e6": 4_000_000}
 _THREADS = (1, 2)
 _LIBRARY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 _Call = Callable[[], object]
-_Case = tuple[str, _Call, dict[str, _Call]]
+_Sides = tuple[str, _Call, dict[str, _Call]]
 
 
 def measure(effort: Effort) -> Iterator[Result]:
@@ -38,20 +56,31 @@ def measure(effort: Effort) -> Iterator[Result]:
     for module in ("opscope._tensor", "numpy", "torch"):
         if importlib.util.find_spec(module) is None:
             raise OpscopeError(f"this bench needs {module}, which is not installed")
-    rounds = effort.rounds_of(15)
+    most = effort.rounds_of(_MOST_ROUNDS)
+    least = most if effort.rounds else min(most, _LEAST_ROUNDS)
     for threads in _THREADS:
-        yield from _in_process(threads, rounds)
+        yield from _in_process(threads, least, most)
 
 
-def _in_process(threads: int, rounds: int) -> Iterator[Result]:
-    command = [sys.executable, "-m", "opscope.bench.tensor", str(threads), str(rounds)]
+def _in_process(threads: int, least: int, most: int) -> Iterator[Result]:
+    numbers = [str(number) for number in (threads, least, most)]
+    command = [sys.executable, "-m", "opscope.bench.tensor", *numbers]
     environment = os.environ | dict.fromkeys(_LIBRARY_THREADS, str(threads))
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            case, value, against = json.loads(line)
-            name = case if threads == 1 else f"{case}_{threads}t"
-            yield Result("tensor", name, value, RATIO, against, _bound(case), rounds, True)
+            case, against, ratios = json.loads(line)
+            yield Result(
+                "tensor",
+                case if threads == 1 else f"{case}_{threads}t",
+                median(ratios),
+                RATIO,
+                against,
+                _bound(case),
+                len(ratios),
+                more_is_better=True,
+                interval=median_interval(ratios),
+            )
     if process.returncode != 0:
         raise OpscopeError(f"the measuring process ended with status {process.returncode}")
 
@@ -67,7 +96,7 @@ def _bound(case: str) -> float:
     return 0.9 if case in ("strided_add", "sum_dim0", "sum_dim1") else 1.0
 
 
-def _cases() -> Iterator[_Case]:
+def _cases() -> Iterator[_Sides]:
     """Name, our call, the peers' calls."""
     import numpy as np
     import torch
@@ -107,7 +136,7 @@ def _cases() -> Iterator[_Case]:
     yield _cnn_step(random)
 
 
-def _cnn_step(random: Any) -> _Case:
+def _cnn_step(random: Any) -> _Sides:
     """A step of training a small CNN: forward, loss, backward and Adam, from the same weights."""
     import numpy as np
     import torch
@@ -148,18 +177,37 @@ def _cnn_step(random: Any) -> _Case:
     return "cnn_step", step, {"torch": peer}
 
 
+def _settle() -> None:
+    """Wait until the other threads of this process sleep.
+
+    After a loop OpenMP's look for work for 10 ms or so, on the processors that the next side needs.
+    """
+    own = str(get_native_id())
+    until = monotonic() + _SETTLE_LIMIT_S
+    while monotonic() < until:
+        others = (task for task in Path("/proc/self/task").iterdir() if task.name != own)
+        states = ((task / "stat").read_text().rpartition(") ")[2][:1] for task in others)
+        if "R" not in states:
+            return
+        sleep(0.0005)
+
+
 def _side(call: _Call) -> Callable[[], float]:
     """Nanoseconds a call takes, over so many that a round is long enough to be timed.
 
     A round begins once the threads of the side before it sleep, with two calls that wake its own.
     """
+
+    def once() -> int:
+        started = perf_counter_ns()
+        call()
+        return perf_counter_ns() - started
+
     call()
-    started = perf_counter_ns()
-    call()
-    turns = range(max(1, _ROUND_NS // max(1, perf_counter_ns() - started)))
+    turns = range(max(1, _ROUND_NS // max(1, min(once() for _ in range(3)))))
 
     def side() -> float:
-        sleep(_SETTLE_S)
+        _settle()
         call()
         call()
         started = perf_counter_ns()
@@ -170,20 +218,61 @@ def _side(call: _Call) -> Callable[[], float]:
     return side
 
 
-def _main(threads: int, rounds: int) -> None:
+@dataclass
+class _Case:
+    """A case and what each of its sides has taken so far, in nanoseconds."""
+
+    name: str
+    own: Callable[[], float]
+    peers: dict[str, Callable[[], float]]
+    own_ns: list[float] = field(default_factory=list)
+    peers_ns: dict[str, list[float]] = field(default_factory=dict)
+
+    def measure(self, rounds: int) -> None:
+        """Some rounds more."""
+        taken = interleaved(rounds, {"own": self.own} | self.peers)
+        self.own_ns += taken.pop("own")
+        for name, ns in taken.items():
+            self.peers_ns.setdefault(name, []).extend(ns)
+
+    def ratios(self) -> tuple[str, list[float]]:
+        """The faster peer, and its time to ours in each round."""
+        name, ns = min(self.peers_ns.items(), key=lambda peer: median(peer[1]))
+        return name, [theirs / ours for theirs, ours in zip(ns, self.own_ns, strict=True)]
+
+    def is_clear(self) -> bool:
+        """Whether more rounds would say nothing new."""
+        _, ratios = self.ratios()
+        low, high = median_interval(ratios)
+        if high - low <= 2 * _NARROW * median(ratios):
+            return True
+        low, high = median_interval(ratios, _AS_GOOD_AS_CERTAIN)
+        return low > _bound(self.name) or high < _bound(self.name)
+
+
+def _main(threads: int, least: int, most: int) -> None:
     import torch
 
     from opscope._native import lib
 
     torch.set_num_threads(threads)
     lib.opscope_pool_set_threads(threads)
-    for case, own, peers in _cases():
-        sides = {"own": _side(own)} | {name: _side(call) for name, call in peers.items()}
-        ns = interleaved(rounds, sides)
-        fastest = [min(times) for times in zip(*(ns[name] for name in peers), strict=True)]
-        value = median_ratio(fastest, ns["own"])
-        print(json.dumps([case, value, " or ".join(peers)]), flush=True)
+    cases = [
+        _Case(name, _side(own), {peer: _side(call) for peer, call in peers.items()})
+        for name, own, peers in _cases()
+    ]
+    until = monotonic() + _TIME_LIMIT_S
+    open_cases, rounds = cases, 0
+    while open_cases and rounds < most and (rounds < least or monotonic() < until):
+        some = min(_ROUNDS_AT_ONCE, most - rounds)
+        for case in open_cases:
+            case.measure(some)
+        rounds += some
+        if rounds >= least:
+            open_cases = [case for case in open_cases if not case.is_clear()]
+    for case in cases:
+        print(json.dumps([case.name, *case.ratios()]), flush=True)
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]))
+    _main(*(int(number) for number in sys.argv[1:]))
