@@ -1,4 +1,4 @@
-"""NumPy attached, and what callbacks see of it."""
+"""NumPy attached, and what callbacks see of it; PyTorch attached."""
 
 import ctypes
 from collections.abc import Iterator
@@ -42,6 +42,25 @@ def ranges(attached: None) -> Iterator[Ranges]:
     handle = opscope.add_global_callback(seen.start)
     yield seen
     opscope.remove_callback(handle)
+
+
+@pytest.fixture
+def torch_attached() -> Iterator[None]:
+    """PyTorch attached, on one thread; a recorder and callbacks that a test leaves are ended."""
+    import torch  # the tests of NumPy run where there is none
+
+    from opscope.bridges import torch as torch_bridge
+    from opscope.record import recorder
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch_bridge.attach()
+    yield
+    if recorder.is_running():
+        recorder.stop(discard=True)
+    opscope.clear_callbacks()
+    torch_bridge.detach()
+    torch.set_num_threads(threads)
 
 
 def _word(address: int) -> int:

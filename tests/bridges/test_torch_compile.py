@@ -11,7 +11,6 @@ import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from opscope.bridges import torch as bridge
 from opscope.record import recorder
 
 from .torch_observed import Counts, Step, counts
@@ -32,17 +31,12 @@ inductor = pytest.param(
 
 
 @pytest.fixture(autouse=True)
-def attached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def compiled_anew(
+    torch_attached: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    bridge.attach()
     yield
-    if recorder.is_running():
-        recorder.stop(discard=True)
-    bridge.detach()
     torch.compiler.reset()
-    torch.set_num_threads(threads)
 
 
 def _compiled(backend: str, **options: Any) -> Step:

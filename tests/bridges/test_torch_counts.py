@@ -2,7 +2,6 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from torch.profiler import ProfilerActivity, profile
 
 import opscope
 from opscope._native import lib
-from opscope.bridges import torch as bridge
 from opscope.record import recorder
 
 from .torch_observed import Counts, Step, counts, train_step, transformer_step, working_step
@@ -20,16 +18,7 @@ from .torch_observed import Counts, Step, counts, train_step, transformer_step, 
 STEPS = {"train": train_step, "transformer": transformer_step}
 
 
-@pytest.fixture(autouse=True)
-def attached() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    bridge.attach()
-    yield
-    bridge.detach()
-    if recorder.is_running():
-        recorder.stop(discard=True)
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("torch_attached")
 
 
 def _profiler() -> profile:

@@ -2,7 +2,6 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,10 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import opscope
-from opscope.bridges import torch as bridge
 
 from .torch_observed import unobserved
 
-
-@pytest.fixture(autouse=True)
-def attached() -> Iterator[None]:
-    bridge.attach()
-    yield
-    opscope.clear_callbacks()
-    bridge.detach()
+pytestmark = pytest.mark.usefixtures("torch_attached")
 
 
 def _labels(name: str) -> Counter[tuple[str | None, bool]]:

@@ -1,7 +1,7 @@
 """What callbacks see of PyTorch's ranges: names, scopes, numbers and threads, as PyTorch has."""
 
 import threading
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,16 +10,11 @@ from torch.profiler import ProfilerActivity, profile
 
 import opscope
 from opscope import RecordScope
-from opscope.bridges import torch as bridge
 from opscope.bridges.torch_values import TorchOther, TorchTensor
 
+from .torch_observed import observed
 
-@pytest.fixture(autouse=True)
-def attached() -> Iterator[None]:
-    bridge.attach()
-    yield
-    opscope.clear_callbacks()
-    bridge.detach()
+pytestmark = pytest.mark.usefixtures("torch_attached")
 
 
 def _seen(**options: Any) -> list[opscope.RecordFunction]:
@@ -119,6 +114,18 @@ def test_inputs_and_outputs_are_described_to_callbacks_that_ask() -> None:
     assert isinstance(seen["in", "aten::cat"][0], TorchOther)
     assert seen["in", "aten::cat"][1] == 0
     assert seen["out", "aten::neg"] == (TorchTensor((), "int64", "cpu"),)
+
+
+def test_a_program_that_asks_need_import_nothing_for_it(tmp_path: Path) -> None:
+    program = """
+import opscope, torch
+seen = {}
+opscope.add_global_callback(lambda fn: seen.setdefault(fn.name, fn.inputs), needs_inputs=True)
+torch.mm(torch.ones(2, 3), torch.ones(3, 4))
+opscope.clear_callbacks()
+print(*[(value.shape, value.dtype) for value in seen["aten::mm"]])
+"""
+    assert observed(tmp_path, program) == "((2, 3), 'float32') ((3, 4), 'float32')\n"
 
 
 def test_dtypes_have_pytorchs_names() -> None:

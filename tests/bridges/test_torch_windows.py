@@ -2,13 +2,11 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
-from opscope.bridges import torch as bridge
 from opscope.record import recorder
 
 from .torch_observed import Counts, Step, counts
@@ -21,16 +19,7 @@ FEWEST_ROUNDS, MOST_ROUNDS = 8, 40
 them, an error does not."""
 
 
-@pytest.fixture(autouse=True)
-def attached() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    bridge.attach()
-    yield
-    bridge.detach()
-    if recorder.is_running():
-        recorder.stop(discard=True)
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("torch_attached")
 
 
 def _steady_step() -> Step:

@@ -5,15 +5,24 @@ it stand the same work with a probability for each operator and under torch.prof
 in this process; attaching and detaching happen between the timed loops. Importing is timed in fresh
 processes.
 
-What windows cost is less than what the machine's speed changes by from second to second. So within
-a round the sides take turns, in slices; a round is one ratio of the two sums, and the median over
-the rounds comes with its confidence interval. A window that is open at a slice's end runs to its
-own end within it.
+What attaching costs is less than what a machine's speed changes by from one second to the next: a
+ratio of seconds attached to seconds unattached is off by a percent, and many of them by half of
+one. Nor can many slices of some milliseconds be compared, which are alike enough: most have no
+window in them, and all of the cost is in the few that have. So a case is made of two parts, which
+together are what attaching does to a program, each measured where it can be measured well:
 
-``..._by_window`` says the same with less noise: what a window of 2 ms adds, its opening, its
-closing and the millisecond after it included, measured many times against the same work next to it
-without one, over the 250 ms from one window to the next. Outside of windows nothing of the bridge
-is called.
+``..._outside``: attached with the defaults, but with no window, to unattached; of neighbouring
+slices of some milliseconds the fastest step of each. What all steps pay is in the fastest one too,
+and nothing else is looked for: outside of windows, what comes now and then is the window thread's.
+
+``..._by_window``: what windows add. One of 2 ms, its opening, its closing and the millisecond after
+it included, against the same work next to it without one, over the 250 ms from one window to the
+next. Here it is the program's thread that opens and closes it; the processor time of the window
+thread, while that does so with the defaults, is added, so opening and closing are counted twice.
+
+The case itself is 1 and what both differ by from 1. Intervals are of medians, whatever the
+distribution; that of a case is the root of the sum of squares of its parts'. From one process to
+the next a part may differ by a thousandth more, by where in memory things come to lie.
 """
 
 import os
@@ -21,8 +30,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import repeat
+from math import hypot
 from statistics import median
-from time import process_time_ns
+from time import process_time_ns, thread_time_ns
 from typing import Any
 
 import torch
@@ -46,10 +56,15 @@ from opscope.errors import OpscopeError
 from opscope.record import recorder
 
 _ATTACHED_BOUND = 1.005
-_SIDE_NS = 600_000_000
-"""How long one side of a round runs: some windows long."""
-_SLICES = 20
-"""Of a side of a round, where the sides take turns within it."""
+_SIDE_NS = 60_000_000
+"""How long one side of a round runs, where the difference is no small one."""
+_SLICE_NS = 4_000_000
+_SLICE_STEPS = 3
+"""How long a slice is at least: the fastest of its steps is looked for."""
+_WARM_NS = 1_000_000
+"""After attaching and detaching, before a slice."""
+_STRETCH_NS = 1_000_000_000
+"""For how long at a time the window thread's own time is looked at: some windows long."""
 _AFTERMATH_NS = 1_000_000
 """How long after a window its cost is looked for."""
 _NEVER_MS = 1e8
@@ -66,12 +81,12 @@ def measure(effort: Effort) -> Iterator[Result]:
     torch.set_num_threads(1)  # else a small model's time is that of waking threads
     try:
         with segment_directory() as directory:
-            for case, step in (
-                ("mlp_infer", _mlp_infer()),
-                ("train_step", _train_step()),
-                ("transformer_step", _transformer_step()),
+            for case, step, pairs in (  # the longer a step is, the less alike two of them are
+                ("mlp_infer", _mlp_infer(), 1201),
+                ("train_step", _train_step(), 2401),
+                ("transformer_step", _transformer_step(), 4001),
             ):
-                yield from _steps(case, step, directory, effort)
+                yield from _steps(case, step, pairs, directory, effort)
             yield from _window_range(directory, effort)
             yield from _import_torch(directory, effort)
     finally:
@@ -118,29 +133,17 @@ def _train(optimizer: torch.optim.Optimizer, forward: Callable[[], torch.Tensor]
 # ---- comparisons ------------------------------------------------------------------------------
 
 
-def _steps(case: str, step: Step, directory: str, effort: Effort) -> Iterator[Result]:
-    rounds = effort.rounds_of(61)
-    count = max(1, effort.count_of(_SIDE_NS) // round(_loop_ns(step, 20)))
+def _steps(case: str, step: Step, pairs: int, directory: str, effort: Effort) -> Iterator[Result]:
     config = load({}, os.devnull)
-    windows = {"window_ms": config.window_ms, "period_ms": config.period_ms}
-    attached = _attached(directory, **windows)
-    slice_count = max(1, count // _SLICES)
-    ratios = [_sliced_ratio(attached, step, slice_count) for _ in range(rounds)]
-    yield Result(
-        "torch",
-        case,
-        median(ratios),
-        RATIO,
-        "unattached",
-        _ATTACHED_BOUND,
-        rounds,
-        interval=median_interval(ratios),
-    )
-    yield _by_window(case, step, directory, effort)
-    rounds = effort.rounds_of(11)
-    few = max(1, count // 10)
+    quiet = _attached(directory, window_ms=config.window_ms, period_ms=_NEVER_MS)
+    driven = _attached(directory, window_ms=config.window_ms, period_ms=config.period_ms)
+    outside = _outside(step, quiet, effort.rounds_of(pairs))
+    thread = _thread_shares(step, driven, effort.rounds_of(9))
+    windows = _windows(step, quiet, effort.rounds_of(1201), config.window_ms, config.period_ms)
+    yield from _whole(case, outside, windows, thread)
+    few = max(1, round(effort.count_of(_SIDE_NS) / _loop_ns(step, 20)))
     ns = interleaved(
-        rounds,
+        effort.rounds_of(11),
         {
             "unattached": _side(nullcontext, step, few),
             "p01": _side(_attached(directory, sampling=0.01), step, few),
@@ -152,11 +155,68 @@ def _steps(case: str, step: Step, directory: str, effort: Effort) -> Iterator[Re
         yield _ratio(f"{case}_{side}", ns, side, "unattached")
 
 
-def _by_window(case: str, step: Step, directory: str, effort: Effort) -> Result:
-    pairs = effort.rounds_of(1201)
-    config = load({}, os.devnull)
+def _whole(
+    case: str, outside: list[float], windows: list[float], thread: list[float]
+) -> Iterator[Result]:
+    """The case, and its two parts, from what each alone makes of the time without: ratios."""
+    by_window = _together(_with_interval(windows), _with_interval(thread))
+    parts = {
+        "": _together(_with_interval(outside), by_window),
+        "_outside": _with_interval(outside),
+        "_by_window": by_window,
+    }
+    for name, (value, low, high) in parts.items():
+        yield Result(
+            "torch",
+            case + name,
+            value,
+            RATIO,
+            "unattached",
+            None if name else _ATTACHED_BOUND,
+            len(windows if name == "_by_window" else outside),
+            interval=(low, high),
+        )
+
+
+def _with_interval(ratios: list[float]) -> tuple[float, float, float]:
+    return median(ratios), *median_interval(ratios)
+
+
+def _together(*parts: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Of ratios with their intervals: 1 and what each differs by from 1."""
+    value = 1 + sum(part - 1 for part, _, _ in parts)
+    below = hypot(*(part - low for part, low, _ in parts))
+    above = hypot(*(high - part for part, _, high in parts))
+    return value, value - below, value + above
+
+
+def _outside(step: Step, attached: State, pairs: int) -> list[float]:
+    """Of each pair of slices, the time of a step with ``attached`` to that without."""
     step_ns = _loop_ns(step, 20)
-    within = max(1, round(config.window_ms * 1e6 / step_ns))
+    warm = max(1, round(_WARM_NS / step_ns))
+    count = max(_SLICE_STEPS, round(_SLICE_NS / step_ns))
+
+    def on() -> float:
+        with attached():
+            _loop_ns(step, warm)
+            return _fastest_ns(step, count)
+
+    def off() -> float:
+        with attached():
+            pass  # what starting and stopping does to caches is then done on both sides
+        _loop_ns(step, warm)
+        return _fastest_ns(step, count)
+
+    ns = interleaved(pairs, {"on": on, "off": off})
+    return [on_ns / off_ns for on_ns, off_ns in zip(ns["on"], ns["off"], strict=True)]
+
+
+def _windows(
+    step: Step, attached: State, pairs: int, window_ms: float, period_ms: float
+) -> list[float]:
+    """For each pair of a window and the same work without, what such windows make of a step."""
+    step_ns = _loop_ns(step, 20)
+    within = max(1, round(window_ms * 1e6 / step_ns))
     after = max(1, round(_AFTERMATH_NS / step_ns))
 
     def window() -> float:
@@ -173,23 +233,27 @@ def _by_window(case: str, step: Step, directory: str, effort: Effort) -> Result:
         _loop_ns(step, after)
         return process_time_ns() - start
 
-    with _attached(directory, window_ms=config.window_ms, period_ms=_NEVER_MS)():
+    with attached():
         ns = interleaved(pairs, {"window": window, "without": without})
     # Steps are whole, windows are not. What a window sees is taken for the work that its length is
     # enough for without it, which is more than there is.
     work_ns = median(ns["without"]) * within / (within + after)
-    scale = config.window_ms / work_ns / config.period_ms
-    ratios = [1 + (on - off) * scale for on, off in zip(ns["window"], ns["without"], strict=True)]
-    return Result(
-        "torch",
-        f"{case}_by_window",
-        median(ratios),
-        RATIO,
-        "unattached",
-        _ATTACHED_BOUND,
-        pairs,
-        interval=median_interval(ratios),
-    )
+    scale = window_ms / work_ns / period_ms
+    return [1 + (on - off) * scale for on, off in zip(ns["window"], ns["without"], strict=True)]
+
+
+def _thread_shares(step: Step, attached: State, stretches: int) -> list[float]:
+    """Of each stretch, the processor time of all threads to that of the one that makes steps."""
+
+    def stretch() -> float:
+        process_ns, thread_ns = process_time_ns(), thread_time_ns()
+        while thread_time_ns() - thread_ns < _STRETCH_NS:
+            step()
+        return (process_time_ns() - process_ns) / (thread_time_ns() - thread_ns)
+
+    with attached():
+        stretch()  # the thread's start is in it
+        return [stretch() for _ in range(stretches)]
 
 
 def _window_range(directory: str, effort: Effort) -> Iterator[Result]:
@@ -230,25 +294,6 @@ def _ratio(
     return Result("torch", case, value, RATIO, against, bound, len(ns[side]))
 
 
-def _sliced_ratio(state: State, step: Step, count: int) -> float:
-    """One round: the time of a step with ``state`` to that without, in turns of ``count`` steps."""
-    totals = {True: [0.0, 0], False: [0.0, 0]}
-    for turn in range(_SLICES):
-        for is_on in (turn % 2 == 0, turn % 2 != 0):
-            if not is_on:
-                with state():
-                    pass  # what starting and stopping does to caches is then done on both sides
-            with state() if is_on else nullcontext():
-                _loop_ns(step, max(1, count // 5))
-                ns, steps = _loop_ns(step, count) * count, count
-                while is_on and recorder.status().in_window:
-                    ns, steps = ns + _loop_ns(step, 1), steps + 1
-            totals[is_on][0] += ns
-            totals[is_on][1] += steps
-    (on_ns, on_steps), (off_ns, off_steps) = totals[True], totals[False]
-    return (on_ns / on_steps) / (off_ns / off_steps)
-
-
 # ---- sides -----------------------------------------------------------------------------------
 
 
@@ -268,6 +313,16 @@ def _loop_ns(step: Step, count: int) -> float:
     for _ in repeat(None, count):
         step()
     return (process_time_ns() - start) / count
+
+
+def _fastest_ns(step: Step, count: int) -> float:
+    """The fastest of some steps: what others do to the processor only ever adds."""
+    least = float("inf")
+    for _ in repeat(None, count):
+        start = process_time_ns()
+        step()
+        least = min(least, process_time_ns() - start)
+    return least
 
 
 def _attached(

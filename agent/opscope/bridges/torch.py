@@ -14,7 +14,11 @@ kernels it makes are time of the region itself, unless they are compiled with th
 ...) is not seen.
 
 A ``record_function`` that is left on another thread than it was entered on is not recorded; it
-counts as dropped.
+counts as dropped. So do the 256 around it where one is nested deeper than that.
+
+An operator that an exception leaves is an error. ``torch.utils.checkpoint`` without reentrance ends
+each recomputation by an exception, as soon as it has what it needs: the operators that this leaves
+(``aten::addmm`` in ``aten::linear``, say) have an error then, of which the program knows nothing.
 """
 
 import os
@@ -156,6 +160,8 @@ def _attach(torch: Any) -> None:
         reason = lib.opscope_torch_trial_end()
     _judge(version, reason)
     _log_usage(version, os.path.dirname(torch.__file__))
+    # Else a callback that asks for inputs sees None for each tensor.
+    from opscope.bridges import torch_values as torch_values
 
 
 def _judge(version: str, reason: Any) -> None:

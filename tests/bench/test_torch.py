@@ -1,0 +1,108 @@
+"""What the bench of PyTorch makes of costs that are known: here steps take the time they say.
+
+No clock is read and PyTorch is not called: a step moves a clock of its own.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from statistics import median
+from types import SimpleNamespace
+
+import pytest
+
+from opscope.bench import median_interval
+from opscope.bench import torch as bench
+
+STEP_NS = 200_000
+
+
+class Machine:
+    """Where a step takes STEP_NS, times a factor, and now and then others are in the way."""
+
+    def __init__(self, *, attached: float = 1.0, window: float = 1.0, opening_ns: int = 0) -> None:
+        self.process_ns = 0
+        self.thread_ns = 0
+        self.others_ns = 0
+        """Of another thread of the process, at each step while attached."""
+        self._factors = {"attached": attached, "window": window}
+        self._opening_ns = opening_ns
+        self._in_force: list[str] = []
+        self._random = Random(7)
+
+    def step(self) -> None:
+        ns = float(STEP_NS)
+        for name in self._in_force:
+            ns *= self._factors[name]
+        if self._random.random() < 0.05:
+            ns += self._random.expovariate(1 / STEP_NS)
+        self.thread_ns += round(ns)
+        self.process_ns += round(ns) + (self.others_ns if "attached" in self._in_force else 0)
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        self._in_force.append("attached")
+        yield
+        self._in_force.remove("attached")
+
+    def begin(self, weight: float) -> None:
+        assert weight == 1.0
+        self.process_ns += self._opening_ns
+        self._in_force.append("window")
+
+    def end(self) -> None:
+        self._in_force.remove("window")
+
+
+def _on(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setattr(bench, "process_time_ns", lambda: machine.process_ns)
+    monkeypatch.setattr(bench, "thread_time_ns", lambda: machine.thread_ns)
+    lib = SimpleNamespace(
+        opscope_recorder_window_begin=machine.begin, opscope_recorder_window_end=machine.end
+    )
+    monkeypatch.setattr(bench, "lib", lib)
+    return machine
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.01, 0.99])
+def test_what_each_step_pays_outside_of_windows_is_found(
+    factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = _on(Machine(attached=factor), monkeypatch)
+    ratios = bench._outside(machine.step, machine.attached, 200)
+    assert len(ratios) == 200
+    assert median(ratios) == pytest.approx(factor, abs=1e-4)
+
+
+@pytest.mark.parametrize(("factor", "opening_ns"), [(1.0, 0), (1.25, 0), (1.0, 50_000)])
+def test_what_a_window_costs_is_spread_over_its_period(
+    factor: float, opening_ns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = _on(Machine(window=factor, opening_ns=opening_ns), monkeypatch)
+    ratios = bench._windows(machine.step, machine.attached, 1000, 2.0, 250.0)
+    dearer_ns = 2e6 * (factor - 1) + opening_ns
+    # Steps in whose way somebody is are longer, and there are fewer of them in a window.
+    assert (median(ratios) - 1) * 250e6 == pytest.approx(dearer_ns, rel=0.1, abs=5_000)
+
+
+def test_the_time_of_the_windows_thread_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = _on(Machine(), monkeypatch)
+    assert bench._thread_shares(machine.step, machine.attached, 2) == [1.0, 1.0]
+    machine.others_ns = STEP_NS // 100
+    for share in bench._thread_shares(machine.step, machine.attached, 3):
+        assert 1.009 < share <= 1.01  # steps in whose way somebody is are longer
+
+
+def test_a_case_is_its_parts_together() -> None:
+    outside = [1.0 + 0.0001 * (i - 50) for i in range(101)]
+    windows = [1.002 + 0.0002 * (i - 50) for i in range(101)]
+    thread = [1.0003 + 0.0001 * (i - 4) for i in range(9)]
+    results = list(bench._whole("some", outside, windows, thread))
+    assert [result.case for result in results] == ["some", "some_outside", "some_by_window"]
+    assert [result.bound for result in results] == [1.005, None, None]
+    assert [result.value for result in results] == pytest.approx([1.0023, 1.0, 1.0023])
+    case, first, second = [
+        result.interval[1] - result.interval[0] for result in results if result.interval
+    ]
+    assert case == pytest.approx((first**2 + second**2) ** 0.5)
+    assert second > median_interval(windows)[1] - median_interval(windows)[0]
