@@ -35,6 +35,8 @@ TAG = "opscope"
 THREADS = "threads"
 """A unit that Grafana has not: it stands at the axis, as text behind each number is cut off."""
 
+EVENTS, EVENTS_A_MINUTE = "cps", "cpm"
+
 RULES_EACH = "1m"
 """How often the recording rules say something: between two such moments nothing is to be drawn."""
 
@@ -62,12 +64,16 @@ def graph(
     unit: str,
     *queries: Query,
     width: int = 12,
-    height: int = 8,
+    height: int = 9,
     stacked: bool = False,
     share: bool = False,
+    interval: str | None = None,
+    decimals: int | None = None,
     link: tuple[str, str] | None = None,
 ) -> timeseries.Panel:
-    """Lines over time; `stacked`: areas on each other; `share`: and of 100 %."""
+    """Lines over time; `stacked`: areas on each other; `share`: and of 100 %. `interval`: the least
+    between two points, that of rules where all is of them. `decimals`: where Grafana's three digits
+    are too many."""
     made = (
         timeseries.Panel()
         .title(title)
@@ -87,8 +93,15 @@ def graph(
             .placement(LegendPlacement.RIGHT if width > 8 else LegendPlacement.BOTTOM)
             .show_legend(True)
             .calcs(["lastNotNull"])
+            .sort_by("Last *")
+            .sort_desc(True)
         )
     )
+    if unit in (EVENTS, EVENTS_A_MINUTE):
+        # Else an axis up to a hundred where there is none.
+        made = made.axis_soft_max(1)
+    if decimals is not None:
+        made = made.decimals(decimals)
     if stacked:
         mode = StackingMode.PERCENT if share else StackingMode.NORMAL
         made = made.stacking(common.StackingConfig().mode(mode))
@@ -97,15 +110,25 @@ def graph(
     if link:
         made = made.data_links([drill_down(*link)])
     if all("opscope:" in query.expr and "[" not in query.expr for query in queries):
-        made = made.interval(RULES_EACH)
+        interval = RULES_EACH
+    if interval:
+        made = made.interval(interval)
     for number, query in enumerate(queries):
         made = made.with_target(_target(query, number))
     return made
 
 
-def number(title: str, description: str, unit: str, expr: str, *, width: int = 4) -> stat.Panel:
+def number(
+    title: str,
+    description: str,
+    unit: str,
+    expr: str,
+    *,
+    width: int = 4,
+    decimals: int | None = None,
+) -> stat.Panel:
     """One number, as of now."""
-    return (
+    made = (
         stat.Panel()
         .title(title)
         .description(description)
@@ -117,6 +140,7 @@ def number(title: str, description: str, unit: str, expr: str, *, width: int = 4
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
         .with_target(_target(Query(expr), 0, instant=True))
     )
+    return made if decimals is None else made.decimals(decimals)
 
 
 def rows(
@@ -128,7 +152,8 @@ def rows(
     value: str,
     *,
     width: int = 12,
-    height: int = 8,
+    height: int = 9,
+    decimals: int | None = None,
     links: Sequence[tuple[str, str, str]] = (),
 ) -> table.Panel:
     """A table of an instant query: a row for each series, its labels and its value.
@@ -157,6 +182,8 @@ def rows(
         )
         .sort_by([common.TableSortByFieldState().display_name(value).desc(True)])
     )
+    if decimals is not None:
+        made = made.decimals(decimals)
     # Less than Grafana's 150, of which half a page has no room for four.
     made = made.override_by_regexp(".*", [model.DynamicConfigValue("custom.minWidth", 80)])
     for column, name, url in links:
@@ -175,6 +202,7 @@ def durations(title: str, description: str, native: str, classic: str) -> heatma
         .datasource(SOURCE)
         .span(24)
         .height(9)
+        .interval(RULES_EACH)
         .y_axis(heatmap.YAxisConfig().unit("s"))
         .color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges"))
         .show_legend()

@@ -14,8 +14,6 @@ OF_SERVICE = 'service=~"$service"'
 OF_HOST = 'instance=~"$host"'
 OF_ALL = 'service=~"$service", model_id=~"$model", instance=~"$host"'
 BUSY = "1 is one thread that is busy all the time."
-# Hosts with several versions of a service at a time are left out.
-BY_VERSION = " * on (instance, service) group_left (version) opscope:host_service_version:info"
 
 
 def service() -> dashboard.QueryVariable:

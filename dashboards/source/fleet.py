@@ -51,6 +51,7 @@ def make() -> Dashboard:
                 "Share of CPU time that recording takes: of the process where it is worst.",
                 "percentunit",
                 f"max(opscope:service_overhead_ratio:max{{{OF_SERVICE}}})",
+                decimals=2,
             )
         )
         .with_panel(

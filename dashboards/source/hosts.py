@@ -20,31 +20,38 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Slowness of hosts",
-                "How many times as long the median operator takes as on the fleet's median host:"
-                " the ten slowest.",
+                "How many times as long the median operator takes as on the median host of the same"
+                " version: the ten slowest.",
                 "short",
                 Query(
                     f"topk(10, opscope:host_slowness:15m{{{where}}})", "{{instance}} {{model_id}}"
                 ),
+                decimals=2,
             )
         )
         .with_panel(
             graph(
                 "Spread between hosts",
-                "Standard deviation of the slowness, from its quartiles: a straggler is one that"
-                " is more than five of these, and 10 %, off.",
+                "Standard deviation of the slowness, from its quartiles: a straggler is one of at"
+                " least five hosts that is more than five of these, and 10 %, off.",
                 "percentunit",
-                Query(f"opscope:slowness_spread:15m{{{OF_SERVICE}}}", "{{service}} {{model_id}}"),
+                Query(
+                    f"opscope:slowness_spread:15m{{{OF_SERVICE}}}",
+                    "{{service}} {{version}} {{model_id}}",
+                ),
+                decimals=1,
             )
         )
         .with_panel(
             rows(
                 "Slowest hosts",
-                "How many times as long their median operator takes as on the median host.",
+                "How many times as long their median operator takes as on the median host of the"
+                " same version.",
                 "short",
                 f"topk(50, opscope:host_slowness:15m{{{where}}})",
-                ("instance", "service", "model_id"),
+                ("instance", "service", "version", "model_id"),
                 "times as long",
+                decimals=2,
                 links=(("host", "This host alone", to_host),),
             )
         )
@@ -62,12 +69,13 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Operators that are slow on a host",
-                "How many times as long a call takes as on the median host, where that is more"
-                " than 1.1.",
+                "How many times as long a call takes as on the median host of the same version,"
+                " where that is more than 1.1.",
                 "short",
                 f"topk(50, opscope:host_op_slowness:15m{{{where}}})",
-                ("instance", "service", "op", "phase", "model_id"),
+                ("instance", "service", "version", "op", "phase", "model_id"),
                 "times as long",
+                decimals=2,
                 links=(
                     (
                         "op",

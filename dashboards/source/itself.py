@@ -31,6 +31,7 @@ def make() -> Dashboard:
                     "{{service}}",
                 ),
                 Query(f"min ({budget}{{{OF_SERVICE}, {OF_HOST}}})", "least budget"),
+                decimals=2,
             )
         )
         .with_panel(

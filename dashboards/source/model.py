@@ -29,6 +29,7 @@ def make() -> Dashboard:
                     "{{phase}}",
                 ),
                 stacked=True,
+                decimals=1,
             )
         )
         .with_panel(
@@ -78,6 +79,7 @@ def make() -> Dashboard:
                 "short",
                 Query(f"opscope:version_slowness:15m{{{where}}}", "{{version}} {{model_id}}"),
                 width=24,
+                decimals=2,
             )
         )
         .with_panel(
@@ -89,6 +91,7 @@ def make() -> Dashboard:
                 ("service", "version", "op", "phase", "model_id"),
                 "times as long",
                 width=24,
+                decimals=2,
             )
         )
         .build()

@@ -5,9 +5,21 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import choices
-from dashboards.source.blocks import THREADS, Query, board, durations, graph, of, one_of
-from dashboards.source.choices import BUSY, BY_VERSION, HOSTS, OF_ALL, OPERATOR
-from dashboards.source.queries import duration_buckets, quantile, rate
+from dashboards.source.blocks import (
+    RULES_EACH,
+    THREADS,
+    Query,
+    board,
+    durations,
+    graph,
+    of,
+    one_of,
+    rows,
+)
+from dashboards.source.choices import BUSY, HOSTS, OF_ALL, OPERATOR
+from dashboards.source.queries import duration_buckets, quantile, quantile_now, rate
+
+OF_SUMS = "Of all hosts each third minute, of those that are chosen at any time."
 
 
 def make() -> Dashboard:
@@ -24,7 +36,7 @@ def make() -> Dashboard:
         .with_panel(
             durations(
                 "Durations",
-                "How many calls took how long, over time.",
+                f"How many calls took how long, over time. {OF_SUMS}",
                 *duration_buckets(where),
             )
         )
@@ -32,41 +44,59 @@ def make() -> Dashboard:
             graph(
                 "Quantiles",
                 "Durations of half, 95 % and 99 % of calls. Native histograms are off by 4.5 % at"
-                " most; classic ones are interpolated between bounds a factor of four apart.",
+                " most; classic ones are interpolated between bounds a factor of four apart."
+                f" {OF_SUMS}",
                 "s",
                 *(
                     Query(quantile(p, where), label)
                     for p, label in (("0.5", "p50"), ("0.95", "p95"), ("0.99", "p99"))
                 ),
-            )
-        )
-        .with_panel(
-            graph(
-                "By host",
-                "The chosen quantile on the ten hosts where it is largest.",
-                "s",
-                Query(f"topk(10, {quantile('$quantile', where, 'instance')})", "{{instance}}"),
-                link=("Host", of(HOSTS, host="${__field.labels.instance}")),
+                interval=RULES_EACH,
             )
         )
         .with_panel(
             graph(
                 "By model",
-                "The chosen quantile of each model.",
+                f"The chosen quantile of each model. {OF_SUMS}",
                 "s",
                 Query(quantile("$quantile", where, "model_id"), "{{model_id}}"),
+                interval=RULES_EACH,
             )
         )
         .with_panel(
             graph(
                 "By version",
-                "The chosen quantile of each version of a service, of hosts with one version at a"
-                " time. Needs service.version; and, of native histograms, Prometheus 2.44.",
+                "The chosen quantile of each version of a service; without one: of hosts where none"
+                f" is known, or two run. {OF_SUMS}",
+                "s",
+                Query(quantile("$quantile", where, "service, version"), "{{service}} {{version}}"),
+                interval=RULES_EACH,
+            )
+        )
+        .with_panel(
+            graph(
+                "By host",
+                "How long a call typically takes, on the ten hosts where that is longest: half of"
+                " them with native histograms, their mean with classic ones. Not of communication,"
+                " nor where fewer than 200 runs were recorded in a quarter of an hour.",
                 "s",
                 Query(
-                    quantile("$quantile", where, "service, version", BY_VERSION),
-                    "{{service}} {{version}}",
+                    f"topk(10, opscope:host_op_typical_seconds:15m{{{where}}})",
+                    "{{instance}} {{phase}} {{model_id}}",
                 ),
+                link=("Host", of(HOSTS, host="${__field.labels.instance}")),
+            )
+        )
+        .with_panel(
+            rows(
+                "Hosts",
+                "The chosen quantile on the fifty hosts where it is largest, now.",
+                "s",
+                f"topk(50, {quantile_now('$quantile', where, 'instance, service')})",
+                ("instance", "service"),
+                "duration",
+                width=8,
+                links=(("host", "Host", of(HOSTS, host="${__data.fields.host}")),),
             )
         )
         .with_panel(
@@ -75,6 +105,7 @@ def make() -> Dashboard:
                 "A second, by phase.",
                 "cps",
                 Query(f"sum by (phase) ({rate('opscope.op.calls', where)})", "{{phase}}"),
+                interval=RULES_EACH,
                 width=8,
             )
         )
@@ -84,6 +115,7 @@ def make() -> Dashboard:
                 "Calls a second that failed.",
                 "cps",
                 Query(f"sum by (phase) ({rate('opscope.op.errors', where)})", "{{phase}}"),
+                interval=RULES_EACH,
                 width=8,
             )
         )
@@ -93,6 +125,7 @@ def make() -> Dashboard:
                 "Bytes a second that the operator allocated, where that is known.",
                 "Bps",
                 Query(f"sum ({rate('opscope.op.memory.allocated', where)})", "allocated"),
+                interval=RULES_EACH,
                 width=8,
             )
         )
@@ -102,6 +135,8 @@ def make() -> Dashboard:
                 f"In the operator but not in those it calls, by service. {BUSY}",
                 THREADS,
                 Query(f"sum by (service) ({rate('opscope.op.self_time', where)})", "{{service}}"),
+                interval=RULES_EACH,
+                width=8,
             )
         )
         .with_panel(
@@ -110,6 +145,8 @@ def make() -> Dashboard:
                 "Runs a second that were recorded, which all else here is estimated from.",
                 "cps",
                 Query(f"sum by (service) ({rate('opscope.op.samples', where)})", "{{service}}"),
+                interval=RULES_EACH,
+                width=8,
             )
         )
         .build()

@@ -6,8 +6,8 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import choices
 from dashboards.source.blocks import board, number, rows
-from dashboards.source.choices import BY_VERSION, OF_SERVICE, USAGE
-from dashboards.source.queries import name
+from dashboards.source.choices import OF_SERVICE, USAGE
+from dashboards.source.queries import BY_VERSION, name
 
 
 def make() -> Dashboard:
@@ -46,7 +46,7 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Use of APIs by version of the service",
-                "Processes on hosts that run one version of it. Needs service.version.",
+                "Processes; without a version where it is not known, or their host runs several.",
                 "short",
                 f"sum by (api, service, version) ({api}{{{OF_SERVICE}}}{BY_VERSION})",
                 ("api", "service", "version"),

@@ -44,8 +44,11 @@ class Life:
         return found | ({"1"} if self.upgrade <= minute < self.upgrade + 2 else set())
 
 
-def lives() -> list[Life]:
-    """Sixteen hosts, of which a half has something happen beside the new version."""
+def lives(canary: int | None = None) -> list[Life]:
+    """Sixteen hosts, of which a half has something happen beside the new version; `canary`: none
+    of that, and this host alone gets the version."""
+    if canary is not None:
+        return [Life(upgrade=60 if number == canary else MINUTES) for number in range(16)]
     rolled_out = [Life(upgrade=70 + 3 * number) for number in range(8)]
     return [
         *rolled_out,
@@ -61,14 +64,19 @@ def lives() -> list[Life]:
 
 
 def document(
-    expr: str, expected: list[str], *, slow_host: int | None = None, factor: float = 1.0
+    expr: str,
+    expected: list[str],
+    *,
+    slow_host: int | None = None,
+    factor: float = 1.0,
+    canary: int | None = None,
 ) -> dict[str, object]:
     """A file for promtool: at the end the answer to `expr` is 1 for each of the labels.
 
     `slow_host` takes 30 % longer than the others, version 2 `factor` times as long as version 1.
     """
     series = []
-    for number, life in enumerate(lives()):
+    for number, life in enumerate(lives(canary)):
         slowness = 1.3 if number == slow_host else 1.0
         series += [
             {"series": name, "values": values}

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opscope.agent.layout import BUCKETS_PER_OCTAVE, SECOND_LOG2, WEIGHT_ONE
+from opscope.agent.own_cost import OwnCost
 from opscope.agent.snapshot import (
     BYTES,
     COUNTER_COLUMNS,
@@ -53,7 +54,7 @@ class Fleet:
     versions: tuple[str, ...] = ()
     """The hosts run them in turn."""
     factors: tuple[float, ...] = ()
-    """Of the duration, by version."""
+    """Of the duration: the hosts have them in turn."""
     service: str = SERVICE
     models: tuple[str, ...] = (MODEL,)
     """The operators are of them in turn."""
@@ -128,9 +129,11 @@ class Fleet:
             buckets=(counts * weight).reshape(self.operators, _OCTAVES, BUCKETS_PER_OCTAVE),
             first_octave=SECOND_LOG2 + _LOWEST,
             processes=(self._process(host),),
-            health=Health(samples=int(runs.sum())),
+            health=Health(samples=int(runs.sum()), overhead_ns=1000 * int(runs.sum())),
             usage={("torch.compile", self.service): 1},
             attach_results={("process", "attached"): 1, ("torch", "attached"): 1},
+            collect_seconds=0.02 + 0.001 * host,
+            own=OwnCost(cpu_s=0.002 * times, memory_bytes=(40 + host) << 20, files_read=1),
         )
 
     def _process(self, host: int) -> Process:

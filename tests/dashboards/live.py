@@ -18,9 +18,12 @@ import yaml
 from opscope.agent.exporter import PageExporter, load
 from tests.dashboards.documents import RULES
 from tests.dashboards.fleet import Fleet
+from tests.dashboards.pace import in_rules
 from tests.exporters.peers import Store, free_port, running, wait_for
 
 SCRAPE_S = 2
+AGO_S = 5
+"""What is an hour or a day ago here, where nothing has been for so long."""
 LATER_S = 6
 """Hosts of a second version come so many seconds after the first ones."""
 CHURN_S = 10
@@ -59,7 +62,7 @@ class Hosts:
                 exporter = exporters[host]
                 assert isinstance(exporter, PageExporter)
                 snapshot = fleet.snapshot(host, times)
-                failures = {("torch", "refused"): times}
+                failures = {("torch", "refused"): times if fleet.churn else host % 2}
                 snapshot = replace(snapshot, attach_results={**snapshot.attach_results, **failures})
                 page, kind = exporter.page(snapshot, self.headers["Accept"])
                 self.send_response(200)
@@ -93,19 +96,29 @@ class Hosts:
         self._server.server_close()
 
 
-def write_rules(directory: Path) -> None:
+def write_rules(directory: Path, pace: float | None = None) -> None:
     """The committed ones, as a test has time for them, into a new directory."""
     directory.mkdir()
     for path in RULES.glob("*.yml"):
-        text = re.sub(r"interval: \w+", "interval: 1s", path.read_text())
-        (directory / path.name).write_text(text.replace("offset 1h", "offset 5s"))
+        text = path.read_text()
+        if pace is None:
+            text = re.sub(r"interval: \w+", "interval: 1s", text)
+        else:
+            text = in_rules(text, pace)
+        (directory / path.name).write_text(re.sub(r"offset \w+", f"offset {AGO_S}s", text))
 
 
 @contextmanager
 def prometheus(
-    program: Path, directory: Path, targets: list[dict[str, object]], *, native: bool
+    program: Path,
+    directory: Path,
+    targets: list[dict[str, object]],
+    *,
+    native: bool,
+    pace: float | None = None,
 ) -> Iterator[Store]:
-    write_rules(directory)
+    """`pace`: how long a second of the rules lasts; else they run each second."""
+    write_rules(directory, pace)
     config = {
         "global": {
             "scrape_interval": f"{SCRAPE_S}s",

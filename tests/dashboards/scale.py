@@ -29,7 +29,8 @@ import yaml
 
 from tests.dashboards.documents import FOLDER, RULES, boards
 from tests.dashboards.many_hosts import fleets, served
-from tests.dashboards.openings import SCRAPE_S, Browser, Opening, seconds
+from tests.dashboards.openings import SCRAPE_S, Browser, Opening
+from tests.dashboards.pace import in_rules, paced
 from tests.exporters.debian_packages import program
 from tests.exporters.peers import free_port, wait_for
 
@@ -115,16 +116,6 @@ def config(plan: Plan, targets: list[dict[str, object]], directory: Path) -> Pat
     written = directory / "prometheus.yml"
     written.write_text(yaml.safe_dump(whole))
     return written
-
-
-def paced(duration: str, pace: float) -> str:
-    return f"{1000 * seconds(duration) * pace:.0f}ms"
-
-
-def in_rules(text: str, pace: float) -> str:
-    """Rules with every duration in them at that pace."""
-    pattern = r"(\[|offset |interval: |for: )(\d+[smhd])"
-    return re.sub(pattern, lambda found: found[1] + paced(found[2], pace), text)
 
 
 class Measured:

@@ -31,19 +31,30 @@ def _medians(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def slowness(fleet: Fleet, *, native: bool) -> NDArray[np.float64]:
-    """(hosts,) of each its operators' median ratio to the fleet's median host."""
+    """(hosts,) of each its operators' median ratio to the median host of its version."""
     cells = typical(fleet, native=native)
     known = cells[:, ~np.isnan(cells).all(axis=0)]
-    return np.asarray(np.nanmedian(known / np.nanmedian(known, axis=0), axis=1))
+    found = np.full(fleet.hosts, np.nan)
+    for hosts in groups(fleet):
+        found[hosts] = np.nanmedian(known[hosts] / np.nanmedian(known[hosts], axis=0), axis=1)
+    return found
+
+
+def groups(fleet: Fleet) -> list[NDArray[np.int64]]:
+    """The hosts of each version."""
+    versions = np.resize(np.array(fleet.versions or ("",)), fleet.hosts)
+    return [np.flatnonzero(versions == version) for version in np.unique(versions)]
 
 
 def alarms(fleet: Fleet, *, native: bool) -> set[int]:
     """The hosts that OpscopeStraggler names."""
     scores = slowness(fleet, native=native)
-    scores = np.where(np.isnan(scores), -np.inf, scores)
-    known = scores[np.isfinite(scores)]
-    if len(known) < LEAST_HOSTS:
-        return set()
-    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75])
-    spread = (high - low) / 1.349
-    return set(np.flatnonzero(scores - middle > max(SPREADS * spread, LEAST_EXCESS)).tolist())
+    named: set[int] = set()
+    for hosts in groups(fleet):
+        known = hosts[np.isfinite(scores[hosts])]
+        if len(known) < LEAST_HOSTS:
+            continue
+        low, middle, high = np.quantile(scores[known], [0.25, 0.5, 0.75])
+        limit = max(SPREADS * (high - low) / 1.349, LEAST_EXCESS)
+        named.update(known[scores[known] - middle > limit].tolist())
+    return named

@@ -16,9 +16,13 @@ FIRED = (
 
 
 def assert_fired(
-    directory: Path, *expected: str, slow_host: int | None = None, factor: float = 1.0
+    directory: Path,
+    *expected: str,
+    slow_host: int | None = None,
+    factor: float = 1.0,
+    canary: int | None = None,
 ) -> None:
-    whole = document(FIRED, [*expected], slow_host=slow_host, factor=factor)
+    whole = document(FIRED, [*expected], slow_host=slow_host, factor=factor, canary=canary)
     written = directory / "churn.yml"
     # JSON is YAML, and much faster to write.
     written.write_text(json.dumps(whole))
@@ -29,11 +33,24 @@ def test_churn_alone_raises_no_alert(tmp_path: Path) -> None:
     assert_fired(tmp_path)
 
 
+def test_a_faster_version_makes_no_host_a_straggler(tmp_path: Path) -> None:
+    """Neither those that have it not yet, nor those whose times are half of the version before."""
+    assert_fired(tmp_path, factor=0.5)
+
+
 @pytest.mark.parametrize("host", [0, 9], ids=["steady", "begins anew"])
 def test_a_straggler_is_named_all_the_same(tmp_path: Path, host: int) -> None:
-    straggler = f'{{alertname="OpscopeStraggler", instance="host{host:02}"}}'
-    assert_fired(tmp_path, straggler, slow_host=host)
+    """With each version that has enough hosts to compare it with."""
+    straggler = f'alertname="OpscopeStraggler", instance="host{host:02}"'
+    expected = [f'{{{straggler}, version="{version}"}}' for version in ("1", "2")]
+    assert_fired(tmp_path, *expected, slow_host=host)
 
 
 def test_a_slower_version_is_found_while_it_rolls_out(tmp_path: Path) -> None:
     assert_fired(tmp_path, '{alertname="OpscopeVersionSlower", version="2"}', factor=1.2)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.3])
+def test_a_slow_version_on_one_host_makes_it_no_straggler(tmp_path: Path, factor: float) -> None:
+    slower = ['{alertname="OpscopeVersionSlower", version="2"}'] if factor > 1 else []
+    assert_fired(tmp_path, *slower, factor=factor, canary=3)

@@ -175,6 +175,18 @@ def test_a_real_program_is_seen_whole(case: Case) -> None:
     case.store.wait('opscope_op_errors_total{op="aten::mm", model_id="digits-torch"} > 0')
 
 
+def test_durations_are_of_the_sums_or_of_the_chosen_hosts(case: Case) -> None:
+    """By what no series has: of all hosts none is read, and of chosen ones no sum is."""
+    hosts = f"opscope_op_duration_seconds{'' if case.native else '_bucket'}"
+    sums = "opscope:op_duration_seconds:rate5m"
+    for chosen, read, unread in (
+        (".*", f'{sums}{{instance=~".*"}}', f'{hosts}{{every_host!~".*"}}'),
+        ("host1", f'{hosts}{{every_host!~"host1"}}', f'{sums}{{instance=~"host1"}}'),
+    ):
+        case.store.wait(f"count({read})")
+        assert case.store.series(unread) == [], chosen
+
+
 def test_every_variable_has_values(case: Case) -> None:
     for _, series, label in variable_queries():
         promql = f"count by ({label}) ({filled(series, OPERATORS[0])})"

@@ -8,7 +8,8 @@ from opscope.agent.exporter import PageExporter, load
 from opscope.agent.snapshot import Snapshot
 from tests.dashboards.documents import RULES, boards
 from tests.dashboards.many_hosts import Growing, doubled, fleets, series_of_an_operator
-from tests.dashboards.scale import Plan, in_rules, measure, report
+from tests.dashboards.pace import in_rules
+from tests.dashboards.scale import Plan, measure, report
 from tests.exporters.conftest import debian, new_prometheus  # noqa: F401
 
 PROTOBUF = (

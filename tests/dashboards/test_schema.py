@@ -1,11 +1,13 @@
 """The dashboards are of the types that Grafana's own package `@grafana/schema` has: as a whole, and
-each panel's options. Needs npm and its registry; left out, and told, where they are not.
+each panel's options, fields and what is overridden of these, which a dashboard's own type leaves to
+the kind of the panel. Needs npm and its registry; left out, and told, where they are not.
 """
 
 import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,15 +16,27 @@ from tests.dashboards.documents import boards
 PACKAGES = ("@grafana/schema@12.4.11", "typescript@5.9.3")
 _RAW = "@grafana/schema/dist/esm/raw/composable"
 _HEAD = f"""
-import type {{ Dashboard }} from '@grafana/schema';
-import type {{ Options as timeseries }} from
-  '{_RAW}/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen';
-import type {{ Options as stat }} from '{_RAW}/stat/panelcfg/x/StatPanelCfg_types.gen';
-import type {{ Options as table }} from '{_RAW}/table/panelcfg/x/TablePanelCfg_types.gen';
-import type {{ Options as heatmap }} from '{_RAW}/heatmap/panelcfg/x/HeatmapPanelCfg_types.gen';
+import type {{ Dashboard, FieldConfig, FieldConfigSource }} from '@grafana/schema';
+import type * as timeseries from '{_RAW}/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen';
+import type * as table from '{_RAW}/table/panelcfg/x/TablePanelCfg_types.gen';
+import type * as heatmap from '{_RAW}/heatmap/panelcfg/x/HeatmapPanelCfg_types.gen';
+import type {{ Options as StatOptions }} from '{_RAW}/stat/panelcfg/x/StatPanelCfg_types.gen';
+// It has no options of fields beside those of every panel.
+declare namespace stat {{
+  export type Options = StatOptions;
+  export type FieldConfig = {{ none?: never }};
+}}
 // JSON has words where TypeScript has enumerations of them.
 type Plain<T> = T extends string ? `${{T}}` : T extends number ? number
   : T extends (infer U)[] ? Plain<U>[] : T extends object ? {{ [K in keyof T]: Plain<T[K]> }} : T;
+type Custom<T> = {{ [K in keyof T]?: Plain<T[K]> }};
+type Fields<T> = Omit<Plain<FieldConfigSource>, 'defaults'> & {{
+  defaults: {{ [K in Exclude<keyof FieldConfig, 'custom'>]?: Plain<FieldConfig[K]> }}
+    & {{ custom?: Custom<T> }};
+}};
+type Overridden<T> = {{
+  [K in Exclude<keyof FieldConfig, 'custom'>]?: Plain<FieldConfig[K]>;
+}} & {{ [K in keyof T & string as `custom.${{K}}`]?: Plain<T[K]> }};
 """
 _SETTINGS = {
     "compilerOptions": {
@@ -78,18 +92,68 @@ def test_the_dashboards_are_of_grafanas_types(compiler: Path) -> None:
         known = f"b_{name.removesuffix('.json').replace('-', '_')}"
         lines.append(f"export const {known}: Plain<Dashboard> = {json.dumps(board)};")
         for number, panel in enumerate(board["panels"]):
-            kind, options = panel["type"], json.dumps(panel["options"])
-            lines.append(f"export const {known}_{number}: Plain<Partial<{kind}>> = {options};")
+            lines += of_panel(f"{known}_{number}", panel)
     assert check(compiler, "\n".join(lines)) == ""
+
+
+def of_panel(name: str, panel: dict[str, Any]) -> list[str]:
+    """What is checked of it, by types of its kind."""
+    kind, fields = panel["type"], panel["fieldConfig"]
+    checked = [
+        (f"Plain<Partial<{kind}.Options>>", panel["options"]),
+        (f"Fields<{kind}.FieldConfig>", fields),
+        *(
+            (f"Overridden<{kind}.FieldConfig>", {one["id"]: one["value"]})
+            for override in fields["overrides"]
+            for one in override["properties"]
+        ),
+    ]
+    return [
+        f"export const {name}_{number}: {type_} = {json.dumps(value)};"
+        for number, (type_, value) in enumerate(checked)
+    ]
+
+
+NO_NUMBER = "'string' is not assignable to type 'number'"
 
 
 def test_the_check_finds_what_is_wrong(compiler: Path) -> None:
     (board, *_) = boards().values()
     for wrong, said in (
-        ({"graphTooltip": "no number"}, "'string' is not assignable to type 'number'"),
+        ({"graphTooltip": "no number"}, NO_NUMBER),
         ({"panel": []}, "'\"panel\"' does not exist"),
     ):
         text = json.dumps(board | wrong)
         assert said in check(compiler, f"export const wrong: Plain<Dashboard> = {text};")
-    options = check(compiler, "export const o: Plain<Partial<stat>> = {colorMode: 'pink'};")
-    assert "pink" in options
+
+
+def panel(kind: str, **changed: Any) -> dict[str, Any]:
+    """The first of that kind, with its options or its fields so."""
+    found = (one for board in boards().values() for one in board["panels"] if one["type"] == kind)
+    return {**next(found), **changed}
+
+
+def fields(*properties: dict[str, Any], **defaults: Any) -> dict[str, Any]:
+    overrides = [{"matcher": {"id": "byName"}, "properties": [*properties]}] if properties else []
+    return {"defaults": defaults, "overrides": overrides}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (panel("stat", options={"colorMode": "pink"}), "pink"),
+        (panel("timeseries", fieldConfig=fields(custom={"lineWidth": "1"})), NO_NUMBER),
+        (panel("timeseries", fieldConfig=fields(custom={"lineWidht": 1})), "lineWidht"),
+        (panel("timeseries", fieldConfig=fields(custom={"showPoints": "seldom"})), "seldom"),
+        (panel("timeseries", fieldConfig=fields(units="s")), "units"),
+        (panel("heatmap", fieldConfig=fields(custom={"lineWidth": 1})), "lineWidth"),
+        (panel("stat", fieldConfig=fields(custom={"lineWidth": 1})), "lineWidth"),
+        (panel("table", fieldConfig=fields({"id": "custom.width", "value": "9"})), NO_NUMBER),
+        (panel("table", fieldConfig=fields({"id": "custom.min", "value": 9})), "custom.min"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else one["type"],
+)
+def test_the_check_finds_what_is_wrong_in_a_panel(
+    compiler: Path, wrong: dict[str, Any], said: str
+) -> None:
+    assert said in check(compiler, "\n".join(of_panel("wrong", wrong)))

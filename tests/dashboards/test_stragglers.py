@@ -36,9 +36,33 @@ def test_few_samples_raise_no_alarm(native: bool) -> None:
     assert sum(bool(alarms(fleet, native=native)) for fleet in fleets) <= 1
 
 
-def test_two_kinds_of_hosts_are_no_stragglers() -> None:
+ROLLOUT = ("1", "2"), (1.0, 1.2)
+CANARY = ("1",) * 99 + ("2",), (1.0,) * 99 + (1.2,)
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "classic"])
+def test_stragglers_are_found_while_a_slower_version_rolls_out(native: bool) -> None:
+    versions, factors = ROLLOUT
+    fleets = [Fleet(3000 + seed, versions=versions, factors=factors) for seed in range(FLEETS)]
+    recall, precision = outcome(fleets, native=native)
+    assert recall >= 0.95, (recall, precision)
+    assert precision >= 0.95, (recall, precision)
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "classic"])
+@pytest.mark.parametrize(
+    ("versions", "factors"), [ROLLOUT, CANARY], ids=["rollout", "one host has it"]
+)
+def test_a_slower_version_makes_no_straggler(
+    versions: tuple[str, ...], factors: tuple[float, ...], native: bool
+) -> None:
     fleets = [
-        Fleet(3000 + seed, stragglers=0, versions=("a", "b"), factors=(1.0, 1.3))
-        for seed in range(20)
+        Fleet(4000 + seed, stragglers=0, versions=versions, factors=factors)
+        for seed in range(FLEETS)
     ]
+    assert sum(bool(alarms(fleet, native=native)) for fleet in fleets) <= 1
+
+
+def test_two_kinds_of_hosts_are_no_stragglers() -> None:
+    fleets = [Fleet(5000 + seed, stragglers=0, factors=(1.0, 1.3)) for seed in range(20)]
     assert not any(alarms(fleet, native=True) for fleet in fleets)

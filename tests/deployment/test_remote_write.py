@@ -23,7 +23,7 @@ from tests.exporters.test_prometheus_peer import Exemplary
 
 FLEET = Fleet(
     7,
-    hosts=8,
+    hosts=12,
     operators=6,
     samples=5000,
     slowdown=1.4,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +23,10 @@ from opscope.fleet.store import Store
 _DEFAULT_URL = "http://127.0.0.1:9090"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _STYLES = {"slower": "red", "faster": "green"}
+_TEXTS = ("service", "version", "model", "host", "api")
+_LEAST_TEXT = 6
+_NOT_A_TERMINAL = 1000
+"""Columns: what goes into a file or a pipe is not cut."""
 
 
 def _asking(command: _Command) -> _Command:
@@ -46,8 +52,18 @@ def _asking(command: _Command) -> _Command:
     return command
 
 
+def _duration(context: click.Context, option: click.Parameter, value: str) -> str:
+    if not re.fullmatch(r"(?=.)(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?", value):
+        raise click.BadParameter(f"{value!r} is no duration as PromQL has it, such as 15m or 1h30m")
+    return value
+
+
 _WINDOW = click.option(
-    "--window", default="15m", show_default=True, help="How far to look back, as PromQL has it."
+    "--window",
+    default="15m",
+    show_default=True,
+    callback=_duration,
+    help="How far to look back, as PromQL has it.",
 )
 _SERVICE = click.option("--service", help="Only of this service.")
 
@@ -79,7 +95,8 @@ def top(
 ) -> None:
     """What takes most time in the fleet."""
     selector = promql.where(service=service, model_id=model)
-    rows = rankings.top(_store(url, headers), by, selector, window, limit)
+    store = _store(url, headers)
+    rows = rankings.top(store, by, selector, window, limit)
     if as_json:
         _print_json([{by: row.name} | _without(asdict(row), "name") for row in rows])
         return
@@ -97,6 +114,7 @@ def top(
             for row in rows
         ],
         f"over the last {window}; threads: how many are within these operators at a time",
+        nothing="" if rows else _nothing(store, service),
     )
 
 
@@ -115,31 +133,43 @@ def stragglers(
     headers: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Hosts that are slower than the others of their service and model.
+    """Hosts that are slower than the others of their service, version and model.
 
     Compared is how long operators typically take; the median of all operators of a host counts.
+    It takes five hosts: whether a version that fewer run is slower, is for diff to say. A host
+    whose version changed within the window is left out.
     """
-    found = rankings.stragglers(_store(url, headers), promql.where(service=service), window)
+    store = _store(url, headers)
+    found = rankings.stragglers(store, promql.where(service=service), window)
     rows = [row for row in found if row.is_straggler or shows_all][:limit]
     if as_json:
-        _print_json([asdict(row) for row in rows])
+        _print_json([asdict(row) | {"is_judged": row.is_judged} for row in rows])
         return
-    named = sum(row.is_straggler for row in found)
+    hosts = {row.host for row in found}
+    named = {row.host for row in found if row.is_straggler}
+    few = hosts - {row.host for row in found if row.is_judged}
     _show(
-        ("host", "service", "model", "slowness", "spread", "of hosts", ""),
+        ("host", "service", "version", "model", "slowness", "spread", "of hosts", ""),
         [
             (
                 row.host,
                 row.service,
+                row.version or "-",
                 row.model_id or "-",
                 f"{row.slowness:.2f}",
-                f"{row.spread:.1%}".replace("%", " %"),
+                f"{row.spread:.1%}".replace("%", " %") if row.is_judged else "-",
                 str(row.hosts),
-                "straggler" if row.is_straggler else "",
+                "straggler" if row.is_straggler else "" if row.is_judged else "?",
             )
             for row in rows
         ],
-        f"{named} of {len(found)} hosts; slowness: times as long as on the median host",
+        f"{len(named)} of {len(hosts)} hosts; slowness: times as long as on the median host"
+        + (
+            f"; {len(few)} cannot be judged, of fewer than {rankings.LEAST_HOSTS} of a version (?)"
+            if few
+            else ""
+        ),
+        nothing="no straggler" if found else _nothing(store, service),
     )
 
 
@@ -237,7 +267,8 @@ def usage(
 ) -> None:
     """Which services use which API."""
     selector = promql.where(service=service, api=api)
-    rows = rankings.usage(_store(url, headers), selector)
+    store = _store(url, headers)
+    rows = rankings.usage(store, selector)
     if as_json:
         _print_json([asdict(row) for row in rows])
         return
@@ -245,6 +276,7 @@ def usage(
         ("api", "service", "processes", "hosts"),
         [(row.api, row.service, f"{row.processes:,.0f}", str(row.hosts)) for row in rows],
         "processes: alive and ended",
+        nothing="" if rows else _nothing(store, service),
     )
 
 
@@ -256,6 +288,20 @@ def _store(url: str, headers: Sequence[str]) -> Store:
             raise click.BadParameter(f"{header!r} is not NAME:VALUE", param_hint="--header")
         given[name.strip()] = value.strip()
     return Store(url, given)
+
+
+def _nothing(store: Store, service: str | None) -> str:
+    """Why there is no row: in words that say what to do."""
+    calls = promql.name("opscope.op.calls")
+    known = {one.labels.get("service", "") for one in store.query(f"count by (service) ({calls})")}
+    if not known:
+        return (
+            f"{store.url} has no metrics of Opscope now: it is to scrape the agents (see "
+            "dashboards/README.md), and a program is to run under one"
+        )
+    if service is not None and service not in known:
+        return f"no service {service!r}; now there are: {', '.join(sorted(known))}"
+    return "nothing found: nothing of that ran, or it was scraped less than twice as yet"
 
 
 def _print_json(found: object) -> None:
@@ -283,22 +329,34 @@ def _show(
     rows: Sequence[Sequence[str]],
     below: str,
     styles: Sequence[str] = (),
+    nothing: str = "nothing found",
 ) -> None:
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else _NOT_A_TERMINAL)
     if rows:
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
-        for number, heading in enumerate(headings):
-            is_text = heading in ("service", "model", "host", "api") or number == 0
+        texts = [number == 0 or heading in _TEXTS for number, heading in enumerate(headings)]
+        widths = _widths([headings, *rows], texts, console.width)
+        for heading, is_text, width in zip(headings, texts, widths, strict=True):
+            justify: JustifyMethod = "left" if is_text else "right"
             table.add_column(
-                heading,
-                justify="left" if is_text else "right",
-                no_wrap=True,
-                overflow="ellipsis",
-                min_width=12 if number == 0 else None,
+                heading, justify=justify, no_wrap=True, overflow="ellipsis", width=width
             )
         for row, style in zip(rows, styles or [""] * len(rows), strict=True):
             table.add_row(*map(Text, row), style=style or None)
         console.print(table)
     else:
-        console.print("nothing found")
+        console.print(Text(nothing))
     console.print(Text(below, style="dim"))
+
+
+def _widths(lines: Sequence[Sequence[str]], texts: Sequence[bool], whole: int) -> list[int]:
+    """Of columns with two blanks between. Where there is no room for all, names are cut, the
+    longest first: a number that is cut is another."""
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    shrinking = [number for number, is_text in enumerate(texts) if is_text]
+    while sum(widths) + 2 * (len(widths) - 1) > whole:
+        longest = max(shrinking, key=lambda number: widths[number])
+        if widths[longest] <= _LEAST_TEXT:
+            break
+        widths[longest] -= 1
+    return widths

@@ -13,7 +13,7 @@ LEAST_SAMPLES = 200
 
 _BY_NAME = {metric.name: metric for metric in METRICS}
 _CELL = "instance, service, op, phase, model_id"
-_OPERATOR = "service, op, phase, model_id"
+_OPERATOR = "service, version, op, phase, model_id"
 
 
 def name(metric: str) -> str:
@@ -64,11 +64,27 @@ def typical(selector: str, window: str) -> str:
 
 
 def slowness(selector: str, window: str) -> str:
-    """By host, service and model: of its operators the median ratio to the fleet's median host."""
-    each = typical(selector, window)
+    """By host, service, version and model: of its operators the median ratio to the median host.
+
+    `selector`: of labels that opscope.service.info has too.
+    """
+    version = compared_version(selector, window)
+    each = f"({typical(selector, window)} * on (instance, service) group_left (version) {version})"
     fleet = f"(quantile by ({_OPERATOR}) (0.5, {each}) > 0)"
     ratio = f"{each} / on ({_OPERATOR}) group_left () {fleet}"
-    return f"quantile by (instance, service, model_id) (0.5, {ratio})"
+    return f"quantile by (instance, service, version, model_id) (0.5, {ratio})"
+
+
+def compared_version(selector: str, window: str) -> str:
+    """By host and service, the version that is there is all the time, or none where none is known.
+    A host that had two in that time is left out: its times are of both."""
+    info = f"last_over_time({name('opscope.service.info')}{{{selector}}}[{window}])"
+    known = f"group by (instance, service, version) ({info})"
+    every = f"group by (instance, service) ({name('opscope.op.calls')}{{{selector}}})"
+    return (
+        f"({known} and on (instance, service) count by (instance, service) ({known}) == 1"
+        f" or on (instance, service) {every} unless on (instance, service) {info})"
+    )
 
 
 def hosts_of(service: str, version: str | None = None) -> str:

@@ -35,13 +35,20 @@ class Row:
 class HostRow:
     host: str
     service: str
+    version: str
+    """Of the service; empty where it is not known."""
     model_id: str
     slowness: float
     """How many times as long its median operator takes as on the median host."""
     spread: float
-    """Standard deviation between the hosts of the service and model, by the quartiles."""
+    """Standard deviation between the hosts of the service, version and model, by the quartiles."""
     hosts: int
     is_straggler: bool
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there are enough hosts to compare it with."""
+        return self.hosts >= LEAST_HOSTS
 
 
 @dataclass(frozen=True)
@@ -79,11 +86,12 @@ def top(store: Store, by: str, selector: str, window: str, limit: int) -> list[R
 
 def stragglers(store: Store, selector: str, window: str) -> list[HostRow]:
     """All hosts of which something can be said, the slowest first. Raises FleetError."""
-    groups: dict[tuple[str, str], list[Sample]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
     for sample in store.query(promql.slowness(selector, window)):
-        groups[sample.labels.get("service", ""), sample.labels.get("model_id", "")].append(sample)
+        alike = tuple(sample.labels.get(key, "") for key in ("service", "version", "model_id"))
+        groups[alike].append(sample)
     rows = []
-    for (service, model_id), samples in groups.items():
+    for (service, version, model_id), samples in groups.items():
         values = sorted(sample.value for sample in samples)
         middle = statistics.median(values)
         spread = (quantile(values, 0.75) - quantile(values, 0.25)) / _IQR
@@ -92,6 +100,7 @@ def stragglers(store: Store, selector: str, window: str) -> list[HostRow]:
             HostRow(
                 sample.labels.get("instance", ""),
                 service,
+                version,
                 model_id,
                 sample.value,
                 spread,

@@ -14,6 +14,11 @@ from urllib.request import Request, urlopen
 from opscope.errors import FleetError
 
 _SAID_LIMIT = 500
+_HINTS = {
+    401: "; --header gives an authorization",
+    403: "; --header gives an authorization, or a tenant",
+    404: "; --url or OPSCOPE_FLEET_URL is what /api/v1/query is beneath",
+}
 
 
 class Sample(NamedTuple):
@@ -30,7 +35,7 @@ class Store:
     ) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise FleetError(f"--url {url!r}: must begin with http:// or https://")
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._headers = dict(headers or {})
         self._timeout_s = timeout_s
 
@@ -62,18 +67,20 @@ class Store:
     def _ask(self, path: str, asked: Mapping[str, str]) -> list[dict[str, Any]]:
         # By POST, as a query may be longer than an address can be.
         request = Request(
-            f"{self._url}/api/v1/{path}", urlencode(asked).encode(), self._headers, method="POST"
+            f"{self.url}/api/v1/{path}", urlencode(asked).encode(), self._headers, method="POST"
         )
         try:
             with urlopen(request, timeout=self._timeout_s) as answer:
                 found = json.load(answer)
             result: list[dict[str, Any]] = found["data"]["result"]
         except HTTPError as error:
-            raise FleetError(f"{self._url}: {error.code}: {_said(error)}") from error
+            with error:
+                said = _said(error) + _HINTS.get(error.code, "")
+            raise FleetError(f"{self.url}: {error.code}: {said}") from error
         except (URLError, OSError) as error:
             reason = getattr(error, "reason", error)
             raise FleetError(
-                f"{self._url} does not answer: {reason}; --url or OPSCOPE_FLEET_URL says where "
+                f"{self.url} does not answer: {reason}; --url or OPSCOPE_FLEET_URL says where "
                 "the store of the metrics is"
             ) from error
         except (KeyError, TypeError, ValueError) as error:
@@ -81,7 +88,10 @@ class Store:
         return result
 
     def _no_answer(self) -> FleetError:
-        return FleetError(f"{self._url}: what it answers is not of Prometheus's API")
+        return FleetError(
+            f"{self.url}: what it answers is not of Prometheus's API; --url or OPSCOPE_FLEET_URL "
+            "is what /api/v1/query is beneath"
+        )
 
 
 def _said(error: HTTPError) -> str:
