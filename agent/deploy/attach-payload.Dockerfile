@@ -6,6 +6,9 @@
 #
 # What observes a program in any container whose /opt/opscope has been filled that way:
 #     PYTHONPATH=/opt/opscope/site OPSCOPE_ATTACH=1
+#
+# Built on Debian 12 as here, it needs glibc 2.34 there (Debian 12, Ubuntu 22.04, RHEL 9). A program
+# with an older one goes on unobserved; `opscope ps` says why.
 
 FROM python:3.12-bookworm AS build
 COPY . /source

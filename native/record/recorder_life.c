@@ -5,7 +5,9 @@
  * before every other lock.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/atomics.h"
 #include "base/clock.h"
@@ -79,10 +81,28 @@ static void write_usage(struct opscope__recorder *recorder)
     }
 }
 
+/* A child that has become another user, as workers of a server that root started, has its files
+ * where that user's belong: a directory named after a user is that user's alone. */
+static void follow_user(char *directory, size_t capacity)
+{
+    static const char prefix[] = "opscope-";
+    char *name = strrchr(directory, '/') + 1; /* the path is absolute */
+    char *number = name + strlen(prefix);
+    char wanted[32];
+    if (strncmp(name, prefix, strlen(prefix)) == 0 && *number != '\0' &&
+        number[strspn(number, "0123456789")] == '\0') {
+        int bytes = snprintf(wanted, sizeof wanted, "%llu", (unsigned long long)geteuid());
+        if (bytes > 0 && (size_t)(number - directory) + (size_t)bytes < capacity) {
+            memcpy(number, wanted, (size_t)bytes + 1);
+        }
+    }
+}
+
 void opscope__recorder_resume(void)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
     recorder->is_pending = false;
+    follow_user(recorder->directory, sizeof recorder->directory);
     int status = make_segment(recorder);
     if (status != OPSCOPE_OK) {
         opscope__store_relaxed(&recorder->weight, 0);

@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include "record/refusal.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,21 +15,43 @@
 /* As much of a link as tmpfs keeps in the inode: it takes no room where there is none. */
 enum { TARGET_BYTES = 128, PATH_BYTES = 512 };
 
-void opscope__refusal_write(const char *directory, int status)
+static bool link_in(const char *directory, const opscope__identity *self, const char *target)
 {
-    char target[TARGET_BYTES], path[PATH_BYTES], unfinished[PATH_BYTES + 1];
-    opscope__identity self;
-    opscope__identity_read(&self);
-    int bytes = snprintf(target, sizeof target, "%lld:recorder:forked child cannot record: %s",
-                         (long long)time(NULL), opscope_status_text(status));
-    int path_bytes = snprintf(path, sizeof path, "%s/%llu-%llu.why", directory,
-                              (unsigned long long)self.pid,
-                              (unsigned long long)self.process_start);
-    if (bytes < 0 || path_bytes < 0 || path_bytes >= PATH_BYTES) {
-        return;
+    char path[PATH_BYTES], unfinished[PATH_BYTES + 1];
+    int bytes = snprintf(path, sizeof path, "%s/%llu-%llu.why", directory,
+                         (unsigned long long)self->pid, (unsigned long long)self->process_start);
+    if (bytes < 0 || bytes >= PATH_BYTES) {
+        return false;
     }
     (void)snprintf(unfinished, sizeof unfinished, "%s~", path);
-    if (symlink(target, unfinished) == 0 && rename(unfinished, path) != 0) {
+    if (symlink(target, unfinished) != 0) {
+        return false;
+    }
+    if (rename(unfinished, path) != 0) {
         (void)unlink(unfinished);
+        return false;
+    }
+    return true;
+}
+
+/* The directory is in one that all may write: names in somebody else's could lead anywhere. */
+static bool is_own_directory(const char *path)
+{
+    struct stat found;
+    (void)mkdir(path, 0700);
+    return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
+           (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+void opscope__refusal_write(const char *directory, int status)
+{
+    char target[TARGET_BYTES], fallback[PATH_BYTES];
+    opscope__identity self;
+    opscope__identity_read(&self);
+    (void)snprintf(target, sizeof target, "%lld:recorder:forked child cannot record: %s",
+                   (long long)time(NULL), opscope_status_text(status));
+    (void)snprintf(fallback, sizeof fallback, "/tmp/opscope-%llu", (unsigned long long)self.uid);
+    if (!link_in(directory, &self, target) && is_own_directory(fallback)) {
+        (void)link_in(fallback, &self, target);
     }
 }

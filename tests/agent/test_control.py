@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from opscope._native import lib
-from opscope.agent import control, layout
+from opscope.agent import control, layout, pid_namespaces
 from opscope.agent.control import Answer, ControlError, Found
+from opscope.agent.pid_namespaces import Inner
 from opscope.record.wish import ALONE, SAMPLING, Wish, parse
-from tests.agent.segment_writer import SegmentWriter
+from tests.agent.segment_writer import Process, SegmentWriter
 
 
 def _write_segment(directory: Path) -> Path:
@@ -54,6 +55,30 @@ def _patch(found: Found, offset: int, value: int) -> None:
 def _set(found: Found, wish: Wish) -> None:
     with control.opened(found) as segment:
         segment.set(wish)
+
+
+def test_a_pid_that_several_containers_have_names_none_of_them(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    for start in (5, 6):
+        writer = SegmentWriter(Process(pid=1, process_start=start, pid_namespace=start))
+        writer.note("service.name", f"service{start}")
+        writer.write(tmp_path)
+    live = control.find([str(tmp_path)])
+    assert [one.pid for one in live] == [1, 1]
+    with pytest.raises(ControlError, match=r"pid 1: .*service5, service6.*by --service"):
+        control.by_pid(live, 1)
+    assert control.by_pid(live[:1], 1) == live[:1]
+    assert control.by_pid(live, 2) == []
+
+
+def test_a_process_of_a_container_has_the_pid_that_it_has_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    SegmentWriter(Process(pid=1, process_start=5, pid_namespace=6)).write(tmp_path)
+    monkeypatch.setattr(pid_namespaces, "look_into", {os.getpid(): Inner(6, 1, 5)}.get)
+    (found,) = control.find([str(tmp_path)])
+    assert (found.pid, found.header.pid) == (os.getpid(), 1)
 
 
 def test_a_wish_stands_in_the_block_and_nothing_else_changes(found: Found) -> None:

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -44,6 +45,14 @@ def test_systemd_takes_the_unit() -> None:
             [analyze, "verify", "--man=no", str(UNIT)], capture_output=True, text=True, timeout=300
         )
         assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("path", sorted(DEPLOY.glob("*.yaml")), ids=lambda path: path.name)
+def test_kubernetes_knows_each_field_of_the_manifests(path: Path) -> None:
+    """From the first version on whose init containers may go on running, to the last known."""
+    for document in yaml.safe_load_all(path.read_text()):
+        for version in ("1.29", kubernetes_validate.latest_version()):
+            kubernetes_validate.validate(document, version, strict=True)
 
 
 @pytest.fixture

@@ -78,6 +78,31 @@ def test_a_segment_of_another_boot_is_over_whoever_holds_its_lock(place: Path) -
         assert collected(place).process_count == 0
 
 
+def test_a_boot_that_could_not_be_read_is_no_other_boot(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where /proc is missing, or has no /proc/sys, for the process or for the agent."""
+    unknown = bytes(16)
+    path = by_lock(Process(boot_id=unknown, pid_namespace=0, process_start=0)).write(place)
+    lives = SegmentWriter(Process(boot_id=unknown)).add(ADD).write(place)
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert collected(place).process_count == 2
+        monkeypatch.setattr(liveness, "here", lambda: liveness.Here(unknown, 0))
+        assert collected(place).process_count == 2
+    assert collected(place).process_count == 1
+    assert (path.exists(), lives.exists()) == (False, True)
+
+
+def test_what_cannot_be_read_of_this_boot_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr(os, "stat", refuse)
+    assert liveness.here() == (bytes(16), 0)
+
+
 def test_a_bad_file_that_is_locked_stays(place: Path) -> None:
     path = place / Process(process_start=1).file_name
     path.write_bytes(b"garbage")
@@ -88,9 +113,3 @@ def test_a_bad_file_that_is_locked_stays(place: Path) -> None:
         assert path.exists()
     collected(place)
     assert not path.exists()
-
-
-def test_a_process_is_known_by_the_pid_it_has_in_its_namespace() -> None:
-    namespace = os.stat("/proc/self/ns/pid").st_ino
-    assert liveness.inner_pid(os.getpid()) == (namespace, os.getpid())
-    assert liveness.inner_pid(0x7777777) is None

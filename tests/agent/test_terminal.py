@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from opscope.agent import liveness
+from opscope.agent import pid_namespaces
+from opscope.agent.pid_namespaces import Inner
 from opscope.agent.starts import ARMED, NOT_STARTED_BY_US
 from opscope.agent.table import rate, seconds
 from opscope.cli import main
@@ -166,8 +167,9 @@ def test_ps_says_what_recording_may_cost_and_does(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("seen", [1, 0], ids=["looked into", "may not be looked into"])
 def test_ps_lists_a_process_of_another_pid_namespace_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: int
 ) -> None:
     code = "import sys; print(flush=True); sys.stdin.read()"
     command, pipe = [sys.executable, "-s", "-c", code], subprocess.PIPE
@@ -175,14 +177,35 @@ def test_ps_lists_a_process_of_another_pid_namespace_once(
         assert inner.stdout is not None
         inner.stdout.readline()
         start = start_of(inner.pid)
-        seen = liveness.inner_pid
-        monkeypatch.setattr(
-            liveness, "inner_pid", lambda pid: (1, 7) if pid == inner.pid else seen(pid)
-        )
+        there = {inner.pid: Inner(seen, 7, start)}
+        monkeypatch.setattr(pid_namespaces, "look_into", there.get)
         SegmentWriter(Process(7, start, pid_namespace=1)).write(tmp_path)
         found = {line.pid: line for line in lines((str(tmp_path),), 2 * 10**18)}
-        assert inner.pid not in found
-        assert found[7].state.startswith("attached as unknown; pid of another namespace")
+        assert 7 not in found
+        assert found[inner.pid].state.startswith("attached as unknown; pid 7 of another namespace")
+        assert (found[inner.pid].facts["pid_in_namespace"], found[inner.pid].pid) == (7, inner.pid)
+
+
+def test_ps_says_where_a_pid_is_that_of_its_own_namespace(tmp_path: Path) -> None:
+    SegmentWriter(Process(7, 1, pid_namespace=1)).write(tmp_path)
+    found = {line.pid: line for line in lines((str(tmp_path),), 2 * 10**18)}
+    assert found[7].state.startswith("attached as unknown; pid of another namespace")
+
+
+def test_ps_finds_the_reason_of_a_process_by_its_pid_in_its_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    code = "import sys; print(flush=True); sys.stdin.read()"
+    command, pipe = [sys.executable, "-s", "-c", code], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as inner:
+        assert inner.stdout is not None
+        inner.stdout.readline()
+        start = start_of(inner.pid)
+        monkeypatch.setattr(pid_namespaces, "look_into", {inner.pid: Inner(0, 7, start)}.get)
+        (tmp_path / f"7-{start}.why").symlink_to("5:denied:pip: deny list")
+        found = {line.pid: line for line in lines((str(tmp_path),), 2 * 10**18)}
+        assert found[inner.pid].state == "not attached: pip: deny list (denied)"
 
 
 def test_ps_prints_a_table(tmp_path: Path) -> None:

@@ -68,6 +68,14 @@ def test_the_rest_of_the_environment_is_the_programs(bench: Bench) -> None:
     assert {**seen, b"PYTHONPATH": b""} == {**bare, b"PYTHONPATH": b""}
 
 
+def test_without_proc_the_program_is_run_all_the_same(bench: Bench) -> None:
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if bench.start([*hidden, "true"], bench.bare).returncode != 0:
+        pytest.skip("needs root and a mount namespace, which may not be made here")
+    done = bench.start([*hidden, *RUN, "echo", "on"], bench.bare)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "on\n", "")
+
+
 def test_standard_input_is_the_programs(bench: Bench) -> None:
     done = subprocess.run(
         [*RUN, "cat"], input="text", env=bench.bare, capture_output=True, text=True

@@ -127,6 +127,24 @@ def test_several_processes_lie_in_one_file_beside_each_other(tmp_path: Path) -> 
     assert {event["pid"] for event in trace["traceEvents"]} == {1, 2}
 
 
+def test_first_processes_of_several_containers_are_told_apart(tmp_path: Path) -> None:
+    writers = [TraceWriter(pid=1) for _ in range(3)]
+    for number, writer in enumerate(writers):
+        writer.thread().range(f"op{number}", 10, 20)
+    trace = drawn(tmp_path, *writers)
+    pids = [named(trace, f"op{number}")["pid"] for number in range(3)]
+    assert len(set(pids)) == 3 and pids[0] == 1 and min(pids[1:]) > 1 << 22
+    assert [one["pid"] for one in trace["otherData"]["processes"]] == pids
+
+
+def test_a_process_may_have_another_pid_here_than_in_its_trace(tmp_path: Path) -> None:
+    writer, path = TraceWriter(pid=1), tmp_path / "trace.json"
+    writer.thread().range("a", 10, 20)
+    with chrome.opened(str(path)) as file:
+        chrome.write(file, [Source(writer.trace(), "p", pid=4711)], {})
+    assert {event["pid"] for event in chrome_checker.load(path)["traceEvents"]} == {4711}
+
+
 def test_a_wall_clock_that_was_set_does_not_bend_the_timeline() -> None:
     writer = TraceWriter(end_anchor_ticks=10**9, end_anchor_unix_ns=10**18 + 2 * 10**9)
     (clock,) = clocks_of([writer.trace().header])

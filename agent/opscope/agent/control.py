@@ -23,6 +23,7 @@ import numpy as np
 from opscope._native import ffi, lib
 from opscope.agent import directories, layout, liveness, segment_file
 from opscope.agent.dictionary import Dictionary
+from opscope.agent.pid_namespaces import Pids
 from opscope.agent.segment import Header, read_header, read_segment
 from opscope.agent.segment_file import SegmentError
 from opscope.errors import OpscopeError
@@ -46,10 +47,13 @@ class Found(NamedTuple):
     path: str
     header: Header
     notes: Mapping[str, str]
+    pid: int
+    """Of its process, as it is here; where that cannot be seen, in the process's own namespace."""
 
     @property
-    def pid(self) -> int:
-        return self.header.pid
+    def process(self) -> tuple[int, int, int]:
+        """The same for all segments of a process."""
+        return self.header.pid_namespace, self.header.pid, self.header.process_start
 
     @property
     def program(self) -> str:
@@ -89,13 +93,13 @@ class Answer(NamedTuple):
 
 def find(patterns: Sequence[str]) -> list[Found]:
     """The segments of live processes in those directories, by pid. Bad files are left out."""
-    here = liveness.here()
+    here, pids = liveness.here(), Pids()
     found = []
     for directory in directories.find(patterns):
         try:
             with directories.opened(directory) as fd:
                 for name in os.listdir(fd):
-                    one = _read(name, fd, directory, here)
+                    one = _read(name, fd, directory, here, pids)
                     if one is not None:
                         found.append(one)
         except (FileNotFoundError, SegmentError, OSError):
@@ -103,7 +107,24 @@ def find(patterns: Sequence[str]) -> list[Found]:
     return sorted(found, key=lambda one: (one.pid, one.path))
 
 
-def _read(name: str, directory_fd: int, directory: str, here: liveness.Here) -> Found | None:
+def by_pid(processes: Sequence[Found], pid: int) -> list[Found]:
+    """Those of the process with this pid; none where there is none of them.
+
+    ControlError where it may be any of several: containers whose pids here cannot be seen.
+    """
+    found = [one for one in processes if one.pid == pid]
+    if len({one.process for one in found}) > 1:
+        services = ", ".join(sorted({one.service for one in found}))
+        raise ControlError(
+            f"pid {pid}: processes of several pid namespaces have it ({services}), and which pids "
+            "they have here cannot be seen; name them by --service, or ask in their container"
+        )
+    return found
+
+
+def _read(
+    name: str, directory_fd: int, directory: str, here: liveness.Here, pids: Pids
+) -> Found | None:
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -115,7 +136,8 @@ def _read(name: str, directory_fd: int, directory: str, here: liveness.Here) -> 
             notes = read_segment(file, header, Dictionary()).dictionary.notes
     except (FileNotFoundError, SegmentError):
         return None
-    return Found(os.path.join(directory, name), header, notes)
+    pid = pids.pid_here(header.pid_namespace, header.pid, header.process_start) or header.pid
+    return Found(os.path.join(directory, name), header, notes, pid)
 
 
 def _is_named(match: re.Match[str], header: Header) -> bool:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from opscope.agent import directories, liveness, python_processes
+from opscope.agent import directories, liveness, pid_namespaces, python_processes
 from opscope.agent.snapshot import Process
 from opscope.attachment import ledger
 
@@ -32,7 +32,11 @@ def unobserved(patterns: Sequence[str], observed: Iterable[Process]) -> list[Uno
     alive = [one for one in observed if one.is_alive]
     here = liveness.here().pid_namespace
     known = {(one.pid, one.process_start) for one in alive if one.pid_namespace in (0, here)}
-    inner = {(one.pid_namespace, one.pid, one.process_start) for one in alive}
+    elsewhere = {
+        (one.pid_namespace, one.pid, one.process_start)
+        for one in alive
+        if one.pid_namespace not in (0, here)
+    }
     reasons = {
         (entry.pid, entry.process_start): entry
         for entry in ledger.read_all(directories.find_ledgers(patterns))
@@ -44,18 +48,18 @@ def unobserved(patterns: Sequence[str], observed: Iterable[Process]) -> list[Uno
             running[key] = other
     found = []
     for key, process in running.items():
-        if key in known or process.pid == os.getpid() or _is_inner(process, inner):
+        if key in known or process.pid == os.getpid():
             continue
-        entry = reasons.get(key)
+        inner = pid_namespaces.look_into(process.pid)
+        if inner is None:
+            entry = reasons.get(key)
+        elif any(inner.is_known_as(*one) for one in elsewhere):
+            continue
+        else:
+            entry = reasons.get((inner.pid, inner.process_start))
         if entry is not None:
             why, code = entry.text, entry.code
         else:
             code, why = process.start
         found.append(Unobserved(process.pid, process.user, process.program, why, code))
     return sorted(found)
-
-
-def _is_inner(process: python_processes.PythonProcess, observed: set[tuple[int, int, int]]) -> bool:
-    """Whether it is one of those, which are known by the pid that they have in their namespace."""
-    inner = liveness.inner_pid(process.pid)
-    return inner is not None and (*inner, process.process_start) in observed

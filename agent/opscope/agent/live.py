@@ -26,6 +26,7 @@ from opscope.agent import layout, python_processes
 from opscope.agent.breakdown import breakdown, by_kind
 from opscope.agent.http_server import Answer, Route
 from opscope.agent.inventory import Unobserved
+from opscope.agent.pid_namespaces import Pids
 from opscope.agent.snapshot import Process, Snapshot
 from opscope.agent.view import Row, View, by_operator, sampling, view
 
@@ -123,7 +124,7 @@ def _answer(
     alive: Sequence[Process],
     others: Sequence[Unobserved],
 ) -> dict[str, Any]:
-    now = look.operators
+    now, pids = look.operators, Pids()
     shown = view(now, earlier.operators if earlier else None, by_operator)
     ran = now.since(earlier.operators) if earlier else now
     octaves = ran.buckets.sum(axis=2) / layout.WEIGHT_ONE
@@ -146,7 +147,7 @@ def _answer(
             _operator(row, rows[row.key], shown.base_s if is_busy_known else None, shown.seconds)
             for row in shown.rows[:_OPERATORS_SHOWN]
         ],
-        "processes": [_process(one) for one in alive[:_PROCESSES_SHOWN]],
+        "processes": [_process(one, pids) for one in alive[:_PROCESSES_SHOWN]],
         "process_count": now.process_count,
         "others": [
             {"pid": one.pid, "user": one.user, "program": one.program, "why": one.why}
@@ -189,9 +190,10 @@ def _operator(
     }
 
 
-def _process(process: Process) -> dict[str, Any]:
+def _process(process: Process, pids: Pids) -> dict[str, Any]:
+    pid_here = pids.pid_here(process.pid_namespace, process.pid, process.process_start)
     return {
-        "pid": process.pid,
+        "pid": process.pid if pid_here is None else pid_here,
         "user": python_processes.user_name(process.uid),
         "program": process.program,
         "service": process.service,

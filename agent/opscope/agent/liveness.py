@@ -3,7 +3,9 @@
 By the lock that it holds on its file where the header says that it does: that works from any pid
 namespace, and lasts for as long as somebody can write into the file. Else by boot id, pid
 namespace, pid and start time together, as a pid alone comes around again; a process of another pid
-namespace then cannot be looked up from here and counts as alive until the next boot.
+namespace then cannot be looked up from here and counts as alive until the next boot. A boot id of
+zeros is one that could not be read (no /proc, or one without /proc/sys, as by systemd's
+ProcSubset=pid): it is no other than ours.
 Facts: flock(2) and native/SEGMENT.md; proc(5) for /proc/<pid>/stat and boot_id; namespaces(7) for
 the inode of /proc/self/ns/pid.
 """
@@ -11,6 +13,7 @@ the inode of /proc/self/ns/pid.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,18 +21,28 @@ if TYPE_CHECKING:
     from opscope.agent.segment_file import File
 
 
+_UNKNOWN_BOOT = bytes(16)
+
+
 class Here(NamedTuple):
-    """Where this process runs."""
+    """Where this process runs; zero is what could not be read."""
 
     boot_id: bytes
     pid_namespace: int
 
+    def is_other_boot(self, boot_id: bytes) -> bool:
+        """Whether that is for certain not the boot that this process runs in."""
+        return boot_id != self.boot_id and _UNKNOWN_BOOT not in (boot_id, self.boot_id)
+
 
 def here() -> Here:
     """Read anew; neither changes while a process runs."""
-    with open("/proc/sys/kernel/random/boot_id") as file:
+    boot_id, pid_namespace = _UNKNOWN_BOOT, 0
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         boot_id = bytes.fromhex(file.read().strip().replace("-", ""))
-    return Here(boot_id, os.stat("/proc/self/ns/pid").st_ino)
+    with suppress(OSError):
+        pid_namespace = os.stat("/proc/self/ns/pid").st_ino
+    return Here(boot_id, pid_namespace)
 
 
 def process_start(pid: int) -> int | None:
@@ -43,25 +56,11 @@ def process_start(pid: int) -> int | None:
     return int(text.rpartition(b")")[2].split()[19])
 
 
-def inner_pid(pid: int) -> tuple[int, int] | None:
-    """The pid namespace that this process of ours runs in, and the pid it has there.
-
-    None where it is gone or may not be looked into.
-    """
-    try:
-        namespace = os.stat(f"/proc/{pid}/ns/pid").st_ino
-        with open(f"/proc/{pid}/status", "rb") as file:
-            (pids,) = (line for line in file if line.startswith(b"NSpid:"))
-    except (OSError, ValueError):
-        return None
-    return namespace, int(pids.split()[-1])
-
-
 def is_dead(boot_id: bytes, pid_namespace: int, pid: int, start: int, where: Here) -> bool:
     """Whether that process is gone for certain, as seen from `where`."""
-    if boot_id != where.boot_id:
+    if where.is_other_boot(boot_id):
         return True
-    if pid_namespace != where.pid_namespace:
+    if pid_namespace != where.pid_namespace or pid_namespace == 0:
         return False
     try:
         return process_start(pid) != start
@@ -71,7 +70,7 @@ def is_dead(boot_id: bytes, pid_namespace: int, pid: int, start: int, where: Her
 
 def is_over(file: File, header: Header, where: Here) -> bool:
     """Whether nobody will write into that segment any more; if so, all of it is there."""
-    if header.is_closed or header.boot_id != where.boot_id:
+    if header.is_closed or where.is_other_boot(header.boot_id):
         return True
     if header.by_lock:
         is_locked = file.is_locked()

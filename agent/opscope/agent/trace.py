@@ -157,7 +157,7 @@ def _open(process: _Process) -> int:
         if found.st_size > layout.MOST_BYTES:
             raise AgentError(f"{path} is too large for a trace: {found.st_size} bytes")
         header = read_header(segment_file.File(fd))
-        if (header.pid, header.serial) != (process.found.pid, process.serial):
+        if (header.pid, header.serial) != (process.found.header.pid, process.serial):
             raise AgentError(f"{path} is of another trace than the one asked for")
     except BaseException:
         os.close(fd)

@@ -17,9 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from opscope import config
-from opscope.agent import directories, liveness, python_processes
+from opscope.agent import directories, python_processes
 from opscope.agent.host import Host
 from opscope.agent.inventory import Unobserved, unobserved
+from opscope.agent.pid_namespaces import Pids
 from opscope.agent.snapshot import Process
 from opscope.agent.view import overhead, sampling
 
@@ -61,8 +62,8 @@ def lines(patterns: tuple[str, ...], now_unix_ns: int) -> list[Line]:
     """One for each process, by pid; a dead one has none."""
     host = Host(patterns, consume=False, max_series=1)
     observed = [process for process in host.collect().processes if process.is_alive]
-    here = liveness.here().pid_namespace
-    found = [_observed(process, now_unix_ns, here) for process in observed]
+    pids = Pids()
+    found = [_observed(process, now_unix_ns, pids) for process in observed]
     for other in unobserved(patterns, observed):
         facts = {"attached": False, "code": other.code, "why": other.why}
         found.append(Line(other.pid, other.user, other.program, _state(other), facts))
@@ -76,7 +77,7 @@ def _state(process: Unobserved) -> str:
     return f"not attached: {process.why}{code}"
 
 
-def _observed(process: Process, now_unix_ns: int, here: int) -> Line:
+def _observed(process: Process, now_unix_ns: int, pids: Pids) -> Line:
     service = "" if process.service == process.program else f" as {process.service}"
     bridges = ", ".join(
         name if outcome == "attached" else f"{name} not: {outcome}"
@@ -89,9 +90,10 @@ def _observed(process: Process, now_unix_ns: int, here: int) -> Line:
     labels = sorted(f"{name}={value}" for name, value in pairs)
     passed_over = process.notes.get("opscope.passed_over", "")
     cost = overhead((process,), now_unix_ns)
+    pid_here = pids.pid_here(process.pid_namespace, process.pid, process.process_start)
     words = [
         f"attached{service}",
-        "pid of another namespace" if process.pid_namespace not in (0, here) else "",
+        _place(process.pid, pid_here),
         f"bridges: {bridges}" if bridges else "",
         f"torch times on {device}: of dispatch" if device != "cpu" else "",
         f"since {since}",
@@ -108,6 +110,7 @@ def _observed(process: Process, now_unix_ns: int, here: int) -> Line:
         "attached": True,
         "service": process.service,
         "pid_namespace": process.pid_namespace,
+        "pid_in_namespace": process.pid,
         "bridges": dict(sorted(process.bridges.items())),
         "since_unix_s": process.created_unix_ns / 1e9,
         "sampling": sampling((process,)),
@@ -117,7 +120,14 @@ def _observed(process: Process, now_unix_ns: int, here: int) -> Line:
         "labels": labels,
         "notes": dict(sorted(process.notes.items())),
     }
-    return Line(process.pid, user, process.program, "; ".join(filter(None, words)), facts)
+    pid = process.pid if pid_here is None else pid_here
+    return Line(pid, user, process.program, "; ".join(filter(None, words)), facts)
+
+
+def _place(pid: int, pid_here: int | None) -> str:
+    if pid_here is None:
+        return "pid of another namespace"
+    return f"pid {pid} of another namespace" if pid != pid_here else ""
 
 
 def _budget(process: Process) -> str:

@@ -81,9 +81,13 @@ def command(
 def _own_environment() -> dict[str, str]:
     environ = dict(os.environ)
     # In the C locale Python adds this variable for itself (PEP 538); CMD is not to inherit it.
-    with open("/proc/self/environ", "rb") as file:
-        if not any(entry.startswith(b"LC_CTYPE=") for entry in file.read().split(b"\0")):
-            environ.pop("LC_CTYPE", None)
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            given = file.read().split(b"\0")
+    except OSError:
+        return environ  # without /proc there is no telling
+    if not any(entry.startswith(b"LC_CTYPE=") for entry in given):
+        environ.pop("LC_CTYPE", None)
     return environ
 
 

@@ -133,10 +133,12 @@ def _set_later(patterns: Sequence[str], globs: Sequence[str], wish: Wish | None)
 
 
 def _chosen(patterns: Sequence[str], pids: Sequence[int], globs: Sequence[str]) -> list[Found]:
+    live = control.find(patterns)
+    named = {found.path for pid in pids for found in control.by_pid(live, pid)}
     return [
         found
-        for found in control.find(patterns)
-        if found.pid in pids or any(matches(found.service, glob) for glob in globs)
+        for found in live
+        if found.path in named or any(matches(found.service, glob) for glob in globs)
     ]
 
 

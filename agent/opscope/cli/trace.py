@@ -195,7 +195,7 @@ _HOW_TO = "; a program says which one is active if it is started with OTEL_PYTHO
 def _chosen(live: list[Found], pids: tuple[int, ...], services: tuple[str, ...]) -> list[Found]:
     """The live processes that were named; AgentError for a name without one."""
     for pid in pids:
-        if not any(found.pid == pid for found in live):
+        if not control.by_pid(live, pid):
             raise AgentError(
                 f"no live process {pid} is observed here; `opscope ps` says which are, and why not"
             )
@@ -227,4 +227,4 @@ def _source(found: Found, taken: Trace) -> chrome.Source:
             "period_ms": header.period_ns / 1e6,
         },
     }
-    return chrome.Source(taken, title, facts)
+    return chrome.Source(taken, title, facts, pid=found.pid)

@@ -10,7 +10,7 @@ forward range to its backward, and from a fork to the run of its task.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from gzip import GzipFile
 from io import TextIOWrapper
@@ -34,6 +34,8 @@ class Source(NamedTuple):
     """For ``otherData``: the program, versions, sampling."""
     thread_names: Mapping[int, str] = {}
     """By the operating system's id, where somebody knows better than the trace."""
+    pid: int = 0
+    """As it is here; 0: as the trace has it, which is that of its pid namespace."""
 
 
 @contextmanager
@@ -74,6 +76,7 @@ def write(file: IO[str], sources: Sequence[Source], facts: Mapping[str, object])
 class _Drawing:
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources
+        self._pids = _told_apart(source.pid or source.trace.header.pid for source in sources)
         self._clocks = clocks_of(source.trace.header for source in sources)
         # JSON's readers take numbers for doubles: too coarse for nanoseconds since 1970.
         self.base_ns = min(source.trace.header.anchor_unix_ns for source in sources)
@@ -83,11 +86,11 @@ class _Drawing:
     def facts(self) -> dict[str, object]:
         """About the traces as they are, lost events first."""
         processes = []
-        for source, clock in zip(self._sources, self._clocks, strict=True):
+        for source, pid, clock in zip(self._sources, self._pids, self._clocks, strict=True):
             header = source.trace.header
             processes.append(
                 {
-                    "pid": header.pid,
+                    "pid": pid,
                     "name": source.title,
                     **source.facts,
                     "lost_events": source.trace.lost_count,
@@ -123,7 +126,7 @@ class _Drawing:
         return clock.unix_ns(ticks) - self.base_ns
 
     def _of_process(self, index: int, source: Source, clock: Clock) -> Iterator[str]:
-        trace, pid = source.trace, source.trace.header.pid
+        trace, pid = source.trace, self._pids[index]
         yield _meta("process_name", pid, 0, {"name": source.title})
         yield _meta("process_sort_index", pid, 0, {"sort_index": index})
         for thread in trace.threads:
@@ -139,11 +142,13 @@ class _Drawing:
         starts = _Starts(trace)
         for thread in trace.threads:
             for span in spans(trace, thread):
-                yield from self._of_span(trace, clock, thread, span)
+                yield from self._of_span(trace, clock, pid, thread, span)
                 yield from self._arrows(clock, pid, thread, span, starts)
 
-    def _of_span(self, trace: Trace, clock: Clock, thread: Thread, span: Span) -> Iterator[str]:
-        pid, tid = trace.header.pid, thread.system_id
+    def _of_span(
+        self, trace: Trace, clock: Clock, pid: int, thread: Thread, span: Span
+    ) -> Iterator[str]:
+        tid = thread.system_id
         start = self._since(clock, span.start)
         name, category, args = _about(trace, span)
         self.range_count += span.kind == layout.RANGE
@@ -256,6 +261,18 @@ def _about(trace: Trace, span: Span) -> tuple[str, str, str]:
         args["cut"] = "open when the trace ended"
     text = f',"args":{json.dumps(args)}' if args else ""
     return trace.name(span.op), layout.PHASES[span.phase], text
+
+
+def _told_apart(pids: Iterable[int]) -> list[int]:
+    """The pids, but one that came before becomes another that no process has: viewers would draw
+    first processes of two containers as one."""
+    found: list[int] = []
+    for pid in pids:
+        found.append(pid if pid not in found else max(_LARGEST_PID, *found) + 1)
+    return found
+
+
+_LARGEST_PID = 1 << 22
 
 
 def _us(ns: int) -> str:
