@@ -32,6 +32,8 @@ const char *opscope_status_text(int status)
         return "the task was lost when the process forked";
     case OPSCOPE_ERR_CALLBACK:
         return "a callback or task failed";
+    case OPSCOPE_ERR_LIMITED:
+        return "less than 1 GiB of address space (ulimit -v)";
     default:
         return "unknown status";
     }

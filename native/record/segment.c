@@ -23,7 +23,8 @@ enum {
     MAPPED_BYTES = OPSCOPE_SEGMENT_HEADER_BYTES +
                    OPSCOPE_SEGMENT_CHUNK_LIMIT * OPSCOPE_SEGMENT_CHUNK_BYTES,
     RESERVE_BYTES = 8 * OPSCOPE_SEGMENT_CHUNK_BYTES, /* the file grows by this much at a time */
-    ENTRY_ALIGN = 8
+    ENTRY_ALIGN = 8,
+    ADDRESS_SPACE_LEAST = 1 << 30
 };
 
 _Static_assert(sizeof(opscope_segment_header) <= OPSCOPE_SEGMENT_CONTROL_OFFSET &&
@@ -193,6 +194,14 @@ static int name_file(opscope__segment *segment, const char *directory, bool hidd
     return length > 0 && (size_t)length < sizeof segment->path ? OPSCOPE_OK : OPSCOPE_ERR_INVALID;
 }
 
+/* Observing takes some 30 MiB of address space: the mapping, a thread's stack, libraries. Where a
+ * process is limited to little, its own next allocation might be the one that fails for it. */
+static bool has_address_space(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= ADDRESS_SPACE_LEAST;
+}
+
 int opscope__segment_create(opscope__segment *segment, const char *directory)
 {
     opscope__identity identity;
@@ -203,7 +212,7 @@ int opscope__segment_create(opscope__segment *segment, const char *directory)
     forget(segment);
 
     bool is_locked = false;
-    int status = open_directory(directory, &directory_fd);
+    int status = has_address_space() ? open_directory(directory, &directory_fd) : OPSCOPE_ERR_LIMITED;
     if (status != OPSCOPE_OK) {
         return status;
     }

@@ -79,6 +79,23 @@ def test_without_room_from_the_start_the_reason_is_written_down(
     assert added(host) == 0
 
 
+def test_a_process_with_little_address_space_has_all_of_it(
+    host: ObservedHost, tmp_path: Path
+) -> None:
+    size = (1 << 30) - (1 << 20)
+    program = script(tmp_path, "work(10)\nprint('on')\nos.kill(os.getpid(), 9)\n")
+    run_both(
+        host,
+        sys.executable,
+        "-B",
+        program,
+        limit=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
+    )
+    (reason,) = reasons(host)
+    assert reason.endswith("less than 1 GiB of address space (ulimit -v)")
+    assert added(host) == 0
+
+
 def test_without_room_to_grow_nothing_is_lost(host: ObservedHost, tmp_path: Path) -> None:
     program = script(tmp_path, MANY)
     run_both(host, sys.executable, "-B", program, limit=limited(SEGMENT_BYTES + 4096))

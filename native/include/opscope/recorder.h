@@ -47,7 +47,8 @@ typedef struct opscope_recorder_status {
 } opscope_recorder_status;
 
 /* ERR_BUSY where one runs; ERR_NO_SPACE, ERR_READ_ONLY, ERR_PERMISSION, ERR_IO where the segment
- * could not be made: the program goes on unobserved. */
+ * could not be made, ERR_LIMITED where less than 1 GiB of address space is allowed (RLIMIT_AS): the
+ * program goes on unobserved. */
 OPSCOPE_API int opscope_recorder_start(const opscope_recorder_options *options);
 /* Stops recording; the segment stays, marked closed, for the host agent to take in.
  * With `discard` the file is removed at once. */

@@ -25,7 +25,8 @@ enum opscope_status {
     OPSCOPE_ERR_UNSUPPORTED = -10,   /* this machine, version or layout is not one we know */
     OPSCOPE_ERR_BUSY = -11,          /* already running, or already attached */
     OPSCOPE_ERR_LOST = -12,          /* a task that vanished because the process forked */
-    OPSCOPE_ERR_CALLBACK = -13       /* a callback or task reported a failure */
+    OPSCOPE_ERR_CALLBACK = -13,      /* a callback or task reported a failure */
+    OPSCOPE_ERR_LIMITED = -14        /* the process needs what it is allowed for itself (ulimit -v) */
 };
 
 /* What `status` means, in a few words; never NULL. */
