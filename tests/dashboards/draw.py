@@ -44,7 +44,7 @@ PACE = 0.05
 SHOWN_S, STEP_S, TICK_S = 120, 2, 30
 GATHER_S, GATHER_CLASSIC_S = 60 + SHOWN_S + TICK_S, 30 + SHOWN_S + TICK_S
 """Until the windows of what is drawn were full at its beginning."""
-OPERATOR = "aten::operator5"
+OPERATOR = "aten::bmm"
 """One that is compared between hosts: not of communication."""
 WIDTH = 1200
 PAGE = (

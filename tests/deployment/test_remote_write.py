@@ -145,7 +145,7 @@ def check_rules(store: Store) -> None:
     assert store.wait("count by (site) (opscope:hosts:count)") == {"": 1.0}
     assert store.values('{__name__=~"opscope:.*", site!=""}') == {}
     assert set(store.wait("count by (site) (opscope_processes)")) == {"a"}
-    assert store.series('opscope_op_duration_seconds{op="aten::operator0"}')[0]["histogram"]
+    assert store.series('opscope_op_duration_seconds{op="aten::native_layer_norm"}')[0]["histogram"]
 
 
 def check_exemplars(store: Store) -> None:
