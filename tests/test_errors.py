@@ -33,7 +33,7 @@ def test_every_status_becomes_the_error_asked_for_with_its_own_reason(name: str)
 
 def test_every_status_has_a_text_of_its_own() -> None:
     texts = {ffi.string(lib.opscope_status_text(getattr(lib, name))) for name in STATUSES}
-    assert len(texts) == len(STATUSES) == 13
+    assert len(texts) == len(STATUSES) == 14
 
 
 def test_an_unknown_status_has_a_text_too() -> None:
