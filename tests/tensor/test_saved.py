@@ -100,7 +100,8 @@ def test_gradients_of_matmul_with_lists_and_constants(
 ) -> None:
     own = [leaf(left, 0), leaf(right, 1)]
     theirs = [torch.tensor(each.detach().numpy(), requires_grad=True) for each in own]
-    for factors in (own, theirs):
+    sides: tuple[Any, Any] = (own, theirs)
+    for factors in sides:
         if constant is not None:
             factors[constant].requires_grad = False
         product = factors[0] @ factors[1]

@@ -24,10 +24,9 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 def struct_of(dtype: np.dtype[Any]) -> struct.Struct:
     """The same for one record alone, which is then much faster; arrays of bytes are bytes."""
-    assert dtype.names and dtype.fields
+    fields: Any = dtype.fields  # in order
     codes, end = ["<"], 0
-    for name in dtype.names:
-        field, offset = dtype.fields[name][:2]
+    for field, offset in fields.values():
         is_bytes = field.kind == "S" or field.base.itemsize < field.itemsize
         codes.append("x" * (offset - end))
         codes.append(f"{field.itemsize}s" if is_bytes else _CODES[field.itemsize])
