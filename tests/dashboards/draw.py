@@ -3,9 +3,9 @@
 They show a simulated fleet with one straggler and a real host, as in test_in_prometheus.py: first
 with native histograms, then one operator once more with classic ones. The rules run at a pace at
 which their windows are full soon, as a graph of what is not yet there looks like a fault.
-Needs Prometheus (2.44 or later, for sums of native histograms; `PROMETHEUS` says where), npm and its
-registry, Chromium, and ten minutes of a machine that has nothing
-else to do; people look at what comes out. `pngquant` makes it small, where there is one.
+Needs Prometheus (2.44 or later, for sums of native histograms; `PROMETHEUS` says where), npm and
+its registry, Chromium, and ten minutes of a machine that has nothing else to do; people look at
+what comes out. `pngquant` makes it small, where there is one.
 """
 
 from __future__ import annotations
