@@ -81,17 +81,24 @@ static void write_usage(struct opscope__recorder *recorder)
     }
 }
 
+/* Whose files are made. Written at a start, under the settings lock, and in a child, which is alone. */
+static uid_t user;
+
 /* A child that has become another user, as workers of a server that root started, has its files
  * where that user's belong: a directory named after a user is that user's alone. */
 static void follow_user(char *directory, size_t capacity)
 {
+    if (geteuid() == user) {
+        return; /* whatever the directory is called */
+    }
+    user = geteuid();
     static const char prefix[] = "opscope-";
     char *name = strrchr(directory, '/') + 1; /* the path is absolute */
     char *number = name + strlen(prefix);
     char wanted[32];
     if (strncmp(name, prefix, strlen(prefix)) == 0 && *number != '\0' &&
         number[strspn(number, "0123456789")] == '\0') {
-        int bytes = snprintf(wanted, sizeof wanted, "%llu", (unsigned long long)geteuid());
+        int bytes = snprintf(wanted, sizeof wanted, "%llu", (unsigned long long)user);
         if (bytes > 0 && (size_t)(number - directory) + (size_t)bytes < capacity) {
             memcpy(number, wanted, (size_t)bytes + 1);
         }
@@ -240,6 +247,7 @@ int opscope_recorder_start(const opscope_recorder_options *options)
     opscope__settings_lock();
     int status = recorder->is_running ? OPSCOPE_ERR_BUSY : take_options(recorder, options);
     if (status == OPSCOPE_OK) {
+        user = geteuid();
         status = open_segment(recorder);
     }
     if (status == OPSCOPE_OK) {

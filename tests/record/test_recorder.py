@@ -145,3 +145,16 @@ def test_the_child_of_a_fork_has_a_segment_of_its_own(tmp_path: Path) -> None:
         str(os.getpid()),
         str(child),
     }
+
+
+def test_a_child_of_the_same_user_stays_in_a_directory_named_after_another(tmp_path: Path) -> None:
+    place = tmp_path / f"opscope-{os.geteuid() + 1}"
+    place.mkdir(mode=0o700)
+    recorder.start(str(place))
+    work()
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(0 if recorder.status().path.startswith(f"{place}/{os.getpid()}-") else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert [path.name for path in tmp_path.iterdir()] == [place.name]
