@@ -8,7 +8,7 @@
  * there and another processor has nothing to do (it does not look for one where the processors were busy
  * of late, and libraries whose threads spin keep them so). The two would then take turns, for as long as
  * the pool is used. So a thread that sleeps on the waker's processor is sent away from it before it is
- * woken, and may run everywhere again once it does: three system calls, some 2 us, only in that case.
+ * woken, and may run everywhere again once it does: three system calls, only in that case.
  */
 #define _GNU_SOURCE
 #include "record/pool.h"
