@@ -5,7 +5,7 @@
 #include "tensor/parallel.h"
 
 enum {
-    TILE = 1024,              /* accumulators that stay in the first cache */
+    TILE = 2048,              /* accumulators that stay in the first cache, half of 32 KiB */
     WIDE = 128,               /* columns that keep the vector units busy */
     SHORT = 32,               /* a row not worth a call */
     PART_WORK = 16384,        /* additions of a part */

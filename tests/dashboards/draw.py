@@ -23,8 +23,7 @@ from typing import Any
 
 from tests.dashboards.documents import FOLDER, boards
 from tests.dashboards.fleet import Fleet
-from tests.dashboards.live import RUN, TRAINING, Hosts, prometheus
-from tests.exporters.peers import agent
+from tests.dashboards.live import beside_a_real_host
 
 PACKAGES = (
     *(f"@grafana/{name}@12.4.10" for name in ("ui", "data", "schema")),
@@ -110,41 +109,20 @@ def main(folder: Path, program: str, bundled: str | None) -> None:
 
 
 def run(place: Path, made: Path, folder: Path, program: str, native: bool) -> None:
-    segments = place / "segments"
-    segments.mkdir(mode=0o700, parents=True)
-    (segments / f"1-1-{'0' * 16}.seg").write_bytes(b"no segment")
-    environ = os.environ | {
-        "OPSCOPE_DIR": str(segments),
-        "OTEL_SERVICE_NAME": "training",
-        "OTEL_RESOURCE_ATTRIBUTES": "service.version=2.0",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    push = ("--exporter", "prometheus", "--exporter", "jsonl", "--jsonl-interval-s", "5")
-    hosts = Hosts(FLEET)
-    try:
-        with (
-            agent(segments, *push, "--jsonl-file", str(place / "lines")) as address,
-            prometheus(
-                Path(program),
-                place / "prometheus",
-                [*hosts.targets, {"targets": [address], "labels": {"instance": "real"}}],
-                native=native,
-                pace=PACE,
-            ) as store,
-            subprocess.Popen([*RUN, *TRAINING], env=environ, stdin=subprocess.PIPE) as training,
-        ):
-            time.sleep(GATHER_S if native else GATHER_CLASSIC_S)
-            every = dict.fromkeys(("service", "host", "model"), ".*")
-            for name, board in boards().items():
-                short = name.removeprefix("opscope-").removesuffix(".json")
-                if not native and short != "operator":
-                    continue
-                variables = every | {"operator": OPERATOR, "quantile": "0.95"}
-                to = folder / f"{short}{'' if native else '-classic'}.png"
-                draw(made, board, store.url, variables, to)
-            training.communicate(timeout=60)
-    finally:
-        hosts.close()
+    environ = {"OTEL_RESOURCE_ATTRIBUTES": "service.version=2.0", "OPENBLAS_NUM_THREADS": "1"}
+    live = beside_a_real_host(
+        Path(program), place, FLEET, native=native, pace=PACE, lines_every_s=5, environ=environ
+    )
+    with live as store:
+        time.sleep(GATHER_S if native else GATHER_CLASSIC_S)
+        every = dict.fromkeys(("service", "host", "model"), ".*")
+        for name, board in boards().items():
+            short = name.removeprefix("opscope-").removesuffix(".json")
+            if not native and short != "operator":
+                continue
+            variables = every | {"operator": OPERATOR, "quantile": "0.95"}
+            to = folder / f"{short}{'' if native else '-classic'}.png"
+            draw(made, board, store.url, variables, to)
 
 
 if __name__ == "__main__":

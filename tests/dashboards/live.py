@@ -3,10 +3,12 @@
 Rules run every second and look back seconds where they would an hour: else a test would last one.
 """
 
+import os
 import re
+import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,8 +21,12 @@ from opscope.agent.exporter import PageExporter, load
 from tests.dashboards.documents import RULES
 from tests.dashboards.fleet import Fleet
 from tests.dashboards.pace import in_rules
-from tests.exporters.peers import Store, free_port, running, wait_for
+from tests.exporters.peers import TIMEOUT_S, Prometheus, Store, agent, running, wait_for
 
+RUN = [sys.executable, "-c", "from opscope.cli import main; main()", "run", "--sampling", "1", "--"]
+TRAINING = [sys.executable, str(Path(__file__).parent / "programs" / "training.py")]
+REAL = "real"
+"""The real host's instance."""
 SCRAPE_S = 2
 AGO_S = 5
 """What is an hour or a day ago here, where nothing has been for so long."""
@@ -129,17 +135,49 @@ def prometheus(
         "scrape_configs": [{"job_name": "opscope", "static_configs": targets}],
     }
     (directory / "prometheus.yml").write_text(yaml.safe_dump(config))
-    port = free_port()
-    command = [
-        str(program),
-        f"--config.file={directory / 'prometheus.yml'}",
-        f"--storage.tsdb.path={directory / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--log.level=error",
-        *(["--enable-feature=native-histograms"] if native else []),
-    ]
-    with running(command):
-        yield Store(f"http://127.0.0.1:{port}")
+    features = ["--enable-feature=native-histograms"] if native else []
+    store = Prometheus(program, directory / "prometheus.yml", *features)
+    with running(store.command):
+        yield store
+
+
+@contextmanager
+def beside_a_real_host(
+    program: Path,
+    place: Path,
+    fleet: Fleet,
+    *,
+    native: bool,
+    pace: float | None = None,
+    lines_every_s: int = 1,
+    environ: Mapping[str, str],
+) -> Iterator[Store]:
+    """That Prometheus over the fleet and the host `REAL`: its agent also writes lines and finds a
+    file that is no segment, its one program trains, with this environment, until the end."""
+    segments = place / "segments"
+    segments.mkdir(mode=0o700, parents=True)
+    (segments / f"1-1-{'0' * 16}.seg").write_bytes(b"no segment")
+    exporters = ("--exporter", "prometheus", "--exporter", "jsonl")
+    lines = ("--jsonl-file", str(place / "lines"), "--jsonl-interval-s", str(lines_every_s))
+    own = {"OPSCOPE_DIR": str(segments), "OTEL_SERVICE_NAME": "training"}
+    everything = {**os.environ, **own, **environ}
+    hosts = Hosts(fleet)
+    try:
+        with (
+            agent(segments, *exporters, *lines) as address,
+            prometheus(
+                program,
+                place / "prometheus",
+                [*hosts.targets, {"targets": [address], "labels": {"instance": REAL}}],
+                native=native,
+                pace=pace,
+            ) as store,
+            subprocess.Popen([*RUN, *TRAINING], env=everything, stdin=subprocess.PIPE) as training,
+        ):
+            yield store
+            training.communicate(timeout=TIMEOUT_S)
+    finally:
+        hosts.close()
 
 
 def assert_answered(store: Store, asked: dict[str, str]) -> None:
@@ -156,7 +194,3 @@ def assert_answered(store: Store, asked: dict[str, str]) -> None:
         wait_for(are_answered, "answers")
     except AssertionError:
         raise AssertionError(f"no data: {left}") from None
-
-
-RUN = [sys.executable, "-c", "from opscope.cli import main; main()", "run", "--sampling", "1", "--"]
-TRAINING = [sys.executable, str(Path(__file__).parent / "programs" / "training.py")]

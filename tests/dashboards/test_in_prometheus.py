@@ -2,8 +2,6 @@
 fleet and a real host; and the rules on stragglers compute there what they do in NumPy."""
 
 import json
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,18 +15,10 @@ from opscope.cli import main
 from opscope.metrics import METRICS
 from tests.dashboards.documents import boards, filled, panel_queries, rules, variable_queries
 from tests.dashboards.fleet import Fleet
-from tests.dashboards.live import (
-    ANEW,
-    AWAY,
-    RUN,
-    TRAINING,
-    Hosts,
-    assert_answered,
-    prometheus,
-)
+from tests.dashboards.live import ANEW, AWAY, REAL, assert_answered, beside_a_real_host
 from tests.dashboards.statistics import alarms, slowness
 from tests.exporters.conftest import debian, new_prometheus, old_prometheus  # noqa: F401
-from tests.exporters.peers import Store, agent, wait_for
+from tests.exporters.peers import Store, wait_for
 
 FLEET = Fleet(
     7,
@@ -40,7 +30,6 @@ FLEET = Fleet(
     factors=(1.0, 1.02),
     churn=True,
 )
-REAL = "real"
 T = TypeVar("T")
 
 
@@ -58,36 +47,15 @@ def case(
 ) -> Iterator[Case]:
     name, native = request.param
     program: Path = request.getfixturevalue(name)
-    place = tmp_path_factory.mktemp("live")
-    segments = place / "segments"
-    segments.mkdir(mode=0o700)
-    (segments / f"1-1-{'0' * 16}.seg").write_bytes(b"no segment")
-    environ = os.environ | {
-        "OPSCOPE_DIR": str(segments),
+    environ = {
         "OPSCOPE_MAX_OVERHEAD": "90%",  # a budget to show
-        "OTEL_SERVICE_NAME": "training",
         "OTEL_RESOURCE_ATTRIBUTES": "service.version=1.2%2B3",
     }
-    jsonl = ("--exporter", "prometheus", "--exporter", "jsonl")
-    options = (*jsonl, "--jsonl-file", str(place / "lines"), "--jsonl-interval-s", "1")
-    hosts = Hosts(FLEET)
-    try:
-        with (
-            agent(segments, *options) as address,
-            prometheus(
-                program,
-                place / "prometheus",
-                [*hosts.targets, {"targets": [address], "labels": {"instance": REAL}}],
-                native=native,
-            ) as store,
-            subprocess.Popen([*RUN, *TRAINING], env=environ, stdin=subprocess.PIPE) as training,
-        ):
-            wait_for(lambda: store.values("opscope:version_slowness:15m"), "versions")
-            wait_for(lambda: store.values(f'opscope_op_calls_total{{instance="{REAL}"}}'), REAL)
-            yield Case(store, native)
-            training.communicate(timeout=300)
-    finally:
-        hosts.close()
+    place = tmp_path_factory.mktemp("live")
+    with beside_a_real_host(program, place, FLEET, native=native, environ=environ) as store:
+        wait_for(lambda: store.values("opscope:version_slowness:15m"), "versions")
+        wait_for(lambda: store.values(f'opscope_op_calls_total{{instance="{REAL}"}}'), REAL)
+        yield Case(store, native)
 
 
 REAL_OPERATORS = ("core::conv2d", "numpy::dot", "aten::mm")

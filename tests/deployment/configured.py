@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.dashboards.documents import FOLDER
 from tests.dashboards.live import write_rules
-from tests.exporters.peers import Store, free_port, running
+from tests.exporters.peers import Prometheus, Store, running
 
 STATIC = "127.0.0.1:9464"
 """The target in prometheus.yml."""
@@ -45,19 +45,11 @@ def prometheus(
     often = "global:\n  evaluation_interval: 1s\n"
     text = text.replace("global:\n", often) if "global:\n" in text else often + text
     (directory / "prometheus.yml").write_text(text)
-    port = free_port()
-    command = [
-        str(program),
-        f"--config.file={directory / 'prometheus.yml'}",
-        f"--storage.tsdb.path={directory / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--log.level=error",
-        # Else it ends a minute later where a store does not answer.
-        "--storage.remote.flush-deadline=1s",
-        *options,
-    ]
-    with running(command):
-        yield Store(f"http://127.0.0.1:{port}")
+    # Else it ends a minute later where a store does not answer.
+    soon = "--storage.remote.flush-deadline=1s"
+    store = Prometheus(program, directory / "prometheus.yml", soon, *options)
+    with running(store.command):
+        yield store
 
 
 def write_targets(directory: Path, targets: Sequence[dict[str, object]]) -> None:

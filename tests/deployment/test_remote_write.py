@@ -18,7 +18,7 @@ from tests.dashboards.documents import filled, panel_queries
 from tests.dashboards.fleet import SERVICE, Fleet
 from tests.dashboards.live import Hosts, assert_answered, write_rules
 from tests.deployment.configured import SERIES, STATIC, SUMS, prometheus
-from tests.exporters.peers import Store, VictoriaMetrics, free_port, running, wait_for
+from tests.exporters.peers import Prometheus, Store, VictoriaMetrics, free_port, running, wait_for
 from tests.exporters.test_prometheus_peer import Exemplary
 
 FLEET = Fleet(
@@ -108,23 +108,13 @@ def check_answers(source: Store, store: Store, rel: float, left_out: tuple[str, 
 def test_prometheus_has_all_or_the_sums(
     tmp_path: Path, new_prometheus: Path, old_prometheus: Path
 ) -> None:
-    port = free_port()
+    sums = Prometheus(old_prometheus, empty(tmp_path), RECEIVER)
     with (
         prometheus(
             new_prometheus, tmp_path / "all", "prometheus-receiver.yml", options=[RECEIVER, NATIVE]
         ) as everything,
-        running(
-            [
-                str(old_prometheus),
-                f"--config.file={empty(tmp_path)}",
-                f"--storage.tsdb.path={tmp_path / 'sums'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-                RECEIVER,
-                "--log.level=error",
-            ]
-        ),
+        running(sums.command),
     ):
-        sums = Store(f"http://127.0.0.1:{port}")
         urls = [f"{store.url}/api/v1/write" for store in (everything, sums)]
         with origin(new_prometheus, tmp_path / "origin", *urls, NATIVE) as source:
             check_answers(source, everything, 1e-6)

@@ -112,34 +112,33 @@ class Store:
 
 
 class Prometheus(Store):
-    """A Prometheus over a directory, that can be killed and started again."""
+    """A Prometheus with a configuration, that can be killed and started again: its data lies beside
+    it."""
 
-    def __init__(
-        self,
-        program: Path,
-        directory: Path,
-        target: str,
-        *,
-        native: bool = False,
-        classic_too: bool = False,
-    ) -> None:
-        """`native`: with native histograms; `classic_too`: and with the classic ones beside them,
-        which versions from 2.45 on can."""
+    def __init__(self, program: Path, config: Path, *options: str) -> None:
         port = free_port()
         super().__init__(f"http://127.0.0.1:{port}")
-        directory.mkdir(exist_ok=True)
-        config = directory / "prometheus.yml"
-        settings = "scrape_classic_histograms: true" if classic_too else ""
-        config.write_text(_SCRAPE.format(target=target, settings=settings))
-        features = ["exemplar-storage"] + ["native-histograms"] * native
         self.command = [
             str(program),
             f"--config.file={config}",
-            f"--storage.tsdb.path={directory / 'data'}",
+            f"--storage.tsdb.path={config.parent / 'data'}",
             f"--web.listen-address=127.0.0.1:{port}",
-            f"--enable-feature={','.join(features)}",
             "--log.level=error",
+            *options,
         ]
+
+
+def scraping(
+    program: Path, directory: Path, target: str, *, native: bool = False, classic_too: bool = False
+) -> Prometheus:
+    """One of `target`. `native`: with native histograms; `classic_too`: and with the classic ones
+    beside them, which versions from 2.45 on can."""
+    directory.mkdir(exist_ok=True)
+    config = directory / "prometheus.yml"
+    settings = "scrape_classic_histograms: true" if classic_too else ""
+    config.write_text(_SCRAPE.format(target=target, settings=settings))
+    features = ["exemplar-storage"] + ["native-histograms"] * native
+    return Prometheus(program, config, f"--enable-feature={','.join(features)}")
 
 
 class VictoriaMetrics(Store):

@@ -19,10 +19,11 @@ from tests.exporters import observed_program
 from tests.exporters.peers import (
     AGENT,
     TIMEOUT_S,
-    Prometheus,
+    Store,
     agent,
     free_port,
     running,
+    scraping,
     wait_for,
 )
 
@@ -52,7 +53,7 @@ def test_promql_answers_the_truth(tmp_path: Path, old_prometheus: Path) -> None:
         subprocess.run([sys.executable, "-c", PROGRAM, str(segments)], check=True)
     assert len(list(segments.glob("*.seg"))) == 2
     with agent(segments) as target:
-        store = Prometheus(old_prometheus, tmp_path / "prometheus", target)
+        store = scraping(old_prometheus, tmp_path / "prometheus", target)
         with running(store.command):
             calls = "sum by (op, model_id) (opscope_op_calls_total)"
             assert store.wait(calls) == {
@@ -94,7 +95,7 @@ def test_quantiles_and_rates_are_the_programs_own(
     program_path: Path = request.getfixturevalue(version)
     segments, log = tmp_path / "segments", tmp_path / "log"
     with agent(segments) as target:
-        store = Prometheus(
+        store = scraping(
             program_path,
             tmp_path / "prometheus",
             target,
@@ -117,14 +118,14 @@ def test_quantiles_and_rates_are_the_programs_own(
             _check_rate(store, truth)
 
 
-def _check_classic(store: Prometheus, truth: observed_program.Log) -> None:
+def _check_classic(store: Store, truth: observed_program.Log) -> None:
     for quantile in QUANTILES:
         promql = f"histogram_quantile({quantile}, sum by (le) ({DURATION}_bucket))"
         least, most = truth.quantile_within(quantile, 0.0)
         assert least / CLASSIC < store.values(promql)[""] < most * CLASSIC
 
 
-def _check_native(store: Prometheus, truth: observed_program.Log) -> None:
+def _check_native(store: Store, truth: observed_program.Log) -> None:
     for quantile in QUANTILES:
         promql = f"histogram_quantile({quantile}, sum({DURATION}))"
         least, most = truth.quantile_within(quantile, 0.045)
@@ -135,7 +136,7 @@ def _check_native(store: Prometheus, truth: observed_program.Log) -> None:
     assert total < truth.around_s.sum() * 1.001
 
 
-def _check_rate(store: Prometheus, truth: observed_program.Log) -> None:
+def _check_rate(store: Store, truth: observed_program.Log) -> None:
     """Each sample is the log's count, and the rate is that of the samples."""
 
     def several() -> list[tuple[float, float]]:
@@ -163,7 +164,7 @@ def test_totals_are_right_after_prometheus_and_the_agent_were_killed(
     segments, log = tmp_path / "segments", tmp_path / "log"
     port = free_port()
     command = [*AGENT, "--listen", f"127.0.0.1:{port}", "--directory", str(segments)]
-    store = Prometheus(old_prometheus, tmp_path / "store", f"127.0.0.1:{port}")
+    store = scraping(old_prometheus, tmp_path / "store", f"127.0.0.1:{port}")
     calls = "sum(opscope_op_calls_total)"
     observed_program.run(segments, "training", tmp_path / "log of one before", 100)
     with observed_program.start(segments, "training", log, 10**9) as program:
@@ -207,7 +208,7 @@ def test_exemplars_are_stored(version: str, tmp_path: Path, request: pytest.Fixt
     host, port = agent_like.server.address
     is_new = version == "new_prometheus"
     program: Path = request.getfixturevalue(version)
-    store = Prometheus(program, tmp_path / "store", f"{host}:{port}", native=is_new)
+    store = scraping(program, tmp_path / "store", f"{host}:{port}", native=is_new)
 
     def stored() -> list[Any]:
         found: list[Any] = store.ask(
