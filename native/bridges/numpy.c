@@ -62,6 +62,7 @@ int opscope_numpy_attach(opscope_numpy_target *targets, size_t count)
         }
         attached_count += targets[i].status == OPSCOPE_OK;
     }
+    opscope__ufunc_follow_demand();
     opscope_recording_set(recording);
     PyGILState_Release(gil);
     opscope__pages_release(&pages);

@@ -20,6 +20,9 @@ void opscope__numpy_measure(PyObject *add, PyObject *array, const char *name);
 /* numpy_ufunc.c: the vectorcall of a ufunc object. */
 int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opscope__pages *pages);
 void opscope__ufunc_detach(void);
+/* From now on the pointers of attached ufuncs are replaced only while somebody wants to see operators; at
+ * first they always are. Repeated, does nothing. */
+void opscope__ufunc_follow_demand(void);
 /* The operator METHOD of that ufunc; NULL where the ufunc was never attached. `index` is the
  * method's own, below OPSCOPE__UFUNC_METHOD_LIMIT. */
 const opscope_op *opscope__ufunc_method_op(PyObject *ufunc, int index, const char *method);

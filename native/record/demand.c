@@ -1,4 +1,4 @@
-/* record/demand.c -- tells the one listener when what the callbacks want may have changed. What they
+/* record/demand.c -- tells the listeners when what the callbacks want may have changed. What they
  * want is read from the registry in record/callback.c. */
 #include "record/demand.h"
 
@@ -6,44 +6,58 @@
 
 #include "base/atomics.h"
 
-/* Written once, by release; load_acquire by whoever calls it. */
-static const struct opscope__demand_listener *listener;
-/* The listener that was told of the fork under way. Settings lock. */
-static const struct opscope__demand_listener *told;
+enum { LISTENER_LIMIT = 4 };
+
+/* Each written once, by release, the first free one first; load_acquire by whoever calls it. */
+static const struct opscope__demand_listener *listeners[LISTENER_LIMIT];
+/* So many were told of the fork under way. Settings lock. */
+static int told_count;
+
+static const struct opscope__demand_listener *listener(int index)
+{
+    return index < LISTENER_LIMIT ? opscope__load_acquire(&listeners[index]) : NULL;
+}
 
 void opscope__demand_listen(const struct opscope__demand_listener *new_listener)
 {
-    opscope__store_release(&listener, new_listener);
+    for (int i = 0; i < LISTENER_LIMIT; i++) {
+        const struct opscope__demand_listener *none = NULL;
+        if (__atomic_compare_exchange_n(&listeners[i], &none, new_listener, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED) || none == new_listener) {
+            return;
+        }
+    }
 }
 
 void opscope__demand_changed(void)
 {
-    const struct opscope__demand_listener *known = opscope__load_acquire(&listener);
-    if (known != NULL) {
+    const struct opscope__demand_listener *known;
+    for (int i = 0; (known = listener(i)) != NULL; i++) {
         known->changed();
     }
 }
 
 void opscope__demand_thread_ends(void)
 {
-    const struct opscope__demand_listener *known = opscope__load_acquire(&listener);
-    if (known != NULL) {
-        known->thread_ends();
+    const struct opscope__demand_listener *known;
+    for (int i = 0; (known = listener(i)) != NULL; i++) {
+        if (known->thread_ends != NULL) {
+            known->thread_ends();
+        }
     }
 }
 
 void opscope__demand_fork_prepare(void)
 {
-    told = opscope__load_acquire(&listener);
-    if (told != NULL) {
-        told->fork_prepare();
+    const struct opscope__demand_listener *known;
+    for (told_count = 0; (known = listener(told_count)) != NULL; told_count++) {
+        known->fork_prepare();
     }
 }
 
 void opscope__demand_fork_done(void)
 {
-    if (told != NULL) {
-        told->fork_done();
+    while (told_count > 0) {
+        listener(--told_count)->fork_done();
     }
-    told = NULL;
 }

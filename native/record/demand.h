@@ -2,9 +2,10 @@
  * its own.
  *
  * Such a bridge registers with its framework only while somebody wants ranges, and so costs nothing
- * outside windows. It listens: `changed` is called after each change of the callbacks, with none of
- * this library's locks held but perhaps that of the settings, and asks opscope__demand_read. Calls
- * may come from several threads at once; whoever reads last reads what holds.
+ * outside windows; one that replaces pointers does so only then. It listens: `changed` is called after
+ * each change of the callbacks, with none of this library's locks held but perhaps that of the settings,
+ * and asks opscope__demand_read. Calls may come from several threads at once; whoever reads last reads
+ * what holds.
  */
 #ifndef OPSCOPE_RECORD_DEMAND_H
 #define OPSCOPE_RECORD_DEMAND_H
@@ -29,12 +30,13 @@ struct opscope__demand_listener {
      * and before the registry's (record/process.c); gives them back, in the parent or the child. */
     void (*fork_prepare)(void);
     void (*fork_done)(void);
-    /* On a thread that ends, with what this library keeps for it still there, and no lock held. */
+    /* On a thread that ends, with what this library keeps for it still there, and no lock held. NULL:
+     * nothing is to be done. */
     void (*thread_ends)(void);
 };
 
 OPSCOPE_API void opscope__demand_read(struct opscope__demand *out);
-/* There is one listener, which lives as long as the process. */
+/* Listeners live as long as the process, at most one for each bridge. */
 OPSCOPE_API void opscope__demand_listen(const struct opscope__demand_listener *listener);
 
 /* For the record layer: after a change, the registry lock released. */

@@ -67,6 +67,13 @@ def _word(address: int) -> int:
     return ctypes.c_size_t.from_address(address).value
 
 
+def vectorcall(ufunc: np.ufunc) -> ctypes.c_size_t:
+    """What is called when it is, in its place."""
+    # PyTypeObject.tp_vectorcall_offset is its eighth word.
+    offset = _word(id(type(ufunc)) + 7 * ctypes.sizeof(ctypes.c_void_p))
+    return ctypes.c_size_t.from_address(id(ufunc) + offset)
+
+
 def pointers() -> dict[str, int]:
     """Every pointer the bridge may replace, read from memory."""
     word = ctypes.sizeof(ctypes.c_void_p)
@@ -75,8 +82,7 @@ def pointers() -> dict[str, int]:
     for _, subject, name in bridge._targets(np):
         kind = type(subject)
         if isinstance(subject, np.ufunc):
-            # PyTypeObject.tp_vectorcall_offset is its eighth word.
-            found[name] = _word(id(subject) + _word(id(kind) + 7 * word))
+            found[name] = vectorcall(subject).value
         elif isinstance(subject, np.ndarray):
             # tp_as_mapping is the fifteenth; mp_subscript and mp_ass_subscript follow mp_length.
             mapping = _word(id(kind) + 14 * word)

@@ -1,7 +1,8 @@
 """Run NumPy's own test modules, bare or observed, and print each test's outcome as JSON.
 
-Usage: numpy_suite.py bare|observed DIRECTORY MODULE... Not a test itself: test_numpy_suites.py
-runs it in processes of its own. Observed means attached, the recorder at p=1 writing to DIRECTORY.
+Usage: numpy_suite.py bare|observed|windows DIRECTORY MODULE... Not a test itself:
+test_numpy_suites.py runs it in processes of its own. Observed means attached, the recorder at p=1
+writing to DIRECTORY; windows, the same in windows so short that pointers change all the time.
 """
 
 import json
@@ -30,7 +31,9 @@ def run(modules: list[str]) -> Outcomes:
     return outcomes
 
 
-def run_observed(directory: str, modules: list[str]) -> tuple[Outcomes, int]:
+def run_observed(
+    directory: str, modules: list[str], window_ms: float = 0.0, period_ms: float = 0.0
+) -> tuple[Outcomes, int]:
     """The outcomes, and how many operators were recorded."""
     import numpy  # noqa: F401 - what the bridge attaches to
 
@@ -38,7 +41,7 @@ def run_observed(directory: str, modules: list[str]) -> tuple[Outcomes, int]:
     from opscope.bridges import numpy as bridge
     from opscope.record import recorder
 
-    recorder.start(directory)
+    recorder.start(directory, window_ms=window_ms, period_ms=period_ms)
     bridge.attach()
     outcomes = run(modules)
     status = bridge.status()
@@ -52,6 +55,8 @@ def run_observed(directory: str, modules: list[str]) -> tuple[Outcomes, int]:
 def main(mode: str, directory: str, modules: list[str]) -> None:
     if mode == "observed":
         outcomes, recorded = run_observed(directory, modules)
+    elif mode == "windows":
+        outcomes, recorded = run_observed(directory, modules, window_ms=0.05, period_ms=0.1)
     else:
         outcomes, recorded = run(modules), 0
     print("\n" + json.dumps({"outcomes": outcomes.by_test, "operators": recorded}))

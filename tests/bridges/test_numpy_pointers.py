@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import opscope
 from opscope._native import ffi, lib
 from opscope.bridges import numpy as bridge
 from opscope.errors import BridgeError
@@ -27,9 +28,11 @@ def _attach_one(kind: int, subject: object, name: str) -> int:
 
 def test_every_pointer_changes_and_comes_back() -> None:
     before = pointers()
+    handle = opscope.add_global_callback(lambda fn: None)
     bridge.attach()
     during = pointers()
     bridge.detach()
+    opscope.remove_callback(handle)
     assert [name for name in before if during[name] == before[name]] == []
     assert pointers() == before
 
@@ -150,17 +153,17 @@ _kept: list[object] = []
 def test_every_calling_convention_passes_arguments_on(
     builtin: Any, arguments: tuple[Any, ...]
 ) -> None:
-    from opscope import add_global_callback, remove_callback
-
     expected = builtin(*arguments)
     seen: list[tuple[object, ...]] = []
-    handle = add_global_callback(lambda fn: seen.append(tuple(fn.inputs)), needs_inputs=True)
+    handle = opscope.add_global_callback(
+        lambda fn: seen.append(tuple(fn.inputs)), needs_inputs=True
+    )
     try:
         assert _attach_one(lib.OPSCOPE_NUMPY_FUNCTION, builtin, "test::call") == lib.OPSCOPE_OK
         assert builtin(*arguments) == expected
     finally:
         lib.opscope_numpy_detach()
-        remove_callback(handle)
+        opscope.remove_callback(handle)
     assert seen == [arguments]
     assert builtin(*arguments) == expected
     assert len(seen) == 1

@@ -6,6 +6,7 @@ stands in native/include/opscope/numpy.h. Not seen: arithmetic on NumPy scalars,
 views and basic indexing (too cheap to look at), numpy.random (Cython), ufuncs of other packages.
 """
 
+import atexit
 import sys
 from _thread import allocate_lock
 from types import ModuleType
@@ -46,6 +47,9 @@ _UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 # A pointer to replace: its kind, the object that has it, and what the operator is called. A plain
 # tuple, as the program waits for two hundred of them in its `import numpy`.
 _Target = tuple[int, object, str]
+
+# Windows change pointers without the GIL, which must not go on while objects are taken apart.
+atexit.register(lib.opscope_numpy_freeze)
 
 _lock = allocate_lock()
 _seen: list[str] = []

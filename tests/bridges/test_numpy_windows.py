@@ -1,0 +1,180 @@
+"""Pointers of ufuncs are replaced only while somebody wants to see operators, whatever the program
+does meanwhile; between windows NumPy calls nobody."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opscope
+from opscope._native import lib
+from opscope.agent.host import Host
+from opscope.attachment.launch import environment
+from opscope.bridges import numpy as bridge
+from opscope.record import recorder
+
+from .conftest import pointers, vectorcall
+
+UFUNC = "numpy::add"
+
+
+def _changed(before: dict[str, int]) -> set[str]:
+    now = pointers()
+    return {name for name in before if now[name] != before[name]}
+
+
+def test_ufuncs_are_replaced_while_a_callback_wants_operators() -> None:
+    before = pointers()
+    bridge.attach()
+    others = _changed(before)
+    assert UFUNC not in others and "numpy::dot" in others
+    handle = opscope.add_global_callback(lambda fn: None, scopes=[opscope.RecordScope.USER_SCOPE])
+    assert _changed(before) == others
+    wide = opscope.add_global_callback(lambda fn: None)
+    assert _changed(before) == set(before)
+    opscope.disable_callback(wide)
+    assert _changed(before) == others
+    opscope.enable_callback(wide)
+    assert _changed(before) == set(before)
+    opscope.remove_callback(wide)
+    opscope.remove_callback(handle)
+    assert _changed(before) == others
+    bridge.detach()
+    assert pointers() == before
+
+
+def test_one_that_somebody_else_has_replaced_is_left_alone() -> None:
+    before = pointers()
+    bridge.attach()
+    handle = opscope.add_global_callback(lambda fn: None)
+    slot = vectorcall(np.add)
+    ours = slot.value
+    theirs = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p).value or 0
+    try:
+        slot.value = theirs
+        opscope.remove_callback(handle)
+        assert slot.value == theirs
+        handle = opscope.add_global_callback(lambda fn: None)
+        assert slot.value == theirs
+    finally:
+        slot.value = ours
+        opscope.remove_callback(handle)
+        bridge.detach()
+    assert pointers() == before
+
+
+def test_outside_of_windows_ufuncs_call_nobody(tmp_path: Path) -> None:
+    before = pointers()[UFUNC]
+    bridge.attach()
+    recorder.start(str(tmp_path), window_ms=1.0, period_ms=1e6)
+    try:
+        assert pointers()[UFUNC] == before
+        np.add(1, 2)
+        lib.opscope_recorder_window_begin(3.0)
+        assert pointers()[UFUNC] != before
+        np.add(1, 2)
+        lib.opscope_recorder_window_end()
+        assert pointers()[UFUNC] == before
+        np.add(1, 2)
+    finally:
+        recorder.stop()
+        bridge.detach()
+    assert _calls(tmp_path) == {UFUNC: 3}
+
+
+def _calls(directory: Path) -> dict[str, int]:
+    snapshot = Host([str(directory)], consume=False, max_series=100_000).collect()
+    assert snapshot.bad_segments == {} and snapshot.health.dropped == 0
+    found: dict[str, int] = {}
+    for key, count in zip(snapshot.keys, snapshot.calls, strict=True):
+        found[key.op] = found.get(key.op, 0) + round(float(count))
+    return found
+
+
+_START = """
+import os, sys, threading, time
+import numpy as np
+import opscope
+from opscope.record import recorder
+
+sys.setswitchinterval(1e-4)
+is_over = False
+x, wrong = np.arange(10.0), []
+
+def work():
+    while not is_over:
+        if np.add(x, x)[9] != 18.0 or (x * x)[9] != 81.0:
+            wrong.append(1)
+
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads:
+    thread.start()
+"""
+_END = """
+is_over = True
+for thread in threads:
+    thread.join()
+assert not wrong
+"""
+
+
+def _observed(directory: Path, program: str, length_ms: float, period_ms: float) -> None:
+    windows = {
+        "OPSCOPE_SAMPLING": "windows",
+        "OPSCOPE_WINDOW_MS": str(length_ms),
+        "OPSCOPE_PERIOD_MS": str(period_ms),
+        "OPSCOPE_DIR": str(directory / "segments"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment({**os.environ, **windows}),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+def test_windows_open_and_close_under_threads(tmp_path: Path) -> None:
+    waiting = "while recorder.status().window_count < 10_000: time.sleep(0.01)\n"
+    _observed(tmp_path, _START + waiting + _END, 0.02, 0.03)
+    assert _calls(tmp_path / "segments")[UFUNC] > 0
+
+
+def test_children_forked_within_windows_go_on(tmp_path: Path) -> None:
+    forking = """
+for turn in range(200):
+    pid = os.fork()
+    if pid == 0:
+        for _ in range(100):
+            np.add(x, x)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0, turn
+"""
+    _observed(tmp_path, _START + forking + _END, 0.1, 0.15)
+    assert _calls(tmp_path / "segments")[UFUNC] > 0
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_the_interpreter_ends_within_windows(turn: int, tmp_path: Path) -> None:
+    # Their recorder is the program's own: nothing of ours ends it before the interpreter does.
+    program = """
+import atexit, sys, time
+import numpy as np
+from opscope.bridges import numpy as bridge
+from opscope.record import recorder
+
+bridge.attach()
+recorder.start(sys.argv[1], window_ms=0.02, period_ms=0.03)
+while recorder.status().window_count < 100:
+    np.add(1, 2)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=600
+    )
+    assert (done.returncode, done.stderr) == (0, "")
