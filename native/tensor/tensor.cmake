@@ -17,6 +17,11 @@ endif()
 
 # Loops over elements are for the vectoriser.
 set(OPSCOPE_OPTIMIZE -O3)
+# A loop of a few instructions that lies across two lines of code is a third slower at times: a product of
+# 1e5 float32 12 to 14 us instead of 9 on Zen 4.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    list(APPEND OPSCOPE_OPTIMIZE -falign-loops=64)
+endif()
 if(OPSCOPE_SANITIZER)
     set(OPSCOPE_OPTIMIZE "")
 endif()
