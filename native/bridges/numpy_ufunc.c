@@ -102,7 +102,7 @@ static opscope__vectorcall trampoline_or(bool is_in)
     return is_in ? trampoline : numpys;
 }
 
-/* With the lock held. Release and relaxed: whoever calls through either pointer finds all it needs. */
+/* With the lock held. Partner: CPython's plain load at each call, which finds all it needs by either pointer. */
 static void put(const struct entry *entry, bool is_in)
 {
     opscope__vectorcall expected = trampoline_or(!is_in);

@@ -63,6 +63,15 @@ def torch_attached() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+def windows(length_ms: float, period_ms: float) -> dict[str, str]:
+    """Variables of a program that is observed in such windows."""
+    return {
+        "OPSCOPE_SAMPLING": "windows",
+        "OPSCOPE_WINDOW_MS": str(length_ms),
+        "OPSCOPE_PERIOD_MS": str(period_ms),
+    }
+
+
 def _word(address: int) -> int:
     return ctypes.c_size_t.from_address(address).value
 

@@ -17,7 +17,7 @@ from opscope.attachment.launch import environment
 from opscope.bridges import numpy as bridge
 from opscope.record import recorder
 
-from .conftest import pointers, vectorcall
+from .conftest import pointers, vectorcall, windows
 
 UFUNC = "numpy::add"
 
@@ -123,15 +123,10 @@ assert not wrong
 
 
 def _observed(directory: Path, program: str, length_ms: float, period_ms: float) -> None:
-    windows = {
-        "OPSCOPE_SAMPLING": "windows",
-        "OPSCOPE_WINDOW_MS": str(length_ms),
-        "OPSCOPE_PERIOD_MS": str(period_ms),
-        "OPSCOPE_DIR": str(directory / "segments"),
-    }
+    settings = windows(length_ms, period_ms) | {"OPSCOPE_DIR": str(directory / "segments")}
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=environment({**os.environ, **windows}),
+        env=environment({**os.environ, **settings}),
         capture_output=True,
         text=True,
         timeout=600,
@@ -158,6 +153,20 @@ for turn in range(200):
 """
     _observed(tmp_path, _START + forking + _END, 0.1, 0.15)
     assert _calls(tmp_path / "segments")[UFUNC] > 0
+
+
+def test_a_child_forked_between_windows_is_seen(tmp_path: Path) -> None:
+    program = """
+import os
+import numpy as np
+from opscope.record import recorder
+
+if os.fork() == 0:
+    np.add(1, 2)
+    os._exit(0 if f"/{os.getpid()}-" in recorder.status().path else 1)
+assert os.wait()[1] == 0
+"""
+    _observed(tmp_path, program, 1.0, 1e6)
 
 
 @pytest.mark.parametrize("turn", range(3))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import windows
 from .torch_observed import counts, observed, observing, run
 
 WINDOWS, THREADS = 10_000, 8
@@ -43,25 +44,17 @@ for thread in threads:
 """
 
 
-def _windows(length_ms: float, period_ms: float) -> dict[str, str]:
-    return {
-        "OPSCOPE_SAMPLING": "windows",
-        "OPSCOPE_WINDOW_MS": str(length_ms),
-        "OPSCOPE_PERIOD_MS": str(period_ms),
-    }
-
-
 def test_windows_open_and_close_under_threads(tmp_path: Path) -> None:
     program = _START.replace("COUNT", str(THREADS)) + (
         f"while recorder.status().window_count < {WINDOWS}: time.sleep(0.01)\n" + _END
     )
-    observed(tmp_path, program, **_windows(0.02, 0.03))
+    observed(tmp_path, program, **windows(0.02, 0.03))
     found = counts(tmp_path / "segments")
     assert found.calls["MulBackward0"] > 0
     assert found.snapshot.health.dropped == 0
 
 
-def test_memory_does_not_grow_with_windows(tmp_path: Path) -> None:
+def test_memory_does_not_grow_withwindows(tmp_path: Path) -> None:
     program = (
         _START.replace("COUNT", "2")
         + """
@@ -80,7 +73,7 @@ grown = rss() - before
         + _END
         + "print(grown)"
     )
-    assert int(observed(tmp_path, program, **_windows(0.02, 0.03))) < 2 << 20
+    assert int(observed(tmp_path, program, **windows(0.02, 0.03))) < 2 << 20
 
 
 def test_children_forked_within_windows_go_on(tmp_path: Path) -> None:
@@ -97,7 +90,7 @@ for turn in range({FORKS}):
         + _END
         + "print(recorder.status().window_count)"
     )
-    assert int(observed(tmp_path, program, **_windows(0.2, 0.3))) > 0
+    assert int(observed(tmp_path, program, **windows(0.2, 0.3))) > 0
     # Most children end before a window comes; those that made a segment counted in it.
     found = counts(tmp_path / "segments")
     assert found.snapshot.health.dropped == 0
@@ -141,6 +134,6 @@ while recorder.status().window_count < first + 3 or not recorder.status().in_win
 {way_out}
 """
     command = [sys.executable, "-c", program]
-    done = run(command, tmp_path, observing(tmp_path, _windows(5.0, 5.01)))
+    done = run(command, tmp_path, observing(tmp_path, windows(5.0, 5.01)))
     assert done.returncode == (-9 if "kill" in way_out else 0), done.stderr
     assert counts(tmp_path / "segments").calls["aten::add_"] > 0

@@ -133,14 +133,20 @@ def test_notes_are_taken_while_it_runs(tmp_path: Path) -> None:
     assert b"program" in segment.read_bytes()
 
 
-def test_the_child_of_a_fork_has_a_segment_of_its_own(tmp_path: Path) -> None:
-    recorder.start(str(tmp_path))
+def _child_that_records_into(directory: Path) -> int:
+    """Its pid; it has ended."""
+    recorder.start(str(directory))
     work()
     child = os.fork()
     if child == 0:
         work()
-        os._exit(0 if recorder.status().path.startswith(f"{tmp_path}/{os.getpid()}-") else 1)
+        os._exit(0 if recorder.status().path.startswith(f"{directory}/{os.getpid()}-") else 1)
     assert os.waitpid(child, 0)[1] == 0
+    return child
+
+
+def test_the_child_of_a_fork_has_a_segment_of_its_own(tmp_path: Path) -> None:
+    child = _child_that_records_into(tmp_path)
     assert {path.name.split("-")[0] for path in tmp_path.iterdir()} == {
         str(os.getpid()),
         str(child),
@@ -150,11 +156,5 @@ def test_the_child_of_a_fork_has_a_segment_of_its_own(tmp_path: Path) -> None:
 def test_a_child_of_the_same_user_stays_in_a_directory_named_after_another(tmp_path: Path) -> None:
     place = tmp_path / f"opscope-{os.geteuid() + 1}"
     place.mkdir(mode=0o700)
-    recorder.start(str(place))
-    work()
-    child = os.fork()
-    if child == 0:
-        work()
-        os._exit(0 if recorder.status().path.startswith(f"{place}/{os.getpid()}-") else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    _child_that_records_into(place)
     assert [path.name for path in tmp_path.iterdir()] == [place.name]

@@ -7,7 +7,7 @@
  * and what is assumed of CPython's is checked at attach, for each pointer, by one call that comes
  * back before it reaches NumPy.
  *
- * Threads: any; each function takes the GIL. Forks: nothing to do, pointers are per process.
+ * Threads: any; each function takes the GIL, but opscope_numpy_freeze. Forks: nothing to do, pointers are per process.
  */
 #ifndef OPSCOPE_NUMPY_H
 #define OPSCOPE_NUMPY_H
