@@ -11,10 +11,10 @@
 #include <cpuid.h>
 #endif
 
-/* Two readings, each good to some 20 ns, at least half a millisecond apart: a rate good to 0.01 %. The
- * first is taken as the library is loaded: what a process does between that and its first segment
- * mostly takes longer, so that nobody has to wait. One of long ago is not used, as the counter may go
- * on through a suspend and the clock does not. */
+/* Two readings, each good to some 20 ns, at least half a millisecond apart: a rate good to 0.01 %.
+ * The first is taken as the library is loaded: what a process does between that and its first
+ * segment mostly takes longer, so that nobody has to wait. One of long ago is not used, as the
+ * counter may go on through a suspend and the clock does not. */
 enum { MEASURE_NS = 500000, FIRST_READING_LASTS_NS = 100000000, READ_TRIES = 5 };
 
 bool opscope__clock_is_counter = false;
@@ -98,8 +98,8 @@ static void measure(void)
     while (last_ns - first_ns < MEASURE_NS) {
         read_together(CLOCK_MONOTONIC_RAW, &last_ticks, &last_ns);
     }
-    rate_measured = (uint64_t)((double)(last_ticks - first_ticks) * 1e9 /
-                               (double)(last_ns - first_ns));
+    rate_measured =
+        (uint64_t)((double)(last_ticks - first_ticks) * 1e9 / (double)(last_ns - first_ns));
 #endif
 }
 

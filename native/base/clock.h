@@ -1,7 +1,7 @@
 /* base/clock.h -- time for durations, in ticks of the cheapest counter this machine has.
  *
- * The processor's invariant counter where there is one, clock_gettime else. Not for wall-clock time:
- * that is read once, at calibration, together with the counter.
+ * The processor's invariant counter where there is one, clock_gettime else. Not for wall-clock
+ * time: that is read once, at calibration, together with the counter.
  */
 #ifndef OPSCOPE_BASE_CLOCK_H
 #define OPSCOPE_BASE_CLOCK_H
@@ -11,9 +11,9 @@
 #include <time.h>
 
 typedef struct opscope__clock {
-    uint64_t source;           /* opscope_clock_source of opscope/segment.h */
+    uint64_t source; /* opscope_clock_source of opscope/segment.h */
     uint64_t ticks_per_second;
-    uint64_t anchor_ticks;     /* read together with anchor_unix_ns */
+    uint64_t anchor_ticks; /* read together with anchor_unix_ns */
     uint64_t anchor_unix_ns;
 } opscope__clock;
 

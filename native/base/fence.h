@@ -2,8 +2,8 @@
  *
  * Two threads each store their own flag and then read the other's; at least one must see the other.
  * That takes a full fence on both sides, some 20 cycles each. Here the hot side issues a light
- * fence, which only keeps the compiler from reordering, and the rare side a heavy fence, which makes
- * the kernel run a full fence on every processor that runs a thread of this process
+ * fence, which only keeps the compiler from reordering, and the rare side a heavy fence, which
+ * makes the kernel run a full fence on every processor that runs a thread of this process
  * (membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED). Where the kernel has no membarrier, and under
  * ThreadSanitizer, which does not know it, the light fence is a full one.
  */

@@ -1,7 +1,7 @@
 /* pages.c -- asks /proc/self/maps. Knows nothing of Python.
  *
- * From Linux 6.11 on it can be asked about single addresses. Elsewhere it is read whole, which takes
- * the kernel a microsecond a line, and the program waits. */
+ * From Linux 6.11 on it can be asked about single addresses. Elsewhere it is read whole, which
+ * takes the kernel a microsecond a line, and the program waits. */
 #include "bridges/pages.h"
 
 #include <fcntl.h>

@@ -2,15 +2,16 @@
  * callbacks while somebody wants ranges, removed while nobody does.
  *
  * PyTorch's registry of global callbacks is a vector under a lock and a version counter. Adding and
- * removing change both under the lock; a thread compares the version when it opens a range and, where
- * it changed, copies the vector under the lock and rebuilds its own cache. So both may be called at any
- * time from any thread, with operators running; a range that is open keeps the callbacks it started
- * with. One window costs each thread two such rebuilds, and nothing else once it is closed.
+ * removing change both under the lock; a thread compares the version when it opens a range and,
+ * where it changed, copies the vector under the lock and rebuilds its own cache. So both may be
+ * called at any time from any thread, with operators running; a range that is open keeps the
+ * callbacks it started with. One window costs each thread two such rebuilds, and nothing else once
+ * it is closed.
  *
  * Lock: `lock` guards what stands here; PyTorch's is taken after it, and the registry's of this
  * library. They are taken for the time of a fork, so that the child finds none of them locked by a
- * thread that it does not have. At exit PyTorch's registry is destroyed; a function of atexit, younger
- * than that and so called earlier, ends the bridge for good.
+ * thread that it does not have. At exit PyTorch's registry is destroyed; a function of atexit,
+ * younger than that and so called earlier, ends the bridge for good.
  */
 #include "opscope/torch.h"
 
@@ -25,18 +26,19 @@
 #include "record/demand.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool is_prepared;                 /* found, and told of demand and forks */
-static bool is_trying;                   /* between the two halves of a trial */
+static bool is_prepared; /* found, and told of demand and forks */
+static bool is_trying;   /* between the two halves of a trial */
 static bool is_attached;
-static bool is_closed;                   /* the process exits: PyTorch is left alone */
-static uint64_t handle;                  /* PyTorch's; 0: not added */
+static bool is_closed;  /* the process exits: PyTorch is left alone */
+static uint64_t handle; /* PyTorch's; 0: not added */
 static struct opscope__torch_callback added;
 static uint64_t added_count;
-static pid_t forking_pid;                /* while a fork is under way */
+static pid_t forking_pid; /* while a fork is under way */
 
 /* ---- added while wanted ----------------------------------------------------------------------- */
 
-static bool is_same(const struct opscope__torch_callback *a, const struct opscope__torch_callback *b)
+static bool is_same(const struct opscope__torch_callback *a,
+                    const struct opscope__torch_callback *b)
 {
     return a->sampling_prob == b->sampling_prob &&
            memcmp(a->scopes, b->scopes, sizeof a->scopes) == 0 &&
@@ -52,9 +54,9 @@ static void remove_now(void)
     }
 }
 
-/* What PyTorch is to be asked for. A single callback with a probability is drawn for by PyTorch, where a
- * miss costs least. The recorder then looks at operators only: for every scope that is sampled PyTorch
- * draws again at each node of a backward. */
+/* What PyTorch is to be asked for. A single callback with a probability is drawn for by PyTorch,
+ * where a miss costs least. The recorder then looks at operators only: for every scope that is
+ * sampled PyTorch draws again at each node of a backward. */
 static struct opscope__torch_callback callback_for(const struct opscope__demand *demand)
 {
     const bool is_drawn = demand->prob < 1.0;

@@ -2,9 +2,10 @@
  *
  * A range of PyTorch's is an at::RecordFunction on the stack of the thread that opened it, almost
  * always: its start pushes an open range on a stack of the thread's, its end finds it on top by the
- * RecordFunction's address. A range whose end goes missing (record_function left on another thread) is
- * lost: see torch_stack.c. Those that may end on another thread (TorchScript functions, which jit.fork
- * may move, and asynchronous ones) have their range in a context that PyTorch hands back to the end.
+ * RecordFunction's address. A range whose end goes missing (record_function left on another thread)
+ * is lost: see torch_stack.c. Those that may end on another thread (TorchScript functions, which
+ * jit.fork may move, and asynchronous ones) have their range in a context that PyTorch hands back
+ * to the end.
  *
  * Nothing here allocates but for a thread's first range and for those contexts.
  */
@@ -99,7 +100,8 @@ static bool OPSCOPE__SELDOM make_room(struct opscope__torch_stack *stack)
     }
     opscope__torch_stack_shed(stack);
     if (stack->top == &stack->ranges[OPSCOPE__TORCH_OPEN_LIMIT]) {
-        opscope__torch_stack_unwind(stack, stack->ranges); /* not nested so deep: ends are missing */
+        opscope__torch_stack_unwind(stack,
+                                    stack->ranges); /* not nested so deep: ends are missing */
     }
     return true;
 }
@@ -172,7 +174,8 @@ static inline void close_range(const struct opscope__torch_stack *stack,
     opscope__range_close_slow(&open->range);
 }
 
-/* Not the innermost open range: one around it whose own end is missing, or none of this thread's. */
+/* Not the innermost open range: one around it whose own end is missing, or none of this thread's.
+ */
 static void OPSCOPE__SELDOM end_seldom(const struct opscope__torch_function *fn)
 {
     struct opscope__torch_stack *stack = opscope__torch_stack;

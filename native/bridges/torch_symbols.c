@@ -1,4 +1,5 @@
-/* torch_symbols.c -- finds PyTorch's functions and lock in the process; the versions that are known.
+/* torch_symbols.c -- finds PyTorch's functions and lock in the process; the versions that are
+ * known.
  *
  * How each offset of a version is known. PyTorch's public header ATen/record_function.h of that
  * version gives the order of the fields; the exported accessors, disassembled, give where they lie
@@ -9,17 +10,17 @@
  * torch.profiler says.
  *
  * A new version is one more row: install that PyTorch, add the row of the version before under its
- * name and run tests/bridges with it. What moved shows there; the disassembly says where to. A row is
- * of one version only, patch release and all: what was not tried is not known.
+ * name and run tests/bridges with it. What moved shows there; the disassembly says where to. A row
+ * is of one version only, patch release and all: what was not tried is not known.
  *
- * 2.13.0 is what the tests run with, built for the CPU. 2.14.1 and 2.15.0 were tried as PyPI has them,
- * built for CUDA, with Python 3.11 on a machine without a GPU: with the tests of tests/bridges about
- * attaching, counts, values, labels, usage, archives and windows.
+ * 2.13.0 is what the tests run with, built for the CPU. 2.14.1 and 2.15.0 were tried as PyPI has
+ * them, built for CUDA, with Python 3.11 on a machine without a GPU: with the tests of
+ * tests/bridges about attaching, counts, values, labels, usage, archives and windows.
  *
- * The lock of PyTorch's registry is held by whoever adds, removes or takes a snapshot of callbacks. A
- * fork at such a moment would leave it locked in the child for ever, so the bridge takes it for the
- * time of a fork. It has no name: at::clearGlobalCallbacks loads its address as the first thing it
- * passes to a function. What is found that way is believed after it was seen to keep a thread
+ * The lock of PyTorch's registry is held by whoever adds, removes or takes a snapshot of callbacks.
+ * A fork at such a moment would leave it locked in the child for ever, so the bridge takes it for
+ * the time of a fork. It has no name: at::clearGlobalCallbacks loads its address as the first thing
+ * it passes to a function. What is found that way is believed after it was seen to keep a thread
  * out of at::hasGlobalCallbacks.
  */
 #define _GNU_SOURCE
@@ -40,8 +41,8 @@ struct known_version {
 };
 
 #define LAYOUT_OF_2_13                                                                             \
-    .thread_id = 0x58, .scope = 0x60, .name = 0xa0, .has_schema = 0xc0, .overload_name = 0x20,      \
-    .sequence_nr = 0xc8, .inputs = 0xd0, .input_count = 0xd8, .outputs = 0x118,                     \
+    .thread_id = 0x58, .scope = 0x60, .name = 0xa0, .has_schema = 0xc0, .overload_name = 0x20,     \
+    .sequence_nr = 0xc8, .inputs = 0xd0, .input_count = 0xd8, .outputs = 0x118,                    \
     .forward_thread_id = 0x130, .is_async = 0x140
 
 static const struct known_version known_versions[] = {
@@ -148,8 +149,8 @@ static pthread_mutex_t *find_registry(const unsigned char *code)
         return NULL;
     }
     pthread_mutex_t *found = NULL;
-    const bool is_code = opscope__pages_grant(&pages, code, CODE_BYTES + LEA_BYTES + 1,
-                                              PROT_READ | PROT_EXEC);
+    const bool is_code =
+        opscope__pages_grant(&pages, code, CODE_BYTES + LEA_BYTES + 1, PROT_READ | PROT_EXEC);
     for (size_t i = 0; is_code && found == NULL && i < CODE_BYTES; i++) {
         const unsigned char *at = &code[i];
         if (at[0] == 0x48 && at[1] == 0x8d && at[2] == 0x3d && at[LEA_BYTES] == 0xe8) {
@@ -173,7 +174,8 @@ static const char *find_all(void *library)
         return "libtorch_cpu does not export what is needed";
     }
     find_tensor_functions(library);
-    (void)opscope__torch.has_global_callbacks(); /* makes its registry, lock and all, where it is not */
+    (void)opscope__torch
+        .has_global_callbacks(); /* makes its registry, lock and all, where it is not */
     opscope__torch.registry = find_registry(clear);
     return opscope__torch.registry != NULL ? NULL : "the lock of its callbacks was not found";
 }

@@ -1,6 +1,6 @@
-/* torch_trial.c -- tries out on one operator what is assumed of PyTorch: that callbacks are called in
- * pairs and no more once removed, that contexts come back and are freed, that every field lies where
- * the layout says. The operator is torch.empty(0), run by the caller. */
+/* torch_trial.c -- tries out on one operator what is assumed of PyTorch: that callbacks are called
+ * in pairs and no more once removed, that contexts come back and are freed, that every field lies
+ * where the layout says. The operator is torch.empty(0), run by the caller. */
 #include "bridges/torch_trial.h"
 
 #include "bridges/torch_symbols.h"
@@ -106,8 +106,8 @@ const char *opscope__torch_trial_judge(void)
     trial.is_judged = true;
     if (trial.fault == NULL && trial.start_count == 0) {
         trial.fault = "an operator ran and no callback was called";
-    } else if (trial.fault == NULL && (trial.start_count != trial.end_count ||
-                                       trial.start_count != trial.freed_count)) {
+    } else if (trial.fault == NULL &&
+               (trial.start_count != trial.end_count || trial.start_count != trial.freed_count)) {
         trial.fault = "starts and ends of an operator do not pair up";
     }
     return trial.fault;

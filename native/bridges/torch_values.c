@@ -1,8 +1,9 @@
 /* torch_values.c -- inputs and outputs of PyTorch's ranges, for callbacks that ask.
  *
- * Both are rows of c10::IValue: eight bytes of payload, then a tag. A tensor's payload is an at::Tensor
- * in place, of which PyTorch's C interface for compiled models (aoti_torch_*) tells shape and type.
- * Numbers are taken as they are; of lists, texts and the rest only that they are there.
+ * Both are rows of c10::IValue: eight bytes of payload, then a tag. A tensor's payload is an
+ * at::Tensor in place, of which PyTorch's C interface for compiled models (aoti_torch_*) tells
+ * shape and type. Numbers are taken as they are; of lists, texts and the rest only that they are
+ * there.
  */
 #include "opscope/torch.h"
 
@@ -10,13 +11,7 @@
 #include "record/shape.h"
 
 /* The first of the tags; PyTorch's ATen/core/ivalue.h lists them. */
-enum tag {
-    TAG_NONE = 0,
-    TAG_TENSOR = 1,
-    TAG_DOUBLE = 3,
-    TAG_INT = 5,
-    TAG_BOOL = 10
-};
+enum tag { TAG_NONE = 0, TAG_TENSOR = 1, TAG_DOUBLE = 3, TAG_INT = 5, TAG_BOOL = 10 };
 
 struct ivalue {
     union {

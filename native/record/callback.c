@@ -1,5 +1,5 @@
-/* record/callback.c -- the registry of callbacks: add, remove, enable, disable, clear. What a thread
- * makes of it is in record/firing.c, what happens when a range opens in record/range.c. */
+/* record/callback.c -- the registry of callbacks: add, remove, enable, disable, clear. What a
+ * thread makes of it is in record/firing.c, what happens when a range opens in record/range.c. */
 #include "record/callback.h"
 
 #include <stdlib.h>
@@ -20,8 +20,7 @@ static opscope_handle last_handle;                                 /* registry l
 
 /* ---- references --------------------------------------------------------------------------- */
 
-void opscope__callback_release(struct opscope__callback *callback,
-                               struct opscope__callback **dead)
+void opscope__callback_release(struct opscope__callback *callback, struct opscope__callback **dead)
 {
     if (--callback->reference_count == 0) {
         callback->next_dead = *dead;

@@ -1,5 +1,5 @@
-/* record/control.h -- what an operator wants of the running recorder, from outside (the control block
- * of opscope/segment.h), and the governor: who looks, when, and how it takes effect.
+/* record/control.h -- what an operator wants of the running recorder, from outside (the control
+ * block of opscope/segment.h), and the governor: who looks, when, and how it takes effect.
  *
  * No thread is added for it. Who looks is whoever comes by:
  *   windows       the thread that opens them (record/window.c), at least every OPSCOPE__LOOK_NS
@@ -7,11 +7,12 @@
  *                 countdown never goes past the next look (record/firing.c)
  *   off           nothing is called at ranges, so that they cost nothing: the thread of the windows
  *                 listens, made for it where there was none
- * So a process by probability hears at its next range, and one that runs none has nothing to change.
+ * So a process by probability hears at its next range, and one that runs none has nothing to
+ * change.
  *
  * One thread at a time: the lock of the settings is tried, and left alone where it is taken. A look
- * is called with no lock held, perhaps from within a range of a framework whose callbacks the change
- * then adds or removes; it never waits for ranges to end.
+ * is called with no lock held, perhaps from within a range of a framework whose callbacks the
+ * change then adds or removes; it never waits for ranges to end.
  *
  * Forks: the child goes on with what was in force, as its inheritance, and has a block of its own.
  */

@@ -5,7 +5,8 @@
 #include "opscope/recorder.h"
 #include "record/table.h"
 
-/* NONE: settled without an extra cost. `Other` has ranges of all kinds and no entry in the dictionary. */
+/* NONE: settled without an extra cost. `Other` has ranges of all kinds and no entry in the
+ * dictionary. */
 enum { OP_ID_LIMIT = 65536, OTHER_OP_ID = 1, UNSETTLED = 0 };
 static const uint32_t NONE = UINT32_MAX;
 
@@ -26,8 +27,8 @@ void opscope_recorder_extra_cost(uint32_t op_id, uint64_t extra_ps)
 {
     if (op_id > OTHER_OP_ID && op_id <= OP_ID_LIMIT && extra_ps != 0 &&
         opscope__load_relaxed(&extras[op_id]) == UNSETTLED) {
-        (void)settle(op_id, extra_ps < OPSCOPE__COST_LIMIT_PS ? (uint32_t)extra_ps
-                                                              : OPSCOPE__COST_LIMIT_PS);
+        (void)settle(
+            op_id, extra_ps < OPSCOPE__COST_LIMIT_PS ? (uint32_t)extra_ps : OPSCOPE__COST_LIMIT_PS);
     }
 }
 
@@ -44,8 +45,8 @@ static uint32_t extra_of(uint32_t op_id)
     return extra != NONE ? extra : 0;
 }
 
-/* The owner of a cell adds without a thought for other threads; an aligned load has the old or the new
- * value. */
+/* The owner of a cell adds without a thought for other threads; an aligned load has the old or the
+ * new value. */
 static uint64_t OPSCOPE__UNSYNCHRONIZED samples_of(const opscope_cell *cell)
 {
     return *(const volatile uint64_t *)&cell->sample_count;
@@ -66,8 +67,8 @@ uint64_t opscope__cost_of_samples_ns(const opscope__segment *segment)
             (const void *)(chunks + (size_t)i * OPSCOPE_SEGMENT_CHUNK_BYTES);
         const opscope_cell *cells =
             (const void *)((const char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES);
-        for (uint32_t k = 0; chunk->kind == OPSCOPE_CHUNK_CELLS && k < chunk->used &&
-                             k < OPSCOPE__CELLS_PER_CHUNK;
+        for (uint32_t k = 0;
+             chunk->kind == OPSCOPE_CHUNK_CELLS && k < chunk->used && k < OPSCOPE__CELLS_PER_CHUNK;
              k++) {
             const uint64_t samples = samples_of(&cells[k]);
             count += samples;

@@ -36,8 +36,8 @@ const opscope_debug_info *opscope__debug_info_retain(const opscope_debug_info *l
 
 void opscope__debug_info_release(const opscope_debug_info *link)
 {
-    while (link != NULL && __atomic_fetch_sub(&node_of(link)->reference_count, 1,
-                                              __ATOMIC_ACQ_REL) == 1) {
+    while (link != NULL &&
+           __atomic_fetch_sub(&node_of(link)->reference_count, 1, __ATOMIC_ACQ_REL) == 1) {
         const opscope_debug_info *parent = link->parent;
         free(node_of(link));
         link = parent;
@@ -79,7 +79,8 @@ const opscope_debug_info *opscope__debug_info_swap(const opscope_debug_info *cha
     return previous;
 }
 
-/* A link before `parent`, whose reference it takes over; the strings are given with their lengths. */
+/* A link before `parent`, whose reference it takes over; the strings are given with their lengths.
+ */
 static const opscope_debug_info *make(const opscope_debug_info *parent, const char *key,
                                       size_t key_bytes, const char *value, size_t value_bytes)
 {

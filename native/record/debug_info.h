@@ -1,4 +1,5 @@
-/* record/debug_info.h -- the nodes behind opscope/debug_info.h, for the recorder and the threads. */
+/* record/debug_info.h -- the nodes behind opscope/debug_info.h, for the recorder and the threads.
+ */
 #ifndef OPSCOPE_RECORD_DEBUG_INFO_H
 #define OPSCOPE_RECORD_DEBUG_INFO_H
 
@@ -8,7 +9,7 @@
 
 /* A link as it is kept. Immutable but for the two last fields. */
 struct opscope__debug_info_node {
-    opscope_debug_info link; /* first: callbacks see its address */
+    opscope_debug_info link;  /* first: callbacks see its address */
     uint32_t reference_count; /* atomic */
     /* The label set of the chain that starts here: the segment's epoch << 32 | id, looked up by the
      * recorder. Atomic, relaxed: any thread would compute the same value. */

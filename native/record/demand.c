@@ -23,7 +23,8 @@ void opscope__demand_listen(const struct opscope__demand_listener *new_listener)
     for (int i = 0; i < LISTENER_LIMIT; i++) {
         const struct opscope__demand_listener *none = NULL;
         if (__atomic_compare_exchange_n(&listeners[i], &none, new_listener, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED) || none == new_listener) {
+                                        __ATOMIC_RELAXED) ||
+            none == new_listener) {
             return;
         }
     }

@@ -1,11 +1,11 @@
-/* record/demand.h -- what the enabled callbacks want, for a bridge to a framework with a registry of
- * its own.
+/* record/demand.h -- what the enabled callbacks want, for a bridge to a framework with a registry
+ * of its own.
  *
  * Such a bridge registers with its framework only while somebody wants ranges, and so costs nothing
- * outside windows; one that replaces pointers does so only then. It listens: `changed` is called after
- * each change of the callbacks, with none of this library's locks held but perhaps that of the settings,
- * and asks opscope__demand_read. Calls may come from several threads at once; whoever reads last reads
- * what holds.
+ * outside windows; one that replaces pointers does so only then. It listens: `changed` is called
+ * after each change of the callbacks, with none of this library's locks held but perhaps that of
+ * the settings, and asks opscope__demand_read. Calls may come from several threads at once; whoever
+ * reads last reads what holds.
  */
 #ifndef OPSCOPE_RECORD_DEMAND_H
 #define OPSCOPE_RECORD_DEMAND_H
@@ -16,9 +16,10 @@
 #include "opscope/export.h"
 
 struct opscope__demand {
-    uint32_t scopes; /* bits: of each scope that an enabled callback wants; 0: nobody wants anything */
-    double prob;     /* the least at which no callback misses anything: of the only one, else 1; see
-                        opscope__range_was_drawn in record/callback.h */
+    uint32_t
+        scopes;  /* bits: of each scope that an enabled callback wants; 0: nobody wants anything */
+    double prob; /* the least at which no callback misses anything: of the only one, else 1; see
+                    opscope__range_was_drawn in record/callback.h */
     bool is_recorder; /* the recorder is the only one */
     bool needs_inputs;
     bool needs_outputs;
@@ -30,8 +31,8 @@ struct opscope__demand_listener {
      * and before the registry's (record/process.c); gives them back, in the parent or the child. */
     void (*fork_prepare)(void);
     void (*fork_done)(void);
-    /* On a thread that ends, with what this library keeps for it still there, and no lock held. NULL:
-     * nothing is to be done. */
+    /* On a thread that ends, with what this library keeps for it still there, and no lock held.
+     * NULL: nothing is to be done. */
     void (*thread_ends)(void);
 };
 

@@ -1,9 +1,9 @@
 /* record/exemplar.h -- exemplars: single slow ranges, each with the trace in which it ran.
  *
- * A range is one where its thread's labels have `trace_id` (32 hexadecimal digits) and `span_id` (16), as
- * OpenTelemetry's spans give them, and at most one in a hundred of its cell's ranges took as long, by
- * octaves. Asked for off the hot path alone: where a range falls into another octave than the one
- * before, as a slow one does. Not every slow range is kept, and none has to be.
+ * A range is one where its thread's labels have `trace_id` (32 hexadecimal digits) and `span_id`
+ * (16), as OpenTelemetry's spans give them, and at most one in a hundred of its cell's ranges took
+ * as long, by octaves. Asked for off the hot path alone: where a range falls into another octave
+ * than the one before, as a slow one does. Not every slow range is kept, and none has to be.
  */
 #ifndef OPSCOPE_RECORD_EXEMPLAR_H
 #define OPSCOPE_RECORD_EXEMPLAR_H

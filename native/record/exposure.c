@@ -2,8 +2,8 @@
 #include "record/exposure.h"
 
 /* A debt is paid back over so many windows: so many that chance alone, which has weights vary by a
- * share of 1 / sqrt(2 n), makes estimates no worse to speak of (3 % more variance); so few that little is
- * owed when a program ends. */
+ * share of 1 / sqrt(2 n), makes estimates no worse to speak of (3 % more variance); so few that
+ * little is owed when a program ends. */
 static const double HORIZON_WINDOWS = 16.0;
 static const double PRIOR_WINDOWS = 10.0;
 /* However much is owed, no range is to stand for more than so many times its share by time. */
@@ -39,8 +39,8 @@ void opscope__exposure_count(opscope__exposure *exposure,
     exposure->wall += cycle->wall;
     exposure->owed += cycle->outside + work - cycle->weight * work;
     if (work > 0.0) {
-        /* The more work a window had, the more it says: `typical` is how much is paid back by one that
-         * pays, and those with next to none do not. */
+        /* The more work a window had, the more it says: `typical` is how much is paid back by one
+         * that pays, and those with next to none do not. */
         const double share = work / (HORIZON_WINDOWS * exposure->typical + work);
         exposure->typical += share * (work - exposure->typical);
     }

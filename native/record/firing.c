@@ -1,5 +1,5 @@
-/* record/firing.c -- a thread's firing: how it is built from the callbacks that are enabled, and how its
- * countdowns go on. How long it lives is in record/thread.c. */
+/* record/firing.c -- a thread's firing: how it is built from the callbacks that are enabled, and
+ * how its countdowns go on. How long it lives is in record/thread.c. */
 #include <stdlib.h>
 
 #include "base/atomics.h"
@@ -175,7 +175,8 @@ bool opscope__range_was_drawn(opscope_scope scope)
             opscope__random_unit(&thread->random) >= prob / OPSCOPE__DRAWN_PROB_LEAST) {
             uint64_t now = opscope__ticks();
             if (now >= lane->look_ticks) {
-                lane->look_ticks = now + opscope__load_relaxed(&opscope__recorder.look_period_ticks);
+                lane->look_ticks =
+                    now + opscope__load_relaxed(&opscope__recorder.look_period_ticks);
                 (void)opscope__control_poll(NULL, now);
             }
             return false;

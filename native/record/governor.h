@@ -1,10 +1,10 @@
 /* record/governor.h -- keeps what recording costs within a budget, by sampling less.
  *
- * What recording costs is known: the ranges recorded, times what one of their operator costs (measured:
- * record/cost.h). It is held against the processor time of the whole process. Not against wall
- * time: that would let a program that waits much, or runs on a large machine, pay more for each
- * second of work than one that computes on one thread; a share of processor time is what the work
- * becomes dearer by, whatever the number of threads, and what a fleet pays.
+ * What recording costs is known: the ranges recorded, times what one of their operator costs
+ * (measured: record/cost.h). It is held against the processor time of the whole process. Not
+ * against wall time: that would let a program that waits much, or runs on a large machine, pay more
+ * for each second of work than one that computes on one thread; a share of processor time is what
+ * the work becomes dearer by, whatever the number of threads, and what a fleet pays.
  *
  * The budget is a limit. Above it, sampling is scaled down at once, to three quarters of it; below
  * half of it sampling is scaled up again, at most doubled at a time and never beyond what was asked

@@ -1,5 +1,5 @@
-/* record/metric.h -- where metrics count: in the segment, while there is one. All with the segment lock
- * held. */
+/* record/metric.h -- where metrics count: in the segment, while there is one. All with the segment
+ * lock held. */
 #ifndef OPSCOPE_RECORD_METRIC_H
 #define OPSCOPE_RECORD_METRIC_H
 

@@ -1,4 +1,5 @@
-/* record/op.c -- the operators of this process: interned by name, overload, scope and phase, never freed. */
+/* record/op.c -- the operators of this process: interned by name, overload, scope and phase, never
+ * freed. */
 #include "record/op.h"
 
 #include <pthread.h>
@@ -13,8 +14,8 @@ enum { OP_LIMIT = 65536, SLOT_LIMIT = 2 * OP_LIMIT, SLOTS_AT_FIRST = 1024 };
 /* Filled in order of ids, each published by `op_count`. */
 static const opscope_op *ops[OP_LIMIT + 1];
 static uint32_t op_count; /* store_release under the lock; load_acquire by readers without it */
-/* lock: open addressing, ids; 0 is free. In use is as much from its start as the operators need, so that
- * a few hundred of them, interned while a program starts, do not touch all of its pages. */
+/* lock: open addressing, ids; 0 is free. In use is as much from its start as the operators need, so
+ * that a few hundred of them, interned while a program starts, do not touch all of its pages. */
 static uint32_t slots[SLOT_LIMIT];
 static uint32_t slot_count = SLOTS_AT_FIRST; /* a power of two, at least half of them free */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -158,9 +159,10 @@ uint32_t opscope_op_count(void)
 const opscope_op *opscope_op_other(void)
 {
     const opscope_op *other = opscope_op_by_id(1);
-    if (other == NULL && opscope_op_intern("other", "", OPSCOPE_USER_SCOPE, OPSCOPE_OTHER,
-                                           &other) != OPSCOPE_OK) {
-        static const opscope_op without_memory = {"other", "", 1, OPSCOPE_OTHER, OPSCOPE_USER_SCOPE};
+    if (other == NULL &&
+        opscope_op_intern("other", "", OPSCOPE_USER_SCOPE, OPSCOPE_OTHER, &other) != OPSCOPE_OK) {
+        static const opscope_op without_memory = {"other", "", 1, OPSCOPE_OTHER,
+                                                  OPSCOPE_USER_SCOPE};
         return &without_memory;
     }
     return other;

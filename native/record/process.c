@@ -1,9 +1,9 @@
 /* record/process.c -- starting the library in a process, and what a fork does to it.
  *
- * Locks are taken in one order everywhere: settings, segment, window, pool, trace, those of listeners
- * to demand (record/demand.h), registry, operators, usage. A fork takes them all in that order first, so
- * the child finds every structure whole; it then drops what belonged to threads that do not exist
- * there.
+ * Locks are taken in one order everywhere: settings, segment, window, pool, trace, those of
+ * listeners to demand (record/demand.h), registry, operators, usage. A fork takes them all in that
+ * order first, so the child finds every structure whole; it then drops what belonged to threads
+ * that do not exist there.
  */
 #include "record/process.h"
 

@@ -55,8 +55,7 @@ bool opscope_range_failed(const opscope_range *range)
 /* Where the contexts of the fired callbacks are. */
 static void **contexts_of(opscope_range *range)
 {
-    return __builtin_popcountll(range->fired) > FEW_CONTEXTS ? range->contexts[0]
-                                                              : range->contexts;
+    return __builtin_popcountll(range->fired) > FEW_CONTEXTS ? range->contexts[0] : range->contexts;
 }
 
 static void run_starts(opscope_range *range)
@@ -152,7 +151,8 @@ static bool hold_contexts(opscope_range *range)
 
 /* The common case in few instructions: one callback that wants ranges and nothing else. Fills in
  * the range and returns the callback, its start not called yet; NULL, with nothing done, where this
- * is not the case. Its claim is that of claim(), light fences being free wherever there is a `solo`. */
+ * is not the case. Its claim is that of claim(), light fences being free wherever there is a
+ * `solo`. */
 static inline struct opscope__callback *claim_solo(opscope_range *range, const opscope_op *op,
                                                    const opscope_range_info *info)
 {
@@ -251,7 +251,8 @@ static void run_ends(opscope_range *range)
 {
     struct opscope__callback **callbacks = range->firing->callbacks;
     void **context = contexts_of(range);
-    /* A range closed inside a callback (its own, or one it opened itself) leaves that one running. */
+    /* A range closed inside a callback (its own, or one it opened itself) leaves that one running.
+     */
     const struct opscope__callback *running = opscope__hot.running;
     for (uint64_t rest = range->fired; rest != 0; rest &= rest - 1, context++) {
         const struct opscope__callback *callback = callbacks[__builtin_ctzll(rest)];
@@ -361,7 +362,8 @@ uint64_t opscope__range_cost_ticks(const opscope_callback *spec, const opscope_o
     }
     struct opscope__callback leaf = {.spec = *spec, .is_leaf = true};
     firing->version = opscope__load_relaxed(&opscope__version);
-    firing->lanes[op->scope] = (struct opscope__lane){.always = 1, .armed = 1, .only = &leaf, .solo = &leaf};
+    firing->lanes[op->scope] =
+        (struct opscope__lane){.always = 1, .armed = 1, .only = &leaf, .solo = &leaf};
     /* A firing of nobody's, in the place of this thread's own for the length of a loop. */
     struct opscope__hot *hot = &opscope__hot;
     const struct opscope__hot before = *hot;

@@ -13,10 +13,11 @@ uint64_t opscope__range_cost_ticks(const opscope_callback *spec, const opscope_o
 /* What `failed` of a range says. */
 enum { OPSCOPE__FAILED = 1, OPSCOPE__LOST = 2 };
 
-/* The end of this range will not come on the thread that opened it: the recorder leaves it out. True
- * where it had the range: then the caller says so by opscope__recorder_count_lost. The range is to be
- * closed all the same, by its own thread when that gets to it, so that callbacks get their ends.
- * On that thread, or on another while that one can neither close the range nor end. Takes no lock. */
+/* The end of this range will not come on the thread that opened it: the recorder leaves it out.
+ * True where it had the range: then the caller says so by opscope__recorder_count_lost. The range
+ * is to be closed all the same, by its own thread when that gets to it, so that callbacks get their
+ * ends. On that thread, or on another while that one can neither close the range nor end. Takes no
+ * lock. */
 OPSCOPE_API bool opscope__range_lose(opscope_range *range);
 
 /* Leaves `into` empty where memory runs out: the callback then sees no values. */

@@ -1,6 +1,6 @@
-/* record/sampling.c -- how the recorder samples: its callback registered anew at each change, windows
- * opened and closed. What is to be sampled is said by record/control.c, when windows open by
- * record/window.c.
+/* record/sampling.c -- how the recorder samples: its callback registered anew at each change,
+ * windows opened and closed. What is to be sampled is said by record/control.c, when windows open
+ * by record/window.c.
  */
 #include "record/sampling.h"
 

@@ -13,12 +13,12 @@
 #include "opscope/segment.h"
 
 typedef struct opscope__segment {
-    char *base;                /* mapping of the largest size; NULL: no segment */
-    uint64_t reserved_bytes;   /* of the file: up to here pages may be touched */
+    char *base;              /* mapping of the largest size; NULL: no segment */
+    uint64_t reserved_bytes; /* of the file: up to here pages may be touched */
     struct opscope_chunk *dictionary;
-    bool is_full;              /* a chunk was refused; stays so. Atomic, relaxed */
-    uint64_t device, inode;    /* of the file, to know it again */
-    uint32_t epoch;            /* which segment of this process: goes up with each, from 1 */
+    bool is_full;           /* a chunk was refused; stays so. Atomic, relaxed */
+    uint64_t device, inode; /* of the file, to know it again */
+    uint32_t epoch;         /* which segment of this process: goes up with each, from 1 */
     char path[256];
 } opscope__segment;
 
@@ -35,11 +35,12 @@ static inline opscope_segment_header *opscope__segment_header(const opscope__seg
     return (opscope_segment_header *)(void *)segment->base;
 }
 
-/* A chunk of that kind, zeroed, its header filled in but for `used`; NULL where there is no room. */
+/* A chunk of that kind, zeroed, its header filled in but for `used`; NULL where there is no room.
+ */
 opscope_chunk *opscope__segment_add_chunk(opscope__segment *segment, uint32_t kind, uint32_t table,
                                           uint32_t first);
-/* Appends to the dictionary; false where there is no room. The text has `entry->bytes`, at most 64 KiB
- * less headers of a chunk (16,304). */
+/* Appends to the dictionary; false where there is no room. The text has `entry->bytes`, at most 64
+ * KiB less headers of a chunk (16,304). */
 bool opscope__segment_add_entry(opscope__segment *segment, const opscope_entry *entry,
                                 const char *text);
 

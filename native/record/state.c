@@ -1,5 +1,5 @@
-/* record/state.c -- capturing a thread's state (debug info, local callbacks, switch) and entering it
- * on another thread. */
+/* record/state.c -- capturing a thread's state (debug info, local callbacks, switch) and entering
+ * it on another thread. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -19,7 +19,8 @@ struct opscope_state {
     uintptr_t words[WORD_LIMIT];
 };
 
-/* Words of the layers above. Entries are written once, under the lock; `carrier_count` covers them. */
+/* Words of the layers above. Entries are written once, under the lock; `carrier_count` covers them.
+ */
 static pthread_mutex_t carrier_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     uintptr_t (*read)(void);
@@ -89,8 +90,7 @@ void opscope_state_release(opscope_state *state)
 }
 
 /* Moves the three parts of `from` into the thread and those of the thread into `into`. */
-static void exchange(struct opscope__thread *thread, const opscope_state *from,
-                     opscope_state *into)
+static void exchange(struct opscope__thread *thread, const opscope_state *from, opscope_state *into)
 {
     opscope_state old = {.debug_info = thread->debug_info,
                          .local = thread->local,

@@ -13,18 +13,17 @@
 #include "record/range.h"
 #include "record/recorder.h"
 
-OPSCOPE__THREAD_LOCAL struct opscope__hot opscope__hot
-    __attribute__((tls_model("initial-exec")));
+OPSCOPE__THREAD_LOCAL struct opscope__hot opscope__hot __attribute__((tls_model("initial-exec")));
 uint64_t opscope__version = 1;
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
-static struct opscope__thread *threads;   /* registry lock */
-static struct opscope__firing *orphans;   /* registry lock: firings that outlived their thread */
-static uint64_t thread_count;             /* registry lock: threads ever seen */
-static uint64_t seed;                     /* registry lock; 0: the operating system's */
-static uint64_t ended_cpu_ns;             /* registry lock: processor time of threads that ended */
+static struct opscope__thread *threads; /* registry lock */
+static struct opscope__firing *orphans; /* registry lock: firings that outlived their thread */
+static uint64_t thread_count;           /* registry lock: threads ever seen */
+static uint64_t seed;                   /* registry lock; 0: the operating system's */
+static uint64_t ended_cpu_ns;           /* registry lock: processor time of threads that ended */
 
 void opscope__registry_lock(void)
 {

@@ -27,28 +27,29 @@ struct opscope__values {
 };
 
 struct opscope__thread {
-    struct opscope__thread *next;                /* registry lock */
-    uint64_t id;                                 /* dense from 1, never reused */
-    clockid_t cpu_clock;                         /* registry lock: its processor time */
-    uint64_t cpu_start_ns;                       /* registry lock: of that clock, when it was made */
-    bool recording;                              /* owner: the switch */
-    struct opscope__firing *firing;              /* registry lock to change; NULL: nothing to fire */
-    struct opscope__firing *stale;               /* registry lock: earlier ones with open ranges */
-    struct opscope__callback_list *local;        /* owner; immutable list, NULL when empty */
-    const opscope_debug_info *debug_info;        /* owner */
-    opscope__random random;                      /* owner */
-    uint64_t handle_count;                       /* owner */
-    struct opscope__recorder_thread *recorder;   /* owner; NULL until the recorder sees a range */
-    struct opscope__trace_thread *trace;         /* owner; NULL until a trace sees a range */
-    bool is_traced_alone;                        /* owner: no callback but the tracer sees it */
-    struct opscope__kept_range *kept_ranges;     /* owner: free list of opscope_range_begin */
-    struct opscope__values inputs;               /* of the range in inputs_of */
-    const opscope_range *inputs_of;              /* the one whose starts run now */
-    struct opscope__values outputs;              /* of the range in outputs_of */
+    struct opscope__thread *next;              /* registry lock */
+    uint64_t id;                               /* dense from 1, never reused */
+    clockid_t cpu_clock;                       /* registry lock: its processor time */
+    uint64_t cpu_start_ns;                     /* registry lock: of that clock, when it was made */
+    bool recording;                            /* owner: the switch */
+    struct opscope__firing *firing;            /* registry lock to change; NULL: nothing to fire */
+    struct opscope__firing *stale;             /* registry lock: earlier ones with open ranges */
+    struct opscope__callback_list *local;      /* owner; immutable list, NULL when empty */
+    const opscope_debug_info *debug_info;      /* owner */
+    opscope__random random;                    /* owner */
+    uint64_t handle_count;                     /* owner */
+    struct opscope__recorder_thread *recorder; /* owner; NULL until the recorder sees a range */
+    struct opscope__trace_thread *trace;       /* owner; NULL until a trace sees a range */
+    bool is_traced_alone;                      /* owner: no callback but the tracer sees it */
+    struct opscope__kept_range *kept_ranges;   /* owner: free list of opscope_range_begin */
+    struct opscope__values inputs;             /* of the range in inputs_of */
+    const opscope_range *inputs_of;            /* the one whose starts run now */
+    struct opscope__values outputs;            /* of the range in outputs_of */
     const opscope_range *outputs_of;
 };
 
-/* Sends this thread through its slow path at its next range: its own callbacks or switch changed. */
+/* Sends this thread through its slow path at its next range: its own callbacks or switch changed.
+ */
 static inline void opscope__hot_invalidate(void)
 {
     opscope__hot.version = 0;
@@ -60,8 +61,8 @@ void opscope__registry_unlock(void);
 /* With the lock held: the first thread of the registry; the rest by `next`. */
 struct opscope__thread *opscope__registry_first(void);
 
-/* The processor time of all threads that ever were in the registry, from when they came on. Takes the
- * lock. To the point: the clock of the process is behind for threads that run now. */
+/* The processor time of all threads that ever were in the registry, from when they came on. Takes
+ * the lock. To the point: the clock of the process is behind for threads that run now. */
 uint64_t opscope__registry_cpu_ns(void);
 
 /* With the lock held: firings that outlived their thread, by `next_stale`. */

@@ -1,8 +1,9 @@
 /* record/trace_block.c -- the tracer's file: how it is mapped, and how threads take blocks of it.
  *
- * Nobody touches a page that has none behind it: that would be SIGBUS, and the end of the program. A
- * block's pages are made before the block is used, by madvise(2), which says no where there is no
- * room: those of the first blocks when the trace starts, the others by the threads that take them; kernels before 5.14 do not know that way, and have the whole file reserved at the start. Either
+ * Nobody touches a page that has none behind it: that would be SIGBUS, and the end of the program.
+ * A block's pages are made before the block is used, by madvise(2), which says no where there is no
+ * room: those of the first blocks when the trace starts, the others by the threads that take them;
+ * kernels before 5.14 do not know that way, and have the whole file reserved at the start. Either
  * way no more is taken than half of what the file system and the control group have free: the
  * rest is the program's.
  */
@@ -59,8 +60,8 @@ static uint64_t read_number(const char *path)
     return bytes > 0 && end != text && errno == 0 ? number : UINT64_MAX;
 }
 
-/* Memory that this process's control group may still use (cgroup v2); what its parents allow is theirs
- * to see to. Shared memory counts there, and beyond it processes are killed. */
+/* Memory that this process's control group may still use (cgroup v2); what its parents allow is
+ * theirs to see to. Shared memory counts there, and beyond it processes are killed. */
 static uint64_t free_in_control_group(void)
 {
     char line[256] = "", path[320];
@@ -104,8 +105,8 @@ static int find_size(int fd, uint64_t wanted, uint64_t *out)
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
         return OPSCOPE_ERR_NO_SPACE; /* growing beyond it would be SIGXFSZ */
     }
-    *out = OPSCOPE_TRACE_HEADER_BYTES +
-           (bytes - OPSCOPE_TRACE_HEADER_BYTES) / OPSCOPE_TRACE_BLOCK_UNIT * OPSCOPE_TRACE_BLOCK_UNIT;
+    *out = OPSCOPE_TRACE_HEADER_BYTES + (bytes - OPSCOPE_TRACE_HEADER_BYTES) /
+                                            OPSCOPE_TRACE_BLOCK_UNIT * OPSCOPE_TRACE_BLOCK_UNIT;
     return OPSCOPE_OK;
 }
 
@@ -154,7 +155,8 @@ int opscope__trace_map(struct opscope__trace *trace, int fd, uint64_t wanted_byt
         munmap(base, bytes);
         return status;
     }
-    /* What a short trace needs is made ready by whoever starts it, rather than by the threads it traces. */
+    /* What a short trace needs is made ready by whoever starts it, rather than by the threads it
+     * traces. */
     const uint64_t ready = at_most_half(READY_BYTES, bytes);
     trace->ready_bytes = OPSCOPE_TRACE_HEADER_BYTES;
     if (is_reserved || populate(base, ready)) {
@@ -201,8 +203,8 @@ static uint64_t claim(struct opscope__trace *trace, uint64_t *bytes)
     return offset + *bytes <= room ? OPSCOPE_TRACE_HEADER_BYTES + offset : 0;
 }
 
-/* Tells the reader of the file, its partner, to look as far as there. Only ever further: of threads that
- * take blocks at once, one that is late would take the others' out of its sight. */
+/* Tells the reader of the file, its partner, to look as far as there. Only ever further: of threads
+ * that take blocks at once, one that is late would take the others' out of its sight. */
 static void show_claimed(struct opscope__trace *trace, uint64_t bytes)
 {
     uint64_t *shown = &opscope__trace_header(trace)->claimed_bytes;

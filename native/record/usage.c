@@ -15,8 +15,8 @@
 enum { KEY_LIMIT = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char *keys[KEY_LIMIT];  /* written once each, then published by key_count */
-static size_t key_count;       /* store_release under the lock; load_acquire by readers without */
+static char *keys[KEY_LIMIT]; /* written once each, then published by key_count */
+static size_t key_count;      /* store_release under the lock; load_acquire by readers without */
 static opscope_usage_handler handler;                   /* lock */
 static void *handler_user;                              /* lock */
 static opscope_usage_metadata_handler metadata_handler; /* lock */

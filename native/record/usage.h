@@ -1,5 +1,5 @@
-/* record/usage.h -- the lock of the API-usage log, for record/process.c; and logging without telling,
- * for bridges. */
+/* record/usage.h -- the lock of the API-usage log, for record/process.c; and logging without
+ * telling, for bridges. */
 #ifndef OPSCOPE_RECORD_USAGE_H
 #define OPSCOPE_RECORD_USAGE_H
 
@@ -11,8 +11,8 @@ struct opscope__usage_listener {
     void *user;
 };
 
-/* All of opscope_log_api_usage_once but the call of the handler, which is left to the caller: for one
- * that is called within locks of others. */
+/* All of opscope_log_api_usage_once but the call of the handler, which is left to the caller: for
+ * one that is called within locks of others. */
 OPSCOPE_API struct opscope__usage_listener opscope__usage_log(const char *key);
 
 /* Who is to be told of metadata; handler NULL: nobody. */

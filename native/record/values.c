@@ -1,4 +1,5 @@
-/* record/values.c -- inputs and outputs of ranges: boxed for the callbacks that ask, read by them. */
+/* record/values.c -- inputs and outputs of ranges: boxed for the callbacks that ask, read by them.
+ */
 #include "record/range.h"
 
 #include <stdlib.h>
@@ -43,8 +44,8 @@ const opscope_value *opscope_fn_inputs(const opscope_range *fn, size_t *count)
 {
     const struct opscope__thread *thread = opscope__hot.thread;
     *count = 0;
-    if (thread == NULL || opscope__hot.running == NULL || !opscope__hot.running->spec.needs_inputs ||
-        thread->inputs_of != fn) {
+    if (thread == NULL || opscope__hot.running == NULL ||
+        !opscope__hot.running->spec.needs_inputs || thread->inputs_of != fn) {
         return NULL;
     }
     *count = thread->inputs.count;
@@ -55,8 +56,8 @@ const opscope_value *opscope_fn_outputs(const opscope_range *fn, size_t *count)
 {
     const struct opscope__thread *thread = opscope__hot.thread;
     *count = 0;
-    if (thread == NULL || opscope__hot.running == NULL || !opscope__hot.running->spec.needs_outputs ||
-        thread->outputs_of != fn) {
+    if (thread == NULL || opscope__hot.running == NULL ||
+        !opscope__hot.running->spec.needs_outputs || thread->outputs_of != fn) {
         return NULL;
     }
     *count = thread->outputs.count;

@@ -2,11 +2,11 @@
  *
  * The thread sleeps; at random moments it opens a window, sleeps for its length and closes it. Gaps
  * are exponential, so a window is as likely at one moment as at any other, whatever rhythm the
- * program has. What a window's ranges stand for is in record/exposure.c; here it is measured: time and
- * work in windows and in all, so that late timers make weights right, not estimates wrong.
+ * program has. What a window's ranges stand for is in record/exposure.c; here it is measured: time
+ * and work in windows and in all, so that late timers make weights right, not estimates wrong.
  *
- * Between windows, and where it opens none because nothing is to be recorded, it looks at the control
- * block (record/control.h): at each waking, and at least every OPSCOPE__LOOK_NS.
+ * Between windows, and where it opens none because nothing is to be recorded, it looks at the
+ * control block (record/control.h): at each waking, and at least every OPSCOPE__LOOK_NS.
  *
  * It is a C thread: no interpreter, no GIL, all signals blocked. At a fork it is not in the child,
  * which starts one of its own with its first segment. Lock: `lock` guards the plan; it is not held
@@ -67,9 +67,9 @@ static bool sleep_within(uint64_t serial, uint64_t ns)
     return plan_serial == serial;
 }
 
-/* With the lock held: the same, in steps after each of which the control block is looked at, which may
- * say that the plan is to be another. In a window nothing can be changed from here: it ends early where
- * there is something new. */
+/* With the lock held: the same, in steps after each of which the control block is looked at, which
+ * may say that the plan is to be another. In a window nothing can be changed from here: it ends
+ * early where there is something new. */
 static bool sleep_and_look(uint64_t serial, uint64_t ns, bool is_in_window)
 {
     const uint64_t end = opscope__monotonic_ns() + ns;
@@ -113,8 +113,8 @@ static double since(uint64_t before, uint64_t now)
     return now > before ? (double)(now - before) : 0.0;
 }
 
-/* With the lock held: windows as planned, until the plan changes. Moments are taken before callbacks
- * come and go, at both ends of a window. */
+/* With the lock held: windows as planned, until the plan changes. Moments are taken before
+ * callbacks come and go, at both ends of a window. */
 static void follow_plan(opscope__random *random, opscope__exposure *exposure)
 {
     const uint64_t serial = plan_serial;

@@ -1,5 +1,5 @@
-/* record/control.c -- see record/control.h. What may be asked for, and how wishes lie over one another,
- * is in record/settings.c; what the governor decides in record/governor.c. */
+/* record/control.c -- see record/control.h. What may be asked for, and how wishes lie over one
+ * another, is in record/settings.c; what the governor decides in record/governor.c. */
 #include "record/control.h"
 
 #include <string.h>
@@ -28,8 +28,8 @@ static opscope_control_answer *answer_of(opscope_segment_header *header)
     return (void *)((char *)header + OPSCOPE_SEGMENT_ANSWER_OFFSET);
 }
 
-/* False where the block is just being written, or was left half written. Partner: the controller, which
- * writes an odd serial first and the next even one last. */
+/* False where the block is just being written, or was left half written. Partner: the controller,
+ * which writes an odd serial first and the next even one last. */
 static bool copy_block(const opscope_control *shared, opscope_control *out)
 {
     uint64_t words[sizeof *out / sizeof(uint64_t)];
@@ -101,14 +101,14 @@ static struct opscope__governor_reading read_costs(const struct opscope__recorde
         .wall_ns = opscope__monotonic_ns(),
         .cpu_ns = cpu_ns(),
         .recording_ns = opscope__cost_of_samples_ns(&recorder->segment),
-        .on_ns = recorder->segment.base != NULL
-                     ? opscope__load_relaxed(
-                           &opscope__segment_header(&recorder->segment)->window_on_ns)
-                     : 0};
+        .on_ns =
+            recorder->segment.base != NULL
+                ? opscope__load_relaxed(&opscope__segment_header(&recorder->segment)->window_on_ns)
+                : 0};
 }
 
-/* With the segment lock held. Partner of the stores: the reader of the file, to whom these are facts
- * by themselves. */
+/* With the segment lock held. Partner of the stores: the reader of the file, to whom these are
+ * facts by themselves. */
 static void show_costs(const struct opscope__recorder *recorder)
 {
     if (recorder->segment.base != NULL) {
@@ -198,7 +198,8 @@ static int put_into_force(struct opscope__recorder *recorder,
     }
     if (status != OPSCOPE_OK) {
         recorder->wanted = before;
-        (void)opscope__sampling_apply(recorder, before.sampling, opscope__settings_are_off(&before));
+        (void)opscope__sampling_apply(recorder, before.sampling,
+                                      opscope__settings_are_off(&before));
         return status;
     }
     opscope__segment_lock();
@@ -278,7 +279,8 @@ void opscope__control_look(void)
     opscope__trace_poll();
 }
 
-/* The segment may just be closed: the reader then sees the old memory or the new, which is as good. */
+/* The segment may just be closed: the reader then sees the old memory or the new, which is as good.
+ */
 static bool OPSCOPE__UNSYNCHRONIZED is_news(const opscope_segment_header *header)
 {
     return opscope__load_relaxed(&control_of(header)->serial) !=
@@ -301,7 +303,8 @@ bool opscope__control_is_news(void)
 {
     const struct opscope__recorder *recorder = &opscope__recorder;
     opscope__segment_lock();
-    bool found = recorder->segment.base != NULL && is_news(opscope__segment_header(&recorder->segment));
+    bool found =
+        recorder->segment.base != NULL && is_news(opscope__segment_header(&recorder->segment));
     opscope__segment_unlock();
     return found;
 }

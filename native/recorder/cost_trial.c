@@ -38,8 +38,7 @@ bool opscope__cost_trial_begin(opscope__cost_trial *trial)
         return false;
     }
     /* A firing of nobody's, in the place of this thread's own. */
-    struct opscope__firing *firing =
-        calloc(1, sizeof *firing + sizeof(struct opscope__callback *));
+    struct opscope__firing *firing = calloc(1, sizeof *firing + sizeof(struct opscope__callback *));
     if (firing == NULL) {
         return false;
     }
@@ -54,7 +53,8 @@ bool opscope__cost_trial_begin(opscope__cost_trial *trial)
     *trial = (opscope__cost_trial){.firing = firing,
                                    .end_ns = opscope__monotonic_ns() + TIME_LIMIT_NS,
                                    .least_ticks = {UINT64_MAX, UINT64_MAX}};
-    trial->was_recording = opscope_recording_set(false); /* a disturbed round is not recorded either */
+    trial->was_recording =
+        opscope_recording_set(false); /* a disturbed round is not recorded either */
     opscope__cost_trial_set(trial, false);
     return true;
 }
@@ -90,7 +90,8 @@ void opscope__cost_trial_stop(opscope__cost_trial *trial)
     }
 }
 
-/* Something else may have opened a range meanwhile that is still to be closed: it needs the firing. */
+/* Something else may have opened a range meanwhile that is still to be closed: it needs the firing.
+ */
 static void give_up(struct opscope__firing *firing)
 {
     opscope__registry_lock();
@@ -117,7 +118,6 @@ uint64_t opscope__cost_trial_end(opscope__cost_trial *trial, uint32_t count)
     }
     opscope__clock clock;
     opscope__clock_start(&clock);
-    const double ps =
-        (double)(seen - unseen) / count * 1e12 / (double)clock.ticks_per_second;
+    const double ps = (double)(seen - unseen) / count * 1e12 / (double)clock.ticks_per_second;
     return ps < OPSCOPE__COST_LIMIT_PS ? (uint64_t)ps : 0;
 }

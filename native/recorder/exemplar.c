@@ -1,7 +1,7 @@
 /* record/exemplar.c -- see exemplar.h: which ranges are kept, and how one is written down.
  *
- * A table has one chunk of them at most, made with its first one, and written around and around. The
- * reader tells by the check word whether it has seen an entry whole.
+ * A table has one chunk of them at most, made with its first one, and written around and around.
+ * The reader tells by the check word whether it has seen an entry whole.
  */
 #include "record/exemplar.h"
 
@@ -112,10 +112,10 @@ void opscope__exemplar_consider(opscope__table *table, opscope__segment *segment
     if (table->exemplars == NULL) {
         opscope__segment_lock();
         /* Not in another segment than the table, should this one have been closed meanwhile. */
-        table->exemplars = segment->base != NULL && segment->epoch == table->epoch
-                               ? opscope__segment_add_chunk(segment, OPSCOPE_CHUNK_EXEMPLARS,
-                                                            table->id, 0)
-                               : NULL;
+        table->exemplars =
+            segment->base != NULL && segment->epoch == table->epoch
+                ? opscope__segment_add_chunk(segment, OPSCOPE_CHUNK_EXEMPLARS, table->id, 0)
+                : NULL;
         opscope__segment_unlock();
         if (table->exemplars == NULL) {
             return;

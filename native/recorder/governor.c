@@ -1,8 +1,8 @@
 /* record/governor.c -- see record/governor.h. */
 #include "record/governor.h"
 
-/* An interval has so many windows, that their random number says little; and so much processor time,
- * that a nearly idle process is not judged by a handful of ranges. */
+/* An interval has so many windows, that their random number says little; and so much processor
+ * time, that a nearly idle process is not judged by a handful of ranges. */
 static const uint64_t INTERVAL_NS = 2000000000, INTERVAL_CPU_NS = 20000000, INTERVAL_WINDOWS = 16;
 /* Below these there would be nothing to see any more. */
 static const double FLOOR_PROB = 1e-5;

@@ -1,5 +1,5 @@
-/* record/refusal.c -- see record/refusal.h. A process that attaches writes its reasons in Python; the
- * child of a fork begins its segment in the middle of its work, where there is none to ask. */
+/* record/refusal.c -- see record/refusal.h. A process that attaches writes its reasons in Python;
+ * the child of a fork begins its segment in the middle of its work, where there is none to ask. */
 #define _GNU_SOURCE
 #include "record/refusal.h"
 

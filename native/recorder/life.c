@@ -67,8 +67,8 @@ static int make_segment(struct opscope__recorder *recorder)
     return OPSCOPE_OK;
 }
 
-/* With the segment lock held: the API usage said since what was last written. A forked child goes on
- * where its parent was, as it does not say the parent's keys again. */
+/* With the segment lock held: the API usage said since what was last written. A forked child goes
+ * on where its parent was, as it does not say the parent's keys again. */
 static void write_usage(struct opscope__recorder *recorder)
 {
     const char *key;
@@ -81,7 +81,8 @@ static void write_usage(struct opscope__recorder *recorder)
     }
 }
 
-/* Whose files are made. Written at a start, under the settings lock, and in a child, which is alone. */
+/* Whose files are made. Written at a start, under the settings lock, and in a child, which is
+ * alone. */
 static uid_t user;
 
 /* A child that has become another user, as workers of a server that root started, has its files

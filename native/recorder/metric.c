@@ -1,4 +1,5 @@
-/* record/metric.c -- see opscope/metric.h: the list of metrics, and their way in and out of segments.
+/* record/metric.c -- see opscope/metric.h: the list of metrics, and their way in and out of
+ * segments.
  *
  * Threads add without a lock while a value moves. Whoever took the old place just before adds there
  * a moment after it was emptied; what he adds is found and moved on at the next look.
@@ -97,8 +98,7 @@ static void show(opscope__segment *segment, opscope_metric *metric)
     if (!opscope__segment_add_entry(segment, &entry, text)) {
         return;
     }
-    uint64_t *values =
-        (uint64_t *)(void *)((char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES);
+    uint64_t *values = (uint64_t *)(void *)((char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES);
     enter(metric, &values[chunk->used]);
     /* Partner: the reader of the file; name and value are there before they are counted. */
     opscope__store_release(&chunk->used, chunk->used + 1);

@@ -8,7 +8,7 @@
 enum { NOTE_LIMIT = 64, TEXT_LIMIT = 512 };
 
 struct note {
-    uint32_t bytes;     /* of key and value, with both NULs */
+    uint32_t bytes; /* of key and value, with both NULs */
     char text[];
 };
 

@@ -50,7 +50,8 @@ static uint64_t find_label_set(const opscope_debug_info *chain)
     uint64_t found = (uint64_t)recorder->label_epoch << 32 | id;
     opscope__segment_unlock();
     /* Partner: the load in opscope__recorder_labels_changed; any thread would store the same. */
-    opscope__store_relaxed(&((struct opscope__debug_info_node *)(uintptr_t)chain)->label_set, found);
+    opscope__store_relaxed(&((struct opscope__debug_info_node *)(uintptr_t)chain)->label_set,
+                           found);
     return found;
 }
 
@@ -121,8 +122,7 @@ static int OPSCOPE__SELDOM start_seldom(const opscope_range *fn, void **context)
 {
     struct opscope__thread *thread = opscope__hot.thread;
     struct opscope__recorder_thread *state = thread->recorder;
-    if (state == NULL ||
-        state->epoch != opscope__load_relaxed(&opscope__recorder.segment.epoch)) {
+    if (state == NULL || state->epoch != opscope__load_relaxed(&opscope__recorder.segment.epoch)) {
         state = opscope__recorder_thread_open(thread);
     }
     uint64_t weight = opscope__load_relaxed(&opscope__recorder.weight);
@@ -153,8 +153,8 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
     uint64_t weight = opscope__load_relaxed(&recorder->weight);
     if (__builtin_expect(state == NULL ||
                              state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
-                             weight == 0 || is_async(fn) ||
-                             is_full(state), 0)) {
+                             weight == 0 || is_async(fn) || is_full(state),
+                         0)) {
         return start_seldom(fn, context);
     }
     struct opscope__frame *frame = state->top++;
@@ -177,7 +177,8 @@ static inline void add_to_line(opscope_line *line, uint32_t bucket, uint64_t wei
     static const uint64_t window[15] = {[7] = UINT64_MAX};
     const two_weights both = {weight, weight};
     two_weights *weights = (two_weights *)(void *)line->weight;
-    const two_weights_anywhere *masks = (const two_weights_anywhere *)(const void *)&window[7 - bucket];
+    const two_weights_anywhere *masks =
+        (const two_weights_anywhere *)(const void *)&window[7 - bucket];
     weights[0] += both & masks[0];
     weights[1] += both & masks[1];
     weights[2] += both & masks[2];
@@ -215,8 +216,9 @@ static inline void find_bucket(uint64_t ticks, uint32_t *octave, uint32_t *bucke
     opscope__bucket_of(units, octave, bucket);
 }
 
-/* Everything but the common case: the first range of a key, another octave than the last one, a full
- * table, a range that failed. Where no line can be had, the table's `other` cell has them all. */
+/* Everything but the common case: the first range of a key, another octave than the last one, a
+ * full table, a range that failed. Where no line can be had, the table's `other` cell has them all.
+ */
 static int __attribute__((noinline)) count_seldom(struct opscope__recorder_thread *state,
                                                   const struct opscope__frame *frame,
                                                   uint64_t ticks, bool failed)
@@ -277,11 +279,13 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
     if (is_async(fn)) {
         const bool is_now = frame->epoch == opscope__load_relaxed(&opscope__recorder.segment.epoch);
         if (is_now && !is_here) {
-            state = opscope__recorder_thread_open(opscope__hot.thread); /* its first range ends here */
+            state =
+                opscope__recorder_thread_open(opscope__hot.thread); /* its first range ends here */
         }
         if (is_now && state != NULL) {
             frame->serial = UINT64_MAX; /* what runs meanwhile on its thread is not within it */
-            (void)count_seldom(state, frame, ticks_since(frame, now), (fn->failed & OPSCOPE__FAILED) != 0);
+            (void)count_seldom(state, frame, ticks_since(frame, now),
+                               (fn->failed & OPSCOPE__FAILED) != 0);
         }
         free(frame);
         return OPSCOPE_OK;
@@ -323,11 +327,12 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
     (void)user;
     struct opscope__frame *frame = context;
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
-    /* The common case: the innermost frame of this thread, so not an async one; not failed. Should its
-     * segment have been closed meanwhile, its table lies in private memory by now: counting there
-     * harms nobody. */
+    /* The common case: the innermost frame of this thread, so not an async one; not failed. Should
+     * its segment have been closed meanwhile, its table lies in private memory by now: counting
+     * there harms nobody. */
     if (__builtin_expect(state == NULL || frame != state->top - 1 || frame->range != fn ||
-                             fn->failed != 0 || now >= state->look_ticks, 0)) {
+                             fn->failed != 0 || now >= state->look_ticks,
+                         0)) {
         return end_seldom(fn, frame, now);
     }
     uint64_t ticks = now - frame->start_ticks;

@@ -51,7 +51,8 @@ static bool take_windows(struct opscope__sampling *sampling, const opscope_contr
 
 static bool take_probability(struct opscope__sampling *sampling, const opscope_control *wish)
 {
-    *sampling = (struct opscope__sampling){.prob = (double)wish->sampling_prob_ppt / (double)ONE_PPT};
+    *sampling =
+        (struct opscope__sampling){.prob = (double)wish->sampling_prob_ppt / (double)ONE_PPT};
     return wish->sampling_prob_ppt <= ONE_PPT;
 }
 

@@ -1,8 +1,9 @@
 /* record/settings.h -- what is wanted of the recorder, and how wishes are laid over one another.
  *
- * Three layers, the later over the earlier: what the process was configured with; what it inherited,
- * from the process that forked it or from the directory's settings file; what its control block
- * says. Plain data and checks: who may say what, and when it takes effect, is in record/control.c.
+ * Three layers, the later over the earlier: what the process was configured with; what it
+ * inherited, from the process that forked it or from the directory's settings file; what its
+ * control block says. Plain data and checks: who may say what, and when it takes effect, is in
+ * record/control.c.
  */
 #ifndef OPSCOPE_RECORD_SETTINGS_H
 #define OPSCOPE_RECORD_SETTINGS_H
@@ -30,7 +31,8 @@ struct opscope__settings {
 
 /* ERR_INVALID where the weights, or the sums over them, would not fit their integers. */
 int opscope__sampling_check(const struct opscope__sampling *sampling);
-bool opscope__sampling_is_same(const struct opscope__sampling *a, const struct opscope__sampling *b);
+bool opscope__sampling_is_same(const struct opscope__sampling *a,
+                               const struct opscope__sampling *b);
 
 /* Whether anything is recorded at all. */
 static inline bool opscope__settings_are_off(const struct opscope__settings *settings)

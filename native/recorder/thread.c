@@ -1,5 +1,5 @@
-/* record/recorder_thread.c -- what the recorder keeps for a thread: how it gets a table and gives it
- * back. */
+/* record/recorder_thread.c -- what the recorder keeps for a thread: how it gets a table and gives
+ * it back. */
 #include "record/recorder_state.h"
 
 #include <stdlib.h>
@@ -17,7 +17,8 @@ void opscope__recorder_drop(struct opscope__recorder_thread *state)
 void opscope__recorder_unwind(struct opscope__recorder_thread *state, struct opscope__frame *first)
 {
     for (struct opscope__frame *frame = first; frame < state->top; frame++) {
-        /* Partner: the store in opscope__recorder_lose; ordered by whoever found the range there. */
+        /* Partner: the store in opscope__recorder_lose; ordered by whoever found the range there.
+         */
         if (opscope__load_relaxed(&frame->is_lost) == 0) {
             opscope__recorder_drop(state);
         }

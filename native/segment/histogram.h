@@ -2,9 +2,9 @@
  *
  * Base 2^(1/8): eight buckets an octave (OpenTelemetry's scale 3, Prometheus's schema 3), so that a
  * value differs from the geometric middle of its bucket by at most 4.5 %. Durations are integers in
- * units of 2^-40 s (0.9 ps): the octave is the place of the top bit, the bucket within it comes from
- * comparing the rest with seven constants. Integers only, so no floating-point flag of the observed
- * program changes.
+ * units of 2^-40 s (0.9 ps): the octave is the place of the top bit, the bucket within it comes
+ * from comparing the rest with seven constants. Integers only, so no floating-point flag of the
+ * observed program changes.
  */
 #ifndef OPSCOPE_RECORD_HISTOGRAM_H
 #define OPSCOPE_RECORD_HISTOGRAM_H

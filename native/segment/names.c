@@ -136,8 +136,7 @@ static uint32_t find_or_add(opscope__segment *segment, const struct label_text *
     }
     uint32_t id = label_set_count + 1;
     struct label_text *copy = id < limit ? malloc(sizeof *copy) : NULL;
-    const opscope_entry entry = {
-        .kind = OPSCOPE_ENTRY_LABELS, .id = id, .bytes = labels->bytes};
+    const opscope_entry entry = {.kind = OPSCOPE_ENTRY_LABELS, .id = id, .bytes = labels->bytes};
     if (copy == NULL || !opscope__segment_add_entry(segment, &entry, labels->text)) {
         free(copy);
         return 0;

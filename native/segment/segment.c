@@ -20,8 +20,8 @@
 #include "record/identity.h"
 
 enum {
-    MAPPED_BYTES = OPSCOPE_SEGMENT_HEADER_BYTES +
-                   OPSCOPE_SEGMENT_CHUNK_LIMIT * OPSCOPE_SEGMENT_CHUNK_BYTES,
+    MAPPED_BYTES =
+        OPSCOPE_SEGMENT_HEADER_BYTES + OPSCOPE_SEGMENT_CHUNK_LIMIT * OPSCOPE_SEGMENT_CHUNK_BYTES,
     RESERVE_BYTES = 8 * OPSCOPE_SEGMENT_CHUNK_BYTES, /* the file grows by this much at a time */
     ENTRY_ALIGN = 8,
     ADDRESS_SPACE_LEAST = 1 << 30
@@ -69,8 +69,9 @@ static int status_of_errno(void)
 }
 
 /* Disk blocks for the next part of the file, from `start`. Touching a page without one would be
- * SIGBUS; growing past RLIMIT_FSIZE would be SIGXFSZ: both end the program, so both are asked first.
- * What is before `start` is left alone: where the file system cannot reserve, the C library writes. */
+ * SIGBUS; growing past RLIMIT_FSIZE would be SIGXFSZ: both end the program, so both are asked
+ * first. What is before `start` is left alone: where the file system cannot reserve, the C library
+ * writes. */
 static int reserve(int fd, uint64_t start)
 {
     struct rlimit limit;
@@ -166,11 +167,11 @@ static int map_file(opscope__segment *segment, int fd)
     return OPSCOPE_OK;
 }
 
-/* Whether the lock taken on the file outlives its descriptor, now closed. The mapping holds on to the
- * open file, and so to the lock, until nobody can write into the file any more: the end of the
- * process however it comes, exec, a mapping in its place. A child that has the mapping too (by vfork,
- * a raw clone, or fork up to its replacement) could still write, and so keeps the lock. Tried out and
- * not believed, as not every file system and kernel need do it. */
+/* Whether the lock taken on the file outlives its descriptor, now closed. The mapping holds on to
+ * the open file, and so to the lock, until nobody can write into the file any more: the end of the
+ * process however it comes, exec, a mapping in its place. A child that has the mapping too (by
+ * vfork, a raw clone, or fork up to its replacement) could still write, and so keeps the lock.
+ * Tried out and not believed, as not every file system and kernel need do it. */
 static bool lock_is_held(int directory_fd, const char *name)
 {
     int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -212,7 +213,8 @@ int opscope__segment_create(opscope__segment *segment, const char *directory)
     forget(segment);
 
     bool is_locked = false;
-    int status = has_address_space() ? open_directory(directory, &directory_fd) : OPSCOPE_ERR_LIMITED;
+    int status =
+        has_address_space() ? open_directory(directory, &directory_fd) : OPSCOPE_ERR_LIMITED;
     if (status != OPSCOPE_OK) {
         return status;
     }

@@ -37,11 +37,11 @@ typedef struct opscope__table {
     uint32_t shift;                   /* 64 - log2 of the number of slots */
     struct opscope__slot *slots;
     uint32_t slot_used_count;
-    opscope_cell *other;              /* the first cell: what finds no room of its own */
-    opscope_chunk *cells;             /* the chunks being filled now */
+    opscope_cell *other;  /* the first cell: what finds no room of its own */
+    opscope_chunk *cells; /* the chunks being filled now */
     opscope_chunk *lines;
-    opscope_chunk *exemplars;         /* NULL: none yet */
-    uint64_t exemplar_count;          /* written so far */
+    opscope_chunk *exemplars; /* NULL: none yet */
+    uint64_t exemplar_count;  /* written so far */
     opscope_line *line_chunks[OPSCOPE__LINE_CHUNK_LIMIT];
 } opscope__table;
 
@@ -49,7 +49,8 @@ typedef struct opscope__table {
 opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id);
 void opscope__table_destroy(opscope__table *table);
 
-/* What a key has for a cell when there was no room for one: it has no lines, and is never written. */
+/* What a key has for a cell when there was no room for one: it has no lines, and is never written.
+ */
 extern opscope_cell opscope__no_room;
 
 /* Cold: the slot of a key seen for the first time; NULL where there is no room for a slot, and its

@@ -1,8 +1,8 @@
 /* record/fork.c -- fork and wait: futures, each a job of the pool.
  *
- * A wait on a task that is still queued takes it out of the queue and runs it on the spot; so a thread
- * that waits only ever waits for a task that is running, and tasks that wait for tasks cannot block
- * each other, however small the pool is.
+ * A wait on a task that is still queued takes it out of the queue and runs it on the spot; so a
+ * thread that waits only ever waits for a task that is running, and tasks that wait for tasks
+ * cannot block each other, however small the pool is.
  */
 #include "opscope/fork.h"
 
@@ -26,7 +26,7 @@ struct opscope_future {
     uint32_t reference_count; /* one for the caller, one for the task until it is done */
     enum phase phase;
     int result;
-    uint64_t number;          /* in a trace; 0: none was taken */
+    uint64_t number; /* in a trace; 0: none was taken */
 };
 
 /* With the lock held; lets go of it while the task runs. */

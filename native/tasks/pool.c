@@ -1,14 +1,15 @@
 /* record/pool.c -- the pool: threads that run queued jobs. What a job is, fork.c and split.c say.
  *
- * A thread that has just run a piece of a split looks for the next one for a moment before it sleeps:
- * waking a sleeping thread takes longer than many a piece does. It looks at one word alone, which a
- * post changes after it has let go of the lock, so that the two do not meet at the lock.
+ * A thread that has just run a piece of a split looks for the next one for a moment before it
+ * sleeps: waking a sleeping thread takes longer than many a piece does. It looks at one word alone,
+ * which a post changes after it has let go of the lock, so that the two do not meet at the lock.
  *
- * Linux mostly wakes a thread on the processor it slept on, also where the one that wakes it is busy
- * there and another processor has nothing to do (it does not look for one where the processors were busy
- * of late, and libraries whose threads spin keep them so). The two would then take turns, for as long as
- * the pool is used. So a thread that sleeps on the waker's processor is sent away from it before it is
- * woken, and may run everywhere again once it does: three system calls, only in that case.
+ * Linux mostly wakes a thread on the processor it slept on, also where the one that wakes it is
+ * busy there and another processor has nothing to do (it does not look for one where the processors
+ * were busy of late, and libraries whose threads spin keep them so). The two would then take turns,
+ * for as long as the pool is used. So a thread that sleeps on the waker's processor is sent away
+ * from it before it is woken, and may run everywhere again once it does: three system calls, only
+ * in that case.
  */
 #define _GNU_SOURCE
 #include "record/pool.h"
@@ -26,7 +27,8 @@
 
 enum {
     THREAD_LIMIT = 256,
-    SPIN_NS = 50000, /* some wakings' worth: the most a thread is busy with nothing, for each split */
+    SPIN_NS =
+        50000, /* some wakings' worth: the most a thread is busy with nothing, for each split */
     SPIN_STEPS = 4
 };
 
@@ -40,14 +42,14 @@ static int queued_count;
 static int thread_count;
 static int busy_count;   /* of the threads: inside of a job's run */
 static int asleep_count; /* of the threads: in the list of sleepers. The rest looks at post_count */
-static int waiting_count; /* for `finished` */
-static int guest_count;  /* other threads at work on a split; atomic, relaxed: any of them */
-static int wanted_threads; /* 0: as many as processors. Written under the lock, read relaxed */
+static int waiting_count;    /* for `finished` */
+static int guest_count;      /* other threads at work on a split; atomic, relaxed: any of them */
+static int wanted_threads;   /* 0: as many as processors. Written under the lock, read relaxed */
 static int found_processors; /* 0: not yet counted. Any thread, relaxed: all find the same */
 static _Thread_local bool is_of_pool, is_at_work; /* in busy_count or guest_count */
 
-/* A thread of the pool while it sleeps; it does not outlive its thread, and that never ends. All under
- * the lock. */
+/* A thread of the pool while it sleeps; it does not outlive its thread, and that never ends. All
+ * under the lock. */
 struct sleeper {
     struct sleeper *next;
     pthread_cond_t woken;
@@ -60,8 +62,9 @@ struct sleeper {
 
 static struct sleeper *sleepers; /* the one that fell asleep last first: its cache is the warmest */
 
-/* Goes up with every post, relaxed, after the lock was let go; read relaxed by threads that look for
- * work. What they find is under the lock. On a line of its own, as they read it over and over. */
+/* Goes up with every post, relaxed, after the lock was let go; read relaxed by threads that look
+ * for work. What they find is under the lock. On a line of its own, as they read it over and over.
+ */
 static _Alignas(64) struct {
     uint32_t value;
     char rest[60];
@@ -207,8 +210,8 @@ static struct sleeper *take_sleeper(int processor)
     asleep_count--;
     sleeper->is_asleep = false;
     cpu_set_t *all = &sleeper->processors;
-    if (sleeper->processor == processor && sched_getaffinity(sleeper->thread, sizeof *all, all) == 0 &&
-        CPU_COUNT(all) > 1) {
+    if (sleeper->processor == processor &&
+        sched_getaffinity(sleeper->thread, sizeof *all, all) == 0 && CPU_COUNT(all) > 1) {
         cpu_set_t others = *all;
         CPU_CLR((size_t)processor, &others);
         sleeper->is_sent_away = sched_setaffinity(sleeper->thread, sizeof others, &others) == 0;

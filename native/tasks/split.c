@@ -1,12 +1,12 @@
 /* record/split.c -- work split into pieces, for the threads of the pool that are free at once.
  *
- * The caller takes pieces from the front, the others from the back, until none are left: nobody waits for
- * a thread that is yet to come, and a thread that works on the same memory again and again mostly finds
- * its part of it in its own cache.
+ * The caller takes pieces from the front, the others from the back, until none are left: nobody
+ * waits for a thread that is yet to come, and a thread that works on the same memory again and
+ * again mostly finds its part of it in its own cache.
  *
- * What there is of a split lies on the caller's stack. A helper joins with the lock held, while the job is
- * queued; its last touch is the release of `helpers`. The caller leaves when the job is not queued any
- * more and `helpers` is 0, so when nobody can join and all have left.
+ * What there is of a split lies on the caller's stack. A helper joins with the lock held, while the
+ * job is queued; its last touch is the release of `helpers`. The caller leaves when the job is not
+ * queued any more and `helpers` is 0, so when nobody can join and all have left.
  */
 #include <stddef.h>
 

@@ -11,8 +11,8 @@ struct opscope__matrix {
     int64_t row_stride, column_stride; /* elements */
 };
 
-/* c = a b, or c += a b where `add`; c is row-major with `c_stride` elements to the row. float32, float64
- * and the integers. */
+/* c = a b, or c += a b where `add`; c is row-major with `c_stride` elements to the row. float32,
+ * float64 and the integers. */
 int opscope__gemm(const char *name, opscope_dtype dtype, const struct opscope__matrix *a,
                   const struct opscope__matrix *b, char *c, int64_t c_stride, bool add);
 

@@ -20,7 +20,8 @@ int opscope__call_composite_inplace(struct opscope__call *call, const opscope_ar
             "%s: the result has sizes %s, but the written tensor %s; they must be equal", name,
             opscope__shape_text(result).text, opscope__shape_text(target).text);
     } else if (f.status == OPSCOPE_OK) {
-        f.status = opscope__check_store(name, (opscope_dtype)target->dtype, (opscope_dtype)result->dtype);
+        f.status =
+            opscope__check_store(name, (opscope_dtype)target->dtype, (opscope_dtype)result->dtype);
     }
     /* What was called is on the tape; so must the write be. */
     outputs[0] = opscope__keep(opscope__f(&f, "copy_", arguments[0], opscope__T(result)));

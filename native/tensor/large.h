@@ -1,9 +1,9 @@
-/* tensor/large.h -- large blocks of memory: whole pages from the system, some of them kept when they are
- * given back.
+/* tensor/large.h -- large blocks of memory: whole pages from the system, some of them kept when
+ * they are given back.
  *
- * The first touch of a page costs more than adding the numbers in it, and an operator's result is mostly
- * given back before the next of its size is asked for. What is kept is bounded. Blocks are aligned to
- * pages; from 4 MiB on they lie in huge pages where the system has some. Any thread.
+ * The first touch of a page costs more than adding the numbers in it, and an operator's result is
+ * mostly given back before the next of its size is asked for. What is kept is bounded. Blocks are
+ * aligned to pages; from 4 MiB on they lie in huge pages where the system has some. Any thread.
  */
 #ifndef OPSCOPE_TENSOR_LARGE_H
 #define OPSCOPE_TENSOR_LARGE_H

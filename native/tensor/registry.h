@@ -10,9 +10,10 @@ struct opscope_operator {
     const struct opscope__operator_spec *spec;
     struct opscope__schema schema;
     const opscope_op *range;
-    const opscope_op *node_range; /* "core::AddBackward", of in-place ones too; NULL: leaves no node */
+    const opscope_op
+        *node_range; /* "core::AddBackward", of in-place ones too; NULL: leaves no node */
     bool is_inplace;
-    bool has_node; /* a call of it that wants grad goes on the tape */
+    bool has_node;                 /* a call of it that wants grad goes on the tape */
     struct opscope_operator *next; /* of the same hash */
 };
 
@@ -23,8 +24,8 @@ extern const struct opscope__operator_spec *const opscope__operators_avx2[];
 extern const struct opscope__operator_spec *const opscope__operators_avx512[];
 #endif
 
-/* Adds one of a library's, whose schema names its namespace: "mine::scale(...)"; its name must be free.
- * NULL where there is no room. The spec must stay. */
+/* Adds one of a library's, whose schema names its namespace: "mine::scale(...)"; its name must be
+ * free. NULL where there is no room. The spec must stay. */
 const opscope_operator *opscope__registry_add(const struct opscope__operator_spec *spec);
 
 /* What the name of each node of the tape ends with, and that of no operator. */

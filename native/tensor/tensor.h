@@ -12,13 +12,13 @@ struct opscope_tensor {
     uint8_t dtype;            /* opscope_dtype */
     uint8_t dims;
     bool is_contiguous;
-    bool is_view;             /* an operator made it as a view of another tensor */
-    int64_t count;            /* elements */
-    opscope_storage *storage; /* NULL: sizes and dtype only, kept for backward */
-    char *data;               /* of the first element */
+    bool is_view;               /* an operator made it as a view of another tensor */
+    int64_t count;              /* elements */
+    opscope_storage *storage;   /* NULL: sizes and dtype only, kept for backward */
+    char *data;                 /* of the first element */
     struct opscope__grad *grad; /* NULL: no grad wanted, none there */
-    void *wrapper;            /* a language binding's object for this tensor; the binding's alone */
-    int64_t shape[];          /* sizes, then strides in elements */
+    void *wrapper;   /* a language binding's object for this tensor; the binding's alone */
+    int64_t shape[]; /* sizes, then strides in elements */
 };
 
 #define opscope__sizes(tensor) ((tensor)->shape)
@@ -37,8 +37,8 @@ int opscope__tensor_alias(const opscope_tensor *base, opscope_tensor **out);
 int opscope__tensor_outline(const opscope_tensor *base, opscope_tensor **out);
 int opscope__tensor_empty(int dims, const int64_t *sizes, opscope_dtype dtype,
                           opscope_tensor **out);
-/* Whether a tensor may be written in place at all: not read-only memory, nor one place for two elements.
- * inplace.c. */
+/* Whether a tensor may be written in place at all: not read-only memory, nor one place for two
+ * elements. inplace.c. */
 int opscope__check_written(const char *name, const opscope_tensor *target);
 /* Notes a write in place. */
 void opscope__tensor_written(const opscope_tensor *tensor);

@@ -1,7 +1,7 @@
 /* record/allocation.c -- adds what an operator allocates to the cell of its range.
  *
- * At once, not when the range ends: the hot path in record/recorder.c need not know of it. The cell may
- * so be made before its first range has ended; a reader leaves it out until then.
+ * At once, not when the range ends: the hot path in record/recorder.c need not know of it. The cell
+ * may so be made before its first range has ended; a reader leaves it out until then.
  */
 #include "base/atomics.h"
 #include "opscope/memory.h"

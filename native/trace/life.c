@@ -1,8 +1,8 @@
-/* record/trace_life.c -- a trace's life: start, stop, deadline, forks, and what it costs. What it does with
- * a range is in record/trace.c.
+/* record/trace_life.c -- a trace's life: start, stop, deadline, forks, and what it costs. What it
+ * does with a range is in record/trace.c.
  *
- * The trace lock makes starts and stops follow one another. It may be taken within a callback, by the
- * range that finds the deadline passed; so there it is only tried.
+ * The trace lock makes starts and stops follow one another. It may be taken within a callback, by
+ * the range that finds the deadline passed; so there it is only tried.
  */
 #define _GNU_SOURCE
 #include "record/trace.h"
@@ -77,9 +77,8 @@ static struct costs measure_costs(uint64_t ticks_per_second)
                                      .op_is_named = calloc(OP_LIMIT + 1, 1)};
     if (thread != NULL && records != NULL && scratch.op_is_named != NULL) {
         const opscope_op *op = opscope_op_other();
-        const opscope_callback spec = {.start = opscope__trace_range_start,
-                                       .end = opscope__trace_range_end,
-                                       .user = &scratch};
+        const opscope_callback spec = {
+            .start = opscope__trace_range_start, .end = opscope__trace_range_end, .user = &scratch};
         uint64_t *first = (uint64_t *)(void *)records;
         uint64_t *end = (uint64_t *)(void *)(records + COST_RECORDS);
         struct opscope__trace_thread state = {
@@ -164,11 +163,11 @@ static int start(const opscope_trace_options *options)
     trace->reference_count = 2;
     trace->wish_serial = options->serial;
     trace->op_is_named = calloc(OP_LIMIT + 1, 1);
-    int status = trace->op_is_named != NULL
-                     ? opscope__trace_map(trace, options->fd,
-                                          options->bytes != 0 ? options->bytes
-                                                              : OPSCOPE_TRACE_DEFAULT_BYTES)
-                     : OPSCOPE_ERR_NO_MEMORY;
+    int status =
+        trace->op_is_named != NULL
+            ? opscope__trace_map(trace, options->fd,
+                                 options->bytes != 0 ? options->bytes : OPSCOPE_TRACE_DEFAULT_BYTES)
+            : OPSCOPE_ERR_NO_MEMORY;
     if (status == OPSCOPE_OK) {
         const bool has_shapes = (options->flags & OPSCOPE_TRACE_SHAPES) != 0;
         const opscope_callback callback = {
@@ -217,11 +216,11 @@ int opscope_trace_start(const opscope_trace_options *options)
 
 static opscope_trace_status status_of(const struct opscope__trace *trace, bool is_running)
 {
-    return (opscope_trace_status){.running = is_running,
-                                  .serial = trace->wish_serial,
-                                  .bytes = trace->limit_bytes,
-                                  .used_bytes = OPSCOPE_TRACE_HEADER_BYTES +
-                                                opscope__load_relaxed(&trace->claimed_bytes)};
+    return (opscope_trace_status){
+        .running = is_running,
+        .serial = trace->wish_serial,
+        .bytes = trace->limit_bytes,
+        .used_bytes = OPSCOPE_TRACE_HEADER_BYTES + opscope__load_relaxed(&trace->claimed_bytes)};
 }
 
 /* With the lock held. */
@@ -316,11 +315,8 @@ int opscope__trace_wish(const char *segment_path, uint64_t serial, uint64_t dura
     if (fd < 0) {
         return errno == ENOSPC || errno == EDQUOT ? OPSCOPE_ERR_NO_SPACE : OPSCOPE_ERR_IO;
     }
-    const opscope_trace_options options = {.fd = fd,
-                                           .bytes = bytes,
-                                           .duration_ns = duration_ns,
-                                           .serial = serial,
-                                           .flags = flags};
+    const opscope_trace_options options = {
+        .fd = fd, .bytes = bytes, .duration_ns = duration_ns, .serial = serial, .flags = flags};
     int status = start_one(&options, true);
     if (status != OPSCOPE_OK) {
         (void)unlink(path);

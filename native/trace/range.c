@@ -1,9 +1,9 @@
-/* record/trace.c -- the tracer's hot path: a range's record, written at its start, its end filled in
- * later. What goes before a range, names and labels, is written here too. Where records go is in
+/* record/trace.c -- the tracer's hot path: a range's record, written at its start, its end filled
+ * in later. What goes before a range, names and labels, is written here too. Where records go is in
  * record/trace_block.c.
  *
- * Nothing here locks, allocates, logs or enters the kernel, but for a thread's first record in a trace
- * and its next block.
+ * Nothing here locks, allocates, logs or enters the kernel, but for a thread's first record in a
+ * trace and its next block.
  */
 #include "record/trace.h"
 
@@ -21,7 +21,7 @@ enum {
     NAME_BYTES = 256, /* with the NUL, as all of these */
     KEY_BYTES = 64,
     VALUE_BYTES = 128,
-    LABEL_LIMIT = 8,  /* innermost first */
+    LABEL_LIMIT = 8, /* innermost first */
     TEXT_BYTES = LABEL_LIMIT * (KEY_BYTES + VALUE_BYTES),
     INFO_WORDS = 2,
     SHAPE_WORDS = 96, /* of all inputs: what a range of many long shapes has is cut */
@@ -104,8 +104,7 @@ static bool write_name(struct opscope__trace *trace, struct opscope__trace_threa
     named = named != NULL ? named : op;
     size_t bytes = append(text, named->name, NAME_BYTES);
     bytes += append(text + bytes, named->overload_name, NAME_BYTES);
-    opscope_trace_record *record =
-        write_text(trace, state, OPSCOPE_TRACE_NAME, text, bytes);
+    opscope_trace_record *record = write_text(trace, state, OPSCOPE_TRACE_NAME, text, bytes);
     if (record == NULL) {
         return false;
     }
@@ -113,7 +112,8 @@ static bool write_name(struct opscope__trace *trace, struct opscope__trace_threa
     record->phase = op->phase;
     record->flags = op->scope;
     publish(record, opscope__ticks());
-    /* Only threads of this process read it; two that find 0 both write the name, which is no harm. */
+    /* Only threads of this process read it; two that find 0 both write the name, which is no harm.
+     */
     opscope__store_relaxed(&trace->op_is_named[op->id], 1);
     return true;
 }
@@ -153,8 +153,7 @@ static void write_labels(struct opscope__trace *trace, struct opscope__trace_thr
         state->labels_are_stale = false;
         return;
     }
-    opscope_trace_record *record =
-        write_text(trace, state, OPSCOPE_TRACE_LABELS, text, bytes);
+    opscope_trace_record *record = write_text(trace, state, OPSCOPE_TRACE_LABELS, text, bytes);
     if (record != NULL) {
         publish(record, opscope__ticks());
         state->has_labels = bytes != 0;
@@ -347,7 +346,8 @@ int OPSCOPE__HOT opscope__trace_range_end(const opscope_range *fn, void *user, v
     if (__builtin_expect(fn->failed != 0, 0)) {
         record->flags |= (fn->failed & OPSCOPE__FAILED) != 0 ? OPSCOPE_TRACE_FAILED : 0;
         if ((fn->failed & OPSCOPE__LOST) != 0) {
-            record->flags |= OPSCOPE_TRACE_LOST; /* it ended at another time than now: who knows when */
+            record->flags |=
+                OPSCOPE_TRACE_LOST; /* it ended at another time than now: who knows when */
             return OPSCOPE_OK;
         }
     }

@@ -1,5 +1,5 @@
-/* record/trace_task.c -- what a trace shows besides ranges: tasks that are forked and run, memory that is
- * allocated. All of it is cold but for the question whether a trace is taken at all. */
+/* record/trace_task.c -- what a trace shows besides ranges: tasks that are forked and run, memory
+ * that is allocated. All of it is cold but for the question whether a trace is taken at all. */
 #include "record/trace.h"
 
 #include "base/atomics.h"
@@ -85,8 +85,7 @@ void opscope__trace_task_begin(struct opscope__trace_task *task, uint64_t task_n
 {
     task->record = NULL;
     if (opscope__load_acquire(&opscope__trace_is_on)) {
-        task->record =
-            write(OPSCOPE_TRACE_TASK, opscope__ticks(), 0, task_number, &task->trace);
+        task->record = write(OPSCOPE_TRACE_TASK, opscope__ticks(), 0, task_number, &task->trace);
     }
     if (task->record != NULL) {
         /* Another reference can only be had from somebody who has one: the callback. */

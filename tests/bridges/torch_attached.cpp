@@ -9,7 +9,8 @@
 #include "opscope/recorder.h"
 #include "opscope/torch.h"
 
-namespace {
+namespace
+{
 
 struct Attached {
     Attached()
@@ -33,9 +34,12 @@ struct Attached {
         }
     }
 
-    ~Attached() { opscope_recorder_stop(false); }
+    ~Attached()
+    {
+        opscope_recorder_stop(false);
+    }
 };
 
 Attached attached;
 
-}  // namespace
+} // namespace

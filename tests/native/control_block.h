@@ -1,5 +1,5 @@
-/* tests/native/control_block.h -- the operator's side of the control block: writing it as a controller
- * does, and waiting for the answer. */
+/* tests/native/control_block.h -- the operator's side of the control block: writing it as a
+ * controller does, and waiting for the answer. */
 #ifndef OPSCOPE_TESTS_CONTROL_BLOCK_H
 #define OPSCOPE_TESTS_CONTROL_BLOCK_H
 

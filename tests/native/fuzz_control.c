@@ -1,7 +1,7 @@
 /* tests/native/fuzz_control.c -- any bytes in the control block, while ranges run.
  *
- * Whatever stands there: the answer is that it is in force or that it is refused, what is in force can
- * be, and ranges are recorded or not as that says.
+ * Whatever stands there: the answer is that it is in force or that it is refused, what is in force
+ * can be, and ranges are recorded or not as that says.
  */
 #include <assert.h>
 #include <stdio.h>

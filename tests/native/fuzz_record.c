@@ -158,11 +158,10 @@ static void close_range(struct open_range *open, bool failed)
 
 static void open_range(struct input *input)
 {
-    static const opscope_range_info infos[] = {
-        {.sequence_nr = -1},
-        {.inputs = box},
-        {.is_async = true},
-        {.inputs = box, .is_async = true}};
+    static const opscope_range_info infos[] = {{.sequence_nr = -1},
+                                               {.inputs = box},
+                                               {.is_async = true},
+                                               {.inputs = box, .is_async = true}};
     struct open_range *open = &ranges[take(input, SLOTS)];
     const opscope_op *op = ops[take(input, NAMES)];
     unsigned kind = take(input, 10);

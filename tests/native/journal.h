@@ -37,10 +37,8 @@ static inline int say_end(const opscope_range *fn, void *user, void *context)
 
 static inline opscope_callback saying(const char *name)
 {
-    return (opscope_callback){.start = say_start,
-                              .end = say_end,
-                              .user = (void *)(uintptr_t)name,
-                              .sampling_prob = 1.0};
+    return (opscope_callback){
+        .start = say_start, .end = say_end, .user = (void *)(uintptr_t)name, .sampling_prob = 1.0};
 }
 
 #endif

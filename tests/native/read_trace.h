@@ -1,6 +1,6 @@
-/* tests/native/read_trace.h -- takes a trace into a memfd and reads it as another process would: from
- * the file, by the layout of opscope/trace.h. Checks what it relies on; not for foreign bytes. Wants
- * _GNU_SOURCE. */
+/* tests/native/read_trace.h -- takes a trace into a memfd and reads it as another process would:
+ * from the file, by the layout of opscope/trace.h. Checks what it relies on; not for foreign bytes.
+ * Wants _GNU_SOURCE. */
 #ifndef OPSCOPE_TESTS_READ_TRACE_H
 #define OPSCOPE_TESTS_READ_TRACE_H
 
@@ -163,8 +163,10 @@ static inline uint32_t trace_op(const struct trace *trace, const char *name)
     return 0;
 }
 
-/* How many records of that kind there are, of that operator (0: any); *ended: how many with an end. */
-static inline uint64_t trace_count(const struct trace *trace, int kind, uint32_t op, uint64_t *ended)
+/* How many records of that kind there are, of that operator (0: any); *ended: how many with an end.
+ */
+static inline uint64_t trace_count(const struct trace *trace, int kind, uint32_t op,
+                                   uint64_t *ended)
 {
     uint64_t count = 0;
     *ended = 0;

@@ -126,7 +126,8 @@ static int allocate_at_start(const opscope_range *fn, void *user, void **context
 static void what_a_callback_allocates_is_not_the_operators(void)
 {
     start_recorder("");
-    opscope_handle handle = add_global((opscope_callback){.start = allocate_at_start, .sampling_prob = 1.0});
+    opscope_handle handle =
+        add_global((opscope_callback){.start = allocate_at_start, .sampling_prob = 1.0});
     allocate_within("a", 7);
     CHECK_EQUAL(opscope_remove_callback(handle, false), OPSCOPE_OK);
     struct segment *segment = stop_and_read();

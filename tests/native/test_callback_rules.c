@@ -87,8 +87,8 @@ static void an_empty_set_of_scopes_means_all_and_another_replaces_it(void)
 static void bad_callbacks_are_refused(void)
 {
     begin();
-    const double bad[] = {-1e-300, 1.0000001, -1.0, 2.0, (double)NAN, (double)INFINITY,
-                          -(double)INFINITY};
+    const double bad[] = {-1e-300,          1.0000001,        -1.0, 2.0, (double)NAN,
+                          (double)INFINITY, -(double)INFINITY};
     opscope_callback callback = saying("1");
     opscope_handle handle = 77;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

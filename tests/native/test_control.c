@@ -197,8 +197,8 @@ static void other_keys_become_labels(void)
     run_ranges(op_named("a"), 1);
     ask_and_await(fd, &(opscope_control){.given = OPSCOPE_CONTROL_LABELS, .label_keys = "tenant"});
     run_ranges(op_named("a"), 2);
-    ask_and_await(fd,
-                  &(opscope_control){.given = OPSCOPE_CONTROL_LABELS, .label_keys = "tenant,model"});
+    ask_and_await(
+        fd, &(opscope_control){.given = OPSCOPE_CONTROL_LABELS, .label_keys = "tenant,model"});
     run_ranges(op_named("a"), 3);
     ask_and_await(fd, &(opscope_control){.given = OPSCOPE_CONTROL_LABELS});
     run_ranges(op_named("a"), 4);

@@ -1,5 +1,5 @@
-/* tests/native/test_control_stress.c -- threads at work, and forks, while an operator changes how they
- * are recorded. */
+/* tests/native/test_control_stress.c -- threads at work, and forks, while an operator changes how
+ * they are recorded. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

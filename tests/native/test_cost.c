@@ -1,5 +1,6 @@
-/* tests/native/test_cost.c -- what recording has cost: the process and a reader of its file come to the
- * same sum, whatever its operators cost; how an extra cost is measured, and that nothing is left of it. */
+/* tests/native/test_cost.c -- what recording has cost: the process and a reader of its file come to
+ * the same sum, whatever its operators cost; how an extra cost is measured, and that nothing is
+ * left of it. */
 #include <sys/wait.h>
 
 #include "ranges.h"
@@ -106,7 +107,8 @@ static void a_forked_child_has_its_parents_costs(void)
     segment_free(segment);
 }
 
-/* Such ranges as are said to cost far more than they take: the program's whole time is not enough. */
+/* Such ranges as are said to cost far more than they take: the program's whole time is not enough.
+ */
 static void the_governor_counts_what_operators_cost(void)
 {
     const opscope_op *op = op_named("dearest");
@@ -240,8 +242,8 @@ static void a_trial_that_takes_long_comes_to_its_end(void)
 static void a_callback_tries_nothing(void)
 {
     int answer = 0;
-    opscope_handle handle = add_global(
-        (opscope_callback){.start = try_within, .user = &answer, .sampling_prob = 1.0});
+    opscope_handle handle =
+        add_global((opscope_callback){.start = try_within, .user = &answer, .sampling_prob = 1.0});
     run_ranges(op_named("a"), 1);
     CHECK_EQUAL(opscope_remove_callback(handle, true), OPSCOPE_OK);
     CHECK_EQUAL(answer, -1);

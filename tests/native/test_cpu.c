@@ -1,5 +1,5 @@
-/* tests/native/test_cpu.c -- the processor time of the threads that open ranges: to the point, also of
- * those that run now, are over, or are another process's. */
+/* tests/native/test_cpu.c -- the processor time of the threads that open ranges: to the point, also
+ * of those that run now, are over, or are another process's. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>

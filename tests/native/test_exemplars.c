@@ -1,4 +1,5 @@
-/* tests/native/test_exemplars.c -- slow ranges in a trace are kept in the segment, each of them whole. */
+/* tests/native/test_exemplars.c -- slow ranges in a trace are kept in the segment, each of them
+ * whole. */
 #include <pthread.h>
 #include <time.h>
 
@@ -6,8 +7,10 @@
 #include "ranges.h"
 #include "read_segment.h"
 
-enum { ROOM = (OPSCOPE_SEGMENT_CHUNK_BYTES - OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES) /
-              sizeof(opscope_exemplar) };
+enum {
+    ROOM = (OPSCOPE_SEGMENT_CHUNK_BYTES - OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES) /
+           sizeof(opscope_exemplar)
+};
 
 static void spin(uint64_t ns)
 {
@@ -64,8 +67,8 @@ static uint32_t exemplar_count(const struct segment *segment, uint32_t *last_num
         const opscope_exemplar *exemplars = segment_items(chunk);
         for (uint32_t at = 0; at < chunk->used; at++) {
             check_whole(&exemplars[at]);
-            *last_number = (uint32_t)exemplars[at].span_id[7] |
-                           (uint32_t)exemplars[at].span_id[6] << 8;
+            *last_number = (uint32_t)exemplars[at].span_id[7] | (uint32_t)exemplars[at].span_id[6]
+                                                                    << 8;
             CHECK_EQUAL(exemplars[at].trace_id[15], exemplars[at].span_id[7]);
         }
         count += chunk->used;

@@ -1,5 +1,5 @@
-/* tests/native/test_governor.c -- the governor keeps a made-up program to its budget, by a clock that
- * the test turns. */
+/* tests/native/test_governor.c -- the governor keeps a made-up program to its budget, by a clock
+ * that the test turns. */
 #include <math.h>
 
 #include "check.h"
@@ -31,15 +31,13 @@ static struct opscope__sampling sampling_of(const struct program *program)
 static bool run_with(struct program *program, double seconds, double cpu)
 {
     const struct opscope__sampling sampling = sampling_of(program);
-    double share = sampling.window_ns != 0
-                       ? (double)sampling.window_ns / (double)sampling.period_ns
-                       : sampling.prob;
+    double share = sampling.window_ns != 0 ? (double)sampling.window_ns / (double)sampling.period_ns
+                                           : sampling.prob;
     program->now.wall_ns += (uint64_t)(seconds * 1e9);
     program->now.cpu_ns += (uint64_t)(seconds * cpu * 1e9);
     program->now.recording_ns +=
         (uint64_t)(seconds * program->ranges_per_second * share) * COST_PS / 1000;
-    program->now.on_ns +=
-        sampling.window_ns != 0 ? (uint64_t)(seconds * 1e9 * share) : 0;
+    program->now.on_ns += sampling.window_ns != 0 ? (uint64_t)(seconds * 1e9 * share) : 0;
     return opscope__governor_look(&program->governor, &program->asked, &program->now);
 }
 

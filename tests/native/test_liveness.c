@@ -1,5 +1,5 @@
-/* tests/native/test_liveness.c -- a segment is locked for exactly as long as somebody can still write
- * into it, as another process sees it: without the pid, and with no descriptor left open. */
+/* tests/native/test_liveness.c -- a segment is locked for exactly as long as somebody can still
+ * write into it, as another process sees it: without the pid, and with no descriptor left open. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -29,8 +29,8 @@ static void start_and_find(char *path, size_t capacity)
     CHECK(is_locked(path));
 }
 
-/* Starts the recorder in a child, which then waits to be killed (or runs `then`, if given), and says
- * where its segment is. */
+/* Starts the recorder in a child, which then waits to be killed (or runs `then`, if given), and
+ * says where its segment is. */
 static pid_t recording_child(char *path, size_t capacity, void (*then)(void))
 {
     int ready[2], begin[2];

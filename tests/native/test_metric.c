@@ -1,5 +1,5 @@
-/* tests/native/test_metric.c -- metrics lie in the segment while there is one, and lose nothing on the
- * way in and out. */
+/* tests/native/test_metric.c -- metrics lie in the segment while there is one, and lose nothing on
+ * the way in and out. */
 #include <pthread.h>
 
 #include "opscope/metric.h"
@@ -156,9 +156,12 @@ static void names_that_do_not_fit_are_refused(void)
     char name[200];
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
-    CHECK_EQUAL(opscope_metric_register(&never, "", "a", OPSCOPE_METRIC_GAUGE), OPSCOPE_ERR_INVALID);
-    CHECK_EQUAL(opscope_metric_register(&never, "a", "", OPSCOPE_METRIC_GAUGE), OPSCOPE_ERR_INVALID);
-    CHECK_EQUAL(opscope_metric_register(&never, name, "a", OPSCOPE_METRIC_GAUGE), OPSCOPE_ERR_INVALID);
+    CHECK_EQUAL(opscope_metric_register(&never, "", "a", OPSCOPE_METRIC_GAUGE),
+                OPSCOPE_ERR_INVALID);
+    CHECK_EQUAL(opscope_metric_register(&never, "a", "", OPSCOPE_METRIC_GAUGE),
+                OPSCOPE_ERR_INVALID);
+    CHECK_EQUAL(opscope_metric_register(&never, name, "a", OPSCOPE_METRIC_GAUGE),
+                OPSCOPE_ERR_INVALID);
 }
 
 static void beyond_256_they_count_without_being_shown(void)

@@ -118,8 +118,9 @@ static void there_are_65536_operators_and_no_more(void)
     CHECK(op == last);
     for (uint32_t id = 1; id <= 65536; id++) {
         const opscope_op *known = opscope_op_by_id(id);
-        CHECK_EQUAL(opscope_op_intern(known->name, known->overload_name, known->scope, known->phase,
-                                      &op), 0);
+        CHECK_EQUAL(
+            opscope_op_intern(known->name, known->overload_name, known->scope, known->phase, &op),
+            0);
         CHECK(op == known);
     }
 }

@@ -151,7 +151,9 @@ static void label_sets_beyond_1023_share_the_one_called_other(void)
     struct segment *segment = stop_and_read();
     CHECK_EQUAL(segment_entry_count(segment, OPSCOPE_ENTRY_LABELS), 1023);
     CHECK_EQUAL(segment_sum_of(segment, "a").samples, 3000);
-    CHECK_EQUAL(SUM("request\0" "1021"), 2);
+    CHECK_EQUAL(SUM("request\0"
+                    "1021"),
+                2);
     CHECK_EQUAL(SUM("request\0other"), 3000 - 2 * 1022);
     segment_free(segment);
 }
@@ -226,7 +228,7 @@ static void an_async_range_counts_wherever_it_ends_with_its_self_time_unknown(vo
         if (sampled) { /* almost always, so that no range is known whole */
             CHECK_EQUAL(opscope_recorder_set_sampling(1.0 - 0x1p-53, 0, 0), OPSCOPE_OK);
         }
-        on_new_thread(close_async, open_async(&info)); /* a thread with no table */
+        on_new_thread(close_async, open_async(&info));                /* a thread with no table */
         on_new_thread(close_async, on_new_thread(open_async, &info)); /* its opener has ended */
         close_async(on_new_thread(open_async, &info));
         opscope_range *range = open_async(&info);

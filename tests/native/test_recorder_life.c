@@ -139,8 +139,8 @@ static void bad_settings_are_refused_and_what_runs_goes_on(void)
     static const struct {
         double prob;
         uint64_t window_ns, period_ns;
-    } bad[] = {{-0.1, 0, 0}, {1.1, 0, 0}, {(double)NAN, 0, 0}, {1e-13, 0, 0}, {1.0, 100, 100},
-               {1.0, 100, 0}, {1.0, 1, UINT64_MAX}, {1.0, 1, 2000000000}};
+    } bad[] = {{-0.1, 0, 0},    {1.1, 0, 0},   {(double)NAN, 0, 0},  {1e-13, 0, 0},
+               {1.0, 100, 100}, {1.0, 100, 0}, {1.0, 1, UINT64_MAX}, {1.0, 1, 2000000000}};
     char long_directory[400], long_keys[400];
     memset(long_directory, 'x', sizeof long_directory);
     long_directory[0] = '/';
@@ -161,9 +161,8 @@ static void bad_settings_are_refused_and_what_runs_goes_on(void)
     CHECK(!is_running());
     start_recorder("");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        CHECK_EQUAL(
-            opscope_recorder_set_sampling(bad[i].prob, bad[i].window_ns, bad[i].period_ns),
-            OPSCOPE_ERR_INVALID);
+        CHECK_EQUAL(opscope_recorder_set_sampling(bad[i].prob, bad[i].window_ns, bad[i].period_ns),
+                    OPSCOPE_ERR_INVALID);
     }
     run_ranges(op_named("a"), 10);
     struct segment *segment = stop_and_read();
@@ -298,7 +297,8 @@ static void the_last_value_of_a_note_holds_also_in_the_next_segment(void)
     struct segment *segment = stop_and_read();
     CHECK_TEXT(entry_text(segment_entry(segment, OPSCOPE_ENTRY_NOTE, 3)) + sizeof "bridge",
                "attached");
-    CHECK_EQUAL(segment_entry_count(segment, OPSCOPE_ENTRY_NOTE), 4); /* `labels` is the recorder's */
+    CHECK_EQUAL(segment_entry_count(segment, OPSCOPE_ENTRY_NOTE),
+                4); /* `labels` is the recorder's */
     segment_free(segment);
     start_recorder("");
     segment = stop_and_read();

@@ -1,6 +1,6 @@
-/* tests/native/test_split.c -- split: every piece once, on as many threads as the pool has and no more,
- * within tasks, within pieces, from several threads at once, and in a forked process; where a thread that
- * was woken may run. */
+/* tests/native/test_split.c -- split: every piece once, on as many threads as the pool has and no
+ * more, within tasks, within pieces, from several threads at once, and in a forked process; where a
+ * thread that was woken may run. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,6 @@
-/* tests/native/test_trace.c -- a trace says of each range what it was, when and on which thread; names
- * and labels before it; tasks and memory; nothing of what ran before its start and after its end. */
+/* tests/native/test_trace.c -- a trace says of each range what it was, when and on which thread;
+ * names and labels before it; tasks and memory; nothing of what ran before its start and after its
+ * end. */
 #define _GNU_SOURCE
 #include "opscope/debug_info.h"
 #include "opscope/fork.h"
@@ -51,7 +52,8 @@ static void nested_ranges_lie_within_one_another_in_time(void)
     opscope_range_close(&inner);
     opscope_range_close(&outer);
     struct trace trace = stop_and_read_trace();
-    const opscope_trace_record *out = trace_range(&trace, "outer"), *in = trace_range(&trace, "inner");
+    const opscope_trace_record *out = trace_range(&trace, "outer"),
+                               *in = trace_range(&trace, "inner");
     CHECK(out < in && out->start_ticks < in->start_ticks);
     CHECK(in->start_ticks <= in->end_ticks && in->end_ticks <= out->end_ticks);
     CHECK(trace.header->anchor_ticks <= out->start_ticks);
@@ -78,15 +80,15 @@ static void ranges_cut_by_start_or_stop_are_not_made_whole(void)
 
 static void a_range_says_its_phase_sequence_and_outcome(void)
 {
-    opscope_range_info forward = {.sequence_nr = 41}, backward = {.sequence_nr = 41,
-                                                                   .forward_thread_id = 3};
+    opscope_range_info forward = {.sequence_nr = 41},
+                       backward = {.sequence_nr = 41, .forward_thread_id = 3};
     opscope_range range;
     start_trace();
     opscope_range_open(&range, op_named("forward"), &forward);
     opscope_range_fail(&range);
     opscope_range_close(&range);
-    opscope_range_open(
-        &range, op_of("backward", OPSCOPE_BACKWARD_FUNCTION, OPSCOPE_BACKWARD), &backward);
+    opscope_range_open(&range, op_of("backward", OPSCOPE_BACKWARD_FUNCTION, OPSCOPE_BACKWARD),
+                       &backward);
     opscope_range_close(&range);
     opscope_range_open(&range, op_of("plain", OPSCOPE_USER_SCOPE, OPSCOPE_DATA), NULL);
     opscope_range_close(&range);
@@ -114,7 +116,8 @@ static void an_async_range_may_end_on_another_thread(void)
     start_trace();
     opscope_range *range = opscope_range_begin(op_named("async"), &info);
     pthread_t thread;
-    CHECK_EQUAL(pthread_create(&thread, NULL, (void *(*)(void *))(void *)opscope_range_end, range), 0);
+    CHECK_EQUAL(pthread_create(&thread, NULL, (void *(*)(void *))(void *)opscope_range_end, range),
+                0);
     CHECK_EQUAL(pthread_join(thread, NULL), 0);
     struct trace trace = stop_and_read_trace();
     const opscope_trace_record *record = trace_range(&trace, "async");
@@ -124,7 +127,8 @@ static void an_async_range_may_end_on_another_thread(void)
 }
 
 /* The labels that hold for the range of that name, by the LABELS record before it. */
-static void check_labels(const struct trace *trace, const char *name, const char *text, size_t bytes)
+static void check_labels(const struct trace *trace, const char *name, const char *text,
+                         size_t bytes)
 {
     const opscope_trace_record *labels = NULL;
     uint32_t op = trace_op(trace, name);
@@ -204,7 +208,8 @@ static void a_task_runs_where_and_when_it_says_and_says_who_forked_it(void)
     opscope_future *future;
     int result;
     start_trace();
-    CHECK_EQUAL(opscope_fork(run_task, (void *)(uintptr_t)op_named("in task"), &future), OPSCOPE_OK);
+    CHECK_EQUAL(opscope_fork(run_task, (void *)(uintptr_t)op_named("in task"), &future),
+                OPSCOPE_OK);
     CHECK_EQUAL(opscope_wait(future, &result), OPSCOPE_OK);
     opscope_future_release(future);
     struct trace trace = stop_and_read_trace();

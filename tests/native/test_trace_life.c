@@ -1,5 +1,5 @@
-/* tests/native/test_trace_life.c -- starts, stops and deadlines of a trace; a full file; a system that says
- * no; forks, exits and kills in the middle of one. */
+/* tests/native/test_trace_life.c -- starts, stops and deadlines of a trace; a full file; a system
+ * that says no; forks, exits and kills in the middle of one. */
 #define _GNU_SOURCE
 #include "opscope/fork.h"
 #include "read_segment.h"
@@ -41,7 +41,8 @@ static void bad_options_are_refused(void)
     make_trace_file();
     CHECK_EQUAL(opscope_trace_stop(), OPSCOPE_ERR_NOT_FOUND);
     CHECK_EQUAL(start_trace_with(OPSCOPE_TRACE_LEAST_BYTES - 1, 0, 0), OPSCOPE_ERR_INVALID);
-    CHECK_EQUAL(start_trace_with((uint64_t)OPSCOPE_TRACE_MOST_BYTES + 1, 0, 0), OPSCOPE_ERR_INVALID);
+    CHECK_EQUAL(start_trace_with((uint64_t)OPSCOPE_TRACE_MOST_BYTES + 1, 0, 0),
+                OPSCOPE_ERR_INVALID);
     CHECK_EQUAL(start_trace_with(0, 3600000000001, 0), OPSCOPE_ERR_INVALID);
     CHECK_EQUAL(start_trace_with(0, 0, 2), OPSCOPE_ERR_INVALID);
     opscope_trace_options options = {.fd = -1};
@@ -96,7 +97,8 @@ static void what_threads_find_no_room_for_is_counted(void)
     make_trace_file();
     CHECK_EQUAL(start_trace_with(OPSCOPE_TRACE_LEAST_BYTES, 0, 0), OPSCOPE_OK);
     for (int i = 0; i < 80; i++) {
-        CHECK_EQUAL(pthread_create(&threads[i], NULL, run_many, (void *)(uintptr_t)op_named("a")), 0);
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, run_many, (void *)(uintptr_t)op_named("a")),
+                    0);
         if (i % 8 == 7) {
             for (int k = i - 7; k <= i; k++) {
                 CHECK_EQUAL(pthread_join(threads[k], NULL), 0);
@@ -329,7 +331,8 @@ static void a_wish_goes_into_a_file_beside_the_segment(void)
     }
     start_trace();
     CHECK_EQUAL(opscope__trace_wish(segment_path, 4, 1000000000, 0, 0), OPSCOPE_ERR_BUSY);
-    CHECK_EQUAL(opscope__trace_wish(segment_path, 5, 0, 0, 0), OPSCOPE_ERR_NOT_FOUND); /* not a wish's */
+    CHECK_EQUAL(opscope__trace_wish(segment_path, 5, 0, 0, 0),
+                OPSCOPE_ERR_NOT_FOUND); /* not a wish's */
     struct trace trace = stop_and_read_trace();
     trace_free(&trace);
     CHECK(access(path, F_OK) != 0);

@@ -1,5 +1,6 @@
-/* tests/native/test_trace_stress.c -- eight threads at work, with labels, tasks, nesting and async ranges,
- * while traces start and stop, one after another, and the process forks: each trace holds together. */
+/* tests/native/test_trace_stress.c -- eight threads at work, with labels, tasks, nesting and async
+ * ranges, while traces start and stop, one after another, and the process forks: each trace holds
+ * together. */
 #define _GNU_SOURCE
 #include "opscope/debug_info.h"
 #include "opscope/fork.h"
@@ -32,7 +33,8 @@ static void work(int turn)
         opscope_debug_info_guard guard;
         opscope_future *future;
         int result;
-        CHECK_EQUAL(opscope_debug_info_push("turn", turn % 8 == 0 ? "even" : "odd", &guard), OPSCOPE_OK);
+        CHECK_EQUAL(opscope_debug_info_push("turn", turn % 8 == 0 ? "even" : "odd", &guard),
+                    OPSCOPE_OK);
         CHECK_EQUAL(opscope_fork(task, (void *)(uintptr_t)op_named("task"), &future), OPSCOPE_OK);
         CHECK_EQUAL(opscope_wait(future, &result), OPSCOPE_OK);
         opscope_future_release(future);
@@ -61,8 +63,8 @@ static void *come_and_go(void *unused)
     return NULL;
 }
 
-/* Records of a block are in order of their starts, each within those open around it; names stand in the
- * trace for all. */
+/* Records of a block are in order of their starts, each within those open around it; names stand in
+ * the trace for all. */
 static void check_nesting(const struct trace *trace, const opscope_trace_block *block)
 {
     const opscope_trace_record *open[16];
@@ -97,7 +99,8 @@ static void check_trace(const struct trace *trace)
         }
     }
     for (struct record_at at = {0}; next_record(trace, &at);) {
-        CHECK(at.record->kind >= OPSCOPE_TRACE_RANGE && at.record->kind <= OPSCOPE_TRACE_ALLOCATION);
+        CHECK(at.record->kind >= OPSCOPE_TRACE_RANGE &&
+              at.record->kind <= OPSCOPE_TRACE_ALLOCATION);
         if (at.record->kind == OPSCOPE_TRACE_RANGE) {
             CHECK(is_named[at.record->op]);
         }
@@ -114,7 +117,8 @@ static void traces_start_and_stop_while_threads_work(void)
     pthread_t threads[THREADS];
     uint64_t ranges = 0, ended;
     for (int i = 0; i < THREADS; i++) {
-        CHECK_EQUAL(pthread_create(&threads[i], NULL, i == 0 ? come_and_go : keep_working, NULL), 0);
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, i == 0 ? come_and_go : keep_working, NULL),
+                    0);
     }
     for (int i = 0; i < TRACES || ranges == 0; i++) {
         make_trace_file();

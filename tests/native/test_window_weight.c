@@ -8,9 +8,9 @@
 
 static const double ON = 2e6, PERIOD = 250e6;
 
-/* A program of which a share of the processor is got outside of windows, and another one inside; its
- * ranges take `range` ns of work each. Where `burst` is not 0 it works in bursts only, each as long as
- * many periods, and rests for `rest` times that. */
+/* A program of which a share of the processor is got outside of windows, and another one inside;
+ * its ranges take `range` ns of work each. Where `burst` is not 0 it works in bursts only, each as
+ * long as many periods, and rests for `rest` times that. */
 struct program {
     double outside_share, inside_share, range;
     double recording; /* what recording adds to a range, ns */
@@ -82,8 +82,8 @@ static void a_busy_program_is_counted_closer_than_its_windows_fell(void)
 {
     const struct program program = {.outside_share = 1.0, .inside_share = 1.0, .range = 1000.0};
     struct sums sums = run_anew(&program, 4000, 1);
-    /* The windows alone would be 1.6 % off: the square root of their number. What is owed at the end is
-     * some 3 windows' worth of 4000. */
+    /* The windows alone would be 1.6 % off: the square root of their number. What is owed at the
+     * end is some 3 windows' worth of 4000. */
     CHECK(fabs(sums.estimate / sums.ranges - 1.0) < 0.004);
 }
 

@@ -141,7 +141,8 @@ static void the_windows_of_the_driver_stand_for_all_that_was_done(void)
     struct segment *segment = stop_and_read();
     struct totals totals = segment_sum_of(segment, "real");
     const double estimate = (double)totals.weight / (double)ONE;
-    /* Some windows' worth of 200 is owed at the end, whatever the machine is at: see test_exposure.c. */
+    /* Some windows' worth of 200 is owed at the end, whatever the machine is at: see
+     * test_exposure.c. */
     CHECK(estimate > done / 2 && estimate < done * 2);
     CHECK(segment->header->window_count >= 200);
     CHECK(segment->header->window_on_ns < segment->header->window_wall_ns);

@@ -1,4 +1,5 @@
-/* A library of operators as a third party writes it: opscope/operator.h, the C library, nothing else.
+/* A library of operators as a third party writes it: opscope/operator.h, the C library, nothing
+ * else.
  *
  *     cc -std=c11 -shared -fPIC -I$(python -c "import opscope; print(opscope.get_include())") \
  *         operator_library.c -o mine.so
@@ -22,8 +23,8 @@ static int scale_forward(opscope_operator_call *call, const opscope_argument *ar
         return core->fail(OPSCOPE_ERROR_TYPE, "%s: takes contiguous float64, not %s",
                           core->call_name(call), core->dtype_name(core->tensor_dtype(self)));
     }
-    int status = core->tensor_empty(core->tensor_dims(self), core->tensor_sizes(self), OPSCOPE_FLOAT64,
-                                    NULL, outputs);
+    int status = core->tensor_empty(core->tensor_dims(self), core->tensor_sizes(self),
+                                    OPSCOPE_FLOAT64, NULL, outputs);
     if (status != OPSCOPE_OK) {
         return status;
     }
@@ -64,8 +65,9 @@ static int square_backward(const opscope_operator_backward *backward, opscope_te
     int status = product(backward->inputs[0],
                          (opscope_argument){OPSCOPE_ARGUMENT_INT, 0, {.integer = 2}}, &twice);
     if (status == OPSCOPE_OK) {
-        status = product(backward->gradients[0],
-                         (opscope_argument){OPSCOPE_ARGUMENT_TENSOR, 0, {.tensor = twice}}, gradients);
+        status =
+            product(backward->gradients[0],
+                    (opscope_argument){OPSCOPE_ARGUMENT_TENSOR, 0, {.tensor = twice}}, gradients);
         core->tensor_release(twice);
     }
     return status;

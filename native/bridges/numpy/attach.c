@@ -22,8 +22,9 @@ static int attach_one(const opscope_numpy_target *target, const struct opscope__
     return OPSCOPE_ERR_INVALID;
 }
 
-/* The first of all, so that the others are given what their ranges cost as they are interned: `add`, by
- * which that is measured. Returns which of the targets it is; `count` where there is none. */
+/* The first of all, so that the others are given what their ranges cost as they are interned:
+ * `add`, by which that is measured. Returns which of the targets it is; `count` where there is
+ * none. */
 static size_t attach_to_measure(opscope_numpy_target *targets, size_t count,
                                 const struct opscope__pages *pages)
 {

@@ -1,5 +1,5 @@
-/* numpy_cost.c -- the operators of the bridge, and what their ranges cost beyond the recorder's own part:
- * the way through the trampoline, measured once, while attaching. */
+/* numpy_cost.c -- the operators of the bridge, and what their ranges cost beyond the recorder's own
+ * part: the way through the trampoline, measured once, while attaching. */
 #include "bridges/numpy_pointers.h"
 #include "opscope/recorder.h"
 #include "record/cost_trial.h"

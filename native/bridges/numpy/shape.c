@@ -1,8 +1,8 @@
 /* numpy_shape.c -- the shapes of NumPy's arrays among the inputs of ranges, for traces that ask.
  *
- * Two fields of an array are read, number of dimensions and sizes, at the place where NumPy's C interface
- * for compiled modules has them since its first version. Believed after one array has shown to have them
- * there; else shapes of arrays are not known.
+ * Two fields of an array are read, number of dimensions and sizes, at the place where NumPy's C
+ * interface for compiled modules has them since its first version. Believed after one array has
+ * shown to have them there; else shapes of arrays are not known.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

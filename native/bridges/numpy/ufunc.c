@@ -4,13 +4,14 @@
  * operators of ndarray call the object too. One trampoline serves all: it finds the ufunc in a hash
  * table. Does not see ufuncs that nobody attached.
  *
- * The trampoline is there only while somebody wants to see operators, as in a window: between windows a
- * ufunc costs what it costs without Opscope (of an addition of ten numbers the way through a trampoline
- * is 2 %). Who opens a window is a thread without the GIL, so pointers change while the program calls
- * through them. That is harmless: they are aligned words, NumPy's function and the trampoline are both
- * right at any moment, the ufuncs are kept alive, and a call in flight ends where it began. A pointer that
- * somebody else has replaced meanwhile is left alone. Builtins are not treated so: Python hashes them by
- * the pointer, which must not change while they lie in a dict.
+ * The trampoline is there only while somebody wants to see operators, as in a window: between
+ * windows a ufunc costs what it costs without Opscope (of an addition of ten numbers the way
+ * through a trampoline is 2 %). Who opens a window is a thread without the GIL, so pointers change
+ * while the program calls through them. That is harmless: they are aligned words, NumPy's function
+ * and the trampoline are both right at any moment, the ufuncs are kept alive, and a call in flight
+ * ends where it began. A pointer that somebody else has replaced meanwhile is left alone. Builtins
+ * are not treated so: Python hashes them by the pointer, which must not change while they lie in a
+ * dict.
  */
 #include "base/hot.h"
 #include "bridges/numpy_pointers.h"
@@ -24,12 +25,12 @@
 
 enum { TABLE_LOG2 = 9, TABLE_SIZE = 1 << TABLE_LOG2, TABLE_LIMIT = TABLE_SIZE * 3 / 4 };
 
-/* All under the GIL, `slot` also under the lock. Entries stay for ever, so that a call in flight outlives a
- * detach. */
+/* All under the GIL, `slot` also under the lock. Entries stay for ever, so that a call in flight
+ * outlives a detach. */
 struct entry {
     PyObject *ufunc; /* the key; owned while attached */
     const opscope_op *op;
-    opscope__vectorcall *slot; /* NULL: not attached */
+    opscope__vectorcall *slot;                                 /* NULL: not attached */
     const opscope_op *method_ops[OPSCOPE__UFUNC_METHOD_LIMIT]; /* each from its first call */
 };
 
@@ -37,12 +38,12 @@ static struct entry table[TABLE_SIZE];
 static size_t table_count;
 static opscope__vectorcall original; /* NumPy's, the same for every ufunc attached; or the probe */
 
-/* Taken with the GIL or without, and never held while Python runs. In a fork it comes where listeners to
- * demand do (record/process.c). */
+/* Taken with the GIL or without, and never held while Python runs. In a fork it comes where
+ * listeners to demand do (record/process.c). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static opscope__vectorcall numpys;  /* lock: `original`, and never the probe */
-static bool is_wanted = true;       /* lock */
-static bool is_frozen;              /* lock: the interpreter ends, nothing is changed any more */
+static opscope__vectorcall numpys; /* lock: `original`, and never the probe */
+static bool is_wanted = true;      /* lock */
+static bool is_frozen;             /* lock: the interpreter ends, nothing is changed any more */
 
 /* ---- hot path ------------------------------------------------------------------------------- */
 
@@ -57,8 +58,9 @@ static inline struct entry *find(PyObject *ufunc)
     return entry;
 }
 
-static __attribute__((noinline)) OPSCOPE__HOT PyObject *call_seen(PyObject *ufunc, PyObject *const *args,
-                                                     size_t nargsf, PyObject *names)
+static __attribute__((noinline)) OPSCOPE__HOT PyObject *call_seen(PyObject *ufunc,
+                                                                  PyObject *const *args,
+                                                                  size_t nargsf, PyObject *names)
 {
     const size_t offset_flag = (size_t)1 << (8 * sizeof(size_t) - 1);
     const opscope_op *op = find(ufunc)->op;
@@ -73,7 +75,8 @@ static __attribute__((noinline)) OPSCOPE__HOT PyObject *call_seen(PyObject *ufun
     return opscope__call_close(&range, original(ufunc, args, nargsf, names));
 }
 
-static OPSCOPE__HOT PyObject *trampoline(PyObject *ufunc, PyObject *const *args, size_t nargsf, PyObject *names)
+static OPSCOPE__HOT PyObject *trampoline(PyObject *ufunc, PyObject *const *args, size_t nargsf,
+                                         PyObject *names)
 {
     if (opscope__call_is_skipped()) {
         return original(ufunc, args, nargsf, names);
@@ -102,7 +105,8 @@ static opscope__vectorcall trampoline_or(bool is_in)
     return is_in ? trampoline : numpys;
 }
 
-/* With the lock held. Partner: CPython's plain load at each call, which finds all it needs by either pointer. */
+/* With the lock held. Partner: CPython's plain load at each call, which finds all it needs by
+ * either pointer. */
 static void put(const struct entry *entry, bool is_in)
 {
     opscope__vectorcall expected = trampoline_or(!is_in);
@@ -139,7 +143,8 @@ static void fork_done(void)
 
 void opscope__ufunc_follow_demand(void)
 {
-    static const struct opscope__demand_listener listener = {follow_demand, fork_prepare, fork_done, NULL};
+    static const struct opscope__demand_listener listener = {follow_demand, fork_prepare, fork_done,
+                                                             NULL};
     opscope__demand_listen(&listener);
     follow_demand();
 }

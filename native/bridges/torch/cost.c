@@ -1,10 +1,11 @@
-/* torch_cost.c -- see torch_cost.h. The caller runs a cheap operator, OPSCOPE_TORCH_COST_CALLS times a
- * round. Turns of rounds in which PyTorch calls the bridge's own callbacks follow turns in which it
- * calls nobody, as outside of windows; what differs is PyTorch's machinery, the bridge, and the way to
- * the recorder. After each change PyTorch finds out once on each thread: the first round of a turn does
- * not count.
+/* torch_cost.c -- see torch_cost.h. The caller runs a cheap operator, OPSCOPE_TORCH_COST_CALLS
+ * times a round. Turns of rounds in which PyTorch calls the bridge's own callbacks follow turns in
+ * which it calls nobody, as outside of windows; what differs is PyTorch's machinery, the bridge,
+ * and the way to the recorder. After each change PyTorch finds out once on each thread: the first
+ * round of a turn does not count.
  *
- * Only the thread that measures is looked at. The others' operators pass by, as they have no cost yet.
+ * Only the thread that measures is looked at. The others' operators pass by, as they have no cost
+ * yet.
  */
 #include "bridges/torch_cost.h"
 

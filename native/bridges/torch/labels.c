@@ -1,16 +1,17 @@
 /* torch_labels.c -- debug info that goes where PyTorch takes a thread's state: into the tasks of
  * torch.jit.fork, to the threads of a backward.
  *
- * PyTorch carries a chain of its own, c10::ThreadLocalDebugInfo, to those threads. While a thread has
- * labels, a link of ours is in its chain, holding them; where a range starts on a thread whose chain
- * has a link that this thread did not put there, its labels are taken on. Links are found by their
- * kind, wherever they are, but whoever pops one must find it on top: a profiler, which may start or
- * stop within a block of labels. So ours is always the last, put in by making the chain anew; what is
- * in use of the old one (states taken before) stays as it was.
+ * PyTorch carries a chain of its own, c10::ThreadLocalDebugInfo, to those threads. While a thread
+ * has labels, a link of ours is in its chain, holding them; where a range starts on a thread whose
+ * chain has a link that this thread did not put there, its labels are taken on. Links are found by
+ * their kind, wherever they are, but whoever pops one must find it on top: a profiler, which may
+ * start or stop within a block of labels. So ours is always the last, put in by making the chain
+ * anew; what is in use of the old one (states taken before) stays as it was.
  *
  * C++ objects made by hand, as libstdc++ has them: a std::shared_ptr is the pointer and its control
  * block, a control block is a table of functions and two counts, one of which stands for all of the
- * first. A std::shared_ptr goes in by address and comes back empty. The trial says whether that holds.
+ * first. A std::shared_ptr goes in by address and comes back empty. The trial says whether that
+ * holds.
  */
 #define _GNU_SOURCE
 #include "bridges/torch_labels.h"
@@ -78,7 +79,7 @@ bool opscope__torch_has_labels;
 /* Owner: the thread. */
 static _Thread_local struct box *own_box;      /* put into the chain for the labels in force here */
 static _Thread_local struct box *own_followed; /* `followed` at that time; only to be compared */
-static _Thread_local struct box *followed;              /* put there by others, in force here */
+static _Thread_local struct box *followed;     /* put there by others, in force here */
 static _Thread_local const opscope_debug_info *laid_by; /* what was in force before */
 static _Thread_local bool is_swapping;
 
@@ -146,7 +147,8 @@ static struct box *box_of(void *info)
 
 /* ---- PyTorch's chain ---------------------------------------------------------------------------- */
 
-/* The first link of this thread's chain, NULL where there is none; the thread's own till it changes. */
+/* The first link of this thread's chain, NULL where there is none; the thread's own till it
+ * changes. */
 static const struct link *first_link(void)
 {
     struct shared_ptr current;
@@ -156,8 +158,8 @@ static const struct link *first_link(void)
     return link;
 }
 
-/* Makes this thread's chain anew: the links that are not ours in their order, and last, where it is not
- * NULL, one with `box`. False, and nothing done, where there are too many. */
+/* Makes this thread's chain anew: the links that are not ours in their order, and last, where it is
+ * not NULL, one with `box`. False, and nothing done, where there are too many. */
 static bool put_last(struct box *box)
 {
     struct {
@@ -292,8 +294,8 @@ static bool find(void *library, const char *name, void *function, size_t bytes)
     return found != NULL;
 }
 
-#define FIND(field, name) find(library, "_ZN3c1020ThreadLocalDebugInfo" name, &torch.field, \
-                               sizeof torch.field)
+#define FIND(field, name)                                                                          \
+    find(library, "_ZN3c1020ThreadLocalDebugInfo" name, &torch.field, sizeof torch.field)
 
 static unsigned disposed_count;
 
@@ -303,16 +305,16 @@ static void count_dispose(struct box *box)
     disposed_count++;
 }
 
-/* Whether links go in, are found, are where they are looked for, and are let go of. On a thread of its
- * own, whose chain is nobody's. */
+/* Whether links go in, are found, are where they are looked for, and are let go of. On a thread of
+ * its own, whose chain is nobody's. */
 static void *try_out(void *is_as_assumed)
 {
     static const struct control_type counting = {do_nothing, do_nothing, count_dispose, do_nothing,
                                                  get_deleter};
     static struct box ours, other;
     const uint64_t other_kind = our_kind + 1;
-    ours = other = (struct box){
-        .control = &counting, .use_count = 1, .weak_count = 1, .info = no_functions};
+    ours = other =
+        (struct box){.control = &counting, .use_count = 1, .weak_count = 1, .info = no_functions};
     disposed_count = 0;
     struct shared_ptr info = {&other.info, &other};
     torch.push(other_kind, &info);
@@ -349,7 +351,8 @@ void opscope__torch_carry_labels(void)
 {
     void *library = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
     if (is_found || library == NULL || !FIND(get, "3getENS_13DebugInfoKindE") ||
-        !FIND(current, "7currentEv") || !FIND(force, "22_forceCurrentDebugInfoESt10shared_ptrIS0_E") ||
+        !FIND(current, "7currentEv") ||
+        !FIND(force, "22_forceCurrentDebugInfoESt10shared_ptrIS0_E") ||
         !FIND(push, "5_pushENS_13DebugInfoKindESt10shared_ptrINS_13DebugInfoBaseEE")) {
         return;
     }

@@ -1,12 +1,13 @@
 /* torch_op.c -- from a range of PyTorch's to its operator: by name, overload and scope.
  *
- * A cache in front of the interning, shared by all threads: what is known is never freed, so an entry is
- * one pointer. Where to look comes from the address of the operator's schema, or from the name
- * itself where there is none (backward nodes, record_function). What is found is compared with the
- * name each time: schemas go and their memory is used again, and names are strings of the moment.
+ * A cache in front of the interning, shared by all threads: what is known is never freed, so an
+ * entry is one pointer. Where to look comes from the address of the operator's schema, or from the
+ * name itself where there is none (backward nodes, record_function). What is found is compared with
+ * the name each time: schemas go and their memory is used again, and names are strings of the
+ * moment.
  *
- * Overloads of an operator are counted as one, as torch.profiler does; callbacks see which one it is.
- * So what is known is a copy of the operator, of the same id, with the overload's name.
+ * Overloads of an operator are counted as one, as torch.profiler does; callbacks see which one it
+ * is. So what is known is a copy of the operator, of the same id, with the overload's name.
  */
 #include "bridges/torch_range.h"
 
@@ -138,7 +139,8 @@ opscope_phase opscope__torch_phase(const char *name, opscope_scope scope)
 
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct known_op *known_ops[KNOWN_SLOTS]; /* lock; by id of the operator */
-static uint64_t extra_cost_ps; /* store_relaxed before the bridge is attached, load_relaxed by all */
+static uint64_t
+    extra_cost_ps; /* store_relaxed before the bridge is attached, load_relaxed by all */
 
 void opscope__torch_ops_lock(void)
 {
@@ -164,7 +166,8 @@ void opscope__torch_ops_cost(uint64_t extra_ps)
 
 /* With the lock held: that overload of an operator, made at the first call; NULL where memory ran
  * out. */
-static const struct known_op *overload_of(const opscope_op *op, struct text name, struct text overload)
+static const struct known_op *overload_of(const opscope_op *op, struct text name,
+                                          struct text overload)
 {
     struct known_op **slot = &known_ops[op->id % KNOWN_SLOTS];
     for (const struct known_op *known = *slot; known != NULL; known = known->next) {

@@ -1,9 +1,9 @@
 /* torch_producer.c -- files that PyTorch adds to every TorchScript archive it saves.
  *
- * torch::jit::SetExportModuleExtraFilesHook takes a std::function that returns a std::unordered_map of
- * texts by name. Both are made by hand as libstdc++ has them: the map with one bucket, which is how an
- * empty one starts, and its nodes in a row. PyTorch goes through it, leaves out what the caller of the
- * save has given a file of the same name for, and destroys it, by operator delete.
+ * torch::jit::SetExportModuleExtraFilesHook takes a std::function that returns a std::unordered_map
+ * of texts by name. Both are made by hand as libstdc++ has them: the map with one bucket, which is
+ * how an empty one starts, and its nodes in a row. PyTorch goes through it, leaves out what the
+ * caller of the save has given a file of the same name for, and destroys it, by operator delete.
  */
 #define _GNU_SOURCE
 #include "opscope/torch.h"
@@ -51,7 +51,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     char *name;
     char *content;
-} files[FILE_LIMIT]; /* lock */
+} files[FILE_LIMIT];      /* lock */
 static size_t file_count; /* lock */
 static void *(*operator_new)(size_t bytes);
 
@@ -111,10 +111,10 @@ static bool set_hook(void)
     if (library == NULL) {
         return false;
     }
-    void *found_hook =
-        dlsym(library, "_ZN5torch3jit29SetExportModuleExtraFilesHookESt8functionIFSt13unordered_mapIN"
-                       "St7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES8_St4hashIS8_ESt8equal_to"
-                       "IS8_ESaISt4pairIKS8_S8_EEERKNS0_6ModuleEEE");
+    void *found_hook = dlsym(
+        library, "_ZN5torch3jit29SetExportModuleExtraFilesHookESt8functionIFSt13unordered_mapIN"
+                 "St7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES8_St4hashIS8_ESt8equal_to"
+                 "IS8_ESaISt4pairIKS8_S8_EEERKNS0_6ModuleEEE");
     void *found_new = dlsym(library, "_Znwm");
     void (*set)(struct function *by_value);
     memcpy(&set, &found_hook, sizeof set);

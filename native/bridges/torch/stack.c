@@ -1,12 +1,12 @@
-/* torch_stack.c -- the threads' stacks of open ranges, and what becomes of a range whose end does not
- * come on the thread that opened it: a record_function left on another thread, or never.
+/* torch_stack.c -- the threads' stacks of open ranges, and what becomes of a range whose end does
+ * not come on the thread that opened it: a record_function left on another thread, or never.
  *
- * Such a range is lost: the recorder leaves it out and counts it as dropped, once, as soon as that is
- * known. That is when it ends elsewhere, when a range around it ends, when there are too many of them,
- * when its thread ends. It is closed, for the other callbacks, by its own thread only.
+ * Such a range is lost: the recorder leaves it out and counts it as dropped, once, as soon as that
+ * is known. That is when it ends elsewhere, when a range around it ends, when there are too many of
+ * them, when its thread ends. It is closed, for the other callbacks, by its own thread only.
  *
- * Lock: `lock` guards the list of stacks and all that is done to ranges not by their own end. Under it
- * no callback is run and no other lock is taken.
+ * Lock: `lock` guards the list of stacks and all that is done to ranges not by their own end. Under
+ * it no callback is run and no other lock is taken.
  */
 #include "bridges/torch_stack.h"
 
@@ -108,8 +108,8 @@ static bool lose(struct opscope__torch_stack *stack, struct opscope__torch_open 
     return opscope__range_lose(&open->range);
 }
 
-/* Closes what is lost from `first` on, innermost first, and takes it off. Callbacks are run, which may
- * call operators: those come to lie above. */
+/* Closes what is lost from `first` on, innermost first, and takes it off. Callbacks are run, which
+ * may call operators: those come to lie above. */
 static void close_lost(struct opscope__torch_stack *stack, struct opscope__torch_open *first)
 {
     for (struct opscope__torch_open *open = stack->top; open-- > first;) {

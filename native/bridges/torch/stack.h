@@ -13,8 +13,8 @@ struct opscope__torch_open {
     unsigned uncaught_count; /* exceptions on their way when it started */
 };
 
-/* Owner: the thread. Others only look for a range that ends on them, holding the lock of the stacks:
- * what they find stays, as it is taken off at its end, or under that lock. */
+/* Owner: the thread. Others only look for a range that ends on them, holding the lock of the
+ * stacks: what they find stays, as it is taken off at its end, or under that lock. */
 struct opscope__torch_stack {
     struct opscope__torch_open *top; /* the place for the next; relaxed */
     uint32_t lost_count;             /* of the open ones; relaxed, written under the lock */

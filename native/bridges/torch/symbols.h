@@ -1,10 +1,10 @@
 /* torch_symbols.h -- what the bridge uses of the libtorch_cpu that the process has loaded.
  *
  * Exported functions by their C++ names, offsets of fields for each version known. C++ objects that
- * cross the border: RecordFunctionCallback goes in by value and is trivially copyable, so it goes as
- * a C struct does; a start callback returns a std::unique_ptr<ObserverContext> through a pointer in
- * the first argument's place (x86-64 only); an ObserverContext has a virtual destructor and nothing
- * else.
+ * cross the border: RecordFunctionCallback goes in by value and is trivially copyable, so it goes
+ * as a C struct does; a start callback returns a std::unique_ptr<ObserverContext> through a pointer
+ * in the first argument's place (x86-64 only); an ObserverContext has a virtual destructor and
+ * nothing else.
  */
 #ifndef OPSCOPE_BRIDGES_TORCH_SYMBOLS_H
 #define OPSCOPE_BRIDGES_TORCH_SYMBOLS_H

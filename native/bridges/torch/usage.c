@@ -1,15 +1,15 @@
-/* torch_usage.c -- PyTorch's API-usage events into the log of this library, and the metadata that it
- * gives with some uses to the handler for metadata.
+/* torch_usage.c -- PyTorch's API-usage events into the log of this library, and the metadata that
+ * it gives with some uses to the handler for metadata.
  *
- * c10::SetAPIUsageLogger takes a std::function<void(const std::string &)>: an object of four words in
- * libstdc++, two of them the callable's own, then who manages and who invokes it; and
- * c10::SetAPIUsageMetadataLogger one that is given a std::map<std::string, std::string> too. They are
- * exported by libc10, which needs only the C and C++ libraries: it may be loaded, from the same file, a
- * little before PyTorch does, so that the events of `import torch` are seen too.
+ * c10::SetAPIUsageLogger takes a std::function<void(const std::string &)>: an object of four words
+ * in libstdc++, two of them the callable's own, then who manages and who invokes it; and
+ * c10::SetAPIUsageMetadataLogger one that is given a std::map<std::string, std::string> too. They
+ * are exported by libc10, which needs only the C and C++ libraries: it may be loaded, from the same
+ * file, a little before PyTorch does, so that the events of `import torch` are seen too.
  *
- * PyTorch says an event from within the initialization of a static variable, which other threads may
- * wait for while they hold the GIL. So a handler, which may want the GIL, is told by the interpreter
- * later (Py_AddPendingCall); the log itself takes no lock that anybody holds for long.
+ * PyTorch says an event from within the initialization of a static variable, which other threads
+ * may wait for while they hold the GIL. So a handler, which may want the GIL, is told by the
+ * interpreter later (Py_AddPendingCall); the log itself takes no lock that anybody holds for long.
  */
 #define _GNU_SOURCE
 #include "opscope/torch.h"
@@ -26,7 +26,8 @@ typedef void usage_logger(const void *string);
 
 struct map;
 
-/* std::function<void(const std::string &)>; and <void(const std::string &, const std::map<...> &)>. */
+/* std::function<void(const std::string &)>; and <void(const std::string &, const std::map<...> &)>.
+ */
 struct function {
     usage_logger *target; /* of the callable's two words the first, where it is a pointer */
     void *unused;
@@ -60,7 +61,7 @@ static void invoke(const struct function *function, const void *string)
 
 struct news {
     struct news *next;
-    struct opscope__usage_listener listener;                   /* of a key; handler NULL: metadata */
+    struct opscope__usage_listener listener; /* of a key; handler NULL: metadata */
     struct opscope__usage_metadata_listener metadata_listener;
     size_t text_count; /* one; or a context, then keys and values by turns */
     char texts[];      /* each with its NUL */
@@ -89,7 +90,8 @@ static void tell_one(const struct news *news)
     }
 }
 
-/* Called by the interpreter, which holds the GIL: one at a time, but a handler may be interrupted. */
+/* Called by the interpreter, which holds the GIL: one at a time, but a handler may be interrupted.
+ */
 static int tell(void *unused)
 {
     (void)unused;
@@ -207,7 +209,8 @@ static size_t put_map(char *at, const char *context, const struct map *map)
     size_t bytes = strlen(context) + 1;
     const struct map_node *node = map->header.first;
     for (uint64_t i = 0; i < map->count; i++) {
-        const char *const pair[2] = {opscope__torch_text(node->key), opscope__torch_text(node->value)};
+        const char *const pair[2] = {opscope__torch_text(node->key),
+                                     opscope__torch_text(node->value)};
         for (int part = 0; part < 2; part++) {
             end = end != NULL ? put_text(end, pair[part]) : NULL;
             bytes += strlen(pair[part]) + 1;
@@ -219,7 +222,8 @@ static size_t put_map(char *at, const char *context, const struct map *map)
 
 /* PyTorch's own logger of these does nothing. As it keeps nothing either, this one reads nothing of
  * its function: a thread that logs meanwhile may find half of it. */
-static void log_metadata(const struct function *function, const void *context, const struct map *map)
+static void log_metadata(const struct function *function, const void *context,
+                         const struct map *map)
 {
     (void)function;
     struct opscope__usage_metadata_listener listener = opscope__usage_metadata_listener();
@@ -265,10 +269,12 @@ bool opscope_torch_log_usage(const char *version, const char *libc10)
         .manage = manage,
         .invoke = {.with_text = invoke},
     };
-    const struct function metadata_logger = {.manage = manage, .invoke = {.with_map = log_metadata}};
+    const struct function metadata_logger = {.manage = manage,
+                                             .invoke = {.with_map = log_metadata}};
     void *library = dlopen(libc10, RTLD_LAZY | RTLD_NODELETE);
     return library != NULL &&
-           set_logger(library, "_ZN3c1017SetAPIUsageLoggerESt8functionIFvRK" STRING "EE", &logger) &&
+           set_logger(library, "_ZN3c1017SetAPIUsageLoggerESt8functionIFvRK" STRING "EE",
+                      &logger) &&
            set_logger(library,
                       "_ZN3c1025SetAPIUsageMetadataLoggerESt8functionIFvRK" STRING
                       "RKSt3mapIS6_S6_St4lessIS6_ESaISt4pairIS7_S6_EEEEE",

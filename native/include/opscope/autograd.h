@@ -2,15 +2,16 @@
  *
  * The idea: an operator with an input that requires grad leaves a node on the tape; its outputs
  * point at the node. opscope_backward walks from the roots to the leaves, newest node first, and
- * adds what arrives at a leaf to its grad. Every node is one range of scope BACKWARD_FUNCTION, named
- * "core::AddBackward", with the forward's sequence number and thread.
+ * adds what arrives at a leaf to its grad. Every node is one range of scope BACKWARD_FUNCTION,
+ * named "core::AddBackward", with the forward's sequence number and thread.
  *
- * Threads: grad mode belongs to the thread, and follows it into forked tasks. Backward may run on another
- * thread than forward did, and on threads of the fork pool as well, where the tape has heavy branches: it
- * carries the debug info and local callbacks of the thread that called it, and gives the same bits as
- * alone (but for products of matrices: OpenBLAS's last bits depend on how many threads it had). Any number
- * of threads may walk backward at once, to shared leaves, and through shared nodes where all retain the
- * graph; reading a grad while a walk adds to it is the caller's to order.
+ * Threads: grad mode belongs to the thread, and follows it into forked tasks. Backward may run on
+ * another thread than forward did, and on threads of the fork pool as well, where the tape has
+ * heavy branches: it carries the debug info and local callbacks of the thread that called it, and
+ * gives the same bits as alone (but for products of matrices: OpenBLAS's last bits depend on how
+ * many threads it had). Any number of threads may walk backward at once, to shared leaves, and
+ * through shared nodes where all retain the graph; reading a grad while a walk adds to it is the
+ * caller's to order.
  *
  *     opscope_tensor_set_requires_grad(weight, true);
  *     ...                                    // loss = f(weight)
@@ -31,8 +32,8 @@ OPSCOPE_API bool opscope_tensor_requires_grad(const opscope_tensor *tensor);
 OPSCOPE_API int opscope_tensor_set_requires_grad(opscope_tensor *tensor, bool requires_grad);
 /* Whether no node made it. */
 OPSCOPE_API bool opscope_tensor_is_leaf(const opscope_tensor *tensor);
-/* What backward left here (of a tensor that is no leaf: where it retains its gradient), or NULL. Not a new
- * reference. */
+/* What backward left here (of a tensor that is no leaf: where it retains its gradient), or NULL.
+ * Not a new reference. */
 OPSCOPE_API opscope_tensor *opscope_tensor_grad(const opscope_tensor *tensor);
 /* NULL removes it. Sizes and dtype must be the tensor's. */
 OPSCOPE_API int opscope_tensor_set_grad(opscope_tensor *tensor, opscope_tensor *grad);
@@ -46,16 +47,14 @@ OPSCOPE_API int opscope_tensor_detach(opscope_tensor *tensor, opscope_tensor **o
 
 typedef struct opscope_hook opscope_hook;
 
-/* Has `show` called with the tensor's gradient whenever backward has it complete, on whatever thread walks;
- * it may leave a new reference in *out, to go on with in the gradient's place, of its sizes and dtype. Hooks
- * run in the order they were set, and stay with the history the tensor had then: a write in place gives it
- * another. `release(user)` is called once, when the hook is removed or the tape is done with it, or
- * where this fails. The caller releases *out. */
-OPSCOPE_API int opscope_tensor_register_hook(opscope_tensor *tensor,
-                                             int (*show)(void *user, opscope_tensor *gradient,
-                                                         opscope_tensor **out),
-                                             void (*release)(void *user), void *user,
-                                             opscope_hook **out);
+/* Has `show` called with the tensor's gradient whenever backward has it complete, on whatever
+ * thread walks; it may leave a new reference in *out, to go on with in the gradient's place, of its
+ * sizes and dtype. Hooks run in the order they were set, and stay with the history the tensor had
+ * then: a write in place gives it another. `release(user)` is called once, when the hook is removed
+ * or the tape is done with it, or where this fails. The caller releases *out. */
+OPSCOPE_API int opscope_tensor_register_hook(
+    opscope_tensor *tensor, int (*show)(void *user, opscope_tensor *gradient, opscope_tensor **out),
+    void (*release)(void *user), void *user, opscope_hook **out);
 /* Repeating it does nothing. A walk that has begun to show the gradient may still call it. */
 OPSCOPE_API void opscope_hook_remove(opscope_hook *hook);
 OPSCOPE_API void opscope_hook_release(opscope_hook *hook);
@@ -89,10 +88,10 @@ OPSCOPE_API int opscope_autograd_record(
 
 /* ---- walking it ---------------------------------------------------------------------------- */
 
-/* Adds the gradients of the leaves behind `roots` to their grad. `gradients`, or one of them, may be
- * NULL for a root of one element: then it is 1. Without retain_graph the nodes give up what they saved,
- * and a second walk is an error. With create_graph the gradients are on the tape themselves; a walk through
- * an operator whose gradient cannot be differentiated is then an error. */
+/* Adds the gradients of the leaves behind `roots` to their grad. `gradients`, or one of them, may
+ * be NULL for a root of one element: then it is 1. Without retain_graph the nodes give up what they
+ * saved, and a second walk is an error. With create_graph the gradients are on the tape themselves;
+ * a walk through an operator whose gradient cannot be differentiated is then an error. */
 OPSCOPE_API int opscope_backward(opscope_tensor *const *roots, opscope_tensor *const *gradients,
                                  size_t count, bool retain_graph, bool create_graph);
 /* The gradients of `inputs` as new references in `out`, no leaf touched. An input the roots do not

@@ -54,9 +54,9 @@ OPSCOPE_API void opscope_state_release(opscope_state *state);
 /* Makes this thread's state that of `state`; *previous is to be given to opscope_state_leave. */
 OPSCOPE_API int opscope_state_enter(const opscope_state *state, opscope_state **previous);
 OPSCOPE_API void opscope_state_leave(opscope_state *previous);
-/* Has states carry one more word, of a library above this one that keeps it for each thread: `read` gives
- * the calling thread's, `exchange` makes `word` the calling thread's and returns the one before. For good;
- * ERR_FULL beyond 4. */
+/* Has states carry one more word, of a library above this one that keeps it for each thread: `read`
+ * gives the calling thread's, `exchange` makes `word` the calling thread's and returns the one
+ * before. For good; ERR_FULL beyond 4. */
 OPSCOPE_API int opscope_state_carry(uintptr_t (*read)(void), uintptr_t (*exchange)(uintptr_t word));
 
 OPSCOPE_END_DECLS

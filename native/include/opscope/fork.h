@@ -2,8 +2,8 @@
  *
  * The idea: fork captures the caller's state (opscope/debug_info.h) and the task runs within it,
  * so its ranges carry the caller's labels and local callbacks. A thread that waits for a
- * task nobody has begun runs it itself, so tasks may fork and wait to any depth. A task must not wait
- * for itself.
+ * task nobody has begun runs it itself, so tasks may fork and wait to any depth. A task must not
+ * wait for itself.
  *
  * Threads: any. The pool starts at the first fork. Forks of the process: the child starts with an
  * empty pool; waiting there for an unfinished task of the parent gives ERR_LOST.
@@ -39,17 +39,17 @@ OPSCOPE_API void opscope_future_release(opscope_future *future);
 
 typedef void (*opscope_piece)(int index, void *arg);
 
-/* Calls piece for each index from 0 to count - 1, once, on this thread and on those of the pool that are
- * free at that moment; returns when all have returned. For loops that open no ranges: a piece carries
- * no state, and must not wait for another one. */
+/* Calls piece for each index from 0 to count - 1, once, on this thread and on those of the pool
+ * that are free at that moment; returns when all have returned. For loops that open no ranges: a
+ * piece carries no state, and must not wait for another one. */
 OPSCOPE_API void opscope_split(int count, opscope_piece piece, void *arg);
 
 /* How many threads the pool may have: default the processors this process may use. Takes effect
  * for threads not yet started; ERR_INVALID outside 1 to 256. */
 OPSCOPE_API int opscope_pool_set_threads(int count);
 OPSCOPE_API int opscope_pool_threads(void);
-/* How many threads could work now, this one among them, without there being more at work than the pool
- * may have; at least 1. */
+/* How many threads could work now, this one among them, without there being more at work than the
+ * pool may have; at least 1. */
 OPSCOPE_API int opscope_pool_free_threads(void);
 
 OPSCOPE_END_DECLS

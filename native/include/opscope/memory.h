@@ -1,12 +1,12 @@
 /* opscope/memory.h -- telling the recorder what an operator allocates.
  *
- * The idea: an allocator says how many bytes it gives out; they are added to the innermost range that
- * is open on this thread, as self time is: the operator that allocates has them, not those around it.
- * Where no range is open they are in no operator's sum.
+ * The idea: an allocator says how many bytes it gives out; they are added to the innermost range
+ * that is open on this thread, as self time is: the operator that allocates has them, not those
+ * around it. Where no range is open they are in no operator's sum.
  *
- * Known only while every range is recorded, in a window or at probability 1: otherwise the range that
- * allocates may be one that nobody saw, and nothing is added. A range that outlasts its window has
- * what it allocated within.
+ * Known only while every range is recorded, in a window or at probability 1: otherwise the range
+ * that allocates may be one that nobody saw, and nothing is added. A range that outlasts its window
+ * has what it allocated within.
  *
  * Threads: any, without a lock. Forks: nothing to do.
  *

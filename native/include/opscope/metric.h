@@ -24,11 +24,11 @@ OPSCOPE_BEGIN_DECLS
 
 /* The caller's memory, never to be freed or moved once registered. Fields are the library's. */
 typedef struct opscope_metric {
-    uint64_t *value;             /* atomic: where it counts now, `here` or in the segment */
-    uint64_t here;               /* atomic */
-    uint64_t *left;              /* where it counted last: segment lock */
-    uint64_t before;             /* of a counter, what earlier segments have: segment lock */
-    uint64_t at_fork;            /* segment lock */
+    uint64_t *value;  /* atomic: where it counts now, `here` or in the segment */
+    uint64_t here;    /* atomic */
+    uint64_t *left;   /* where it counted last: segment lock */
+    uint64_t before;  /* of a counter, what earlier segments have: segment lock */
+    uint64_t at_fork; /* segment lock */
     const char *name, *label;
     opscope_metric_kind kind;
     struct opscope_metric *next; /* segment lock */
@@ -43,8 +43,8 @@ OPSCOPE_API int opscope_metric_register(opscope_metric *metric, const char *name
  * fork included. */
 OPSCOPE_API uint64_t opscope_metric_read(opscope_metric *metric);
 
-/* Adds, modulo 2^64: to lower a gauge, add the negative. Returns the value there is now, of a counter
- * since its segment began. */
+/* Adds, modulo 2^64: to lower a gauge, add the negative. Returns the value there is now, of a
+ * counter since its segment began. */
 static inline uint64_t opscope_metric_add(opscope_metric *metric, uint64_t amount)
 {
     /* Partner of the acquire: the release in record/metric.c; the value is set up by then. */
@@ -57,8 +57,8 @@ static inline void opscope_metric_raise(opscope_metric *metric, uint64_t to)
 {
     uint64_t *value = __atomic_load_n(&metric->value, __ATOMIC_ACQUIRE);
     uint64_t seen = __atomic_load_n(value, __ATOMIC_RELAXED);
-    while (to > seen && !__atomic_compare_exchange_n(value, &seen, to, 1, __ATOMIC_RELAXED,
-                                                     __ATOMIC_RELAXED)) {
+    while (to > seen &&
+           !__atomic_compare_exchange_n(value, &seen, to, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
 }
 

@@ -7,7 +7,8 @@
  * and what is assumed of CPython's is checked at attach, for each pointer, by one call that comes
  * back before it reaches NumPy.
  *
- * Threads: any; each function takes the GIL, but opscope_numpy_freeze. Forks: nothing to do, pointers are per process.
+ * Threads: any; each function takes the GIL, but opscope_numpy_freeze. Forks: nothing to do,
+ * pointers are per process.
  */
 #ifndef OPSCOPE_NUMPY_H
 #define OPSCOPE_NUMPY_H
@@ -44,8 +45,8 @@ typedef struct opscope_numpy_target {
 OPSCOPE_API int opscope_numpy_attach(opscope_numpy_target *targets, size_t count);
 /* Restores every pointer that still points here. Calls in flight finish undisturbed. */
 OPSCOPE_API void opscope_numpy_detach(void);
-/* Those of ufuncs are replaced only while a callback wants operators, as the recorder's does in its windows.
- * From now on, as the interpreter ends, they stay as they are. */
+/* Those of ufuncs are replaced only while a callback wants operators, as the recorder's does in its
+ * windows. From now on, as the interpreter ends, they stay as they are. */
 OPSCOPE_API void opscope_numpy_freeze(void);
 /* Lets traces know the shapes of arrays: `sample` is one of sizes 2 and 3, as id() gives it.
  * ERR_UNSUPPORTED where it is not laid out as this code expects. */

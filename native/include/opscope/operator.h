@@ -1,12 +1,12 @@
 /* opscope/operator.h -- operators, and allocators, of a shared library of your own.
  *
- * The idea: the library is compiled against the installed headers (opscope.get_include()) and linked with
- * nothing. opscope.tensor.load_library(path) opens it and calls its one entry point with a table of the
- * core's functions, through which it registers what it has. Its operators are then called, recorded
- * and differentiated like the built-in ones.
+ * The idea: the library is compiled against the installed headers (opscope.get_include()) and
+ * linked with nothing. opscope.tensor.load_library(path) opens it and calls its one entry point
+ * with a table of the core's functions, through which it registers what it has. Its operators are
+ * then called, recorded and differentiated like the built-in ones.
  *
- * Threads: operators run on any thread, several at a time. Registering is for the entry point, while it
- * runs. A library is never unloaded. Forks: nothing to do.
+ * Threads: operators run on any thread, several at a time. Registering is for the entry point,
+ * while it runs. A library is never unloaded. Forks: nothing to do.
  *
  *     static const opscope_core *core;
  *     static int forward(opscope_operator_call *call, const opscope_argument *arguments,
@@ -37,35 +37,38 @@ typedef struct opscope__call opscope_operator_call;
 
 /* What backward is given. Fields are only ever added at the end. */
 typedef struct opscope__backward {
-    const opscope_argument *arguments; /* those of the forward call, defaults filled in. A tensor that
-                                          saves_inputs does not name has sizes and dtype only */
+    const opscope_argument
+        *arguments; /* those of the forward call, defaults filled in. A tensor that
+                       saves_inputs does not name has sizes and dtype only */
     size_t argument_count;
-    opscope_tensor *const *inputs;     /* the tensor arguments alone, in order, lists laid flat; NULL
-                                          for one that was absent or a number */
+    opscope_tensor *const *inputs; /* the tensor arguments alone, in order, lists laid flat; NULL
+                                      for one that was absent or a number */
     size_t input_count;
-    opscope_tensor *const *saved;      /* outputs that saves_outputs names, then what forward saved */
+    opscope_tensor *const *saved; /* outputs that saves_outputs names, then what forward saved */
     size_t saved_count;
-    opscope_tensor *const *gradients;  /* of the outputs; NULL: zero */
-    const bool *wanted;                /* for each of `inputs`: its gradient is asked for */
+    opscope_tensor *const *gradients; /* of the outputs; NULL: zero */
+    const bool *wanted;               /* for each of `inputs`: its gradient is asked for */
 } opscope_operator_backward;
 
 /* Texts must stay; the rest is copied. What is zero is absent. */
 typedef struct opscope_operator_spec {
     size_t struct_bytes; /* sizeof(opscope_operator_spec) */
     /* "mine::scale(Tensor self, Scalar factor=2) -> Tensor": its name, with a namespace that is not
-     * "core" and no "Backward" at its end, for so its node of backward is called ("mine::ScaleBackward", of
-     * "mine::scale_rows" "mine::ScaleRowsBackward"); its parameters and outputs in PyTorch's notation. Types: Tensor, Tensor?, Tensor[], int,
-     * int?, int[], int[]?, float, float?, bool, Scalar, dtype?, str. Several outputs:
+     * "core" and no "Backward" at its end, for so its node of backward is called
+     * ("mine::ScaleBackward", of "mine::scale_rows" "mine::ScaleRowsBackward"); its parameters and
+     * outputs in PyTorch's notation. Types: Tensor, Tensor?, Tensor[], int, int?, int[], int[]?,
+     * float, float?, bool, Scalar, dtype?, str. Several outputs:
      * "-> (Tensor values, Tensor indices)". */
     const char *schema;
     const char *doc;
     const char *samples; /* Python expressions, one a line, each the arguments of a sample call */
-    /* Computes; outputs are new references. The arguments are there in full, of the kinds the schema
-     * says. Runs inside the operator's range, grad mode off. Returns 0, or what core->fail gave. */
+    /* Computes; outputs are new references. The arguments are there in full, of the kinds the
+     * schema says. Runs inside the operator's range, grad mode off. Returns 0, or what core->fail
+     * gave. */
     int (*forward)(opscope_operator_call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs);
-    /* NULL: not differentiable. Leaves one new reference for each of `inputs`, NULL where not wanted. Is
-     * best written with core->call, so that what it does is ranges. */
+    /* NULL: not differentiable. Leaves one new reference for each of `inputs`, NULL where not
+     * wanted. Is best written with core->call, so that what it does is ranges. */
     int (*backward)(const opscope_operator_backward *backward, opscope_tensor **gradients);
     uint32_t saves_inputs;  /* bit i: backward reads the data of input i */
     uint32_t saves_outputs; /* bit i: backward reads output i */

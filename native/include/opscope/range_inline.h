@@ -24,7 +24,7 @@ struct opscope__hot {
     struct opscope__thread *thread;     /* NULL until the thread's first slow path */
     struct opscope__firing *solo;       /* the firing of now, where it has lanes of one callback */
     const struct opscope__callback *running; /* the callback being run now, or NULL */
-    uint64_t label_bits;                /* the label set in force, as in a cell's key */
+    uint64_t label_bits;                     /* the label set in force, as in a cell's key */
 };
 
 OPSCOPE_API extern OPSCOPE__THREAD_LOCAL struct opscope__hot opscope__hot
@@ -41,8 +41,8 @@ static inline bool opscope__range_is_skipped(const opscope_op *op)
 {
     struct opscope__hot *hot = &opscope__hot;
     /* Relaxed: a late look only delays a new callback; the slow path looks again, ordered. */
-    return __builtin_expect(
-               hot->version == __atomic_load_n(&opscope__version, __ATOMIC_RELAXED), 1) &&
+    return __builtin_expect(hot->version == __atomic_load_n(&opscope__version, __ATOMIC_RELAXED),
+                            1) &&
            __builtin_expect(--hot->skip[op->scope] != 0, 1);
 }
 

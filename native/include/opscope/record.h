@@ -98,8 +98,8 @@ typedef struct opscope_range_info {
     bool is_async; /* may be closed by another thread */
 } opscope_range_info;
 
-/* An open range. The callback's `fn`. Callbacks read `op` and `info`; for the rest there are functions
- * below. */
+/* An open range. The callback's `fn`. Callbacks read `op` and `info`; for the rest there are
+ * functions below. */
 typedef struct opscope_range {
     struct opscope__firing *firing; /* NULL: nothing fires for this range */
     const opscope_op *op;
@@ -107,7 +107,7 @@ typedef struct opscope_range {
     uint64_t fired;                 /* private: a bit for each callback of `firing` */
     uint64_t handle;                /* private: set where a firing callback needs ids */
     uint64_t failed;                /* private: opscope_range_fail was called */
-    void *contexts[2];              /* private: of what fired, in order; or the memory they are in */
+    void *contexts[2]; /* private: of what fired, in order; or the memory they are in */
 } opscope_range;
 
 /* A callback. start and end return OPSCOPE_OK, or a negative code that is counted as its error.

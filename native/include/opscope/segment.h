@@ -50,7 +50,7 @@ enum opscope_segment_liveness {
 
 /* At offset 0. Fields are written once before `state` becomes live unless it says otherwise. */
 typedef struct opscope_segment_header {
-    char magic[8];        /* "OPSCOPE" and a NUL */
+    char magic[8]; /* "OPSCOPE" and a NUL */
     uint32_t version;
     uint32_t header_bytes;
     uint32_t chunk_bytes;
@@ -60,30 +60,30 @@ typedef struct opscope_segment_header {
     /* identity: a process is the same only if all of these are */
     uint8_t boot_id[16];
     uint8_t random_id[16];
-    uint64_t pid_namespace;    /* inode of /proc/self/ns/pid; 0 unknown */
-    uint64_t pid;              /* as seen in that namespace */
-    uint64_t process_start;    /* field 22 of /proc/self/stat, in clock ticks since boot */
-    uint64_t uid;              /* effective */
+    uint64_t pid_namespace; /* inode of /proc/self/ns/pid; 0 unknown */
+    uint64_t pid;           /* as seen in that namespace */
+    uint64_t process_start; /* field 22 of /proc/self/stat, in clock ticks since boot */
+    uint64_t uid;           /* effective */
     /* clock */
-    uint64_t clock_source;     /* opscope_clock_source */
+    uint64_t clock_source; /* opscope_clock_source */
     uint64_t ticks_per_second;
-    uint64_t anchor_ticks;     /* counter and wall clock, read together */
+    uint64_t anchor_ticks; /* counter and wall clock, read together */
     uint64_t anchor_unix_ns;
-    uint64_t created_unix_ns;  /* when counting started: the counters' start time */
+    uint64_t created_unix_ns; /* when counting started: the counters' start time */
     /* sampling as it stands now; atomic, relaxed */
-    uint64_t window_ns;        /* 0: by probability */
+    uint64_t window_ns; /* 0: by probability */
     uint64_t period_ns;
     uint64_t sampling_prob_ppt; /* 1e12 times the probability */
     /* health; atomic, relaxed, only ever growing */
-    uint64_t dropped_count;    /* ranges that found no room and are in no cell */
+    uint64_t dropped_count; /* ranges that found no room and are in no cell */
     uint64_t window_count;
-    uint64_t window_on_ns;     /* time inside windows, and since windows were on */
+    uint64_t window_on_ns; /* time inside windows, and since windows were on */
     uint64_t window_wall_ns;
     uint64_t callback_error_count;
-    uint64_t record_cost_ps;   /* picoseconds a recorded range costs, measured at start; those of some
-                                  operators more: extra_cost_ps */
-    uint64_t folded_count;     /* ranges counted under the operator "other" for want of room */
-    uint64_t liveness;         /* opscope_segment_liveness; written once */
+    uint64_t record_cost_ps; /* picoseconds a recorded range costs, measured at start; those of some
+                                operators more: extra_cost_ps */
+    uint64_t folded_count;   /* ranges counted under the operator "other" for want of room */
+    uint64_t liveness;       /* opscope_segment_liveness; written once */
     /* the overhead governor (record/governor.h); atomic, relaxed */
     uint64_t overhead_budget_ppb; /* share of CPU time that recording may take, times 1e9; 0: any */
     uint64_t overhead_ppb;        /* what it took of late */
@@ -99,24 +99,25 @@ enum opscope_control_given {
     OPSCOPE_CONTROL_MAX_OVERHEAD = 8,
     OPSCOPE_CONTROL_LABELS = 16,
     OPSCOPE_CONTROL_ALL = 31,
-    OPSCOPE_CONTROL_ALONE = 32 /* what the process inherited from its parent, or from the directory's
-                                  settings file, holds no more */
+    OPSCOPE_CONTROL_ALONE = 32 /* what the process inherited from its parent, or from the
+                                  directory's settings file, holds no more */
 };
 
-/* At OPSCOPE_SEGMENT_CONTROL_OFFSET: what an operator wants of the process while it runs. Zero until
- * somebody does. Owner: the controller, another process, which holds an fcntl lock on these bytes meanwhile.
- * The process reads it within a second and trusts none of it (record/control.h). */
+/* At OPSCOPE_SEGMENT_CONTROL_OFFSET: what an operator wants of the process while it runs. Zero
+ * until somebody does. Owner: the controller, another process, which holds an fcntl lock on these
+ * bytes meanwhile. The process reads it within a second and trusts none of it (record/control.h).
+ */
 typedef struct opscope_control {
-    uint64_t serial;            /* odd while being written; goes up with each change of anything here */
+    uint64_t serial; /* odd while being written; goes up with each change of anything here */
     uint64_t settings_serial;   /* goes up with each change of the settings, up to label_keys */
     uint64_t given;             /* bits: opscope_control_given */
     uint64_t enabled;           /* 0 or 1 */
     uint64_t sampling_prob_ppt; /* 1e12 times the probability */
     uint64_t window_ns;         /* 0: windows as long and as far apart as configured */
     uint64_t period_ns;
-    uint64_t max_overhead_ppb;  /* share of CPU time, times 1e9; 0: off */
-    char label_keys[160];       /* at most two, by commas, ended by a NUL */
-    uint64_t trace_serial;      /* goes up with each wish for a trace (record/trace.h) */
+    uint64_t max_overhead_ppb; /* share of CPU time, times 1e9; 0: off */
+    char label_keys[160];      /* at most two, by commas, ended by a NUL */
+    uint64_t trace_serial;     /* goes up with each wish for a trace (record/trace.h) */
     uint64_t trace_duration_ns;
     uint64_t trace_bytes;
     uint64_t trace_flags;
@@ -125,10 +126,11 @@ typedef struct opscope_control {
 /* At OPSCOPE_SEGMENT_ANSWER_OFFSET: what became of that. Owner: the process. */
 typedef struct opscope_control_answer {
     uint64_t settings_serial; /* atomic, release: of the settings looked at last */
-    uint64_t settings_status; /* 0: they are in force; else minus an opscope_status: none was taken */
-    uint64_t refused;         /* bits: the settings that could not be taken */
-    uint64_t trace_serial;    /* atomic, release: of the wish looked at last */
-    uint64_t trace_status;    /* 0, or minus an opscope_status */
+    uint64_t
+        settings_status;   /* 0: they are in force; else minus an opscope_status: none was taken */
+    uint64_t refused;      /* bits: the settings that could not be taken */
+    uint64_t trace_serial; /* atomic, release: of the wish looked at last */
+    uint64_t trace_status; /* 0, or minus an opscope_status */
 } opscope_control_answer;
 
 enum opscope_chunk_kind {
@@ -166,11 +168,12 @@ typedef enum opscope_metric_kind {
 
 /* In a dictionary chunk, one after another, each followed by its text, padded to 8 bytes. */
 typedef struct opscope_entry {
-    uint16_t kind;   /* opscope_entry_kind; a reader skips kinds it does not know */
+    uint16_t kind; /* opscope_entry_kind; a reader skips kinds it does not know */
     uint16_t detail;
     uint32_t id;
-    uint32_t bytes;  /* of the text that follows, without the padding */
-    uint32_t extra_cost_ps; /* of an operator: what recording a range of it costs beyond record_cost_ps */
+    uint32_t bytes;         /* of the text that follows, without the padding */
+    uint32_t extra_cost_ps; /* of an operator: what recording a range of it costs beyond
+                               record_cost_ps */
 } opscope_entry;
 
 /* Ranges of one operator, phase and label set, on one table. Owner: the table's thread; all fields
@@ -192,13 +195,13 @@ typedef struct opscope_line {
     uint64_t weight[8];
 } opscope_line;
 
-/* A range that took long, and the trace in which it ran. Owner: the thread of the table, which writes
- * them around and around, so that a reader may find one half written: it is whole only if `check` is,
- * over the words before it, check = (check ^ word) * FACTOR modulo 2^64, from SEED. */
+/* A range that took long, and the trace in which it ran. Owner: the thread of the table, which
+ * writes them around and around, so that a reader may find one half written: it is whole only if
+ * `check` is, over the words before it, check = (check ^ word) * FACTOR modulo 2^64, from SEED. */
 typedef struct opscope_exemplar {
-    uint64_t key;        /* as of a cell */
-    uint64_t ticks;      /* how long */
-    uint64_t end_ticks;  /* when it ended, about */
+    uint64_t key;         /* as of a cell */
+    uint64_t ticks;       /* how long */
+    uint64_t end_ticks;   /* when it ended, about */
     uint8_t trace_id[16]; /* as of W3C's trace context */
     uint8_t span_id[8];
     uint64_t reserved;

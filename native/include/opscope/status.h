@@ -20,13 +20,13 @@ enum opscope_status {
     OPSCOPE_ERR_WOULD_DEADLOCK = -5, /* waiting for what the caller itself is inside of */
     OPSCOPE_ERR_NO_SPACE = -6,       /* the file system has no room */
     OPSCOPE_ERR_READ_ONLY = -7,      /* the directory cannot be written */
-    OPSCOPE_ERR_PERMISSION = -8,     /* the directory belongs to somebody else, or access is denied */
-    OPSCOPE_ERR_IO = -9,             /* another failure of the operating system */
-    OPSCOPE_ERR_UNSUPPORTED = -10,   /* this machine, version or layout is not one we know */
-    OPSCOPE_ERR_BUSY = -11,          /* already running, or already attached */
-    OPSCOPE_ERR_LOST = -12,          /* a task that vanished because the process forked */
-    OPSCOPE_ERR_CALLBACK = -13,      /* a callback or task reported a failure */
-    OPSCOPE_ERR_LIMITED = -14        /* the process needs what it is allowed for itself (ulimit -v) */
+    OPSCOPE_ERR_PERMISSION = -8,   /* the directory belongs to somebody else, or access is denied */
+    OPSCOPE_ERR_IO = -9,           /* another failure of the operating system */
+    OPSCOPE_ERR_UNSUPPORTED = -10, /* this machine, version or layout is not one we know */
+    OPSCOPE_ERR_BUSY = -11,        /* already running, or already attached */
+    OPSCOPE_ERR_LOST = -12,        /* a task that vanished because the process forked */
+    OPSCOPE_ERR_CALLBACK = -13,    /* a callback or task reported a failure */
+    OPSCOPE_ERR_LIMITED = -14      /* the process needs what it is allowed for itself (ulimit -v) */
 };
 
 /* What `status` means, in a few words; never NULL. */

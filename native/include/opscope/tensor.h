@@ -1,8 +1,9 @@
 /* opscope/tensor.h -- the bundled tensor core: strided tensors whose every operator is a range.
  *
- * The idea: a tensor is sizes, strides and an offset over a reference-counted storage; a view shares
- * its storage. An operator is one entry of a table: a schema, a function, a backward. Calling it
- * opens exactly one range, computes, and, where an input requires grad, leaves a node on the tape.
+ * The idea: a tensor is sizes, strides and an offset over a reference-counted storage; a view
+ * shares its storage. An operator is one entry of a table: a schema, a function, a backward.
+ * Calling it opens exactly one range, computes, and, where an input requires grad, leaves a node on
+ * the tape.
  *
  * Threads: tensors may be shared and read from any thread; writing one is the caller's to order.
  * Forks: tensors live on in the child; the fork pool starts anew there.
@@ -82,10 +83,11 @@ typedef struct opscope_allocator_stats {
     uint64_t allocation_count;
 } opscope_allocator_stats;
 
-OPSCOPE_API const opscope_allocator *opscope_allocator_cpu(void);     /* aligned_alloc and free */
-OPSCOPE_API const opscope_allocator *opscope_allocator_caching(void); /* keeps freed blocks by size */
-/* Makes it known by its name before it is used: it must never be freed. An error where another has the
- * name, or there are 16. */
+OPSCOPE_API const opscope_allocator *opscope_allocator_cpu(void); /* aligned_alloc and free */
+OPSCOPE_API const opscope_allocator *opscope_allocator_caching(
+    void); /* keeps freed blocks by size */
+/* Makes it known by its name before it is used: it must never be freed. An error where another has
+ * the name, or there are 16. */
 OPSCOPE_API int opscope_allocator_register(const opscope_allocator *allocator);
 /* The known one of that name ("cpu", "caching", ...), or NULL. */
 OPSCOPE_API const opscope_allocator *opscope_allocator_find(const char *name);
@@ -180,14 +182,14 @@ typedef struct opscope_tensor_list {
     size_t count;
 } opscope_tensor_list;
 
-/* The same for an operator that gives any number of tensors ("-> Tensor[]"). The list is the caller's,
- * who gives it to opscope_tensor_list_release. */
+/* The same for an operator that gives any number of tensors ("-> Tensor[]"). The list is the
+ * caller's, who gives it to opscope_tensor_list_release. */
 OPSCOPE_API int opscope_call_list(const opscope_operator *op, const opscope_argument *arguments,
                                   size_t count, opscope_tensor_list *out);
 OPSCOPE_API void opscope_tensor_list_release(opscope_tensor_list *list);
-/* The same with the results written into tensors of the caller's, one for each output, of its sizes and
- * of a dtype that can hold it. One without elements is replaced by a new tensor of the right sizes.
- * Not where a gradient would have to be recorded. */
+/* The same with the results written into tensors of the caller's, one for each output, of its sizes
+ * and of a dtype that can hold it. One without elements is replaced by a new tensor of the right
+ * sizes. Not where a gradient would have to be recorded. */
 OPSCOPE_API int opscope_call_out(const opscope_operator *op, const opscope_argument *arguments,
                                  size_t count, opscope_tensor **into);
 

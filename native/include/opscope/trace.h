@@ -2,9 +2,9 @@
  *
  * The idea: while a trace is taken, one more global callback writes each range into a file (shared
  * memory, or memory without a name), in the order in which a thread's ranges start. Each thread
- * appends to blocks of its own; a record is written at the start of its range and gets its end later,
- * so whoever reads sees at any moment, and after the process was killed, what had ended and what
- * was open. No trace: no callback, and nothing anywhere to pay for.
+ * appends to blocks of its own; a record is written at the start of its range and gets its end
+ * later, so whoever reads sees at any moment, and after the process was killed, what had ended and
+ * what was open. No trace: no callback, and nothing anywhere to pay for.
  *
  * A full file takes no more: later records are counted as lost, what is there stays. The file says
  * everything by itself: names and labels stand in it before the first range that has them.
@@ -74,7 +74,7 @@ OPSCOPE_API void opscope_trace_alone(bool on);
 enum opscope_trace_constants {
     OPSCOPE_TRACE_VERSION = 1,
     OPSCOPE_TRACE_HEADER_BYTES = 4096,
-    OPSCOPE_TRACE_BLOCK_UNIT = 16384,  /* blocks are multiples of it */
+    OPSCOPE_TRACE_BLOCK_UNIT = 16384, /* blocks are multiples of it */
     OPSCOPE_TRACE_BLOCK_LIMIT = 262144
 };
 
@@ -85,15 +85,15 @@ enum opscope_trace_state {
 
 /* At offset 0. Written before `state` becomes live, unless it says otherwise. */
 typedef struct opscope_trace_header {
-    char magic[8];             /* "OPTRACE" and a NUL */
+    char magic[8]; /* "OPTRACE" and a NUL */
     uint32_t version;
     uint32_t header_bytes;
     uint32_t block_unit;
     uint32_t record_bytes;
-    uint32_t state;            /* atomic, release: opscope_trace_state */
-    uint32_t flags;            /* opscope_trace_flags */
+    uint32_t state; /* atomic, release: opscope_trace_state */
+    uint32_t flags; /* opscope_trace_flags */
     uint64_t serial;
-    uint8_t boot_id[16];       /* the process, as in a segment's header */
+    uint8_t boot_id[16]; /* the process, as in a segment's header */
     uint64_t pid_namespace;
     uint64_t pid;
     uint64_t process_start;
@@ -104,12 +104,13 @@ typedef struct opscope_trace_header {
     uint64_t anchor_unix_ns;
     uint64_t end_anchor_ticks; /* ... and at the end; 0 before `state` is closed */
     uint64_t end_anchor_unix_ns;
-    uint64_t duration_ns;      /* as asked for; 0: until it is stopped */
-    uint64_t limit_bytes;      /* of the file */
-    uint64_t claimed_bytes;    /* atomic, relaxed: of blocks given out, after the header */
-    uint64_t lost_count;       /* atomic, relaxed: records of threads that never had a block */
-    uint64_t record_cost_ps;   /* what one range costs, picoseconds, measured at the start: all of it */
-    uint64_t inside_cost_ps;   /* the part of it between the two times that are taken */
+    uint64_t duration_ns;   /* as asked for; 0: until it is stopped */
+    uint64_t limit_bytes;   /* of the file */
+    uint64_t claimed_bytes; /* atomic, relaxed: of blocks given out, after the header */
+    uint64_t lost_count;    /* atomic, relaxed: records of threads that never had a block */
+    uint64_t
+        record_cost_ps; /* what one range costs, picoseconds, measured at the start: all of it */
+    uint64_t inside_cost_ps; /* the part of it between the two times that are taken */
 } opscope_trace_header;
 
 /* At the start of each block: blocks follow the header, and one another, without gaps. Owner: the
@@ -124,15 +125,19 @@ typedef struct opscope_trace_block {
     char thread_name[16]; /* when it got this block */
 } opscope_trace_block;
 
-/* What the words say that follow a record. Texts are rows of NUL-terminated strings, padded with NULs. */
+/* What the words say that follow a record. Texts are rows of NUL-terminated strings, padded with
+ * NULs. */
 enum opscope_trace_kind {
-    OPSCOPE_TRACE_RANGE = 1, /* nothing; or its sequence number and forward thread id (opscope_range_info),
-                                then nothing, or where shapes were asked for the number of words of
-                                shapes, and those: for each input its rank and sizes, or -1 */
-    OPSCOPE_TRACE_NAME = 2,   /* the name of `op`, its overload; `flags`: its scope */
-    OPSCOPE_TRACE_LABELS = 3, /* key and value of each label that holds from here on in this thread */
-    OPSCOPE_TRACE_FORK = 4,   /* the number of the task that was forked */
-    OPSCOPE_TRACE_TASK = 5,   /* the number of the task that runs; 0: forked when no trace was taken */
+    OPSCOPE_TRACE_RANGE =
+        1, /* nothing; or its sequence number and forward thread id (opscope_range_info),
+              then nothing, or where shapes were asked for the number of words of
+              shapes, and those: for each input its rank and sizes, or -1 */
+    OPSCOPE_TRACE_NAME = 2, /* the name of `op`, its overload; `flags`: its scope */
+    OPSCOPE_TRACE_LABELS =
+        3,                  /* key and value of each label that holds from here on in this thread */
+    OPSCOPE_TRACE_FORK = 4, /* the number of the task that was forked */
+    OPSCOPE_TRACE_TASK =
+        5, /* the number of the task that runs; 0: forked when no trace was taken */
     OPSCOPE_TRACE_ALLOCATION = 6 /* bytes that the innermost range allocated; start is end */
 };
 
@@ -144,16 +149,17 @@ enum opscope_trace_record_flags {
     OPSCOPE_TRACE_LOST = 16     /* it has ended, nobody knows when */
 };
 
-/* One after another from byte 64 of a block, in order of their starts, each followed by its words. Owner:
- * the thread that started it; the end of an async range is written by the thread that ends it. */
+/* One after another from byte 64 of a block, in order of their starts, each followed by its words.
+ * Owner: the thread that started it; the end of an async range is written by the thread that ends
+ * it. */
 typedef struct opscope_trace_record {
     uint64_t start_ticks; /* atomic, release, written last: 0 is the end of what the block holds */
     uint64_t end_ticks;   /* atomic, release: 0 while open, and for a range that was never closed */
     uint32_t op;
-    uint8_t kind;         /* opscope_trace_kind; a reader skips kinds it does not know */
-    uint8_t phase;        /* opscope_phase: the operator's own, not of ranges around it */
-    uint8_t flags;        /* opscope_trace_record_flags */
-    uint8_t more;         /* words of 8 bytes that follow and belong to it */
+    uint8_t kind;  /* opscope_trace_kind; a reader skips kinds it does not know */
+    uint8_t phase; /* opscope_phase: the operator's own, not of ranges around it */
+    uint8_t flags; /* opscope_trace_record_flags */
+    uint8_t more;  /* words of 8 bytes that follow and belong to it */
 } opscope_trace_record;
 
 OPSCOPE_END_DECLS

@@ -1,29 +1,29 @@
-/* tensor/autograd/crew.c -- one walk on several threads: the one that called backward, and tasks of the
- * fork pool that help it.
+/* tensor/autograd/crew.c -- one walk on several threads: the one that called backward, and tasks of
+ * the fork pool that help it.
  *
- * What runs where. The caller takes ready tasks off the heap. Where it takes a heavy node and another
- * heavy one is ready, it forks a helper, which takes tasks in the same way, may fork the next helper
- * likewise, and leaves when nothing is ready. How heavy a node is its size tells only roughly, so their
- * time is taken: where the last ones were shorter than a thread takes to wake, helpers leave and none
- * is forked. There are never more helpers than the pool has threads, less
- * the caller. A helper that the pool begins late finds nothing to do: nobody waits for helpers, only for
- * tasks that are running. So a walk ends on its caller alone where the pool is busy, or is the pool's
- * only thread.
+ * What runs where. The caller takes ready tasks off the heap. Where it takes a heavy node and
+ * another heavy one is ready, it forks a helper, which takes tasks in the same way, may fork the
+ * next helper likewise, and leaves when nothing is ready. How heavy a node is its size tells only
+ * roughly, so their time is taken: where the last ones were shorter than a thread takes to wake,
+ * helpers leave and none is forked. There are never more helpers than the pool has threads, less
+ * the caller. A helper that the pool begins late finds nothing to do: nobody waits for helpers,
+ * only for tasks that are running. So a walk ends on its caller alone where the pool is busy, or is
+ * the pool's only thread.
  *
- * What may block. A running task may wait for pieces of its kernel (which run on the spot where no thread
- * has begun them, and wait for nothing), for a sum lock (whose holder adds, as above), for Python's GIL
- * (which nobody here holds while it waits for anything else). None of them waits for the crew's
- * lock while it holds something another needs. The caller alone waits for `changed`, and only while
- * some task runs.
+ * What may block. A running task may wait for pieces of its kernel (which run on the spot where no
+ * thread has begun them, and wait for nothing), for a sum lock (whose holder adds, as above), for
+ * Python's GIL (which nobody here holds while it waits for anything else). None of them waits for
+ * the crew's lock while it holds something another needs. The caller alone waits for `changed`, and
+ * only while some task runs.
  *
- * Same sums. Additions of floats depend on their order. Every edge has its turn, found before the walk
- * starts: its place in the order in which a serial walk would have delivered to the same task. A gradient
- * that comes out of turn is laid by until those before it are there. One thread at a time adds to a task
- * (is_adding), without the lock; the others lay theirs by and go on.
+ * Same sums. Additions of floats depend on their order. Every edge has its turn, found before the
+ * walk starts: its place in the order in which a serial walk would have delivered to the same task.
+ * A gradient that comes out of turn is laid by until those before it are there. One thread at a
+ * time adds to a task (is_adding), without the lock; the others lay theirs by and go on.
  *
- * Who sees what. Everything in the graph is read and written with the crew's lock held, but for: a task
- * that was taken off the heap (the taker's alone), `arrived` while is_adding (the adder's alone), and
- * what never changes during the walk (nodes, edges, turns, the map).
+ * Who sees what. Everything in the graph is read and written with the crew's lock held, but for: a
+ * task that was taken off the heap (the taker's alone), `arrived` while is_adding (the adder's
+ * alone), and what never changes during the walk (nodes, edges, turns, the map).
  *
  * Helpers run within the caller's captured state: labels, local callbacks, grad mode.
  */
@@ -46,10 +46,10 @@ struct opscope__crew {
     uint32_t reference_count;   /* the caller, and each helper that was forked */
     struct opscope__walk *walk; /* NULL: the caller has gone */
     int helper_limit;
-    int helper_count; /* forked, and not yet left */
-    int running;      /* tasks */
+    int helper_count;  /* forked, and not yet left */
+    int running;       /* tasks */
     uint64_t heavy_ns; /* what heavy nodes took of late */
-    int status;       /* of the failed task that a serial walk would have come to first */
+    int status;        /* of the failed task that a serial walk would have come to first */
     size_t failed_rank;
     struct opscope__failure failure;
 };
@@ -101,7 +101,8 @@ static int add_those_whose_turn_it_is(struct opscope__crew *crew, struct opscope
 {
     int status = OPSCOPE_OK;
     task->is_adding = true;
-    while (status == OPSCOPE_OK && task->next < task->expected && task->deliveries[task->next].is_here) {
+    while (status == OPSCOPE_OK && task->next < task->expected &&
+           task->deliveries[task->next].is_here) {
         struct opscope__delivery *delivery = &task->deliveries[task->next++];
         opscope_tensor *gradient = delivery->gradient;
         delivery->gradient = NULL;
@@ -142,7 +143,8 @@ static bool needs_helper(const struct opscope__crew *crew, const struct opscope_
 {
     const struct opscope__graph *graph = &crew->walk->graph;
     return opscope__task_is_heavy(taken) && crew->heavy_ns >= WAKING_NS &&
-           crew->helper_count < crew->helper_limit && graph->ready_count != 0 && opscope__task_is_heavy(graph->ready[0]);
+           crew->helper_count < crew->helper_limit && graph->ready_count != 0 &&
+           opscope__task_is_heavy(graph->ready[0]);
 }
 
 /* Without the lock, which is not held while a failure is dropped: that may need the GIL. */

@@ -1,5 +1,5 @@
-/* tensor/autograd/leaf.c -- what a single tensor has to do with autograd: requires_grad, grad, detach;
- * and the thread's grad mode. */
+/* tensor/autograd/leaf.c -- what a single tensor has to do with autograd: requires_grad, grad,
+ * detach; and the thread's grad mode. */
 #include <pthread.h>
 #include <string.h>
 
@@ -73,8 +73,8 @@ void opscope__grad_destroy(struct opscope__grad *grad)
 static struct opscope__grad *fresh(const opscope_tensor *tensor)
 {
     if (tensor->grad != NULL && tensor->grad->base != NULL) {
-        /* A view learns what it is the view of; to its holder it stays what it was. Where memory runs
-         * out, it is asked again. */
+        /* A view learns what it is the view of; to its holder it stays what it was. Where memory
+         * runs out, it is asked again. */
         opscope__view_refresh((opscope_tensor *)(uintptr_t)tensor);
     }
     return tensor->grad;
@@ -89,10 +89,11 @@ bool opscope_tensor_requires_grad(const opscope_tensor *tensor)
 int opscope_tensor_set_requires_grad(opscope_tensor *tensor, bool requires_grad)
 {
     if (requires_grad && !opscope_dtype_is_floating(tensor->dtype)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "requires_grad: only floating tensors have gradients, this one is "
-                                   "%s",
-                                   opscope_dtype_name(tensor->dtype));
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "requires_grad: only floating tensors have gradients, this one is "
+            "%s",
+            opscope_dtype_name(tensor->dtype));
     }
     if (!requires_grad && !opscope_tensor_is_leaf(tensor)) {
         return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
@@ -125,7 +126,8 @@ bool opscope_tensor_is_leaf(const opscope_tensor *tensor)
 opscope_tensor *opscope_tensor_grad(const opscope_tensor *tensor)
 {
     const struct opscope__grad *grad = tensor->grad;
-    opscope_tensor *kept = grad != NULL && grad->watch != NULL ? opscope__watch_grad(grad->watch) : NULL;
+    opscope_tensor *kept =
+        grad != NULL && grad->watch != NULL ? opscope__watch_grad(grad->watch) : NULL;
     return kept != NULL ? kept : grad != NULL ? grad->grad : NULL;
 }
 
@@ -133,8 +135,9 @@ int opscope_tensor_set_grad(opscope_tensor *tensor, opscope_tensor *grad)
 {
     if (grad != NULL && (grad->dtype != tensor->dtype || !opscope__same_sizes(grad, tensor))) {
         return opscope_tensor_fail(
-            OPSCOPE_ERROR_RUNTIME, "grad: a %s gradient of sizes %s for a %s tensor of sizes %s; they "
-                                   "must be equal",
+            OPSCOPE_ERROR_RUNTIME,
+            "grad: a %s gradient of sizes %s for a %s tensor of sizes %s; they "
+            "must be equal",
             opscope_dtype_name(grad->dtype), opscope__shape_text(grad).text,
             opscope_dtype_name(tensor->dtype), opscope__shape_text(tensor).text);
     }
@@ -145,7 +148,8 @@ int opscope_tensor_set_grad(opscope_tensor *tensor, opscope_tensor *grad)
     if (own == NULL) {
         return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "grad: out of memory");
     }
-    opscope_tensor **kept = own->watch != NULL && own->watch->retains ? &own->watch->grad : &own->grad;
+    opscope_tensor **kept =
+        own->watch != NULL && own->watch->retains ? &own->watch->grad : &own->grad;
     opscope_tensor *before = *kept;
     *kept = grad != NULL ? opscope_tensor_retain(grad) : NULL;
     opscope_tensor_release(before);

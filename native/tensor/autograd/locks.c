@@ -54,9 +54,10 @@ int opscope__sum_lock(const void *owner)
 {
     pthread_once(&once, start);
     if (summing != NULL) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "backward: called by a callback of the addition of a gradient; walk "
-                                   "backward outside of callbacks");
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "backward: called by a callback of the addition of a gradient; walk "
+            "backward outside of callbacks");
     }
     pthread_mutex_lock(sum_of(owner));
     summing = owner;

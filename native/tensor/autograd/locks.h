@@ -6,9 +6,9 @@
  * | sum        | a gradient that walks add to        | one addition, an operator, runs       |
  * | a crew's   | one parallel walk (crew.c)          | its lists change                      |
  *
- * A thread holds at most one of them, but for the crew's, which it takes alone. Nobody who holds Python's
- * GIL waits for the sum lock: walks run without it. The tape lock may be waited for with the GIL, as its
- * holder never needs the GIL.
+ * A thread holds at most one of them, but for the crew's, which it takes alone. Nobody who holds
+ * Python's GIL waits for the sum lock: walks run without it. The tape lock may be waited for with
+ * the GIL, as its holder never needs the GIL.
  */
 #ifndef OPSCOPE_TENSOR_AUTOGRAD_LOCKS_H
 #define OPSCOPE_TENSOR_AUTOGRAD_LOCKS_H

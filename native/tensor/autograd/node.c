@@ -1,10 +1,10 @@
 /* tensor/autograd/node.c -- a node's life after it was recorded, and asking it.
  *
- * Walks inside a node. `walks` counts the walks that are using what the node saved; its highest bit says
- * that the node is spent. A walk enters by one compare-and-swap, which fails once the bit is set; a walk
- * that does not retain the graph sets it on its way in. Whoever leaves a spent node as the last frees what
- * it saved. So of any number of threads that walk through one node none reads freed memory, and of those
- * that spend it exactly one gets in.
+ * Walks inside a node. `walks` counts the walks that are using what the node saved; its highest bit
+ * says that the node is spent. A walk enters by one compare-and-swap, which fails once the bit is
+ * set; a walk that does not retain the graph sets it on its way in. Whoever leaves a spent node as
+ * the last frees what it saved. So of any number of threads that walk through one node none reads
+ * freed memory, and of those that spend it exactly one gets in.
  */
 #include "tensor/autograd/tape.h"
 #include "tensor/autograd/watch.h"
@@ -58,11 +58,11 @@ static void free_saved(opscope_node *node)
 bool opscope__node_enter(opscope_node *node, bool spend)
 {
     uint32_t before = __atomic_load_n(&node->walks, __ATOMIC_RELAXED);
-    /* Acquire and release in one: partner is the subtraction in opscope__node_leave, whose last caller
-     * must see every other walk done with the saved tensors before it frees them. */
+    /* Acquire and release in one: partner is the subtraction in opscope__node_leave, whose last
+     * caller must see every other walk done with the saved tensors before it frees them. */
     while ((before & SPENT) == 0 &&
-           !__atomic_compare_exchange_n(&node->walks, &before, (before + 1) | (spend ? SPENT : 0), true,
-                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+           !__atomic_compare_exchange_n(&node->walks, &before, (before + 1) | (spend ? SPENT : 0),
+                                        true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     }
     return (before & SPENT) == 0;
 }
@@ -92,8 +92,8 @@ static void destroy(opscope_node *node)
     opscope__block_give(node, node->bytes);
 }
 
-/* Owner: the thread. Nodes to destroy once the one being destroyed is: a chain of a million nodes must
- * not be a million calls deep. */
+/* Owner: the thread. Nodes to destroy once the one being destroyed is: a chain of a million nodes
+ * must not be a million calls deep. */
 static _Thread_local struct {
     opscope_node *first;
     bool is_destroying;
@@ -131,7 +131,8 @@ int opscope__tensor_visit(const opscope_tensor *tensor, opscope__visit visit, vo
     if (node != NULL && __atomic_load_n(&node->reference_count, __ATOMIC_ACQUIRE) != 1) {
         return 0;
     }
-    int result = grad->watch != NULL ? opscope__watch_visit(grad->watch, node != NULL, visit, arg) : 0;
+    int result =
+        grad->watch != NULL ? opscope__watch_visit(grad->watch, node != NULL, visit, arg) : 0;
     if (result == 0 && node != NULL && node->release != NULL) {
         result = visit(node->release, node->user, arg);
     }

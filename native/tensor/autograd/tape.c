@@ -184,7 +184,8 @@ static size_t count_inputs(const opscope_operator *op, const opscope_argument *a
     return count;
 }
 
-/* Whether backward will read the data of that input. A list counts as one in the mask, by its first. */
+/* Whether backward will read the data of that input. A list counts as one in the mask, by its
+ * first. */
 static bool is_saved(const struct opscope__call *call, size_t index)
 {
     const struct opscope__operator_spec *spec = call->op->spec;

@@ -55,12 +55,12 @@ struct opscope_node {
     void (*release)(void *user); /* NULL: called already, or none */
     void *user;
 
-    size_t bytes;                   /* of all this */
+    size_t bytes; /* of all this */
     size_t input_count, saved_count, output_count, argument_count;
 
-    opscope_tensor **inputs;     /* aliases, or outlines, or NULL; then, behind them, saved: aliases */
-    uint64_t *versions;          /* of their storages */
-    opscope_tensor **outputs;    /* outlines */
+    opscope_tensor **inputs;  /* aliases, or outlines, or NULL; then, behind them, saved: aliases */
+    uint64_t *versions;       /* of their storages */
+    opscope_tensor **outputs; /* outlines */
     opscope_argument *arguments; /* their tensors: of `inputs` */
     struct opscope__edge edges[];
 };
@@ -75,25 +75,27 @@ void opscope__edge_release(struct opscope__edge *edge);
 /* The part of `tensor` that is autograd's, made where there is none; NULL where memory ran out. */
 struct opscope__grad *opscope__grad_of(opscope_tensor *tensor);
 
-/* An alias of `saved`, which is output `index` of the custom node whose backward this thread runs now; on
- * the tape where grad mode is on. */
+/* An alias of `saved`, which is output `index` of the custom node whose backward this thread runs
+ * now; on the tape where grad mode is on. */
 OPSCOPE_API int opscope__as_output(opscope_tensor *saved, uint32_t index, opscope_tensor **out);
 
 /* ---- for garbage collectors of language bindings (node.c) ------------------------------------- */
 
 typedef int (*opscope__visit)(void (*release)(void *user), void *user, void *arg);
 
-/* Calls visit for what the caller handed to opscope_autograd_record and opscope_tensor_register_hook, where
- * nothing keeps it but `tensor`, and nothing keeps that but the caller's one reference. Stops where visit
- * returns anything but 0, and returns it. What lies behind further nodes is not looked at. */
-OPSCOPE_API int opscope__tensor_visit(const opscope_tensor *tensor, opscope__visit visit, void *arg);
+/* Calls visit for what the caller handed to opscope_autograd_record and
+ * opscope_tensor_register_hook, where nothing keeps it but `tensor`, and nothing keeps that but the
+ * caller's one reference. Stops where visit returns anything but 0, and returns it. What lies
+ * behind further nodes is not looked at. */
+OPSCOPE_API int opscope__tensor_visit(const opscope_tensor *tensor, opscope__visit visit,
+                                      void *arg);
 /* Takes the tensor off the tape. */
 OPSCOPE_API void opscope__tensor_forget(opscope_tensor *tensor);
 
 /* ---- a walk inside a node (node.c) ---------------------------------------------------------- */
 
-/* Lets a walk in, after which what the node saved stays until it leaves; with `spend` as the last one
- * to get in. False where the node is spent. */
+/* Lets a walk in, after which what the node saved stays until it leaves; with `spend` as the last
+ * one to get in. False where the node is spent. */
 bool opscope__node_enter(opscope_node *node, bool spend);
 void opscope__node_leave(opscope_node *node);
 
@@ -105,8 +107,8 @@ int opscope__view_note(opscope_tensor *of, opscope_tensor *view, enum opscope__v
 int opscope__view_refresh(opscope_tensor *view);
 /* Whether a tensor may be written in place with the write on the tape. */
 int opscope__tape_check_inplace(const char *name, opscope_tensor *target);
-/* `copy`, of what `tensor` holds now, stands on the tape where it stands; not for leaves that require
- * grad, which backward must find themselves. */
+/* `copy`, of what `tensor` holds now, stands on the tape where it stands; not for leaves that
+ * require grad, which backward must find themselves. */
 int opscope__tape_stand_in(opscope_tensor *tensor, opscope_tensor *copy);
 /* A written view's base: its history goes through the write. */
 int opscope__tape_rebase(opscope_tensor *target);

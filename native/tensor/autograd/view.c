@@ -1,17 +1,18 @@
 /* tensor/autograd/view.c -- views on the tape: one history for one piece of memory.
  *
- * A view knows its base, the tensor that is no view and whose memory it shows. The history of that memory
- * is the base's. Written in place through a view v of base b, with v' = f(v), it becomes
+ * A view knows its base, the tensor that is no view and whose memory it shows. The history of that
+ * memory is the base's. Written in place through a view v of base b, with v' = f(v), it becomes
  *
  *     b' = strided_scatter(b, f(v))      what was written flows through f, the rest past it
  *
- * so the base gets a node of that operator, the view keeps the one of f. Other views of b are not told:
- * the version of the storage tells them, when they are next asked, that their node is that of an older
- * b, and they become strided_view(b'). Both operators take strides, so it does not matter which
- * operators made a view, or how many.
+ * so the base gets a node of that operator, the view keeps the one of f. Other views of b are not
+ * told: the version of the storage tells them, when they are next asked, that their node is that of
+ * an older b, and they become strided_view(b'). Both operators take strides, so it does not matter
+ * which operators made a view, or how many.
  *
  * Threads. Views are refreshed by readers, of which there may be many at once: under the tape lock,
- * and `version` is stored last. A reader that loads the storage's version from it sees all the rest.
+ * and `version` is stored last. A reader that loads the storage's version from it sees all the
+ * rest.
  */
 #include "tensor/autograd/locks.h"
 #include "tensor/autograd/tape.h"
@@ -134,27 +135,32 @@ int opscope__tape_check_inplace(const char *name, opscope_tensor *target)
     const struct opscope__grad *grad = target->grad;
     opscope_tensor *base = grad != NULL ? grad->base : NULL;
     if (base == NULL && opscope_tensor_requires_grad(target) && opscope_tensor_is_leaf(target)) {
-        return fail(name, "a leaf that requires grad is written in place; do it under no_grad, or on a "
-                          "clone");
+        return fail(name,
+                    "a leaf that requires grad is written in place; do it under no_grad, or on a "
+                    "clone");
     }
     if (base == NULL) {
         return OPSCOPE_OK;
     }
     if (opscope_tensor_requires_grad(base) && opscope_tensor_is_leaf(base)) {
-        return fail(name, "a view of a leaf that requires grad is written in place; do it under no_grad, "
-                          "or on a view of a clone of the leaf");
+        return fail(name,
+                    "a view of a leaf that requires grad is written in place; do it under no_grad, "
+                    "or on a view of a clone of the leaf");
     }
     if (grad->view == OPSCOPE__VIEW_NO_GRAD) {
-        return fail(name, "a view made under no_grad is written in place with a gradient; make the view "
-                          "outside of no_grad, or write under no_grad as well");
+        return fail(name,
+                    "a view made under no_grad is written in place with a gradient; make the view "
+                    "outside of no_grad, or write under no_grad as well");
     }
     if (grad->view == OPSCOPE__VIEW_CUSTOM) {
-        return fail(name, "a view that a custom function returned is written in place: how its base would "
-                          "change is not known to the tape; clone it first");
+        return fail(
+            name, "a view that a custom function returned is written in place: how its base would "
+                  "change is not known to the tape; clone it first");
     }
     if (opscope__overlaps_itself(base)) {
-        return fail(name, "a view is written in place whose base has elements that share memory; clone "
-                          "the base first");
+        return fail(name,
+                    "a view is written in place whose base has elements that share memory; clone "
+                    "the base first");
     }
     return OPSCOPE_OK;
 }

@@ -12,7 +12,7 @@
 #include "tensor/shape.h"
 
 struct opscope_hook {
-    uint32_t reference_count;     /* atomic: one for the caller, one for the list, one for each walk */
+    uint32_t reference_count; /* atomic: one for the caller, one for the list, one for each walk */
     struct opscope__watch *watch; /* whose list it is in; NULL: in none. The lock's, as is next */
     opscope_hook *next;
     int (*show)(void *user, opscope_tensor *gradient, opscope_tensor **out);
@@ -108,9 +108,10 @@ opscope_tensor *opscope__watch_grad(struct opscope__watch *watch)
 static struct opscope__watch *watch_for(const char *name, opscope_tensor *tensor)
 {
     if (!opscope_tensor_requires_grad(tensor)) {
-        opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                            "%s: this tensor (sizes %s) does not require grad, no gradient comes by", name,
-                            opscope__shape_text(tensor).text);
+        opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: this tensor (sizes %s) does not require grad, no gradient comes by", name,
+            opscope__shape_text(tensor).text);
         return NULL;
     }
     struct opscope__grad *grad = tensor->grad;
@@ -139,7 +140,8 @@ void opscope__watch_renew(struct opscope__grad *grad)
     opscope__watch_release(old);
 }
 
-int opscope__watch_visit(const struct opscope__watch *watch, bool by_node, opscope__visit visit, void *arg)
+int opscope__watch_visit(const struct opscope__watch *watch, bool by_node, opscope__visit visit,
+                         void *arg)
 {
     int result = 0;
     opscope__tape_lock();
@@ -167,8 +169,9 @@ int opscope_tensor_register_hook(opscope_tensor *tensor,
         if (release != NULL) {
             release(user);
         }
-        return watch == NULL ? OPSCOPE_ERR_INVALID
-                             : opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "register_hook: out of memory");
+        return watch == NULL
+                   ? OPSCOPE_ERR_INVALID
+                   : opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "register_hook: out of memory");
     }
     *hook = (opscope_hook){2, watch, NULL, show, release, user};
     opscope__tape_lock();
@@ -267,5 +270,6 @@ int opscope__watch_show(struct opscope__watch *watch, opscope_tensor **gradient)
     opscope__tape_lock();
     bool retains = watch->retains;
     opscope__tape_unlock();
-    return status == OPSCOPE_OK && retains ? opscope__accumulate(watch, &watch->grad, *gradient) : status;
+    return status == OPSCOPE_OK && retains ? opscope__accumulate(watch, &watch->grad, *gradient)
+                                           : status;
 }

@@ -1,4 +1,5 @@
-/* tensor/autograd/watch.h -- who wants to see a tensor's gradient on its way: hooks, retain_grad. */
+/* tensor/autograd/watch.h -- who wants to see a tensor's gradient on its way: hooks, retain_grad.
+ */
 #ifndef OPSCOPE_TENSOR_AUTOGRAD_WATCH_H
 #define OPSCOPE_TENSOR_AUTOGRAD_WATCH_H
 
@@ -15,16 +16,18 @@ struct opscope__watch {
     uint32_t output;             /* of the node; never changes */
 };
 
-/* Shows what arrived to the hooks of that watch, each of which may replace it, then keeps it where the
- * watch retains. NULL for `watch` does nothing. */
+/* Shows what arrived to the hooks of that watch, each of which may replace it, then keeps it where
+ * the watch retains. NULL for `watch` does nothing. */
 int opscope__watch_show(struct opscope__watch *watch, opscope_tensor **gradient);
 /* The watch of that output of the node, or NULL. Not a new reference. */
 struct opscope__watch *opscope__watch_of(const opscope_node *node, uint32_t output);
 /* After a tensor got another node: hooks stay behind, retain_grad comes along. */
 void opscope__watch_renew(struct opscope__grad *grad);
 void opscope__watch_release(struct opscope__watch *watch);
-/* What visit says (not 0: stop) of the hooks of a watch nobody else holds but, with `by_node`, its node. */
-int opscope__watch_visit(const struct opscope__watch *watch, bool by_node, opscope__visit visit, void *arg);
+/* What visit says (not 0: stop) of the hooks of a watch nobody else holds but, with `by_node`, its
+ * node. */
+int opscope__watch_visit(const struct opscope__watch *watch, bool by_node, opscope__visit visit,
+                         void *arg);
 /* The gradient that is retained, or NULL. Not a new reference. */
 opscope_tensor *opscope__watch_grad(struct opscope__watch *watch);
 

@@ -1,7 +1,9 @@
-/* tensor/autograd/engine.c -- walking backward: every node once, when all its gradients have arrived.
+/* tensor/autograd/engine.c -- walking backward: every node once, when all its gradients have
+ * arrived.
  *
- * The order is fixed, the newest node first, and so are the sums. Walked alone, on the thread that called
- * backward, debug info and local callbacks are that thread's by themselves; crew.c lets others help.
+ * The order is fixed, the newest node first, and so are the sums. Walked alone, on the thread that
+ * called backward, debug info and local callbacks are that thread's by themselves; crew.c lets
+ * others help.
  */
 #include "tensor/autograd/engine.h"
 
@@ -22,8 +24,10 @@ int opscope__deliver(struct opscope__walk *walk, const struct opscope__edge *edg
     }
     int status = OPSCOPE_OK;
     if (gradient != NULL) {
-        const opscope_tensor *of = edge->leaf != NULL ? edge->leaf : edge->node->outputs[edge->output];
-        status = opscope__gradient_fit(edge->leaf != NULL ? "backward" : edge->node->name, of, &gradient);
+        const opscope_tensor *of =
+            edge->leaf != NULL ? edge->leaf : edge->node->outputs[edge->output];
+        status = opscope__gradient_fit(edge->leaf != NULL ? "backward" : edge->node->name, of,
+                                       &gradient);
     }
     if (status != OPSCOPE_OK) {
         opscope_tensor_release(gradient);
@@ -77,8 +81,8 @@ static int run_node(struct opscope__walk *walk, struct opscope__task *task)
     int status = has_arrived(task) ? opscope__evaluate(walk, task, gradients) : OPSCOPE_OK;
     for (size_t i = 0; i < count; i++) {
         if (status == OPSCOPE_OK) {
-            status = opscope__deliver(walk, &node->edges[i], task->turns != NULL ? task->turns[i] : 0,
-                                      gradients[i]);
+            status = opscope__deliver(walk, &node->edges[i],
+                                      task->turns != NULL ? task->turns[i] : 0, gradients[i]);
         } else {
             opscope_tensor_release(gradients[i]);
         }
@@ -131,12 +135,14 @@ static int first_gradient(opscope_tensor *root, opscope_tensor *given, opscope_t
         return OPSCOPE_OK;
     }
     if (root->count != 1) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "backward: a gradient is made up only for a tensor of one element, "
-                                   "this one has sizes %s; pass gradient=",
-                                   opscope__shape_text(root).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "backward: a gradient is made up only for a tensor of one element, "
+            "this one has sizes %s; pass gradient=",
+            opscope__shape_text(root).text);
     }
-    int status = opscope__tensor_empty(root->dims, opscope__sizes(root), (opscope_dtype)root->dtype, out);
+    int status =
+        opscope__tensor_empty(root->dims, opscope__sizes(root), (opscope_dtype)root->dtype, out);
     if (status == OPSCOPE_OK) {
         opscope__fill(*out, &(opscope_argument){OPSCOPE_ARGUMENT_INT, 0, {.integer = 1}});
     }
@@ -154,8 +160,8 @@ static int walk_alone(struct opscope__walk *walk)
 }
 
 static int walk_from(struct opscope__walk *walk, opscope_tensor *const *roots,
-                     opscope_tensor *const *gradients, const struct opscope__edge *edges, size_t count,
-                     uint32_t *turns)
+                     opscope_tensor *const *gradients, const struct opscope__edge *edges,
+                     size_t count, uint32_t *turns)
 {
     int status = opscope__graph_build(&walk->graph, edges, count);
     bool with_crew = status == OPSCOPE_OK && opscope__crew_is_wanted(&walk->graph);
@@ -186,10 +192,11 @@ static int find_edges(opscope_tensor *const *tensors, size_t count, const char *
 {
     for (size_t i = 0; i < count; i++) {
         if (!opscope_tensor_requires_grad(tensors[i])) {
-            return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                       "backward: %s %zu does not require grad and no operator with "
-                                       "one that does has made it",
-                                       what, i);
+            return opscope_tensor_fail(
+                OPSCOPE_ERROR_RUNTIME,
+                "backward: %s %zu does not require grad and no operator with "
+                "one that does has made it",
+                what, i);
         }
         int status = opscope__edge_to(tensors[i], &edges[i]);
         if (status != OPSCOPE_OK) {

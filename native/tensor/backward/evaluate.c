@@ -1,9 +1,9 @@
-/* tensor/autograd/evaluate.c -- one node's backward: what it saved is checked, its range opened, its
- * formula run.
+/* tensor/autograd/evaluate.c -- one node's backward: what it saved is checked, its range opened,
+ * its formula run.
  *
- * A formula reads aliases of what the forward read, which are off the tape. Where the gradients are to
- * be on the tape themselves (create_graph), it reads tensors that stand where the forward's stood, and as
- * formulas are written with operators, the gradient's own history comes of itself.
+ * A formula reads aliases of what the forward read, which are off the tape. Where the gradients are
+ * to be on the tape themselves (create_graph), it reads tensors that stand where the forward's
+ * stood, and as formulas are written with operators, the gradient's own history comes of itself.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +104,8 @@ static void move_arguments(const opscope_node *node, opscope_tensor *const *inpu
         if (argument->kind == OPSCOPE_ARGUMENT_TENSORS) {
             argument->as.tensors = inputs + (argument->as.tensors - node->inputs);
         }
-        for (size_t j = 0; argument->kind == OPSCOPE_ARGUMENT_TENSOR && j < node->input_count; j++) {
+        for (size_t j = 0; argument->kind == OPSCOPE_ARGUMENT_TENSOR && j < node->input_count;
+             j++) {
             if (node->inputs[j] == argument->as.tensor) {
                 argument->as.tensor = inputs[j];
                 break;
@@ -123,9 +124,8 @@ static int call_on_tape(opscope_node *node, opscope_tensor *const *gradients, co
                      ? OPSCOPE_OK
                      : opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "backward: out of memory");
     for (size_t i = 0; i < count && status == OPSCOPE_OK; i++) {
-        struct opscope__edge edge = i < node->input_count
-                                        ? node->edges[i]
-                                        : edge_of_saved(node, i - node->input_count);
+        struct opscope__edge edge =
+            i < node->input_count ? node->edges[i] : edge_of_saved(node, i - node->input_count);
         status = stand_at(&edge, node->inputs[i], &inputs[i]);
     }
     if (status == OPSCOPE_OK) {
@@ -154,7 +154,8 @@ static int run_custom(opscope_node *node, opscope_tensor *const *gradients, opsc
 
 int opscope__as_output(opscope_tensor *saved, uint32_t index, opscope_tensor **out)
 {
-    bool is_known = running_custom != NULL && opscope_grad_mode() && index < running_custom->output_count;
+    bool is_known =
+        running_custom != NULL && opscope_grad_mode() && index < running_custom->output_count;
     const struct opscope__edge edge = {is_known ? running_custom : NULL, NULL, index};
     return stand_at(&edge, saved, out);
 }
@@ -167,14 +168,15 @@ static size_t box_gradients(void *arg, opscope_value *values, size_t capacity)
     for (size_t i = 0; i < task->output_count && i < capacity; i++) {
         values[i] = (opscope_value){OPSCOPE_VALUE_NONE, NULL, {0}};
         if (task->arrived[i] != NULL) {
-            values[i] = (opscope_value){OPSCOPE_VALUE_OBJECT, "tensor", {.object = task->arrived[i]}};
+            values[i] =
+                (opscope_value){OPSCOPE_VALUE_OBJECT, "tensor", {.object = task->arrived[i]}};
         }
     }
     return task->output_count;
 }
 
-static int run_entered(const struct opscope__walk *walk, struct opscope__task *task, const bool *wanted,
-                       opscope_tensor **out)
+static int run_entered(const struct opscope__walk *walk, struct opscope__task *task,
+                       const bool *wanted, opscope_tensor **out)
 {
     opscope_node *node = task->node;
     int status = check_versions(node);
@@ -185,10 +187,11 @@ static int run_entered(const struct opscope__walk *walk, struct opscope__task *t
         return run_custom(node, task->arrived, out);
     }
     if (node->op->spec->backward == NULL) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: the gradient of %s is not defined: gradients of gradients cannot be "
-                                   "taken through it; compute it from other operators, or in a Function",
-                                   node->name, node->op->name);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: the gradient of %s is not defined: gradients of gradients cannot be "
+            "taken through it; compute it from other operators, or in a Function",
+            node->name, node->op->name);
     }
     return walk->create_graph
                ? call_on_tape(node, task->arrived, wanted, out)
@@ -217,10 +220,11 @@ int opscope__evaluate(const struct opscope__walk *walk, struct opscope__task *ta
         status = run_entered(walk, task, wanted, gradients);
         opscope__node_leave(node);
     } else {
-        status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                     "%s: backward a second time, but what it saved is freed after the "
-                                     "first; pass retain_graph=True to the first",
-                                     node->name);
+        status =
+            opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
+                                "%s: backward a second time, but what it saved is freed after the "
+                                "first; pass retain_graph=True to the first",
+                                node->name);
     }
     if (status != OPSCOPE_OK) {
         opscope_range_fail(&range);

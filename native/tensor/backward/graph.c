@@ -122,13 +122,14 @@ static uint32_t take_turn(struct opscope__graph *graph, const struct opscope__ed
 static int make_room(struct opscope__task *task)
 {
     task->deliveries = calloc(task->pending, sizeof *task->deliveries);
-    task->turns = task->node != NULL ? calloc(task->node->input_count + 1, sizeof *task->turns) : NULL;
+    task->turns =
+        task->node != NULL ? calloc(task->node->input_count + 1, sizeof *task->turns) : NULL;
     return task->deliveries != NULL && (task->node == NULL || task->turns != NULL) ? OPSCOPE_OK
-                                                                                  : no_memory();
+                                                                                   : no_memory();
 }
 
-int opscope__graph_order(struct opscope__graph *graph, const struct opscope__edge *roots, size_t count,
-                         uint32_t *turns)
+int opscope__graph_order(struct opscope__graph *graph, const struct opscope__edge *roots,
+                         size_t count, uint32_t *turns)
 {
     graph->order = malloc((graph->count + 1) * sizeof *graph->order);
     int status = graph->order != NULL ? OPSCOPE_OK : no_memory();
@@ -158,9 +159,11 @@ int opscope__graph_order(struct opscope__graph *graph, const struct opscope__edg
     return OPSCOPE_OK;
 }
 
-void opscope__graph_prune(struct opscope__graph *graph, const struct opscope__edge *wanted, size_t count)
+void opscope__graph_prune(struct opscope__graph *graph, const struct opscope__edge *wanted,
+                          size_t count)
 {
-    /* From the last to the first; for the while, is_idle says that nothing wanted is at or behind it. */
+    /* From the last to the first; for the while, is_idle says that nothing wanted is at or behind
+     * it. */
     for (size_t i = 0; i < graph->count; i++) {
         graph->tasks[i]->is_idle = true;
     }
@@ -210,7 +213,8 @@ void opscope__graph_destroy(struct opscope__graph *graph)
 struct opscope__task *opscope__graph_find(const struct opscope__graph *graph,
                                           const struct opscope__edge *edge)
 {
-    return graph->capacity != 0 && target_of(edge) != NULL ? *place_of(graph, target_of(edge)) : NULL;
+    return graph->capacity != 0 && target_of(edge) != NULL ? *place_of(graph, target_of(edge))
+                                                           : NULL;
 }
 
 static bool goes_before(const struct opscope__task *a, const struct opscope__task *b)

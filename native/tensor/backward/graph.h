@@ -1,5 +1,6 @@
-/* tensor/autograd/graph.h -- the part of the tape one backward walks through: a task for each node and
- * leaf, with the gradients that have arrived. Knows nothing of threads: whoever calls orders the calls.
+/* tensor/autograd/graph.h -- the part of the tape one backward walks through: a task for each node
+ * and leaf, with the gradients that have arrived. Knows nothing of threads: whoever calls orders
+ * the calls.
  */
 #ifndef OPSCOPE_TENSOR_AUTOGRAD_GRAPH_H
 #define OPSCOPE_TENSOR_AUTOGRAD_GRAPH_H
@@ -23,8 +24,8 @@ struct opscope__task {
     bool leads_on; /* while that is found out */
 
     /* By opscope__graph_order. */
-    size_t rank;                          /* in the order of a serial walk */
-    size_t expected;                      /* deliveries in all */
+    size_t rank;     /* in the order of a serial walk */
+    size_t expected; /* deliveries in all */
     /* Of parallel walks. */
     size_t next;                          /* the one to be added next */
     bool is_adding;                       /* a thread is adding deliveries */
@@ -42,28 +43,31 @@ struct opscope__graph {
     struct opscope__task **ready; /* a heap: leaves, then nodes, the newest first */
     size_t ready_count;
     struct opscope__task **order; /* by rank; NULL before opscope__graph_order */
-    size_t heavy_count; /* nodes whose work is worth another thread */
+    size_t heavy_count;           /* nodes whose work is worth another thread */
 };
 
-/* From this many elements on a node may be worth another thread's waking: as many as a piece of a kernel
- * has. Of a custom node, whose work is not known, a quarter of that. */
+/* From this many elements on a node may be worth another thread's waking: as many as a piece of a
+ * kernel has. Of a custom node, whose work is not known, a quarter of that. */
 enum { OPSCOPE__HEAVY_NODE = 65536, OPSCOPE__HEAVY_CUSTOM_NODE = OPSCOPE__HEAVY_NODE / 4 };
 
 static inline bool opscope__task_is_heavy(const struct opscope__task *task)
 {
-    return task->node != NULL && task->node->work >= (task->node->op != NULL ? OPSCOPE__HEAVY_NODE
-                                                                            : OPSCOPE__HEAVY_CUSTOM_NODE);
+    return task->node != NULL &&
+           task->node->work >=
+               (task->node->op != NULL ? OPSCOPE__HEAVY_NODE : OPSCOPE__HEAVY_CUSTOM_NODE);
 }
 
 /* Discovers all that is behind the edges. On failure the graph is to be destroyed as well. */
 int opscope__graph_build(struct opscope__graph *graph, const struct opscope__edge *roots,
                          size_t count);
-/* Finds the order in which a serial walk would run the tasks. With `turns`, which gets those of the roots,
- * also that in which it would deliver each gradient, and makes room for those that come out of turn. */
-int opscope__graph_order(struct opscope__graph *graph, const struct opscope__edge *roots, size_t count,
-                         uint32_t *turns);
+/* Finds the order in which a serial walk would run the tasks. With `turns`, which gets those of the
+ * roots, also that in which it would deliver each gradient, and makes room for those that come out
+ * of turn. */
+int opscope__graph_order(struct opscope__graph *graph, const struct opscope__edge *roots,
+                         size_t count, uint32_t *turns);
 /* Leaves idle what leads to none of the wanted edges. After the order was found. */
-void opscope__graph_prune(struct opscope__graph *graph, const struct opscope__edge *wanted, size_t count);
+void opscope__graph_prune(struct opscope__graph *graph, const struct opscope__edge *wanted,
+                          size_t count);
 void opscope__graph_destroy(struct opscope__graph *graph);
 /* The task of that edge's target, or NULL. */
 struct opscope__task *opscope__graph_find(const struct opscope__graph *graph,

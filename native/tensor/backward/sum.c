@@ -1,7 +1,7 @@
 /* tensor/autograd/sum.c -- adding gradients up.
  *
- * In a walk whose gradients are themselves on the tape (create_graph: grad mode is on) nothing is added
- * in place.
+ * In a walk whose gradients are themselves on the tape (create_graph: grad mode is on) nothing is
+ * added in place.
  */
 #include "tensor/autograd/sum.h"
 
@@ -22,8 +22,8 @@ static int add(opscope_tensor **sum, opscope_tensor *more, bool in_place)
     opscope_argument arguments[] = {{OPSCOPE_ARGUMENT_TENSOR, 0, {.tensor = *sum}},
                                     {OPSCOPE_ARGUMENT_TENSOR, 0, {.tensor = more}}};
     opscope_tensor *result;
-    int status = opscope_call(opscope_operator_find(in_place ? "core::add_" : "core::add"), arguments,
-                              2, &result);
+    int status = opscope_call(opscope_operator_find(in_place ? "core::add_" : "core::add"),
+                              arguments, 2, &result);
     if (status == OPSCOPE_OK) {
         opscope_tensor_release(*sum);
         *sum = result;
@@ -70,11 +70,11 @@ int opscope__accumulate(const void *owner, opscope_tensor **kept, opscope_tensor
 int opscope__gradient_fit(const char *name, const opscope_tensor *of, opscope_tensor **gradient)
 {
     if (!opscope__same_sizes(of, *gradient)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: a gradient of sizes %s for a tensor of sizes %s; they must be "
-                                   "equal",
-                                   name, opscope__shape_text(*gradient).text,
-                                   opscope__shape_text(of).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: a gradient of sizes %s for a tensor of sizes %s; they must be "
+            "equal",
+            name, opscope__shape_text(*gradient).text, opscope__shape_text(of).text);
     }
     if (of->dtype == (*gradient)->dtype) {
         return OPSCOPE_OK;

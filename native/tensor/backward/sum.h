@@ -4,7 +4,8 @@
 
 #include "tensor/autograd/tape.h"
 
-/* *sum += gradient, in a walk that owns *sum (which may be NULL). Takes the reference to `gradient`. */
+/* *sum += gradient, in a walk that owns *sum (which may be NULL). Takes the reference to
+ * `gradient`. */
 int opscope__sum_add(opscope_tensor **sum, opscope_tensor *gradient);
 /* *kept += gradient, where other walks may do the same to `owner`'s gradient at this time. */
 int opscope__accumulate(const void *owner, opscope_tensor **kept, opscope_tensor *gradient);

@@ -1,7 +1,7 @@
 /* tensor/error.c -- the text and kind of a thread's last failure in the tensor core.
  *
- * The record is on the heap, freed when its thread ends: thread-local memory of a library that is loaded
- * late is scarce.
+ * The record is on the heap, freed when its thread ends: thread-local memory of a library that is
+ * loaded late is scarce.
  */
 #include "tensor/error.h"
 
@@ -142,7 +142,8 @@ void opscope__failure_take(struct opscope__failure *out)
 
 void opscope__failure_set(struct opscope__failure *failure)
 {
-    opscope_tensor_fail(failure->kind, "%s", failure->text != NULL ? failure->text : "out of memory");
+    opscope_tensor_fail(failure->kind, "%s",
+                        failure->text != NULL ? failure->text : "out of memory");
     if (failure->cause != NULL) {
         opscope__failure_attach(failure->cause, failure->release);
     }

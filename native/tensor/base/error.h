@@ -6,13 +6,13 @@
 
 struct opscope__failure {
     opscope_error_kind kind;
-    char *text;               /* owned; NULL: memory ran out */
-    void *cause;              /* owned; of a language binding: its exception; NULL: none */
+    char *text;  /* owned; NULL: memory ran out */
+    void *cause; /* owned; of a language binding: its exception; NULL: none */
     void (*release)(void *cause);
 };
 
-/* Puts the operator's name in front of this thread's last text, where it names none; with `own_alone` also
- * where it names another, that this one called. */
+/* Puts the operator's name in front of this thread's last text, where it names none; with
+ * `own_alone` also where it names another, that this one called. */
 void opscope__failure_name(const char *operator, bool own_alone);
 
 /* This thread's last failure, which it forgets. */
@@ -21,8 +21,8 @@ void opscope__failure_take(struct opscope__failure *out);
 void opscope__failure_set(struct opscope__failure *failure);
 void opscope__failure_drop(struct opscope__failure *failure);
 
-/* Attaches the cause to this thread's last failure: opscope_tensor_fail, called just before. The next
- * failure releases it. */
+/* Attaches the cause to this thread's last failure: opscope_tensor_fail, called just before. The
+ * next failure releases it. */
 OPSCOPE_API void opscope__failure_attach(void *cause, void (*release)(void *cause));
 /* Gives the cause up to the caller; NULL: the last failure has none. */
 OPSCOPE_API void *opscope__failure_cause(void);

@@ -24,13 +24,18 @@ enum {
     F16 = OPSCOPE_FLOAT16
 };
 
-/* As PyTorch's promote_types; where NumPy would go to float64 (int32 with float32), PyTorch's answer. */
+/* As PyTorch's promote_types; where NumPy would go to float64 (int32 with float32), PyTorch's
+ * answer. */
 static const uint8_t promoted[OPSCOPE_DTYPE_COUNT][OPSCOPE_DTYPE_COUNT] = {
     /*          f32  f64  i32  i64  u8   bool bf16 f16 */
-    [F32] = {F32, F64, F32, F32, F32, F32, F32, F32}, [F64] = {F64, F64, F64, F64, F64, F64, F64, F64},
-    [I32] = {F32, F64, I32, I64, I32, I32, BF, F16},  [I64] = {F32, F64, I64, I64, I64, I64, BF, F16},
-    [U8] = {F32, F64, I32, I64, U8, U8, BF, F16},     [B] = {F32, F64, I32, I64, U8, B, BF, F16},
-    [BF] = {F32, F64, BF, BF, BF, BF, BF, F32},       [F16] = {F32, F64, F16, F16, F16, F16, F32, F16},
+    [F32] = {F32, F64, F32, F32, F32, F32, F32, F32},
+    [F64] = {F64, F64, F64, F64, F64, F64, F64, F64},
+    [I32] = {F32, F64, I32, I64, I32, I32, BF, F16},
+    [I64] = {F32, F64, I64, I64, I64, I64, BF, F16},
+    [U8] = {F32, F64, I32, I64, U8, U8, BF, F16},
+    [B] = {F32, F64, I32, I64, U8, B, BF, F16},
+    [BF] = {F32, F64, BF, BF, BF, BF, BF, F32},
+    [F16] = {F32, F64, F16, F16, F16, F16, F32, F16},
 };
 
 static bool is_known(opscope_dtype dtype)

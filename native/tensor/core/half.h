@@ -1,4 +1,5 @@
-/* tensor/half.h -- bfloat16 and float16 as bits, to and from float. Rounds to nearest, ties to even. */
+/* tensor/half.h -- bfloat16 and float16 as bits, to and from float. Rounds to nearest, ties to
+ * even. */
 #ifndef OPSCOPE_TENSOR_HALF_H
 #define OPSCOPE_TENSOR_HALF_H
 
@@ -54,7 +55,8 @@ static inline uint16_t opscope__to_float16(float value)
     }
     if (bits < 0x38800000) {
         /* Subnormal: adding one half lets the processor round at the right bit. */
-        return (uint16_t)(sign | (opscope__float_bits(opscope__bits_float(bits) + 0.5f) - 0x3F000000));
+        return (uint16_t)(sign |
+                          (opscope__float_bits(opscope__bits_float(bits) + 0.5f) - 0x3F000000));
     }
     return (uint16_t)(sign | ((bits - 0x38000000 + 0xFFF + (bits >> 13 & 1)) >> 13));
 }

@@ -12,8 +12,8 @@
 
 enum { BUCKET_COUNT = 512, OPERATOR_LIMIT = 512 };
 
-/* Filled under `once`, added to under `lock`; read by all, at any moment: an operator is whole before
- * the bucket or the count by which it is found says so. */
+/* Filled under `once`, added to under `lock`; read by all, at any moment: an operator is whole
+ * before the bucket or the count by which it is found says so. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct opscope_operator *buckets[BUCKET_COUNT];
@@ -38,9 +38,9 @@ static const opscope_op *intern(const char *name, const char *end, opscope_scope
     return opscope_op_intern(text, "", scope, phase, &op) == OPSCOPE_OK ? op : opscope_op_other();
 }
 
-/* The node's range: "log_softmax" gives "core::LogSoftmaxBackward", "mine::scale2d" "mine::Scale2DBackward", as
- * PyTorch writes them. No operator may be named so (library.c): what a node takes and what the operators
- * that it calls take are rows of their own. */
+/* The node's range: "log_softmax" gives "core::LogSoftmaxBackward", "mine::scale2d"
+ * "mine::Scale2DBackward", as PyTorch writes them. No operator may be named so (library.c): what a
+ * node takes and what the operators that it calls take are rows of their own. */
 static const opscope_op *intern_node(const char *name)
 {
     char camel[128];
@@ -58,8 +58,8 @@ static const opscope_op *intern_node(const char *name)
     return intern(camel, OPSCOPE__NODE_NAME_END, OPSCOPE_BACKWARD_FUNCTION, OPSCOPE_BACKWARD);
 }
 
-/* Whether it computes gradients. One without a backward leaves a node that says so when it is walked:
- * the gradient of a gradient must not come out as zero for want of a formula. */
+/* Whether it computes gradients. One without a backward leaves a node that says so when it is
+ * walked: the gradient of a gradient must not come out as zero for want of a formula. */
 static bool is_gradient(const char *name)
 {
     static const char end[] = "_backward";
@@ -67,7 +67,8 @@ static bool is_gradient(const char *name)
     return length > tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* An operator whose schema does not parse or for which there is no room is not in the table: NULL. */
+/* An operator whose schema does not parse or for which there is no room is not in the table: NULL.
+ */
 static const opscope_operator *add(const struct opscope__operator_spec *spec, bool is_inplace)
 {
     struct opscope_operator *op = calloc(1, sizeof *op);

@@ -13,11 +13,15 @@ static const struct {
     const char *name;
     enum opscope__type type;
 } TYPES[] = {
-    {"Tensor[]", OPSCOPE__TYPE_TENSORS}, {"Tensor", OPSCOPE__TYPE_TENSOR},
-    {"int[]", OPSCOPE__TYPE_INTS},       {"int", OPSCOPE__TYPE_INT},
+    {"Tensor[]", OPSCOPE__TYPE_TENSORS},
+    {"Tensor", OPSCOPE__TYPE_TENSOR},
+    {"int[]", OPSCOPE__TYPE_INTS},
+    {"int", OPSCOPE__TYPE_INT},
     {"int|int[]", OPSCOPE__TYPE_INT_OR_INTS},
-    {"float", OPSCOPE__TYPE_FLOAT},      {"bool", OPSCOPE__TYPE_BOOL},
-    {"Scalar", OPSCOPE__TYPE_SCALAR},    {"dtype", OPSCOPE__TYPE_DTYPE},
+    {"float", OPSCOPE__TYPE_FLOAT},
+    {"bool", OPSCOPE__TYPE_BOOL},
+    {"Scalar", OPSCOPE__TYPE_SCALAR},
+    {"dtype", OPSCOPE__TYPE_DTYPE},
     {"str", OPSCOPE__TYPE_TEXT},
 };
 

@@ -1,7 +1,7 @@
 /* tensor/schema.h -- what an operator's schema string says, parsed once.
  *
- * The grammar is that of tensor/operator.h. Not here: binding a call's arguments (python/bind.c) and
- * what the types mean to a kernel.
+ * The grammar is that of tensor/operator.h. Not here: binding a call's arguments (python/bind.c)
+ * and what the types mean to a kernel.
  */
 #ifndef OPSCOPE_TENSOR_SCHEMA_H
 #define OPSCOPE_TENSOR_SCHEMA_H
@@ -37,7 +37,7 @@ struct opscope__schema {
     size_t count;            /* parameters */
     size_t positional_count; /* of these before "*" */
     struct opscope__parameter parameters[OPSCOPE_ARGUMENT_LIMIT];
-    size_t output_count; /* 0 where they are a list */
+    size_t output_count;                            /* 0 where they are a list */
     const char *output_names[OPSCOPE_OUTPUT_LIMIT]; /* "" where the schema gives none */
     bool output_is_list;                            /* "-> Tensor[]" */
     /* Memory of the above. */

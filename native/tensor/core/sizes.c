@@ -34,10 +34,9 @@ int opscope__extent_of(int dims, const int64_t *sizes, const int64_t *strides,
         if (strides[i] < -OPSCOPE__STRIDE_LIMIT || strides[i] > OPSCOPE__STRIDE_LIMIT ||
             (sizes[i] > 0 && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
                               __builtin_add_overflow(*end, reach, end)))) {
-            return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                       "strides %s with sizes %s are more than memory can hold",
-                                       opscope__sizes_text(dims, strides).text,
-                                       opscope__sizes_text(dims, sizes).text);
+            return opscope_tensor_fail(
+                OPSCOPE_ERROR_VALUE, "strides %s with sizes %s are more than memory can hold",
+                opscope__sizes_text(dims, strides).text, opscope__sizes_text(dims, sizes).text);
         }
     }
     *out = extent;
@@ -169,8 +168,7 @@ bool opscope__view_strides(const opscope_tensor *tensor, int dims, const int64_t
 
 bool opscope__same_sizes(const opscope_tensor *a, const opscope_tensor *b)
 {
-    return a->dims == b->dims &&
-           memcmp(a->shape, b->shape, (size_t)a->dims * sizeof(int64_t)) == 0;
+    return a->dims == b->dims && memcmp(a->shape, b->shape, (size_t)a->dims * sizeof(int64_t)) == 0;
 }
 
 bool opscope__overlaps_itself(const opscope_tensor *tensor)

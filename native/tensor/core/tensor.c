@@ -37,15 +37,16 @@ static int outline(opscope_dtype dtype, int dims, const int64_t *sizes, const in
         tensor->is_contiguous &= sizes[i] == 1 || into[i] == count;
         /* A zero-size tensor has the strides of one with ones in place of its zeros, as in
          * PyTorch. */
-        is_beyond |= __builtin_mul_overflow(
-            count, sizes[i] != 0 || strides != NULL ? sizes[i] : 1, &count);
+        is_beyond |=
+            __builtin_mul_overflow(count, sizes[i] != 0 || strides != NULL ? sizes[i] : 1, &count);
     }
     tensor->count = opscope__count_of(dims, sizes);
     is_beyond = strides == NULL ? is_beyond || count > OPSCOPE__STRIDE_LIMIT
                                 : tensor->count == OPSCOPE__COUNT_BEYOND;
     if (__builtin_expect(is_beyond, 0)) {
         opscope__block_give(tensor, bytes_of(dims));
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "sizes %s are more elements than can be counted",
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
+                                   "sizes %s are more elements than can be counted",
                                    opscope__sizes_text(dims, sizes).text);
     }
     tensor->is_contiguous |= tensor->count == 0;
@@ -70,8 +71,8 @@ int opscope__tensor_view(const opscope_tensor *base, int dims, const int64_t *si
                          const int64_t *strides, int64_t shift, opscope_tensor **out)
 {
     int64_t bytes = shift * (int64_t)opscope_dtype_bytes(base->dtype);
-    return opscope__tensor_over(base->storage, base->data + bytes, base->dtype, dims, sizes, strides,
-                                out);
+    return opscope__tensor_over(base->storage, base->data + bytes, base->dtype, dims, sizes,
+                                strides, out);
 }
 
 int opscope__tensor_alias(const opscope_tensor *base, opscope_tensor **out)
@@ -107,7 +108,8 @@ static int check_sizes(int dims, const int64_t *sizes, opscope_dtype dtype, size
     }
     for (int i = 0; i < dims && !is_empty; i++) {
         if (__builtin_mul_overflow(total, sizes[i], &total)) {
-            return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "sizes %s are more than memory can hold",
+            return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY,
+                                       "sizes %s are more than memory can hold",
                                        opscope__sizes_text(dims, sizes).text);
         }
     }
@@ -196,8 +198,7 @@ int opscope_tensor_as_strided(opscope_tensor *base, int dims, const int64_t *siz
     int64_t held = (int64_t)(base->storage->bytes / opscope_dtype_bytes(base->dtype));
     int64_t first, last;
     bool outside = __builtin_add_overflow(offset, extent.first, &first) ||
-                   __builtin_add_overflow(offset, extent.last, &last) || first < 0 ||
-                   last >= held;
+                   __builtin_add_overflow(offset, extent.last, &last) || first < 0 || last >= held;
     if (bytes == 0) {
         outside = offset < 0 || offset > held;
     }

@@ -1,4 +1,5 @@
-/* tensor/call.c -- calling an operator: its arguments checked, its range opened, its node recorded. */
+/* tensor/call.c -- calling an operator: its arguments checked, its range opened, its node recorded.
+ */
 #include "tensor/call.h"
 
 #include <string.h>
@@ -68,8 +69,9 @@ static int bind(const opscope_operator *op, const opscope_argument *given, size_
 {
     const struct opscope__schema *schema = &op->schema;
     if (count > schema->count) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: takes at most %zu arguments, not %zu: %s",
-                                   op->name, schema->count, count, op->spec->schema);
+        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE,
+                                   "%s: takes at most %zu arguments, not %zu: %s", op->name,
+                                   schema->count, count, op->spec->schema);
     }
     for (size_t i = 0; i < schema->count; i++) {
         const struct opscope__parameter *parameter = &schema->parameters[i];
@@ -144,7 +146,8 @@ static opscope_value box_one(const opscope_argument *argument)
         break;
     case OPSCOPE_ARGUMENT_INT:
     case OPSCOPE_ARGUMENT_BOOL:
-        value.kind = argument->kind == OPSCOPE_ARGUMENT_INT ? OPSCOPE_VALUE_INT : OPSCOPE_VALUE_BOOL;
+        value.kind =
+            argument->kind == OPSCOPE_ARGUMENT_INT ? OPSCOPE_VALUE_INT : OPSCOPE_VALUE_BOOL;
         value.as.integer = argument->as.integer;
         break;
     case OPSCOPE_ARGUMENT_FLOAT:
@@ -199,16 +202,17 @@ static int check_results(const struct opscope__call *call)
         return OPSCOPE_OK;
     }
     if (op->is_inplace || op->spec->is_view) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE,
-                                   "%s: its result is memory of its argument, it cannot be written to out",
-                                   op->name);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_TYPE,
+            "%s: its result is memory of its argument, it cannot be written to out", op->name);
     }
     if ((op->has_node || op->spec->is_composite) && opscope_grad_mode() &&
         wants_grad(op, call->arguments)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: out= takes no part in gradients, but an argument requires grad; leave "
-                                   "out= away, or call under no_grad",
-                                   op->name);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: out= takes no part in gradients, but an argument requires grad; leave "
+            "out= away, or call under no_grad",
+            op->name);
     }
     return OPSCOPE_OK;
 }
@@ -222,7 +226,8 @@ static void release_outputs(size_t count, opscope_tensor **outputs)
 }
 
 /* Forward and node. outputs are NULL on failure. */
-static int compute(struct opscope__call *call, opscope_argument *arguments, opscope_tensor **outputs)
+static int compute(struct opscope__call *call, opscope_argument *arguments,
+                   opscope_tensor **outputs)
 {
     const opscope_operator *op = call->op;
     bool before = call->wants_grad && opscope_grad_mode_set(false);
@@ -279,8 +284,8 @@ static inline int run(const opscope_operator *op, const opscope_argument *argume
     if (bad == OPSCOPE_OK) {
         bad = check_results(&call);
     }
-    call.wants_grad = bad == OPSCOPE_OK && op->has_node && opscope_grad_mode() &&
-                      wants_grad(op, bound);
+    call.wants_grad =
+        bad == OPSCOPE_OK && op->has_node && opscope_grad_mode() && wants_grad(op, bound);
     if (call.wants_grad) {
         call.info.sequence_nr = opscope__tape_next_sequence();
     }

@@ -84,8 +84,8 @@ opscope_tensor *opscope__unreduce(struct opscope__formula *formula, opscope_tens
     for (int i = 0; i < like->dims && formula->status == OPSCOPE_OK; i++) {
         kept[i] = (set >> i & 1) != 0 ? 1 : opscope__sizes(like)[i];
     }
-    opscope_tensor *full = opscope__f(formula, "reshape", opscope__T(tensor),
-                                      opscope__L(kept, like->dims));
+    opscope_tensor *full =
+        opscope__f(formula, "reshape", opscope__T(tensor), opscope__L(kept, like->dims));
     return opscope__f(formula, "expand", opscope__T(full),
                       opscope__L(opscope__sizes(like), like->dims));
 }

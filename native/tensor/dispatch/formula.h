@@ -1,7 +1,7 @@
 /* tensor/formula.h -- operators called one after another, as backward functions do.
  *
- * A formula remembers the first failure and releases all that its calls made when it ends. A call with
- * a NULL tensor gives NULL, so that a formula reads like the mathematics it stands for:
+ * A formula remembers the first failure and releases all that its calls made when it ends. A call
+ * with a NULL tensor gives NULL, so that a formula reads like the mathematics it stands for:
  *
  *     struct opscope__formula f = {0};
  *     gradients[0] = opscope__keep(opscope__f1(&f, "neg", opscope__f2(&f, "mul", grad, out)));
@@ -33,8 +33,8 @@ opscope_tensor *opscope__keep(opscope_tensor *tensor);
 /* `gradient` summed over the dimensions that broadcasting gave `like`. */
 opscope_tensor *opscope__sum_to(struct opscope__formula *formula, opscope_tensor *gradient,
                                 const opscope_tensor *like);
-/* A reduction's output over the dimensions in `dim` (a list argument, or None: all), seen again in the
- * sizes of its input `like`. */
+/* A reduction's output over the dimensions in `dim` (a list argument, or None: all), seen again in
+ * the sizes of its input `like`. */
 opscope_tensor *opscope__unreduce(struct opscope__formula *formula, opscope_tensor *tensor,
                                   const opscope_tensor *like, const opscope_argument *dim);
 /* A whole backward: of an output that does not change with the first input. */
@@ -46,19 +46,19 @@ int opscope__formula_end(struct opscope__formula *formula, opscope_tensor **resu
 #define opscope__I(value) ((opscope_argument){OPSCOPE_ARGUMENT_INT, 0, {.integer = (value)}})
 #define opscope__B(value) ((opscope_argument){OPSCOPE_ARGUMENT_BOOL, 0, {.integer = (value)}})
 #define opscope__R(value) ((opscope_argument){OPSCOPE_ARGUMENT_FLOAT, 0, {.real = (value)}})
-#define opscope__L(list, length)                                                                     \
+#define opscope__L(list, length)                                                                   \
     ((opscope_argument){OPSCOPE_ARGUMENT_INTS, (uint32_t)(length), {.integers = (list)}})
 #define opscope__S(value) ((opscope_argument){OPSCOPE_ARGUMENT_TEXT, 0, {.text = (value)}})
 #define opscope__N ((opscope_argument){OPSCOPE_ARGUMENT_NONE, 0, {.integer = 0}})
 
 /* opscope__f(formula, "mul", opscope__T(a), opscope__T(b)) */
-#define opscope__f(formula, name, ...)                                                               \
-    opscope__do((formula), (name), (const opscope_argument[]){__VA_ARGS__},                          \
+#define opscope__f(formula, name, ...)                                                             \
+    opscope__do((formula), (name), (const opscope_argument[]){__VA_ARGS__},                        \
                 sizeof((const opscope_argument[]){__VA_ARGS__}) / sizeof(opscope_argument))
 /* The calls that backward functions are full of: of one tensor, two, and a tensor with a number. */
 #define opscope__f1(formula, name, a) opscope__f(formula, name, opscope__T(a))
 #define opscope__f2(formula, name, a, b) opscope__f(formula, name, opscope__T(a), opscope__T(b))
-#define opscope__fr(formula, name, a, number)                                                        \
+#define opscope__fr(formula, name, a, number)                                                      \
     opscope__f(formula, name, opscope__T(a), opscope__R(number))
 
 #endif

@@ -25,7 +25,8 @@ int opscope__check_written(const char *name, const opscope_tensor *target)
 static int check_target(const struct opscope__call *call, opscope_tensor *target)
 {
     int status = opscope__check_written(call->op->name, target);
-    /* With nothing to put on the tape a view made under no_grad would change its base behind its back. */
+    /* With nothing to put on the tape a view made under no_grad would change its base behind its
+     * back. */
     const struct opscope__grad *grad = target->grad;
     bool is_apart = grad != NULL && grad->view == OPSCOPE__VIEW_NO_GRAD && opscope_grad_mode() &&
                     opscope_tensor_requires_grad(grad->base);
@@ -47,8 +48,8 @@ static int store(const char *name, opscope_tensor *target, opscope_tensor *resul
     return status == OPSCOPE_OK ? opscope__copy(target, result) : status;
 }
 
-/* Whether an argument other than the first shares memory with the target without being the very same
- * elements: then writing as one goes would change what is still to be read. */
+/* Whether an argument other than the first shares memory with the target without being the very
+ * same elements: then writing as one goes would change what is still to be read. */
 static bool is_read_askew(const struct opscope__call *call, const opscope_argument *arguments,
                           const opscope_tensor *target)
 {
@@ -62,8 +63,8 @@ static bool is_read_askew(const struct opscope__call *call, const opscope_argume
     return false;
 }
 
-/* A copy of an argument in the memory that will be written, in its place on the tape: backward may want
- * to read it, and its history is that of before. */
+/* A copy of an argument in the memory that will be written, in its place on the tape: backward may
+ * want to read it, and its history is that of before. */
 static int hold(struct opscope__call *call, opscope_argument *argument)
 {
     opscope_tensor *copy;

@@ -22,10 +22,11 @@ static bool is_read(const struct opscope__call *call, const opscope_argument *ar
 static int check_target(const struct opscope__call *call, const opscope_tensor *target)
 {
     if (opscope_grad_mode() && opscope_tensor_requires_grad(target)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: out requires grad, but what is written to it is not on the tape; "
-                                   "leave out= away, or call under no_grad",
-                                   call->op->name);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: out requires grad, but what is written to it is not on the tape; "
+            "leave out= away, or call under no_grad",
+            call->op->name);
     }
     return opscope__check_written(call->op->name, target);
 }
@@ -49,8 +50,8 @@ static int store(const char *name, opscope_tensor **target, opscope_tensor *resu
     if (!opscope__same_sizes(*target, result)) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_RUNTIME,
-            "%s: the result has sizes %s, but out %s; they must be equal, or out without elements", name,
-            opscope__shape_text(result).text, opscope__shape_text(*target).text);
+            "%s: the result has sizes %s, but out %s; they must be equal, or out without elements",
+            name, opscope__shape_text(result).text, opscope__shape_text(*target).text);
     }
     return opscope__copy(*target, result);
 }

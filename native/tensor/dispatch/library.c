@@ -43,8 +43,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     int status = brought->given.forward(call, arguments, outputs);
     for (size_t i = 0; status == OPSCOPE_OK && i < op->schema.output_count; i++) {
         if (outputs[i] == NULL) {
-            status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                         "%s: its library returned 0 and no output %zu", op->name, i);
+            status = opscope_tensor_fail(
+                OPSCOPE_ERROR_RUNTIME, "%s: its library returned 0 and no output %zu", op->name, i);
         }
     }
     return status;
@@ -82,21 +82,24 @@ static int check_name(const struct library *library, const char *schema)
 {
     char name[NAME_BYTES];
     if (schema == NULL || !read_name(schema, name)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "operator_register: a schema begins with a name as in \"mine::scale(\", "
-                                   "not as \"%.80s\"",
-                                   schema != NULL ? schema : "");
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE,
+            "operator_register: a schema begins with a name as in \"mine::scale(\", "
+            "not as \"%.80s\"",
+            schema != NULL ? schema : "");
     }
     if (strncmp(name, "core::", 6) == 0) {
         return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "operator_register: %s: the namespace core is the core's own", name);
+                                   "operator_register: %s: the namespace core is the core's own",
+                                   name);
     }
     size_t length = strlen(name), tail = strlen(OPSCOPE__NODE_NAME_END);
     if (length > tail && strcmp(name + length - tail, OPSCOPE__NODE_NAME_END) == 0) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "operator_register: %s: a name that ends with " OPSCOPE__NODE_NAME_END
-                                   " is that of an operator's node of backward; choose another",
-                                   name);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE,
+            "operator_register: %s: a name that ends with " OPSCOPE__NODE_NAME_END
+            " is that of an operator's node of backward; choose another",
+            name);
     }
     bool is_taken = opscope_operator_find(name) != NULL;
     for (size_t i = 0; i < library->count; i++) {
@@ -119,19 +122,21 @@ static int check_schema(const char *text)
         free(schema.text);
     }
     if (status == OPSCOPE_ERR_FULL) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "operator_register: more than %d parameters or %d outputs: %.300s",
-                                   OPSCOPE_ARGUMENT_LIMIT, OPSCOPE_OUTPUT_LIMIT, text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE, "operator_register: more than %d parameters or %d outputs: %.300s",
+            OPSCOPE_ARGUMENT_LIMIT, OPSCOPE_OUTPUT_LIMIT, text);
     }
     if (status == OPSCOPE_OK && is_list) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "operator_register: an operator of a library gives tensors, not a list "
-                                   "of them: %.300s",
-                                   text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE,
+            "operator_register: an operator of a library gives tensors, not a list "
+            "of them: %.300s",
+            text);
     }
     if (status != OPSCOPE_OK) {
         return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "operator_register: this is no schema of an operator: %.300s", text);
+                                   "operator_register: this is no schema of an operator: %.300s",
+                                   text);
     }
     return OPSCOPE_OK;
 }
@@ -140,9 +145,10 @@ static int register_operator(const opscope_operator_spec *spec)
 {
     struct library *library = loading;
     if (library == NULL) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "operator_register: only while opscope_operators_init runs, on its "
-                                   "thread");
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "operator_register: only while opscope_operators_init runs, on its "
+            "thread");
     }
     if (spec->struct_bytes < offsetof(opscope_operator_spec, backward) || spec->forward == NULL) {
         return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
@@ -219,10 +225,11 @@ static int find_entry(void *handle, const char *path, entry_point **out)
                                    path);
     }
     if (*abi != OPSCOPE_OPERATOR_ABI) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "load_library: %s was compiled for version %u of opscope/operator.h, "
-                                   "not %d; compile it anew",
-                                   path, *abi, OPSCOPE_OPERATOR_ABI);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "load_library: %s was compiled for version %u of opscope/operator.h, "
+            "not %d; compile it anew",
+            path, *abi, OPSCOPE_OPERATOR_ABI);
     }
     memcpy(out, &entry, sizeof entry);
     return OPSCOPE_OK;
@@ -257,8 +264,9 @@ static int load(void *handle, const char *path, struct library **out)
 {
     entry_point *entry = NULL;
     struct library *library = calloc(1, sizeof *library);
-    int status = library != NULL ? find_entry(handle, path, &entry)
-                                 : opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "load_library: no memory");
+    int status = library != NULL
+                     ? find_entry(handle, path, &entry)
+                     : opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "load_library: no memory");
     if (status == OPSCOPE_OK) {
         status = run_entry(library, entry, path);
         /* It stays loaded: it may have registered allocators, or left pointers to itself. */

@@ -17,8 +17,8 @@
 /* The numbers are CBLAS's. */
 enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 };
 
-#define GEMM_TYPES(name, integer, real)                                                              \
-    typedef void (*name)(int, int, int, integer, integer, integer, real, const void *, integer,      \
+#define GEMM_TYPES(name, integer, real)                                                            \
+    typedef void (*name)(int, int, int, integer, integer, integer, real, const void *, integer,    \
                          const void *, integer, real, void *, integer);
 GEMM_TYPES(sgemm_32, int32_t, float)
 GEMM_TYPES(dgemm_32, int32_t, double)
@@ -32,8 +32,8 @@ struct blas {
     int threads;              /* its own number, which is never exceeded */
 };
 
-/* Written with release by opscope_blas_load, read with acquire by every product; never freed, as somebody
- * may be inside. */
+/* Written with release by opscope_blas_load, read with acquire by every product; never freed, as
+ * somebody may be inside. */
 static const struct blas *loaded;
 
 /* Under its lock. */
@@ -113,9 +113,10 @@ int opscope_blas_load(const char *library_path, const char *prefix, const char *
 
 /* ---- its threads ------------------------------------------------------------------------------ */
 
-/* A product by the BLAS begins on as many threads as the pool has free: all, or one inside of a task or a
- * piece when the others are at work too. The BLAS keeps one number for all its callers, so it is changed
- * only while none of them is inside; one that comes later works with what the first one set. */
+/* A product by the BLAS begins on as many threads as the pool has free: all, or one inside of a
+ * task or a piece when the others are at work too. The BLAS keeps one number for all its callers,
+ * so it is changed only while none of them is inside; one that comes later works with what the
+ * first one set. */
 static void enter(const struct blas *blas)
 {
     if (blas->set_threads == NULL) {
@@ -143,24 +144,24 @@ static void leave(const struct blas *blas)
 
 /* ---- plain loops -------------------------------------------------------------------------------- */
 
-#define PLAIN(name, type)                                                                            \
-    static void name(const struct opscope__matrix *a, const struct opscope__matrix *b, char *out,    \
-                     int64_t c_stride, bool add)                                                     \
-    {                                                                                                \
-        for (int64_t i = 0; i < a->rows; i++) {                                                      \
-            type *c = (type *)(void *)out + i * c_stride;                                            \
-            for (int64_t j = 0; j < b->columns && !add; j++) {                                       \
-                c[j] = 0;                                                                            \
-            }                                                                                        \
-            for (int64_t k = 0; k < a->columns; k++) {                                               \
-                const type x = ((const type *)(const void *)                                         \
-                                    a->data)[i * a->row_stride + k * a->column_stride];              \
-                const type *y = (const type *)(const void *)b->data + k * b->row_stride;             \
-                for (int64_t j = 0; j < b->columns; j++) {                                           \
-                    c[j] = (type)(c[j] + x * y[j * b->column_stride]);                               \
-                }                                                                                    \
-            }                                                                                        \
-        }                                                                                            \
+#define PLAIN(name, type)                                                                          \
+    static void name(const struct opscope__matrix *a, const struct opscope__matrix *b, char *out,  \
+                     int64_t c_stride, bool add)                                                   \
+    {                                                                                              \
+        for (int64_t i = 0; i < a->rows; i++) {                                                    \
+            type *c = (type *)(void *)out + i * c_stride;                                          \
+            for (int64_t j = 0; j < b->columns && !add; j++) {                                     \
+                c[j] = 0;                                                                          \
+            }                                                                                      \
+            for (int64_t k = 0; k < a->columns; k++) {                                             \
+                const type x = ((const type *)(const void *)                                       \
+                                    a->data)[i * a->row_stride + k * a->column_stride];            \
+                const type *y = (const type *)(const void *)b->data + k * b->row_stride;           \
+                for (int64_t j = 0; j < b->columns; j++) {                                         \
+                    c[j] = (type)(c[j] + x * y[j * b->column_stride]);                             \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 PLAIN(plain_float32, float)
@@ -215,8 +216,8 @@ static int prepare(const struct opscope__matrix *matrix, size_t item, struct ope
 }
 
 static void multiply(const struct blas *blas, opscope_dtype dtype, const struct operand *x,
-                     const struct operand *y, int64_t m, int64_t n, int64_t k, char *c, int64_t stride,
-                     bool add)
+                     const struct operand *y, int64_t m, int64_t n, int64_t k, char *c,
+                     int64_t stride, bool add)
 {
     float beta = add ? 1.0f : 0.0f;
     if (blas->is_64 && dtype == OPSCOPE_FLOAT32) {

@@ -26,37 +26,38 @@ static inline int64_t to_int64(double value)
 #define AS_UINT8(value) ((uint8_t)to_int64((double)(value)))
 
 /* Run by run: target, source. */
-#define CONVERSION(name, target_type, source_type, read, write)                                      \
-    static void name(char *const *data, const int64_t *strides, int64_t count, void *user)           \
-    {                                                                                                \
-        (void)user;                                                                                  \
-        if (strides[0] == sizeof(target_type) && strides[1] == sizeof(source_type)) {                \
-            target_type *to = (target_type *)(void *)data[0];                                        \
-            const source_type *from = (const source_type *)(const void *)data[1];                    \
-            for (int64_t i = 0; i < count; i++) {                                                    \
-                to[i] = (target_type)write(read(from[i]));                                           \
-            }                                                                                        \
-            return;                                                                                  \
-        }                                                                                            \
-        for (int64_t i = 0; i < count; i++) {                                                        \
-            const source_type *from = (const source_type *)(const void *)(data[1] + i * strides[1]); \
-            *(target_type *)(void *)(data[0] + i * strides[0]) = (target_type)write(read(*from));    \
-        }                                                                                            \
+#define CONVERSION(name, target_type, source_type, read, write)                                    \
+    static void name(char *const *data, const int64_t *strides, int64_t count, void *user)         \
+    {                                                                                              \
+        (void)user;                                                                                \
+        if (strides[0] == sizeof(target_type) && strides[1] == sizeof(source_type)) {              \
+            target_type *to = (target_type *)(void *)data[0];                                      \
+            const source_type *from = (const source_type *)(const void *)data[1];                  \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                to[i] = (target_type)write(read(from[i]));                                         \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const source_type *from =                                                              \
+                (const source_type *)(const void *)(data[1] + i * strides[1]);                     \
+            *(target_type *)(void *)(data[0] + i * strides[0]) = (target_type)write(read(*from));  \
+        }                                                                                          \
     }
 
-#define FROM_INTEGERS(to, target_type, write)                                                        \
-    CONVERSION(to##_from_int32, target_type, int32_t, PLAIN, write)                                  \
-    CONVERSION(to##_from_int64, target_type, int64_t, PLAIN, write)                                  \
+#define FROM_INTEGERS(to, target_type, write)                                                      \
+    CONVERSION(to##_from_int32, target_type, int32_t, PLAIN, write)                                \
+    CONVERSION(to##_from_int64, target_type, int64_t, PLAIN, write)                                \
     CONVERSION(to##_from_uint8, target_type, uint8_t, PLAIN, write)
 
-#define FROM_FLOATS(to, target_type, write)                                                          \
-    CONVERSION(to##_from_float32, target_type, float, PLAIN, write)                                  \
-    CONVERSION(to##_from_float64, target_type, double, PLAIN, write)                                 \
-    CONVERSION(to##_from_bfloat16, target_type, uint16_t, opscope__from_bfloat16, write)             \
+#define FROM_FLOATS(to, target_type, write)                                                        \
+    CONVERSION(to##_from_float32, target_type, float, PLAIN, write)                                \
+    CONVERSION(to##_from_float64, target_type, double, PLAIN, write)                               \
+    CONVERSION(to##_from_bfloat16, target_type, uint16_t, opscope__from_bfloat16, write)           \
     CONVERSION(to##_from_float16, target_type, uint16_t, opscope__from_float16, write)
 
-#define TO(to, target_type, write_integer, write_float)                                              \
-    FROM_INTEGERS(to, target_type, write_integer)                                                    \
+#define TO(to, target_type, write_integer, write_float)                                            \
+    FROM_INTEGERS(to, target_type, write_integer)                                                  \
     FROM_FLOATS(to, target_type, write_float)
 
 TO(float32, float, PLAIN, PLAIN)
@@ -77,12 +78,12 @@ CONVERSION(move_2, uint16_t, uint16_t, PLAIN, PLAIN)
 CONVERSION(move_4, uint32_t, uint32_t, PLAIN, PLAIN)
 CONVERSION(move_8, uint64_t, uint64_t, PLAIN, PLAIN)
 
-#define ROW(to)                                                                                      \
-    {                                                                                                \
-        [OPSCOPE_FLOAT32] = to##_from_float32, [OPSCOPE_FLOAT64] = to##_from_float64,                \
-        [OPSCOPE_INT32] = to##_from_int32, [OPSCOPE_INT64] = to##_from_int64,                        \
-        [OPSCOPE_UINT8] = to##_from_uint8, [OPSCOPE_BOOL] = to##_from_uint8,                         \
-        [OPSCOPE_BFLOAT16] = to##_from_bfloat16, [OPSCOPE_FLOAT16] = to##_from_float16,              \
+#define ROW(to)                                                                                    \
+    {                                                                                              \
+        [OPSCOPE_FLOAT32] = to##_from_float32,   [OPSCOPE_FLOAT64] = to##_from_float64,            \
+        [OPSCOPE_INT32] = to##_from_int32,       [OPSCOPE_INT64] = to##_from_int64,                \
+        [OPSCOPE_UINT8] = to##_from_uint8,       [OPSCOPE_BOOL] = to##_from_uint8,                 \
+        [OPSCOPE_BFLOAT16] = to##_from_bfloat16, [OPSCOPE_FLOAT16] = to##_from_float16,            \
     }
 
 static const opscope__loop conversions[OPSCOPE_DTYPE_COUNT][OPSCOPE_DTYPE_COUNT] = {
@@ -176,7 +177,8 @@ static const struct {
     [OPSCOPE_BFLOAT16] = {-0x1.ffp127, 0x1.ffp127, "-3.4e38 to 3.4e38, inf and nan"},
     [OPSCOPE_INT32] = {-0x1p31 - 1, 0x1p31, "-2147483648 to 2147483647"},
     /* The next double below. */
-    [OPSCOPE_INT64] = {-0x1.0000000000001p63, 0x1p63, "-9223372036854775808 to 9223372036854775807"},
+    [OPSCOPE_INT64] = {-0x1.0000000000001p63, 0x1p63,
+                       "-9223372036854775808 to 9223372036854775807"},
     [OPSCOPE_UINT8] = {-1, 256, "0 to 255"},
 };
 
@@ -189,17 +191,18 @@ int opscope__check_number(const char *name, const opscope_argument *number, opsc
         (is_endless && opscope_dtype_is_floating(dtype)) || (!is_real && dtype == OPSCOPE_INT64)) {
         return OPSCOPE_OK;
     }
-    return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: %.17g does not fit into %s, which holds %s", name,
-                               value, opscope_dtype_name(dtype), ranges[dtype].text);
+    return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
+                               "%s: %.17g does not fit into %s, which holds %s", name, value,
+                               opscope_dtype_name(dtype), ranges[dtype].text);
 }
 
-#define FILL(name, type)                                                                             \
-    static void name(char *data, int64_t count, uint64_t element)                                      \
-    {                                                                                                  \
-        type *to = (type *)(void *)data;                                                               \
-        for (int64_t i = 0; i < count; i++) {                                                          \
-            to[i] = (type)element;                                                                     \
-        }                                                                                              \
+#define FILL(name, type)                                                                           \
+    static void name(char *data, int64_t count, uint64_t element)                                  \
+    {                                                                                              \
+        type *to = (type *)(void *)data;                                                           \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            to[i] = (type)element;                                                                 \
+        }                                                                                          \
     }
 
 FILL(fill_2, uint16_t)
@@ -232,8 +235,8 @@ void opscope__fill(const opscope_tensor *tensor, const opscope_argument *number)
     opscope__number_as(number, tensor->dtype, &element);
     if (tensor->is_contiguous) {
         if (tensor->count > 0) {
-            fill_whole(tensor->data, tensor->count, opscope_dtype_bytes((opscope_dtype)tensor->dtype),
-                       &element);
+            fill_whole(tensor->data, tensor->count,
+                       opscope_dtype_bytes((opscope_dtype)tensor->dtype), &element);
         }
         return;
     }

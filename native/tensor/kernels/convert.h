@@ -16,8 +16,8 @@ int opscope__contiguous(opscope_tensor *tensor, opscope_tensor **out);
 void opscope__fill(const opscope_tensor *tensor, const opscope_argument *number);
 /* The number as an element of that dtype; `out` has room for 8 bytes. */
 void opscope__number_as(const opscope_argument *number, opscope_dtype dtype, void *out);
-/* Whether the number can be an element of that dtype: within its range, and no NaN among integers. What is
- * behind the point is cut off. */
+/* Whether the number can be an element of that dtype: within its range, and no NaN among integers.
+ * What is behind the point is cut off. */
 int opscope__check_number(const char *name, const opscope_argument *number, opscope_dtype dtype);
 /* Whether results of dtype `from` may be written into a tensor of dtype `to`: not from floating to
  * integers, nor from numbers to bool. */

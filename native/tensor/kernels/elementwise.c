@@ -109,17 +109,20 @@ static int find_sizes(const char *name, const opscope_argument *operands, size_t
             memcpy(sizes, opscope__sizes(tensor), (size_t)tensor->dims * sizeof *sizes);
             is_first = false;
         } else {
-            int status = opscope__broadcast(name, dims, sizes, tensor->dims, opscope__sizes(tensor));
+            int status =
+                opscope__broadcast(name, dims, sizes, tensor->dims, opscope__sizes(tensor));
             if (status != OPSCOPE_OK) {
                 return status;
             }
         }
     }
-    return is_first ? opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: one argument must be a tensor", name)
-                    : OPSCOPE_OK;
+    return is_first
+               ? opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: one argument must be a tensor", name)
+               : OPSCOPE_OK;
 }
 
-/* The output: the target of an in-place call where it can be written as it is, else a new tensor. */
+/* The output: the target of an in-place call where it can be written as it is, else a new tensor.
+ */
 static int make_output(struct opscope__call *call, const opscope_argument *operands, size_t count,
                        int dims, const int64_t *sizes, opscope_dtype dtype, opscope_tensor **out)
 {
@@ -138,7 +141,8 @@ static int make_output(struct opscope__call *call, const opscope_argument *opera
     return opscope__empty_like(like, dims, sizes, dtype, out);
 }
 
-static int fail_dtype(const char *name, const struct opscope__elementwise *spec, opscope_dtype dtype)
+static int fail_dtype(const char *name, const struct opscope__elementwise *spec,
+                      opscope_dtype dtype)
 {
     char known[128];
     size_t at = 0;

@@ -50,8 +50,8 @@ static int64_t magnitude(int64_t value)
     return value < 0 ? -value : value;
 }
 
-/* Whether dimension a should be walked inside of b: its steps are smaller, by the first operand that
- * has an opinion. */
+/* Whether dimension a should be walked inside of b: its steps are smaller, by the first operand
+ * that has an opinion. */
 static bool belongs_inside(const struct opscope__iterator *it, int a, int b)
 {
     for (int i = 0; i < it->operands; i++) {
@@ -125,9 +125,9 @@ struct walk {
     void *user;
 };
 
-/* Where a piece that is to begin at element `place` does: whole vectors of the inner loop behind a row's
- * begin. A loop's last elements, too few for a vector, may differ from the others in their last bit; they
- * are the same ones however many threads there are. */
+/* Where a piece that is to begin at element `place` does: whole vectors of the inner loop behind a
+ * row's begin. A loop's last elements, too few for a vector, may differ from the others in their
+ * last bit; they are the same ones however many threads there are. */
 static int64_t piece_begin(const struct opscope__iterator *it, int64_t place)
 {
     return place - place % it->sizes[it->dims - 1] % WHOLE_VECTORS;

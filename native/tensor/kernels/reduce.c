@@ -5,13 +5,13 @@
 #include "tensor/parallel.h"
 
 enum {
-    TILE = 2048,              /* accumulators that stay in the first cache, half of 32 KiB */
-    WIDE = 128,               /* columns that keep the vector units busy */
-    SHORT = 32,               /* a row not worth a call */
-    PART_WORK = 16384,        /* additions of a part */
-    PART_LENGTH = 256,        /* and folded places of it, of which joining costs some */
-    EVEN = 64,                /* parts begin at multiples: whole cache lines, whole blocks of rows */
-    CALL = 16,                /* what the call for a piece costs, in additions */
+    TILE = 2048,       /* accumulators that stay in the first cache, half of 32 KiB */
+    WIDE = 128,        /* columns that keep the vector units busy */
+    SHORT = 32,        /* a row not worth a call */
+    PART_WORK = 16384, /* additions of a part */
+    PART_LENGTH = 256, /* and folded places of it, of which joining costs some */
+    EVEN = 64,         /* parts begin at multiples: whole cache lines, whole blocks of rows */
+    CALL = 16,         /* what the call for a piece costs, in additions */
     PIECE_LIMIT = 64,
     ROWS = 64 / sizeof(uint64_t) /* of a run: as many as accumulators in a cache line */
 };
@@ -35,8 +35,8 @@ struct group {
     int64_t out[OPSCOPE_DIM_LIMIT];
 };
 
-/* The outputs come in runs along the inner kept dimension: TILE of them, or ROWS where rows are folded.
- * What folds into a run is split into parts where there are few runs. */
+/* The outputs come in runs along the inner kept dimension: TILE of them, or ROWS where rows are
+ * folded. What folds into a run is split into parts where there are few runs. */
 struct fold {
     const struct opscope__reduction *reduction;
     struct group kept, folded;
@@ -67,8 +67,8 @@ int opscope__reduced_sizes(const opscope_tensor *self, uint32_t set, bool keep, 
     return dims;
 }
 
-/* The dimensions of `self` that are in `set` (or, with flip, are not), in the order of memory and merged
- * by the iterator; operand 0 is the input, operand 1 the output. */
+/* The dimensions of `self` that are in `set` (or, with flip, are not), in the order of memory and
+ * merged by the iterator; operand 0 is the input, operand 1 the output. */
 static void make_group(struct group *group, const opscope_tensor *self, uint32_t set, bool flip,
                        int64_t item_out)
 {
@@ -146,8 +146,8 @@ static int64_t widening(const struct run *run, int64_t next)
     return run->count <= WIDE / 2 && next == run->count * run->stride ? WIDE / run->count : 1;
 }
 
-/* Folds places `begin` to `end` of the folded dimensions. There is room for TILE accumulators where the
- * run is one of columns. */
+/* Folds places `begin` to `end` of the folded dimensions. There is room for TILE accumulators where
+ * the run is one of columns. */
 static void fold_run(const struct fold *fold, const struct run *run, int64_t begin, int64_t end,
                      uint64_t *accumulators)
 {
@@ -166,7 +166,8 @@ static void fold_run(const struct fold *fold, const struct run *run, int64_t beg
             continue;
         }
         int64_t widened = some - some % wide;
-        reduction->columns(accumulators, at, run->stride, run->count * wide, next * wide, widened / wide);
+        reduction->columns(accumulators, at, run->stride, run->count * wide, next * wide,
+                           widened / wide);
         reduction->columns(accumulators, at + widened * next, run->stride, run->count, next,
                            some - widened);
     }
@@ -224,7 +225,8 @@ static void join_parts(const struct fold *fold)
 static int run_all(struct fold *fold)
 {
     int64_t row_stride, column_stride;
-    int64_t length = inner_of(&fold->folded, &row_stride), width = inner_of(&fold->kept, &column_stride);
+    int64_t length = inner_of(&fold->folded, &row_stride),
+            width = inner_of(&fold->kept, &column_stride);
     fold->by_columns =
         width > 1 && fold->folded.count > 1 &&
         (magnitude(column_stride) < magnitude(row_stride) || (length < SHORT && width > length));
@@ -243,7 +245,8 @@ static int run_all(struct fold *fold)
         return OPSCOPE_OK;
     }
     opscope_tensor *partial;
-    int status = opscope__tensor_empty(1, (int64_t[]){pieces * fold->run_limit}, OPSCOPE_FLOAT64, &partial);
+    int status =
+        opscope__tensor_empty(1, (int64_t[]){pieces * fold->run_limit}, OPSCOPE_FLOAT64, &partial);
     if (status == OPSCOPE_OK) {
         fold->partial = (uint64_t *)(void *)partial->data;
         opscope__parallel(pieces, grain, parts_of_runs, fold);

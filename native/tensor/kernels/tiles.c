@@ -4,11 +4,11 @@
 #include "tensor/parallel.h"
 
 enum {
-    LINE = 64,             /* bytes of a cache line, nearly everywhere */
-    ROWS = 64,             /* of a tile */
+    LINE = 64,              /* bytes of a cache line, nearly everywhere */
+    ROWS = 64,              /* of a tile */
     TILE_BYTES = 16 * 1024, /* of an operand, so that tiles stay in the first cache */
-    LEAST_SIZE = 8,        /* of a dimension: fewer elements would not fill lines */
-    LEAST_COUNT = 16384    /* of elements: less memory lies in a cache as a whole */
+    LEAST_SIZE = 8,         /* of a dimension: fewer elements would not fill lines */
+    LEAST_COUNT = 16384     /* of elements: less memory lies in a cache as a whole */
 };
 
 struct tiles {
@@ -49,16 +49,16 @@ bool opscope__tiles_gain(struct opscope__iterator *it)
 }
 
 /* rows x columns elements at `from`, copied to rows of `width` elements. */
-#define GATHER(type)                                                                                 \
-    static void gather_##type(type *to, int64_t width, const char *from, int64_t row_step,           \
-                              int64_t column_step, int64_t rows, int64_t columns)                    \
-    {                                                                                                \
-        for (int64_t i = 0; i < columns; i++) {                                                      \
-            for (int64_t j = 0; j < rows; j++) {                                                     \
-                to[j * width + i] = *(const type *)(const void *)(from + i * column_step +           \
-                                                                  j * row_step);                     \
-            }                                                                                        \
-        }                                                                                            \
+#define GATHER(type)                                                                               \
+    static void gather_##type(type *to, int64_t width, const char *from, int64_t row_step,         \
+                              int64_t column_step, int64_t rows, int64_t columns)                  \
+    {                                                                                              \
+        for (int64_t i = 0; i < columns; i++) {                                                    \
+            for (int64_t j = 0; j < rows; j++) {                                                   \
+                to[j * width + i] =                                                                \
+                    *(const type *)(const void *)(from + i * column_step + j * row_step);          \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 GATHER(uint8_t)

@@ -1,5 +1,5 @@
-/* tensor/allocator.c -- the default allocator, what every allocator has given out, and the plain one:
- * small blocks are block.c's, large ones large.c's. The caching one is caching.c. */
+/* tensor/allocator.c -- the default allocator, what every allocator has given out, and the plain
+ * one: small blocks are block.c's, large ones large.c's. The caching one is caching.c. */
 #include "tensor/allocator.h"
 
 #include <pthread.h>
@@ -64,7 +64,7 @@ const opscope_allocator *opscope_allocator_default(void)
 struct counters {
     const opscope_allocator *allocator; /* set once, with release */
     opscope_metric allocated, live, peak;
-    uint64_t allocation_count;          /* atomic, relaxed: any thread */
+    uint64_t allocation_count; /* atomic, relaxed: any thread */
 };
 
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER; /* of new entries */

@@ -1,5 +1,6 @@
 /* tensor/caching.c -- the allocator that keeps freed blocks by size: up to 256 MiB of them, in
- * classes of which each is an eighth larger than the one before. Blocks are shared by all threads. */
+ * classes of which each is an eighth larger than the one before. Blocks are shared by all threads.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -13,7 +14,8 @@ struct kept {
     struct kept *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is kept; nothing else is taken inside */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* of what is kept; nothing else is taken inside */
 static struct kept *first[CLASS_COUNT];
 static size_t kept_bytes;
 static pthread_once_t forks_arranged = PTHREAD_ONCE_INIT;

@@ -13,7 +13,7 @@ enum {
     PAGE = 4096,                  /* or more; blocks are multiples of 16 KiB */
     HUGE_LEAST = 4 * 1024 * 1024, /* from here on huge pages are asked for, as NumPy does */
     HUGE_PAGE = 2 * 1024 * 1024,
-    KEPT_LIMIT = 64               /* blocks; and in bytes: */
+    KEPT_LIMIT = 64 /* blocks; and in bytes: */
 };
 
 #define KEPT_LIMIT_BYTES ((size_t)64 << 20)
@@ -23,8 +23,9 @@ struct block {
     size_t bytes;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is kept; nothing else is taken inside */
-static struct block kept[KEPT_LIMIT];                    /* the oldest first */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER;        /* of what is kept; nothing else is taken inside */
+static struct block kept[KEPT_LIMIT]; /* the oldest first */
 static int kept_count;
 static size_t kept_bytes;
 static pthread_once_t forks_arranged = PTHREAD_ONCE_INIT;
@@ -45,8 +46,8 @@ static void arrange_forks(void)
     pthread_atfork(hold, let_go, let_go);
 }
 
-/* The size of blocks for so many bytes: eight sizes to each doubling, so that tensors of about one size
- * share blocks; whole huge pages where those are asked for. 0: more than there can be. */
+/* The size of blocks for so many bytes: eight sizes to each doubling, so that tensors of about one
+ * size share blocks; whole huge pages where those are asked for. 0: more than there can be. */
 static size_t size_of(size_t bytes)
 {
     if (bytes > PTRDIFF_MAX - HUGE_PAGE) {
@@ -61,7 +62,8 @@ static size_t size_of(size_t bytes)
 static void *map(size_t bytes)
 {
     size_t slack = bytes >= HUGE_LEAST ? HUGE_PAGE - PAGE : 0;
-    char *start = mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *start =
+        mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) {
         return NULL;
     }
@@ -109,7 +111,8 @@ static void keep(struct block block)
     struct block old[KEPT_LIMIT + 1];
     int old_count = 0;
     hold();
-    while (kept_count == KEPT_LIMIT || (kept_count > 0 && kept_bytes + block.bytes > KEPT_LIMIT_BYTES)) {
+    while (kept_count == KEPT_LIMIT ||
+           (kept_count > 0 && kept_bytes + block.bytes > KEPT_LIMIT_BYTES)) {
         old[old_count++] = take_out(0);
     }
     kept[kept_count++] = block;

@@ -6,7 +6,8 @@
 
 static int no_memory(size_t bytes)
 {
-    return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "out of memory: %zu bytes were asked for", bytes);
+    return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "out of memory: %zu bytes were asked for",
+                               bytes);
 }
 
 int opscope__storage_create(size_t bytes, const opscope_allocator *allocator, opscope_storage **out)
@@ -21,8 +22,8 @@ int opscope__storage_create(size_t bytes, const opscope_allocator *allocator, op
         opscope__block_give(storage, sizeof *storage);
         return no_memory(bytes);
     }
-    *storage = (opscope_storage){
-        .reference_count = 1, .data = data, .bytes = bytes, .allocator = used};
+    *storage =
+        (opscope_storage){.reference_count = 1, .data = data, .bytes = bytes, .allocator = used};
     *out = storage;
     return OPSCOPE_OK;
 }

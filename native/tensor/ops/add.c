@@ -31,7 +31,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(add) = {
     .schema = "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     .doc = "self + alpha * other. Sizes broadcast, dtypes promote as in PyTorch; either argument "
            "may be a number. For bools: or.",
-    .samples = "t(3, 4), t(4)\n" "t(3, 1), t(4), alpha=2\n" "i(3), i(3)",
+    .samples = "t(3, 4), t(4)\n"
+               "t(3, 1), t(4), alpha=2\n"
+               "i(3), i(3)",
     .forward = forward,
     .backward = backward,
     .has_inplace = true,

@@ -7,6 +7,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(any) = {
     .schema = "any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
     .doc = "Whether one element is not zero over the dimensions in dim (all where it is absent or "
            "empty), as bools; false of none. NaN is not zero.",
-    .samples = "b(3, 4)\n" "i(3, 4), [1], True\n" "t(3, 4), 0\n" "t(0, 3)",
+    .samples = "b(3, 4)\n"
+               "i(3, 4), [1], True\n"
+               "t(3, 4), 0\n"
+               "t(0, 3)",
     .forward = forward,
 };

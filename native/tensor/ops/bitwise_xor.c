@@ -8,9 +8,11 @@ OPSCOPE__BINARY(bitwise_xor_uint8, uint8_t, uint8_t, a ^ b)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const struct opscope__elementwise spec = {
-        .loops = {[OPSCOPE_INT32] = bitwise_xor_int32, [OPSCOPE_INT64] = bitwise_xor_int64,
-                  [OPSCOPE_UINT8] = bitwise_xor_uint8, [OPSCOPE_BOOL] = bitwise_xor_uint8}, .cost = 1};
+    static const struct opscope__elementwise spec = {.loops = {[OPSCOPE_INT32] = bitwise_xor_int32,
+                                                               [OPSCOPE_INT64] = bitwise_xor_int64,
+                                                               [OPSCOPE_UINT8] = bitwise_xor_uint8,
+                                                               [OPSCOPE_BOOL] = bitwise_xor_uint8},
+                                                     .cost = 1};
     return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
 }
 
@@ -18,7 +20,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(bitwise_xor) = {
     .schema = "bitwise_xor(Tensor self, Tensor other) -> Tensor",
     .doc = "The exclusive or of the bits of integers, and of bools. Sizes broadcast, dtypes "
            "promote; either argument may be a number. Not for floats.",
-    .samples = "index(9, 3, 4), index(9, 4)\n" "b(3), b(3)",
+    .samples = "index(9, 3, 4), index(9, 4)\n"
+               "b(3), b(3)",
     .forward = forward,
     .has_inplace = true,
     .takes_numbers = true,

@@ -1,5 +1,5 @@
-/* tensor/ops/functions.h -- vector versions of the functions that a single operator each calls; those of
- * several are in loops.h. glibc has had them since 2.35. */
+/* tensor/ops/functions.h -- vector versions of the functions that a single operator each calls;
+ * those of several are in loops.h. glibc has had them since 2.35. */
 #ifndef OPSCOPE_TENSOR_OPS_FUNCTIONS_H
 #define OPSCOPE_TENSOR_OPS_FUNCTIONS_H
 
@@ -8,8 +8,8 @@
 
 #ifdef OPSCOPE__VECTOR
 #if __GLIBC_PREREQ(2, 35)
-#define OPSCOPE__VECTOR_FUNCTION(name)  \
-    float name##f(float) OPSCOPE__VECTOR; \
+#define OPSCOPE__VECTOR_FUNCTION(name)                                                             \
+    float name##f(float) OPSCOPE__VECTOR;                                                          \
     double name(double) OPSCOPE__VECTOR;
 OPSCOPE__VECTOR_FUNCTION(acos)
 OPSCOPE__VECTOR_FUNCTION(asin)

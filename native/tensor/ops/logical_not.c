@@ -18,7 +18,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(logical_not) = {
     .schema = "logical_not(Tensor self) -> Tensor",
     .doc = "Where an element is zero, as bools.",
-    .samples = "t(3, 4)\n" "b(3)",
+    .samples = "t(3, 4)\n"
+               "b(3)",
     .forward = forward,
     .has_inplace = true,
 };

@@ -7,8 +7,8 @@ OPSCOPE__BINARY_NUMBERS(maximum, a > b || a != a ? a : b)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__ALL_LOOPS(maximum)}, .cost = 1};
+    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__ALL_LOOPS(maximum)},
+                                                     .cost = 1};
     return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
 }
 
@@ -22,7 +22,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(maximum) = {
     .doc = "The larger of self and other, NaN where one is NaN. Sizes broadcast, dtypes promote "
            "as in PyTorch; either argument may be a number. Where both are equal each has half of "
            "the gradient.",
-    .samples = "t(3, 4), t(4)\n" "i(3), i(3)",
+    .samples = "t(3, 4), t(4)\n"
+               "i(3), i(3)",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,

@@ -15,7 +15,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(ne) = {
     .schema = "ne(Tensor self, Tensor other) -> Tensor",
     .doc = "Where self is different from other, as bools. Sizes broadcast, dtypes promote as in "
            "PyTorch; either argument may be a number.",
-    .samples = "t(3, 4), t(4)\n" "i(3), i(3)",
+    .samples = "t(3, 4), t(4)\n"
+               "i(3), i(3)",
     .forward = forward,
     .has_inplace = true,
     .takes_numbers = true,

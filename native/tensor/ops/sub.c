@@ -7,8 +7,8 @@ OPSCOPE__BINARY_NUMBERS(sub, a - b * n)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__NUMBER_LOOPS(sub)}, .cost = 1};
+    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(sub)},
+                                                     .cost = 1};
     return opscope__elementwise(call, &spec, arguments, 2, &arguments[2], 1, outputs);
 }
 
@@ -31,7 +31,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(sub) = {
     .schema = "sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     .doc = "self - alpha * other. Sizes broadcast, dtypes promote as in PyTorch; either argument "
            "may be a number. Not for bools: use logical_xor.",
-    .samples = "t(3, 4), t(4)\n" "t(3, 1), t(4), alpha=2\n" "i(3), i(3)",
+    .samples = "t(3, 4), t(4)\n"
+               "t(3, 1), t(4), alpha=2\n"
+               "i(3), i(3)",
     .forward = forward,
     .backward = backward,
     .has_inplace = true,

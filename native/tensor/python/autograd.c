@@ -1,7 +1,7 @@
 /* Autograd as Python sees it: requires_grad, grad, grad_fn, backward.
  *
- * Thin: rules and error texts are the core's. The friendly signatures (grad, no_grad, Function) stand
- * in opscope/tensor/autograd.py.
+ * Thin: rules and error texts are the core's. The friendly signatures (grad, no_grad, Function)
+ * stand in opscope/tensor/autograd.py.
  */
 #include "tensor/python/autograd.h"
 
@@ -212,7 +212,8 @@ static PyObject *grad(PyObject *module, PyObject *args)
     size_t input_count = (size_t)PyTuple_Size(inputs_tuple);
     PyObject *result = NULL;
     opscope_tensor **roots = opscope__py_tensors_of(roots_tuple, "grad(): an output", false);
-    opscope_tensor **inputs = roots ? opscope__py_tensors_of(inputs_tuple, "grad(): an input", false) : NULL;
+    opscope_tensor **inputs =
+        roots ? opscope__py_tensors_of(inputs_tuple, "grad(): an input", false) : NULL;
     opscope_tensor **gradients =
         inputs ? opscope__py_tensors_of(gradients_tuple, "grad(): a gradient", true) : NULL;
     opscope_tensor **out = gradients ? PyMem_Calloc(input_count + 1, sizeof *out) : NULL;

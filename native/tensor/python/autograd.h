@@ -13,11 +13,12 @@ int opscope__py_add_node(PyObject *module);
  * PyMem_Free. */
 opscope_tensor **opscope__py_tensors_of(PyObject *tuple, const char *what, bool allow_none);
 
-/* Makes the exception that is set this thread's failure of the core, which carries it to the thread that
- * called the core (call.c raises it there). Returns a negative status. */
+/* Makes the exception that is set this thread's failure of the core, which carries it to the thread
+ * that called the core (call.c raises it there). Returns a negative status. */
 int opscope__py_fail_with_exception(const char *text);
 
-/* Objects that hang on tensors: what the core keeps of them is released by this, with the GIL taken. */
+/* Objects that hang on tensors: what the core keeps of them is released by this, with the GIL
+ * taken. */
 void opscope__py_release_object(void *object);
 /* Shows them to the garbage collector, and lets go of them (collect.c). */
 int opscope__py_tensor_traverse(PyObject *self, visitproc visit, void *arg);

@@ -1,15 +1,15 @@
 /* Binding Python arguments to an operator's parameters, as Python binds a call.
  *
- * Driven by the parsed schema alone: which argument is which parameter's, how many there may be. What
- * one becomes is bind_value.c's.
+ * Driven by the parsed schema alone: which argument is which parameter's, how many there may be.
+ * What one becomes is bind_value.c's.
  */
 #include "tensor/python/bind.h"
 
 #include "tensor/registry.h"
 
 /* Whether the positional arguments from `items` on are x.view(2, 3)'s kind of a list of ints. */
-static bool is_spread(const struct opscope__schema *schema, size_t position,
-                      PyObject *const *items, size_t count)
+static bool is_spread(const struct opscope__schema *schema, size_t position, PyObject *const *items,
+                      size_t count)
 {
     if (position + 1 != schema->positional_count ||
         schema->parameters[position].type != OPSCOPE__TYPE_INTS || count == 0) {
@@ -28,15 +28,17 @@ bool opscope__py_takes_out(const opscope_operator *op)
     return !op->is_inplace && !op->spec->is_view && !op->schema.output_is_list;
 }
 
-/* Those that make tensors from no others that have gradients: they have a dtype, a device, and their result is
- * a leaf. */
+/* Those that make tensors from no others that have gradients: they have a dtype, a device, and
+ * their result is a leaf. */
 static bool makes_leaves(const opscope_operator *op)
 {
     size_t count = op->schema.count;
-    return !op->has_node && count > 0 && op->schema.parameters[count - 1].type == OPSCOPE__TYPE_DTYPE;
+    return !op->has_node && count > 0 &&
+           op->schema.parameters[count - 1].type == OPSCOPE__TYPE_DTYPE;
 }
 
-/* Of the operators that make tensors: 1 where the keyword is one of theirs, -1 with an exception. */
+/* Of the operators that make tensors: 1 where the keyword is one of theirs, -1 with an exception.
+ */
 static int bind_leaf_keyword(const opscope_operator *op, PyObject *name, PyObject *value,
                              struct opscope__py_binding *out)
 {
@@ -90,7 +92,7 @@ static int bind_keywords(const opscope_operator *op, PyObject *const *values, Py
         *given |= 1u << position;
         out->count = position >= out->count ? position + 1 : out->count;
         if (opscope__py_bind_value(op, &schema->parameters[position], values[i], out,
-                     &out->arguments[position]) < 0) {
+                                   &out->arguments[position]) < 0) {
             return -1;
         }
     }
@@ -130,7 +132,8 @@ static int bind_positional(const opscope_operator *op, PyObject *self, PyObject 
     }
     for (size_t i = 0; i < count; i++, position++) {
         if (is_spread(schema, position, positional + i, count - i)) {
-            if (opscope__py_bind_integers(out, &out->arguments[position], positional + i, count - i) < 0) {
+            if (opscope__py_bind_integers(out, &out->arguments[position], positional + i,
+                                          count - i) < 0) {
                 return -1;
             }
             position++;
@@ -160,8 +163,7 @@ int opscope__py_bind(const opscope_operator *op, PyObject *self, PyObject *const
     out->requires_grad = false;
     uint32_t given = 0;
     if (bind_positional(op, self, positional, (size_t)count, &given, out) < 0 ||
-        (keyword_names &&
-         bind_keywords(op, positional + count, keyword_names, &given, out) < 0) ||
+        (keyword_names && bind_keywords(op, positional + count, keyword_names, &given, out) < 0) ||
         fill_defaults(op, given, out) < 0) {
         opscope__py_unbind(out);
         return -1;

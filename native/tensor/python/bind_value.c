@@ -6,8 +6,8 @@
 
 #include "tensor/registry.h"
 
-/* The Python number that a scalar of NumPy stands for: a new reference; NULL, no exception, where it is
- * none. NumPy is looked for, never imported. */
+/* The Python number that a scalar of NumPy stands for: a new reference; NULL, no exception, where
+ * it is none. NumPy is looked for, never imported. */
 static PyObject *number_of_scalar(PyObject *object)
 {
     static PyObject *generic; /* the base type of NumPy's scalars; never freed */
@@ -129,8 +129,8 @@ static void *make_room(struct opscope__py_binding *binding, void *own, size_t *u
 int opscope__py_bind_integers(struct opscope__py_binding *binding, opscope_argument *out,
                               PyObject *const *items, size_t count)
 {
-    int64_t *integers = make_room(binding, binding->integers, &binding->integer_count, count,
-                                  sizeof *integers);
+    int64_t *integers =
+        make_room(binding, binding->integers, &binding->integer_count, count, sizeof *integers);
     if (!integers) {
         return -1;
     }
@@ -145,7 +145,8 @@ int opscope__py_bind_integers(struct opscope__py_binding *binding, opscope_argum
     return 0;
 }
 
-/* The items of a list or tuple as a tuple that the binding keeps; NULL, no exception, for others. */
+/* The items of a list or tuple as a tuple that the binding keeps; NULL, no exception, for others.
+ */
 static PyObject *keep_sequence(struct opscope__py_binding *binding, PyObject *object)
 {
     if (!PyTuple_Check(object) && !PyList_Check(object)) {
@@ -164,15 +165,16 @@ static int bind_sequence_of_integers(struct opscope__py_binding *binding,
 {
     if (PyIndex_Check(object) && !PyTuple_Check(object)) {
         PyObject *repeated[8] = {object, object, object, object, object, object, object, object};
-        return opscope__py_bind_integers(binding, out, repeated, parameter->length ? parameter->length : 1);
+        return opscope__py_bind_integers(binding, out, repeated,
+                                         parameter->length ? parameter->length : 1);
     }
     PyObject *tuple = keep_sequence(binding, object);
     if (!tuple) {
         return PyErr_Occurred() ? -1 : 1;
     }
     size_t count = (size_t)PyTuple_Size(tuple);
-    int64_t *integers = make_room(binding, binding->integers, &binding->integer_count, count,
-                                  sizeof *integers);
+    int64_t *integers =
+        make_room(binding, binding->integers, &binding->integer_count, count, sizeof *integers);
     for (size_t i = 0; integers && i < count; i++) {
         PyObject *item = PyTuple_GetItem(tuple, (Py_ssize_t)i);
         if (!PyIndex_Check(item)) {

@@ -1,8 +1,8 @@
 /* Memory shared with Python objects through the buffer protocol, both ways.
  *
- * Export: memoryview(tensor), numpy.asarray(tensor). Import: from_numpy(object), where the object is
- * kept by its buffer until the last view of the storage is gone; over_bytes(buffer, dtype, shape), for
- * pickles. Copies are construct.c's.
+ * Export: memoryview(tensor), numpy.asarray(tensor). Import: from_numpy(object), where the object
+ * is kept by its buffer until the last view of the storage is gone; over_bytes(buffer, dtype,
+ * shape), for pickles. Copies are construct.c's.
  */
 #include "tensor/python/buffer.h"
 
@@ -125,8 +125,10 @@ static int read_layout(const Py_buffer *view, int64_t *sizes, int64_t *strides)
     }
     for (int i = 0; i < view->ndim; i++) {
         if (view->strides[i] % view->itemsize != 0) {
-            PyErr_Format(PyExc_ValueError, "stride %zd of the array is no multiple of its "
-                         "%zd-byte elements", view->strides[i], view->itemsize);
+            PyErr_Format(PyExc_ValueError,
+                         "stride %zd of the array is no multiple of its "
+                         "%zd-byte elements",
+                         view->strides[i], view->itemsize);
             return -1;
         }
         sizes[i] = view->shape[i];
@@ -207,8 +209,8 @@ static int64_t lay_out(int dims, const int64_t *sizes, opscope_dtype dtype, int6
     for (int i = dims - 1; i >= 0; i--) {
         strides[i] = step;
         is_empty |= sizes[i] == 0;
-        if (sizes[i] > 0 && (__builtin_mul_overflow(step, sizes[i], &step) ||
-                             step > INT64_MAX / bytes)) {
+        if (sizes[i] > 0 &&
+            (__builtin_mul_overflow(step, sizes[i], &step) || step > INT64_MAX / bytes)) {
             return -1;
         }
     }
@@ -243,8 +245,9 @@ static PyObject *over_bytes(PyObject *module, PyObject *args)
     opscope_tensor *core = NULL;
     int64_t bytes = lay_out(dims, sizes, dtype, strides);
     if (bytes < 0 || bytes > view->len) {
-        PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes does not hold a %s tensor of sizes %R",
-                     view->len, opscope_dtype_name(dtype), shape);
+        PyErr_Format(PyExc_ValueError,
+                     "a buffer of %zd bytes does not hold a %s tensor of sizes %R", view->len,
+                     opscope_dtype_name(dtype), shape);
     } else if ((uintptr_t)view->buf % opscope_dtype_bytes(dtype) != 0) {
         PyErr_Format(PyExc_ValueError, "the buffer's memory is not aligned to %s elements",
                      opscope_dtype_name(dtype));

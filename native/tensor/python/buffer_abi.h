@@ -1,7 +1,7 @@
 /* tensor/python/buffer_abi.h -- CPython's buffer protocol, for the limited API of 3.10.
  *
- * The protocol entered the limited API with 3.11; its layout, slot numbers and functions are the same
- * in 3.10 (PEP 3118, Include/cpython/object.h), and are declared here as 3.11 does.
+ * The protocol entered the limited API with 3.11; its layout, slot numbers and functions are the
+ * same in 3.10 (PEP 3118, Include/cpython/object.h), and are declared here as 3.11 does.
  */
 #ifndef OPSCOPE_TENSOR_PYTHON_BUFFER_ABI_H
 #define OPSCOPE_TENSOR_PYTHON_BUFFER_ABI_H

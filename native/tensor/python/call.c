@@ -23,8 +23,10 @@ static size_t result_type_count;
 PyObject *opscope__py_raise(int status)
 {
     PyObject *raised = opscope__failure_cause();
-    if (raised) { /* Python code below, of a custom function or a hook, said it, on whatever thread */
-        PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(raised)), raised, PyException_GetTraceback(raised));
+    if (raised) { /* Python code below, of a custom function or a hook, said it, on whatever thread
+                   */
+        PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(raised)), raised,
+                      PyException_GetTraceback(raised));
         return NULL;
     }
     if (status == OPSCOPE_ERR_NO_MEMORY && opscope_tensor_error_kind() != OPSCOPE_ERROR_MEMORY) {
@@ -72,7 +74,8 @@ static bool is_long(const opscope_argument *arguments, size_t count)
     return !has_tensor; /* zeros, arange: only the core knows how long */
 }
 
-/* While a call runs without the GIL another thread may make a Tensor stand for another tensor of the core
+/* While a call runs without the GIL another thread may make a Tensor stand for another tensor of
+ * the core
  * (`data`, out=): the call keeps what it was given. */
 static void keep(const opscope_argument *arguments, size_t count, bool release)
 {
@@ -233,7 +236,8 @@ int opscope__py_prepare_results(const opscope_operator *op)
         fields[i] = (PyStructSequence_Field){schema->output_names[i], NULL};
     }
     char name[64];
-    PyOS_snprintf(name, sizeof name, "opscope.tensor.%s_result", strstr(opscope_operator_name(op), "::") + 2);
+    PyOS_snprintf(name, sizeof name, "opscope.tensor.%s_result",
+                  strstr(opscope_operator_name(op), "::") + 2);
     PyTypeObject *type = PyStructSequence_NewType(&(PyStructSequence_Desc){
         .name = name, .fields = fields, .n_in_sequence = (int)schema->output_count});
     if (!type) {

@@ -1,10 +1,10 @@
-/* Python objects that hang on the tape: how they are let go of, and how the garbage collector finds those
- * that keep themselves alive.
+/* Python objects that hang on the tape: how they are let go of, and how the garbage collector finds
+ * those that keep themselves alive.
  *
- * A hook may refer to its tensor, a custom function's context to what the function returned: the reference
- * leads through the core, where the collector does not see it. So a Tensor shows it what its core tensor
- * alone keeps. Only Tensors with a hook and those that custom functions returned are tracked; the others
- * cost no collection anything.
+ * A hook may refer to its tensor, a custom function's context to what the function returned: the
+ * reference leads through the core, where the collector does not see it. So a Tensor shows it what
+ * its core tensor alone keeps. Only Tensors with a hook and those that custom functions returned
+ * are tracked; the others cost no collection anything.
  */
 #include "tensor/autograd/tape.h"
 #include "tensor/python/autograd.h"

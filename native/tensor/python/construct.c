@@ -176,8 +176,7 @@ static PyObject *from_numbers(PyObject *data, PyObject *dtype_object)
     int dims;
     int64_t sizes[OPSCOPE_DIM_LIMIT];
     opscope_dtype dtype = OPSCOPE_DTYPE_COUNT;
-    if (measure(data, &dims, sizes) < 0 ||
-        each_number(data, 0, dims, sizes, widen, &dtype) < 0) {
+    if (measure(data, &dims, sizes) < 0 || each_number(data, 0, dims, sizes, widen, &dtype) < 0) {
         return NULL;
     }
     if (dtype == OPSCOPE_DTYPE_COUNT) {

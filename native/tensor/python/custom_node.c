@@ -7,8 +7,8 @@
 #include "tensor/autograd/tape.h"
 #include "tensor/error.h"
 
-/* What the core keeps of such a node is a tuple: the function, called with one gradient or None for each
- * output; how many inputs and outputs there are. */
+/* What the core keeps of such a node is a tuple: the function, called with one gradient or None for
+ * each output; how many inputs and outputs there are. */
 static size_t number(PyObject *kept, Py_ssize_t index)
 {
     return PyLong_AsSize_t(PyTuple_GetItem(kept, index));
@@ -19,7 +19,8 @@ static int take_gradients(PyObject *returned, size_t count, opscope_tensor **out
 {
     if (!PyTuple_Check(returned) || (size_t)PyTuple_Size(returned) != count) {
         PyErr_Format(PyExc_RuntimeError,
-                     "backward must return %zu gradients, one for each tensor that forward took", count);
+                     "backward must return %zu gradients, one for each tensor that forward took",
+                     count);
         return -1;
     }
     opscope_tensor **tensors = opscope__py_tensors_of(returned, "what backward returns", true);
@@ -56,9 +57,8 @@ static int run_python_node(void *user, opscope_tensor *const *gradients, opscope
     size_t output_count = number(user, 2);
     PyObject *args = PyTuple_New((Py_ssize_t)output_count);
     for (size_t i = 0; args && i < output_count; i++) {
-        PyObject *item = gradients[i]
-                             ? opscope__py_tensor_wrap(opscope_tensor_retain(gradients[i]))
-                             : Py_NewRef(Py_None);
+        PyObject *item = gradients[i] ? opscope__py_tensor_wrap(opscope_tensor_retain(gradients[i]))
+                                      : Py_NewRef(Py_None);
         if (!item) {
             Py_CLEAR(args);
         } else {

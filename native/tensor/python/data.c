@@ -1,7 +1,7 @@
 /* The memory behind a Tensor: exchanged for another's (`data`), seen as bytes, or that of a file.
  *
- * For parameters that change their dtype, for pickles, and for batches that come from a worker process.
- * Memory of other Python objects is buffer.c's.
+ * For parameters that change their dtype, for pickles, and for batches that come from a worker
+ * process. Memory of other Python objects is buffer.c's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,8 @@ static PyObject *get_data(PyObject *self, void *unused)
     return status == OPSCOPE_OK ? opscope__py_tensor_wrap(alias) : opscope__py_raise(status);
 }
 
-/* `self` stands for another tensor of the core from here on; what was computed before keeps the old. */
+/* `self` stands for another tensor of the core from here on; what was computed before keeps the
+ * old. */
 static int set_data(PyObject *self, PyObject *value, void *unused)
 {
     (void)unused;
@@ -63,7 +64,8 @@ static PyObject *detach_in_place(PyObject *self, PyObject *unused)
     (void)unused;
     opscope_tensor *own = opscope__py_core(self), *alias;
     if (own->grad && own->grad->base) {
-        PyErr_SetString(PyExc_RuntimeError, "detach_(): a view shares its history with its base; use detach()");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "detach_(): a view shares its history with its base; use detach()");
         return NULL;
     }
     int status = opscope_tensor_detach(own, &alias);
@@ -107,7 +109,7 @@ static PyObject *as_bytes(PyObject *module, PyObject *object)
         return NULL;
     }
     const int64_t stride = 1, size = opscope_tensor_count(core) *
-                               (int64_t)opscope_dtype_bytes(opscope_tensor_dtype(core));
+                                     (int64_t)opscope_dtype_bytes(opscope_tensor_dtype(core));
     opscope_tensor *bytes;
     int status = opscope_tensor_from_memory(opscope_tensor_data(core), 1, &size, &stride,
                                             OPSCOPE_UINT8, opscope_tensor_is_read_only(core),
@@ -147,7 +149,8 @@ static PyObject *map_file(PyObject *module, PyObject *args)
         return PyErr_NoMemory();
     }
     mapping->bytes = (size_t)bytes;
-    mapping->data = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    mapping->data =
+        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     if (mapping->data == MAP_FAILED) {
         free(mapping);
         return PyErr_SetFromErrno(PyExc_OSError);

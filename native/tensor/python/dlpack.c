@@ -1,7 +1,8 @@
 /* DLPack both ways: __dlpack__ and from_dlpack, with and without versions.
  *
  * Whoever takes a capsule renames it, and from then on owns what is in it: so each capsule is taken
- * once, and what nobody took is freed with its capsule. Deleters run on any thread, without the GIL.
+ * once, and what nobody took is freed with its capsule. Deleters run on any thread, without the
+ * GIL.
  */
 #include <stdlib.h>
 
@@ -17,9 +18,9 @@ static const char VERSIONED_USED[] = "used_dltensor_versioned";
 static const struct {
     uint8_t code, bits;
 } TYPES[OPSCOPE_DTYPE_COUNT] = {
-    [OPSCOPE_FLOAT32] = {DLPACK_FLOAT, 32}, [OPSCOPE_FLOAT64] = {DLPACK_FLOAT, 64},
-    [OPSCOPE_INT32] = {DLPACK_INT, 32},     [OPSCOPE_INT64] = {DLPACK_INT, 64},
-    [OPSCOPE_UINT8] = {DLPACK_UINT, 8},     [OPSCOPE_BOOL] = {DLPACK_BOOL, 8},
+    [OPSCOPE_FLOAT32] = {DLPACK_FLOAT, 32},   [OPSCOPE_FLOAT64] = {DLPACK_FLOAT, 64},
+    [OPSCOPE_INT32] = {DLPACK_INT, 32},       [OPSCOPE_INT64] = {DLPACK_INT, 64},
+    [OPSCOPE_UINT8] = {DLPACK_UINT, 8},       [OPSCOPE_BOOL] = {DLPACK_BOOL, 8},
     [OPSCOPE_BFLOAT16] = {DLPACK_BFLOAT, 16}, [OPSCOPE_FLOAT16] = {DLPACK_FLOAT, 16},
 };
 
@@ -135,9 +136,11 @@ static int check_steps(const opscope_tensor *core)
 {
     for (int i = 0; i < opscope_tensor_dims(core); i++) {
         if (opscope_tensor_strides(core)[i] < 0) {
-            PyErr_Format(PyExc_BufferError,
-                         "__dlpack__(): dimension %d is stepped through backwards, which others cannot take; "
-                         "use tensor.clone(), or ask for a copy (copy=True)", i);
+            PyErr_Format(
+                PyExc_BufferError,
+                "__dlpack__(): dimension %d is stepped through backwards, which others cannot take; "
+                "use tensor.clone(), or ask for a copy (copy=True)",
+                i);
             return -1;
         }
     }
@@ -152,8 +155,10 @@ static int check_device(PyObject *device)
         return -1;
     }
     if (type != DLPACK_CPU) {
-        PyErr_Format(PyExc_BufferError, "__dlpack__(): device (%d, %d) was asked for; tensors here "
-                     "are on the CPU, (1, 0)", type, id);
+        PyErr_Format(PyExc_BufferError,
+                     "__dlpack__(): device (%d, %d) was asked for; tensors here "
+                     "are on the CPU, (1, 0)",
+                     type, id);
         return -1;
     }
     return 0;
@@ -245,13 +250,15 @@ static int find_dtype(const struct dlpack_tensor *tensor, opscope_dtype *out)
     return -1;
 }
 
-static int make_tensor(const struct dlpack_tensor *tensor, bool read_only,
-                       void (*release)(void *), void *user, opscope_tensor **out)
+static int make_tensor(const struct dlpack_tensor *tensor, bool read_only, void (*release)(void *),
+                       void *user, opscope_tensor **out)
 {
     opscope_dtype dtype;
     if (tensor->device_type != DLPACK_CPU) {
-        PyErr_Format(PyExc_BufferError, "from_dlpack(): the data is on device (%d, %d); only the "
-                     "CPU, (1, 0), can be taken", tensor->device_type, tensor->device_id);
+        PyErr_Format(PyExc_BufferError,
+                     "from_dlpack(): the data is on device (%d, %d); only the "
+                     "CPU, (1, 0), can be taken",
+                     tensor->device_type, tensor->device_id);
         return -1;
     }
     if (tensor->dims < 0 || tensor->dims > OPSCOPE_DIM_LIMIT) {
@@ -264,7 +271,8 @@ static int make_tensor(const struct dlpack_tensor *tensor, bool read_only,
     }
     char *data = (char *)tensor->data + tensor->byte_offset;
     if ((uintptr_t)data % opscope_dtype_bytes(dtype) != 0) {
-        PyErr_SetString(PyExc_BufferError, "from_dlpack(): the memory is not aligned to its elements; copy it first");
+        PyErr_SetString(PyExc_BufferError,
+                        "from_dlpack(): the memory is not aligned to its elements; copy it first");
         return -1;
     }
     int64_t strides[OPSCOPE_DIM_LIMIT];
@@ -273,8 +281,8 @@ static int make_tensor(const struct dlpack_tensor *tensor, bool read_only,
         strides[i] = tensor->strides ? tensor->strides[i] : step;
         step *= tensor->sizes[i];
     }
-    int status = opscope_tensor_from_memory(data, tensor->dims, tensor->sizes, strides, dtype, read_only,
-                                            release, user, out);
+    int status = opscope_tensor_from_memory(data, tensor->dims, tensor->sizes, strides, dtype,
+                                            read_only, release, user, out);
     if (status != OPSCOPE_OK) {
         opscope__py_raise(status);
         return -1;
@@ -342,7 +350,8 @@ static PyObject *from_dlpack(PyObject *module, PyObject *object)
     }
     if (!PyObject_HasAttrString(object, "__dlpack__")) {
         PyErr_Format(PyExc_TypeError,
-                     "from_dlpack() takes a capsule or an object with __dlpack__, not %R", Py_TYPE(object));
+                     "from_dlpack() takes a capsule or an object with __dlpack__, not %R",
+                     Py_TYPE(object));
         return NULL;
     }
     PyObject *capsule = ask_for_capsule(object);

@@ -15,8 +15,8 @@ static PyTypeObject *dtype_type;
 static PyObject *dtypes[OPSCOPE_DTYPE_COUNT];
 
 static const char *const FORMATS[OPSCOPE_DTYPE_COUNT] = {
-    [OPSCOPE_FLOAT32] = "f", [OPSCOPE_FLOAT64] = "d", [OPSCOPE_INT32] = "i",
-    [OPSCOPE_INT64] = "q",   [OPSCOPE_UINT8] = "B",   [OPSCOPE_BOOL] = "?",
+    [OPSCOPE_FLOAT32] = "f",   [OPSCOPE_FLOAT64] = "d", [OPSCOPE_INT32] = "i",
+    [OPSCOPE_INT64] = "q",     [OPSCOPE_UINT8] = "B",   [OPSCOPE_BOOL] = "?",
     [OPSCOPE_BFLOAT16] = NULL, [OPSCOPE_FLOAT16] = "e",
 };
 

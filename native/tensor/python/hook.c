@@ -16,7 +16,8 @@ static int show(void *user, opscope_tensor *gradient, opscope_tensor **out)
     PyObject *shown = opscope__py_tensor_wrap(opscope_tensor_retain(gradient));
     PyObject *instead = shown ? PyObject_CallFunctionObjArgs(user, shown, NULL) : NULL;
     if (instead && instead != Py_None) {
-        opscope_tensor *core = opscope__py_tensor_of(instead, "what a hook returns, where not None,");
+        opscope_tensor *core =
+            opscope__py_tensor_of(instead, "what a hook returns, where not None,");
         *out = core ? opscope_tensor_retain(core) : NULL;
     }
     if (PyErr_Occurred()) {
@@ -38,8 +39,9 @@ PyObject *opscope__py_register_hook(PyObject *self, PyObject *function)
         return NULL;
     }
     handle->core = NULL;
-    int status = opscope_tensor_register_hook(opscope__py_core(self), show, opscope__py_release_object,
-                                              Py_NewRef(function), &handle->core);
+    int status =
+        opscope_tensor_register_hook(opscope__py_core(self), show, opscope__py_release_object,
+                                     Py_NewRef(function), &handle->core);
     if (status != OPSCOPE_OK) {
         Py_DECREF(handle);
         return opscope__py_raise(status);

@@ -1,22 +1,17 @@
 /* Indexing: t[1, ..., ::2, None], t[mask], t[rows, columns], and assignment to them.
  *
- * Basic parts become views by the core's select, slice and unsqueeze, one range each; tensors of indices
- * and masks are noted on the way and taken up by index_tensors.c.
+ * Basic parts become views by the core's select, slice and unsqueeze, one range each; tensors of
+ * indices and masks are noted on the way and taken up by index_tensors.c.
  */
 #include "tensor/python/buffer_abi.h"
 #include "tensor/python/index.h"
 
 static const char *const NAMES[OPSCOPE__PY_INDEX_OPERATOR_COUNT] = {
-    [OPSCOPE__PY_SELECT] = "core::select",
-    [OPSCOPE__PY_SLICE] = "core::slice",
-    [OPSCOPE__PY_UNSQUEEZE] = "core::unsqueeze",
-    [OPSCOPE__PY_RESHAPE] = "core::reshape",
-    [OPSCOPE__PY_PERMUTE] = "core::permute",
-    [OPSCOPE__PY_COPY] = "core::copy_",
-    [OPSCOPE__PY_FILL] = "core::fill_",
-    [OPSCOPE__PY_MASKED_FILL] = "core::masked_fill_",
-    [OPSCOPE__PY_INDEX] = "core::index",
-    [OPSCOPE__PY_INDEX_PUT] = "core::index_put_",
+    [OPSCOPE__PY_SELECT] = "core::select",       [OPSCOPE__PY_SLICE] = "core::slice",
+    [OPSCOPE__PY_UNSQUEEZE] = "core::unsqueeze", [OPSCOPE__PY_RESHAPE] = "core::reshape",
+    [OPSCOPE__PY_PERMUTE] = "core::permute",     [OPSCOPE__PY_COPY] = "core::copy_",
+    [OPSCOPE__PY_FILL] = "core::fill_",          [OPSCOPE__PY_MASKED_FILL] = "core::masked_fill_",
+    [OPSCOPE__PY_INDEX] = "core::index",         [OPSCOPE__PY_INDEX_PUT] = "core::index_put_",
 };
 
 static const opscope_operator *operators[OPSCOPE__PY_INDEX_OPERATOR_COUNT];
@@ -29,7 +24,8 @@ void opscope__py_find_index_operators(void)
 }
 
 PyObject *opscope__py_call_indexing(enum opscope__py_index_operator operator,
-                                    const opscope_argument *arguments, size_t count, PyObject *self)
+                                    const opscope_argument * arguments, size_t count,
+                                    PyObject *self)
 {
     if (!operators[operator]) {
         return PyErr_Format(PyExc_TypeError, "there is no operator %s", NAMES[operator]);
@@ -37,10 +33,10 @@ PyObject *opscope__py_call_indexing(enum opscope__py_index_operator operator,
     return opscope__py_call(operators[operator], arguments, count, self);
 }
 
-#define CALL(operator, ...)                                                                          \
-    opscope__py_call_indexing((operator), (opscope_argument[]){__VA_ARGS__},                         \
-                              sizeof((opscope_argument[]){__VA_ARGS__}) / sizeof(opscope_argument), \
-                              NULL)
+#define CALL(operator, ...)                                                                        \
+    opscope__py_call_indexing(                                                                     \
+        (operator), (opscope_argument[]){__VA_ARGS__},                                             \
+        sizeof((opscope_argument[]){__VA_ARGS__}) / sizeof(opscope_argument), NULL)
 #define TENSOR opscope__py_tensor_argument
 #define INTEGER opscope__py_integer
 
@@ -62,8 +58,8 @@ static PyObject *slice_at(PyObject *self, int64_t dim, PyObject *slice)
         step = 1;
     }
     /* A stop before the first element has no number of its own. */
-    opscope_argument end = stop < 0 ? (opscope_argument){.kind = OPSCOPE_ARGUMENT_NONE}
-                                    : INTEGER(stop);
+    opscope_argument end =
+        stop < 0 ? (opscope_argument){.kind = OPSCOPE_ARGUMENT_NONE} : INTEGER(stop);
     return CALL(OPSCOPE__PY_SLICE, TENSOR(self), INTEGER(dim), INTEGER(start), end, INTEGER(step));
 }
 
@@ -248,8 +244,8 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 
 /* ---- assignment --------------------------------------------------------------------------------------- */
 
-/* `value`, a number, a tensor or what tensor() takes, as an argument; *keeper, a new reference or NULL,
- * keeps it. A tensor of more than `dims` dimensions loses leading ones of size 1. */
+/* `value`, a number, a tensor or what tensor() takes, as an argument; *keeper, a new reference or
+ * NULL, keeps it. A tensor of more than `dims` dimensions loses leading ones of size 1. */
 static int read_value(PyObject *value, int dims, opscope_argument *out, PyObject **keeper)
 {
     int found = opscope__py_operand(value, out);
@@ -299,8 +295,8 @@ static int assign(struct opscope__py_walk *walk, PyObject *value)
     } else {
         bool is_tensor = argument.kind == OPSCOPE_ARGUMENT_TENSOR;
         opscope_argument arguments[] = {TENSOR(walk->self), argument};
-        PyObject *done = opscope__py_call_indexing(
-            is_tensor ? OPSCOPE__PY_COPY : OPSCOPE__PY_FILL, arguments, 2, walk->self);
+        PyObject *done = opscope__py_call_indexing(is_tensor ? OPSCOPE__PY_COPY : OPSCOPE__PY_FILL,
+                                                   arguments, 2, walk->self);
         result = done ? 0 : -1;
         Py_XDECREF(done);
     }

@@ -1,7 +1,7 @@
 /* tensor/python/index.h -- t[...] taken apart: the views it makes, the tensors of indices it holds.
  *
- * A walk over an index makes views by the core's operators and only notes tensors of indices and masks;
- * what is read or written through these is taken up by index_tensors.c.
+ * A walk over an index makes views by the core's operators and only notes tensors of indices and
+ * masks; what is read or written through these is taken up by index_tensors.c.
  */
 #ifndef OPSCOPE_TENSOR_PYTHON_INDEX_H
 #define OPSCOPE_TENSOR_PYTHON_INDEX_H
@@ -32,7 +32,8 @@ enum opscope__py_index_operator {
 
 /* Calls it; `self` as for opscope__py_call. */
 PyObject *opscope__py_call_indexing(enum opscope__py_index_operator operator,
-                                    const opscope_argument *arguments, size_t count, PyObject *self);
+                                    const opscope_argument * arguments, size_t count,
+                                    PyObject *self);
 
 static inline opscope_argument opscope__py_integer(int64_t value)
 {

@@ -1,8 +1,8 @@
 /* Indexing by tensors of indices and by masks, several of them in one index.
  *
- * They broadcast together. Where they stand for neighbouring dimensions, the result has their sizes there;
- * else in front, as NumPy and PyTorch have it. One call of core::index or core::index_put_, over a
- * permuted view where needed.
+ * They broadcast together. Where they stand for neighbouring dimensions, the result has their sizes
+ * there; else in front, as NumPy and PyTorch have it. One call of core::index or core::index_put_,
+ * over a permuted view where needed.
  */
 #include "tensor/python/index.h"
 
@@ -10,9 +10,8 @@
 
 bool opscope__py_is_mask(PyObject *item)
 {
-    return PyBool_Check(item) ||
-           (opscope__py_is_tensor(item) &&
-            opscope_tensor_dtype(opscope__py_core(item)) == OPSCOPE_BOOL);
+    return PyBool_Check(item) || (opscope__py_is_tensor(item) &&
+                                  opscope_tensor_dtype(opscope__py_core(item)) == OPSCOPE_BOOL);
 }
 
 int opscope__py_mask_dims(PyObject *mask)
@@ -33,7 +32,7 @@ static int64_t count_true(const opscope_tensor *mask, int dim, const uint8_t *da
 }
 
 struct positions {
-    int64_t at[OPSCOPE_DIM_LIMIT];   /* of the element looked at */
+    int64_t at[OPSCOPE_DIM_LIMIT];    /* of the element looked at */
     int64_t *next[OPSCOPE_DIM_LIMIT]; /* where each dimension's position goes */
 };
 
@@ -137,8 +136,8 @@ int opscope__py_walk_indices(struct opscope__py_walk *walk, PyObject *indices)
 
 /* ---- reading and writing what they name ------------------------------------------------------------- */
 
-/* The first dimension of those indexed, once they are neighbours: they are moved to the front where they
- * are not. Negative on failure. */
+/* The first dimension of those indexed, once they are neighbours: they are moved to the front where
+ * they are not. Negative on failure. */
 static int gather_dims(struct opscope__py_walk *walk)
 {
     int last = walk->count - 1;
@@ -161,8 +160,8 @@ static int gather_dims(struct opscope__py_walk *walk)
     opscope_argument list = {
         .kind = OPSCOPE_ARGUMENT_INTS, .count = (uint32_t)dims, .as.integers = order};
     PyObject *permuted = opscope__py_call_indexing(
-        OPSCOPE__PY_PERMUTE,
-        (opscope_argument[]){opscope__py_tensor_argument(walk->self), list}, 2, NULL);
+        OPSCOPE__PY_PERMUTE, (opscope_argument[]){opscope__py_tensor_argument(walk->self), list}, 2,
+        NULL);
     return opscope__py_walk_replace(walk, permuted) < 0 ? -1 : 0;
 }
 
@@ -171,9 +170,8 @@ static opscope_argument index_list(const struct opscope__py_walk *walk, opscope_
     for (int i = 0; i < walk->count; i++) {
         tensors[i] = opscope__py_core(walk->indices[i]);
     }
-    return (opscope_argument){.kind = OPSCOPE_ARGUMENT_TENSORS,
-                              .count = (uint32_t)walk->count,
-                              .as.tensors = tensors};
+    return (opscope_argument){
+        .kind = OPSCOPE_ARGUMENT_TENSORS, .count = (uint32_t)walk->count, .as.tensors = tensors};
 }
 
 int opscope__py_walk_result_dims(const struct opscope__py_walk *walk)

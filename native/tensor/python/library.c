@@ -34,8 +34,8 @@ static const opscope_allocator *find(PyObject *name)
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
     const opscope_allocator *allocator = text ? opscope_allocator_find(text) : NULL;
     if (text && !allocator) {
-        PyErr_Format(PyExc_ValueError, "there is no allocator %R; \"cpu\" and \"caching\" are built in",
-                     name);
+        PyErr_Format(PyExc_ValueError,
+                     "there is no allocator %R; \"cpu\" and \"caching\" are built in", name);
     }
     return allocator;
 }

@@ -6,19 +6,14 @@
 #include "tensor/python/python.h"
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "opscope._tensor",
+    PyModuleDef_HEAD_INIT, .m_name = "opscope._tensor",
     .m_doc = "The tensor core in C; import opscope.tensor instead.",
     .m_size = -1, /* one interpreter: types are globals */
 };
 
 static PyMethodDef *const FUNCTIONS[] = {
-    opscope__py_tensor_functions,
-    opscope__py_construct_functions,
-    opscope__py_buffer_functions,
-    opscope__py_data_functions,
-    opscope__py_dlpack_functions,
-    opscope__py_library_functions,
+    opscope__py_tensor_functions,   opscope__py_construct_functions, opscope__py_buffer_functions,
+    opscope__py_data_functions,     opscope__py_dlpack_functions,    opscope__py_library_functions,
     opscope__py_settings_functions,
 };
 

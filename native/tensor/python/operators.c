@@ -1,8 +1,8 @@
 /* Every operator of the core's table as a Python function, and as a method of Tensor.
  *
- * Nothing here knows an operator by name: names, parameters and docs come from the table. A function
- * finds its operator through the object it is bound to. A method is bound to the tensor, and C has no
- * closures, so each method is a C function of its own that knows one number.
+ * Nothing here knows an operator by name: names, parameters and docs come from the table. A
+ * function finds its operator through the object it is bound to. A method is bound to the tensor,
+ * and C has no closures, so each method is a C function of its own that knows one number.
  */
 #include "tensor/python/python.h"
 
@@ -67,12 +67,14 @@ static PyObject *call_bound(const opscope_operator *op, PyObject *self, PyObject
 /* METHODS(X) is X(000) to X(1ff). */
 #define METHODS(X) PAGE(X, 0) PAGE(X, 1)
 #define PAGE(X, p)                                                                                 \
-    ROW(X, p##0) ROW(X, p##1) ROW(X, p##2) ROW(X, p##3) ROW(X, p##4) ROW(X, p##5) ROW(X, p##6)     \
-    ROW(X, p##7) ROW(X, p##8) ROW(X, p##9) ROW(X, p##a) ROW(X, p##b) ROW(X, p##c) ROW(X, p##d)     \
-    ROW(X, p##e) ROW(X, p##f)
+    ROW(X, p##0)                                                                                   \
+    ROW(X, p##1) ROW(X, p##2) ROW(X, p##3) ROW(X, p##4) ROW(X, p##5) ROW(X, p##6) ROW(X, p##7)     \
+        ROW(X, p##8) ROW(X, p##9) ROW(X, p##a) ROW(X, p##b) ROW(X, p##c) ROW(X, p##d) ROW(X, p##e) \
+            ROW(X, p##f)
 #define ROW(X, r)                                                                                  \
-    X(r##0) X(r##1) X(r##2) X(r##3) X(r##4) X(r##5) X(r##6) X(r##7) X(r##8) X(r##9) X(r##a)        \
-    X(r##b) X(r##c) X(r##d) X(r##e) X(r##f)
+    X(r##0)                                                                                        \
+    X(r##1) X(r##2) X(r##3) X(r##4) X(r##5) X(r##6) X(r##7) X(r##8) X(r##9) X(r##a) X(r##b)        \
+        X(r##c) X(r##d) X(r##e) X(r##f)
 
 typedef PyObject *(*method)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
@@ -305,8 +307,8 @@ static char *make_doc(const opscope_operator *op, bool is_method)
             append(&text, default_text(parameter));
         }
     }
-    append(&text, PyUnicode_FromFormat(")\n--\n\n%s\n\n%s", spec->doc ? spec->doc : "",
-                                       spec->schema));
+    append(&text,
+           PyUnicode_FromFormat(")\n--\n\n%s\n\n%s", spec->doc ? spec->doc : "", spec->schema));
     const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     char *copy = utf8 ? strdup(utf8) : NULL; /* as long-lived as the operator */
     Py_XDECREF(text);
@@ -319,9 +321,8 @@ static PyMethodDef *make_def(const opscope_operator *op, method function, bool i
 {
     PyMethodDef *def = PyMem_Malloc(sizeof *def); /* as long-lived as the function */
     if (def) {
-        *def = (PyMethodDef){short_name(op),
-                             (PyCFunction)(void (*)(void))function, METH_FASTCALL | METH_KEYWORDS,
-                             make_doc(op, is_method)};
+        *def = (PyMethodDef){short_name(op), (PyCFunction)(void (*)(void))function,
+                             METH_FASTCALL | METH_KEYWORDS, make_doc(op, is_method)};
     }
     return def;
 }

@@ -2,7 +2,8 @@
  *
  * The module is written to CPython's limited API of 3.10 and lives in the main interpreter only, so
  * its types are plain globals, set once at import. Every function needs the GIL unless it says
- * otherwise; a function that returns a PyObject * or a negative int has set an exception on failure.
+ * otherwise; a function that returns a PyObject * or a negative int has set an exception on
+ * failure.
  */
 #ifndef OPSCOPE_TENSOR_PYTHON_H
 #define OPSCOPE_TENSOR_PYTHON_H
@@ -34,7 +35,8 @@ static inline opscope_tensor *opscope__py_core(PyObject *tensor)
     return ((opscope__py_tensor *)tensor)->core;
 }
 
-/* The Tensor of a core tensor: the one it has, else a new one. Takes the reference, also on failure. */
+/* The Tensor of a core tensor: the one it has, else a new one. Takes the reference, also on
+ * failure. */
 PyObject *opscope__py_tensor_wrap(opscope_tensor *core);
 /* Makes `tensor` stand for another core tensor, which has no Tensor yet; takes the reference. */
 void opscope__py_tensor_rebind(PyObject *tensor, opscope_tensor *core);
@@ -56,8 +58,8 @@ int opscope__py_dtype_from_format(const char *format, Py_ssize_t item_bytes, ops
 
 /* Sets the exception that a failed call of the core stands for. Returns NULL. */
 PyObject *opscope__py_raise(int status);
-/* Calls `op` and wraps what it returns. Where an output is the tensor of `self` (which may be NULL),
- * that object itself is returned. */
+/* Calls `op` and wraps what it returns. Where an output is the tensor of `self` (which may be
+ * NULL), that object itself is returned. */
 PyObject *opscope__py_call(const opscope_operator *op, const opscope_argument *arguments,
                            size_t count, PyObject *self);
 /* The same with the results written into `results`: a Tensor, or a tuple of them; returns that. */
@@ -73,8 +75,8 @@ enum { OPSCOPE__PY_INLINE_COUNT = 32 };
 /* A call's arguments in the core's terms, and the memory they need. */
 struct opscope__py_binding {
     size_t count;
-    PyObject *results; /* what "out=" gave, borrowed; or NULL */
-    bool requires_grad; /* the result becomes a leaf that does */
+    PyObject *results;                  /* what "out=" gave, borrowed; or NULL */
+    bool requires_grad;                 /* the result becomes a leaf that does */
     size_t integer_count, tensor_count; /* used of the arrays below */
     size_t kept_count, block_count;
     opscope_argument arguments[OPSCOPE_ARGUMENT_LIMIT];
@@ -84,11 +86,10 @@ struct opscope__py_binding {
     void *blocks[OPSCOPE_ARGUMENT_LIMIT];   /* of PyMem_Malloc, for longer lists */
 };
 
-/* Binds as Python binds a call; `self`, where not NULL, is the first argument. On success the caller
- * calls opscope__py_unbind. */
+/* Binds as Python binds a call; `self`, where not NULL, is the first argument. On success the
+ * caller calls opscope__py_unbind. */
 int opscope__py_bind(const opscope_operator *op, PyObject *self, PyObject *const *positional,
-                     Py_ssize_t count, PyObject *keyword_names,
-                     struct opscope__py_binding *out);
+                     Py_ssize_t count, PyObject *keyword_names, struct opscope__py_binding *out);
 /* RuntimeError where it is neither None nor "cpu". (construct.c) */
 int opscope__py_check_device(const char *name, PyObject *device);
 /* Whether the operator can be called with out=. */

@@ -1,5 +1,5 @@
-/* What the core is told for the whole process: its OpenBLAS (found by opscope/tensor/blas.py), how many
- * threads it may use, a seed; and seeds drawn from it. */
+/* What the core is told for the whole process: its OpenBLAS (found by opscope/tensor/blas.py), how
+ * many threads it may use, a seed; and seeds drawn from it. */
 #include "tensor/python/python.h"
 
 #include "opscope/fork.h"

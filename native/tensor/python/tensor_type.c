@@ -1,8 +1,8 @@
 /* The type Tensor: its life, and the attributes that tell its shape, memory and dtype.
  *
- * A Tensor holds one reference to a tensor of the core and nothing else; that one knows its Tensor as long
- * as there is one, so `x.grad is x.grad`. Operators become methods in operators.c; signs, indexing, buffers and autograd have files
- * of their own.
+ * A Tensor holds one reference to a tensor of the core and nothing else; that one knows its Tensor
+ * as long as there is one, so `x.grad is x.grad`. Operators become methods in operators.c; signs,
+ * indexing, buffers and autograd have files of their own.
  */
 #include "tensor/python/python.h"
 
@@ -263,8 +263,7 @@ static PyObject *is_contiguous(PyObject *self, PyObject *unused)
 static PyObject *is_floating_point(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyBool_FromLong(
-        opscope_dtype_is_floating(opscope_tensor_dtype(opscope__py_core(self))));
+    return PyBool_FromLong(opscope_dtype_is_floating(opscope_tensor_dtype(opscope__py_core(self))));
 }
 
 static PyObject *data_ptr(PyObject *self, PyObject *unused)
@@ -395,8 +394,8 @@ int opscope__py_add_tensor(PyObject *module)
     };
     opscope__py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (!opscope__py_tensor_type || add_methods(opscope__py_tensor_methods) < 0 ||
-        add_methods(opscope__py_value_methods) < 0 ||
-        add_methods(opscope__py_data_methods) < 0 || add_methods(opscope__py_dlpack_methods) < 0 ||
+        add_methods(opscope__py_value_methods) < 0 || add_methods(opscope__py_data_methods) < 0 ||
+        add_methods(opscope__py_dlpack_methods) < 0 ||
         add_methods(opscope__py_autograd_methods) < 0 ||
         add_attributes(opscope__py_tensor_attributes) < 0 ||
         add_attributes(opscope__py_data_attributes) < 0 ||

@@ -110,8 +110,10 @@ int opscope__py_set_element(void *data, opscope_dtype dtype, PyObject *number)
         float narrow = (float)value;
         memcpy(data, &narrow, sizeof narrow);
     } else {
-        PyErr_Format(PyExc_TypeError, "cannot make %s elements from numbers; convert a float32 "
-                     "tensor", opscope_dtype_name(dtype));
+        PyErr_Format(PyExc_TypeError,
+                     "cannot make %s elements from numbers; convert a float32 "
+                     "tensor",
+                     opscope_dtype_name(dtype));
         return -1;
     }
     return 0;
@@ -174,8 +176,10 @@ int opscope__py_truth(PyObject *self)
 {
     int64_t count = opscope_tensor_count(opscope__py_core(self));
     if (count != 1) {
-        PyErr_Format(PyExc_ValueError, "bool(): the truth of a tensor of %lld elements is not "
-                     "defined; use any() or all()", (long long)count);
+        PyErr_Format(PyExc_ValueError,
+                     "bool(): the truth of a tensor of %lld elements is not "
+                     "defined; use any() or all()",
+                     (long long)count);
         return -1;
     }
     PyObject *element = item(self, NULL);

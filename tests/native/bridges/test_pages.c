@@ -1,5 +1,5 @@
-/* tests/native/bridges/test_pages.c -- what may be touched is what the kernel says, whether it can be
- * asked about single addresses or its whole list has to be read. */
+/* tests/native/bridges/test_pages.c -- what may be touched is what the kernel says, whether it can
+ * be asked about single addresses or its whole list has to be read. */
 #define _GNU_SOURCE
 #include "bridges/pages.h"
 

@@ -1,7 +1,8 @@
-/* Any bytes are a program over a few tensors: views of any strides the library accepts, overlapping ones
- * too, and all operators of the table on them, some of which write. A call's arguments are of the kinds its
- * schema asks for, or a sample's with something in it changed: operators whose arguments must fit each
- * other are only reached so. Nothing may crash, whatever the operators answer. */
+/* Any bytes are a program over a few tensors: views of any strides the library accepts, overlapping
+ * ones too, and all operators of the table on them, some of which write. A call's arguments are of
+ * the kinds its schema asks for, or a sample's with something in it changed: operators whose
+ * arguments must fit each other are only reached so. Nothing may crash, whatever the operators
+ * answer. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static int take(struct input *input)
 /* Mostly small; now and then one with which sums and products overflow. */
 static int64_t take_integer(struct input *input)
 {
-    static const int64_t extremes[] = {INT64_MAX, INT64_MIN, INT64_MAX - 1, INT64_MIN + 1,
+    static const int64_t extremes[] = {INT64_MAX,        INT64_MIN, INT64_MAX - 1,    INT64_MIN + 1,
                                        INT64_C(1) << 62, INT32_MAX, INT64_C(1) << 32, -INT32_MAX};
     int byte = take(input);
     return byte >= 248 ? extremes[byte - 248] : (int8_t)byte % 9;
@@ -47,7 +48,8 @@ static double take_real(struct input *input)
 
 static opscope_tensor *make(struct input *input)
 {
-    static const opscope_dtype usual[] = {OPSCOPE_FLOAT32, OPSCOPE_INT64, OPSCOPE_FLOAT64, OPSCOPE_BOOL};
+    static const opscope_dtype usual[] = {OPSCOPE_FLOAT32, OPSCOPE_INT64, OPSCOPE_FLOAT64,
+                                          OPSCOPE_BOOL};
     int64_t sizes[DIMS];
     int how = take(input), dims = how % (DIMS + 1);
     for (int i = 0; i < dims; i++) {
@@ -55,15 +57,16 @@ static opscope_tensor *make(struct input *input)
         sizes[i] = byte < 192 ? input->common : byte % 6;
     }
     how = take(input);
-    opscope_dtype dtype = how < 192 ? usual[how < 96 ? 0 : how / 32 - 2]
-                                    : (opscope_dtype)(how % OPSCOPE_DTYPE_COUNT);
+    opscope_dtype dtype =
+        how < 192 ? usual[how < 96 ? 0 : how / 32 - 2] : (opscope_dtype)(how % OPSCOPE_DTYPE_COUNT);
     opscope_tensor *out = NULL;
     if (opscope_tensor_empty(dims, sizes, dtype, NULL, &out) != OPSCOPE_OK) {
         abort();
     }
     uint8_t *bytes = opscope_tensor_storage_data(out);
     bool is_bool = opscope_tensor_dtype(out) == OPSCOPE_BOOL;
-    /* Whole small numbers as often as any bits: they are indices, and gradients that can be told. */
+    /* Whole small numbers as often as any bits: they are indices, and gradients that can be told.
+     */
     bool is_plain = take(input) % 2 != 0;
     for (size_t i = 0; i < opscope_tensor_storage_bytes(out); i++) {
         bytes[i] = (uint8_t)(is_plain ? 0 : take(input) & (is_bool ? 1 : 255));
@@ -82,7 +85,8 @@ static opscope_tensor *make(struct input *input)
     return out;
 }
 
-/* The base's own sizes, its dimensions turned around or walked backward, as the bits of `how` say. */
+/* The base's own sizes, its dimensions turned around or walked backward, as the bits of `how` say.
+ */
 static int64_t turn(const opscope_tensor *base, int how, int64_t *sizes, int64_t *strides)
 {
     int dims = opscope_tensor_dims(base);
@@ -123,8 +127,9 @@ static opscope_tensor *view(struct input *input, opscope_tensor *base)
 struct sample_variant {
     struct input *input;
     opscope_dtype floats;
-    int64_t from, to; /* a number of the line and what stands for it, so that sizes go on agreeing */
-    bool is_once;     /* only the first time, so that they do not */
+    int64_t from,
+        to;       /* a number of the line and what stands for it, so that sizes go on agreeing */
+    bool is_once; /* only the first time, so that they do not */
 };
 
 static int64_t vary_whole(void *user, int64_t written)
@@ -195,7 +200,9 @@ static bool take_sample(struct input *input, const opscope_operator *op, struct 
     int how = take(input);
     struct sample_variant variant = {
         .input = input,
-        .floats = how < 192 ? OPSCOPE_FLOAT32 : how < 240 ? OPSCOPE_FLOAT64 : (opscope_dtype)(how % 8),
+        .floats = how < 192   ? OPSCOPE_FLOAT32
+                  : how < 240 ? OPSCOPE_FLOAT64
+                              : (opscope_dtype)(how % 8),
         .from = take(input) % 8,
         .is_once = how % 2 != 0,
     };
@@ -208,7 +215,8 @@ static bool take_sample(struct input *input, const opscope_operator *op, struct 
 static opscope_argument argument_of(struct input *input, opscope_argument_kind kind,
                                     opscope_tensor *const *tensors, int64_t *integers)
 {
-    static const char *const texts[] = {"mean", "sum", "none", "", "tanh", "ij", "constant", "\xff"};
+    static const char *const texts[] = {"mean", "sum", "none",     "",
+                                        "tanh", "ij",  "constant", "\xff"};
     opscope_argument out = {kind, 0, {0}};
     switch (kind) {
     case OPSCOPE_ARGUMENT_TENSOR:
@@ -243,11 +251,13 @@ static opscope_argument argument_of(struct input *input, opscope_argument_kind k
     return out;
 }
 
-static opscope_argument_kind kind_of(struct input *input, const struct opscope__parameter *parameter)
+static opscope_argument_kind kind_of(struct input *input,
+                                     const struct opscope__parameter *parameter)
 {
     int byte = take(input);
     if (byte % 16 == 0) {
-        return (opscope_argument_kind)(byte / 16 % (OPSCOPE_ARGUMENT_BOOL + 1)); /* whatever is asked */
+        return (opscope_argument_kind)(byte / 16 %
+                                       (OPSCOPE_ARGUMENT_BOOL + 1)); /* whatever is asked */
     }
     if (parameter->optional && byte % 16 < 5) {
         return OPSCOPE_ARGUMENT_NONE;
@@ -318,7 +328,8 @@ static void call(struct input *input, opscope_tensor **tensors)
     struct sample sample = {.count = 0};
     bool is_sample = take(input) % 2 != 0 && take_sample(input, op, &sample);
     size_t count = is_sample ? sample.count : schema->count;
-    while (!is_sample && count > 0 && schema->parameters[count - 1].has_default && take(input) % 3 != 0) {
+    while (!is_sample && count > 0 && schema->parameters[count - 1].has_default &&
+           take(input) % 3 != 0) {
         count--;
     }
     for (size_t i = 0; i < count; i++) {
@@ -339,7 +350,8 @@ static void call(struct input *input, opscope_tensor **tensors)
     if (is_small && backward % 4 == 0 && opscope_tensor_requires_grad(root)) {
         /* A gradient of the root's shape: the root itself, or what may be of any other. */
         opscope_tensor *gradient = backward % 8 == 0 ? root : tensors[backward / 8 % TENSOR_LIMIT];
-        (void)opscope_backward(&root, backward % 16 == 4 ? NULL : &gradient, 1, backward % 3 == 0, false);
+        (void)opscope_backward(&root, backward % 16 == 4 ? NULL : &gradient, 1, backward % 3 == 0,
+                               false);
     }
     opscope_tensor **place = &tensors[take(input) % TENSOR_LIMIT];
     if (is_small) {
@@ -358,7 +370,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     opscope_allocator_set_default(&exact_memory);
     opscope_tensor_seed(1);
     for (int i = 0; i < TENSOR_LIMIT; i++) {
-        tensors[i] = i < TENSOR_LIMIT / 2 ? make(&input) : view(&input, tensors[i - TENSOR_LIMIT / 2]);
+        tensors[i] =
+            i < TENSOR_LIMIT / 2 ? make(&input) : view(&input, tensors[i - TENSOR_LIMIT / 2]);
     }
     for (int step = 0; step < 16 && input.size > 0; step++) {
         call(&input, tensors);

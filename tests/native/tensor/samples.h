@@ -26,8 +26,10 @@ struct sample {
 
 struct sample_source {
     void *user;
-    /* A tensor of floats for `bound` 0, else of whole numbers from 0 to below it. May fail: NULL. */
-    opscope_tensor *(*make)(void *user, int dims, const int64_t *sizes, opscope_dtype dtype, int64_t bound);
+    /* A tensor of floats for `bound` 0, else of whole numbers from 0 to below it. May fail: NULL.
+     */
+    opscope_tensor *(*make)(void *user, int dims, const int64_t *sizes, opscope_dtype dtype,
+                            int64_t bound);
     /* What stands for a whole number of the line: sizes, dimensions, bounds. */
     int64_t (*whole)(void *user, int64_t written);
 };
@@ -67,7 +69,8 @@ static inline void sample__skip_rest(struct sample__reader *reader, int depth)
 
 static inline void sample__word(struct sample__reader *reader, char *word)
 {
-    size_t length = strspn(reader->at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    size_t length =
+        strspn(reader->at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
     size_t kept = length < SAMPLE_WORD ? length : SAMPLE_WORD - 1;
     memcpy(word, reader->at, kept);
     word[kept] = '\0';
@@ -90,15 +93,19 @@ static inline int64_t sample__whole(struct sample__reader *reader)
     char *end;
     int64_t written = strtoll(reader->at, &end, 10);
     reader->at = end;
-    return reader->source->whole != NULL ? reader->source->whole(reader->source->user, written) : written;
+    return reader->source->whole != NULL ? reader->source->whole(reader->source->user, written)
+                                         : written;
 }
 
 /* "(3, 4)" after t, p, c, i or b; "(bound, 3, 4)" after index. */
-static inline bool sample__tensor(struct sample__reader *reader, const char *maker, opscope_argument *out)
+static inline bool sample__tensor(struct sample__reader *reader, const char *maker,
+                                  opscope_argument *out)
 {
     struct sample *sample = reader->sample;
     int64_t sizes[OPSCOPE_DIM_LIMIT], bound = strchr("ib", *maker) != NULL ? 2 : 0;
-    opscope_dtype dtype = bound == 0 ? OPSCOPE_FLOAT32 : *maker == 'b' ? OPSCOPE_BOOL : OPSCOPE_INT64;
+    opscope_dtype dtype = bound == 0      ? OPSCOPE_FLOAT32
+                          : *maker == 'b' ? OPSCOPE_BOOL
+                                          : OPSCOPE_INT64;
     int dims = 0;
     if (!sample__skip(reader, '(') || sample->tensor_count == SAMPLE_TENSORS) {
         return false;
@@ -260,7 +267,7 @@ static inline bool sample_read(const char *line, const struct opscope__schema *s
         reader.at += strspn(reader.at, " ");
         opscope_argument *place = sample__place(&reader, schema);
         bool is_read = place != NULL && (sample__skip(&reader, '[') ? sample__list(&reader, place)
-                                                                     : sample__item(&reader, place));
+                                                                    : sample__item(&reader, place));
         if (!is_read || !sample__repeat(out, &schema->parameters[place - out->arguments], place)) {
             sample_release(out);
             return false;

@@ -13,9 +13,14 @@
 #define R(value) ((opscope_argument){OPSCOPE_ARGUMENT_FLOAT, 0, {.real = (value)}})
 #define N ((opscope_argument){OPSCOPE_ARGUMENT_NONE, 0, {.integer = 0}})
 #define L(...)                                                                                     \
-    ((opscope_argument){OPSCOPE_ARGUMENT_INTS, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
+    ((opscope_argument){OPSCOPE_ARGUMENT_INTS,                                                     \
+                        sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                        \
                         {.integers = (const int64_t[]){__VA_ARGS__}}})
-#define SIZES(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__}
+#define SIZES(...)                                                                                 \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[])                         \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 /* The first output of an operator that must succeed. */
 #define DO(name, ...)                                                                              \
     call(name, (const opscope_argument[]){__VA_ARGS__},                                            \
@@ -25,7 +30,8 @@
     failure(name, (const opscope_argument[]){__VA_ARGS__},                                         \
             sizeof((const opscope_argument[]){__VA_ARGS__}) / sizeof(opscope_argument))
 
-static inline opscope_tensor *call(const char *name, const opscope_argument *arguments, size_t count)
+static inline opscope_tensor *call(const char *name, const opscope_argument *arguments,
+                                   size_t count)
 {
     const opscope_operator *op = opscope_operator_find(name);
     opscope_tensor *outputs[OPSCOPE_OUTPUT_LIMIT] = {NULL};
@@ -121,8 +127,10 @@ static inline opscope_tensor *numbers(uint64_t seed, opscope_dtype dtype, int di
     opscope_tensor *out = empty(dtype, dims, sizes);
     for (int64_t i = 0; i < opscope_tensor_count(out); i++) {
         double value = number(seed, i);
-        put(out, i, opscope_dtype_is_floating(dtype) ? value : dtype == OPSCOPE_BOOL ? value > 0
-                                                           : floor(value * 10) + 20);
+        put(out, i,
+            opscope_dtype_is_floating(dtype) ? value
+            : dtype == OPSCOPE_BOOL          ? value > 0
+                                             : floor(value * 10) + 20);
     }
     return out;
 }

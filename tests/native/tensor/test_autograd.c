@@ -1,4 +1,5 @@
-/* The tape and the engine: accumulation, retain_graph, versions, in-place, threads; and the ranges. */
+/* The tape and the engine: accumulation, retain_graph, versions, in-place, threads; and the ranges.
+ */
 #include <pthread.h>
 
 #include "opscope/debug_info.h"
@@ -34,7 +35,8 @@ static void gradients_add_up_over_uses_and_walks(void)
 {
     opscope_tensor *x = leaf(1, SIZES(3));
     for (int walk = 1; walk <= 2; walk++) {
-        opscope_tensor *square = DO("core::mul", T(x), T(x)), *more = DO("core::add", T(square), T(x));
+        opscope_tensor *square = DO("core::mul", T(x), T(x)),
+                       *more = DO("core::add", T(square), T(x));
         opscope_tensor *loss = DO("core::sum", T(more));
         backward(loss);
         for (int i = 0; i < 3; i++) {
@@ -47,7 +49,8 @@ static void gradients_add_up_over_uses_and_walks(void)
 
 static void a_second_walk_needs_retain_graph(void)
 {
-    opscope_tensor *x = leaf(1, SIZES(3)), *y = DO("core::exp", T(x)), *loss = DO("core::sum", T(y));
+    opscope_tensor *x = leaf(1, SIZES(3)), *y = DO("core::exp", T(x)),
+                   *loss = DO("core::sum", T(y));
     CHECK(opscope_backward(&loss, NULL, 1, true, false) == OPSCOPE_OK);
     CHECK(opscope_backward(&loss, NULL, 1, false, false) == OPSCOPE_OK);
     CHECK_NEAR(at(opscope_tensor_grad(x), 1), 2 * exp(at(x, 1)), 1e-14);
@@ -99,7 +102,8 @@ static void lists_of_tensors_get_each_their_gradient(void)
 {
     opscope_tensor *x = leaf(1, SIZES(2, 3)), *y = leaf(2, SIZES(2, 1)), *both[] = {x, y, x};
     const opscope_argument list = {OPSCOPE_ARGUMENT_TENSORS, 3, {.tensors = both}};
-    opscope_tensor *joined = DO("core::cat", list, I(-1)), *square = DO("core::mul", T(joined), T(joined));
+    opscope_tensor *joined = DO("core::cat", list, I(-1)),
+                   *square = DO("core::mul", T(joined), T(joined));
     CHECK_SIZES(joined, 2, 7);
     CHECK(at(joined, 10) == at(y, 1) && at(joined, 12) == at(x, 4));
     opscope_tensor *loss = DO("core::sum", T(square));
@@ -161,8 +165,8 @@ static void a_node_of_the_callers_own(void)
 {
     int calls = 0;
     opscope_tensor *x = leaf(1, SIZES(3)), *y = numbers(2, OPSCOPE_FLOAT64, SIZES(3));
-    CHECK(opscope_autograd_record("my::DoubleBackward", &x, 1, &y, 1, double_it, count_it, &calls) ==
-          OPSCOPE_OK);
+    CHECK(opscope_autograd_record("my::DoubleBackward", &x, 1, &y, 1, double_it, count_it,
+                                  &calls) == OPSCOPE_OK);
     opscope_tensor *loss = DO("core::sum", T(y));
     backward(loss);
     CHECK(at(opscope_tensor_grad(x), 2) == 2);
@@ -218,7 +222,8 @@ static int keep_gradient(void *user, opscope_tensor *gradient, opscope_tensor **
 static void step(opscope_tensor *x, opscope_tensor *w)
 {
     opscope_tensor *y = DO("core::mm", T(x), T(w)), *z = DO("core::neg", T(y));
-    opscope_tensor *row = DO("core::select", T(z), I(0), I(1)), *same = DO("core::mul_", T(row), I(2));
+    opscope_tensor *row = DO("core::select", T(z), I(0), I(1)),
+                   *same = DO("core::mul_", T(row), I(2));
     opscope_tensor *more = DO("core::exp", T(z)), *square = DO("core::mul", T(more), T(more));
     opscope_tensor *sum = DO("core::sum", T(square)), *part = DO("core::sum", T(row));
     opscope_tensor *loss = DO("core::add", T(sum), T(part));
@@ -312,8 +317,8 @@ static void every_call_and_every_node_is_one_range(void)
     static const struct {
         const char *name;
         size_t inputs;
-    } wanted[] = {{"core::neg", 1},          {"core::sum", 1},          {"core::add", 3},
-                  {"core::SumBackward", 1}, {"core::reshape", 2},      {"core::expand", 2},
+    } wanted[] = {{"core::neg", 1},         {"core::sum", 1},     {"core::add", 3},
+                  {"core::SumBackward", 1}, {"core::reshape", 2}, {"core::expand", 2},
                   {"core::NegBackward", 1}, {"core::neg", 1}};
     CHECK_EQUAL(seen_count, sizeof wanted / sizeof *wanted);
     for (int i = 0; i < seen_count; i++) {

@@ -1,5 +1,5 @@
-/* Backward on several threads: the same bits as on one, ranges with the caller's labels, failures, many
- * walks at once, walks within walks and within tasks; and what forked tasks take along. */
+/* Backward on several threads: the same bits as on one, ranges with the caller's labels, failures,
+ * many walks at once, walks within walks and within tasks; and what forked tasks take along. */
 #include <pthread.h>
 
 #include "opscope/debug_info.h"
@@ -37,8 +37,8 @@ static void release(opscope_tensor **tensors, size_t count)
 
 /* ---- the same bits --------------------------------------------------------------------------- */
 
-/* Many branches of different lengths from one leaf, joined again: its gradient is a sum whose last bits
- * depend on the order. Of operators whose own bits do not depend on how a kernel is split. */
+/* Many branches of different lengths from one leaf, joined again: its gradient is a sum whose last
+ * bits depend on the order. Of operators whose own bits do not depend on how a kernel is split. */
 static opscope_tensor *branches(opscope_tensor *x)
 {
     opscope_tensor *sum = DO("core::mul", T(x), R(0.3));
@@ -108,11 +108,12 @@ static int meet(void *user, opscope_tensor *const *gradients, opscope_tensor **o
     return OPSCOPE_OK;
 }
 
-static opscope_tensor *through(opscope_tensor *x, int (*backward)(void *, opscope_tensor *const *,
-                                                                  opscope_tensor **),
+static opscope_tensor *through(opscope_tensor *x,
+                               int (*backward)(void *, opscope_tensor *const *, opscope_tensor **),
                                void *user)
 {
-    opscope_tensor *y = numbers(7, OPSCOPE_FLOAT32, opscope_tensor_dims(x), opscope_tensor_sizes(x));
+    opscope_tensor *y =
+        numbers(7, OPSCOPE_FLOAT32, opscope_tensor_dims(x), opscope_tensor_sizes(x));
     CHECK(opscope_autograd_record("my::ThroughBackward", &x, 1, &y, 1, backward, NULL, user) ==
           OPSCOPE_OK);
     return y;
@@ -143,7 +144,8 @@ static void branches_run_at_once_within_the_callers_state(void)
     CHECK(opscope_pool_set_threads(4) == OPSCOPE_OK);
     static int names[] = {0, 1};
     struct seen seen = {PTHREAD_MUTEX_INITIALIZER, 0, opscope_thread_id()};
-    opscope_tensor *x = leaf(1, HEAVY), *a = through(x, meet, &names[0]), *b = through(x, meet, &names[1]);
+    opscope_tensor *x = leaf(1, HEAVY), *a = through(x, meet, &names[0]),
+                   *b = through(x, meet, &names[1]);
     opscope_tensor *both = DO("core::add", T(a), T(b)), *loss = DO("core::sum", T(both));
     opscope_debug_info_guard guard;
     CHECK(opscope_debug_info_push("model_id", "m", &guard) == OPSCOPE_OK);
@@ -234,7 +236,8 @@ static void *walk_retained(void *root)
 
 static void threads_walk_one_retained_graph(void)
 {
-    opscope_tensor *x = leaf(1, 5), *y = DO("core::exp", T(x)), *view = DO("core::slice", T(y), I(0), I(1));
+    opscope_tensor *x = leaf(1, 5), *y = DO("core::exp", T(x)),
+                   *view = DO("core::slice", T(y), I(0), I(1));
     opscope_tensor *loss = DO("core::sum", T(view));
     run_all(walk_retained, loss);
     CHECK_NEAR(at(opscope_tensor_grad(x), 3), WALKERS * WALKS * exp(at(x, 3)), 1e-4);

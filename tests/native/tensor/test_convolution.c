@@ -24,7 +24,8 @@ static const struct setting SETTINGS[] = {
 static int64_t out_size(const struct setting *s, int dim)
 {
     return (s->size[dim] + 2 * s->padding[dim] - s->dilation[dim] * (s->kernel[dim] - 1) - 1) /
-               s->stride[dim] + 1;
+               s->stride[dim] +
+           1;
 }
 
 /* Calls `term` with the elements of output, input and weight that meet. */
@@ -76,13 +77,14 @@ static void check_setting(const struct setting *s, opscope_dtype dtype, double t
     opscope_argument dilation = {OPSCOPE_ARGUMENT_INTS, 2, {.integers = s->dilation}};
     opscope_argument in_size = {OPSCOPE_ARGUMENT_INTS, 4, {.integers = in_sizes}};
     opscope_argument w_size = {OPSCOPE_ARGUMENT_INTS, 4, {.integers = w_sizes}};
-    opscope_tensor *out = DO("core::conv2d", T(input), T(weight), T(bias), stride, padding, dilation,
-                             I(s->groups));
-    opscope_tensor *to_input = DO("core::conv2d_input_backward", T(grad), T(weight), in_size, stride,
-                                  padding, dilation, I(s->groups));
-    opscope_tensor *to_weight = DO("core::conv2d_weight_backward", T(grad), T(input), w_size, stride,
-                                   padding, dilation, I(s->groups));
-    double *wanted = doubles(opscope_tensor_count(out)), *of_input = doubles(opscope_tensor_count(input));
+    opscope_tensor *out =
+        DO("core::conv2d", T(input), T(weight), T(bias), stride, padding, dilation, I(s->groups));
+    opscope_tensor *to_input = DO("core::conv2d_input_backward", T(grad), T(weight), in_size,
+                                  stride, padding, dilation, I(s->groups));
+    opscope_tensor *to_weight = DO("core::conv2d_weight_backward", T(grad), T(input), w_size,
+                                   stride, padding, dilation, I(s->groups));
+    double *wanted = doubles(opscope_tensor_count(out)),
+           *of_input = doubles(opscope_tensor_count(input));
     double *of_weight = doubles(opscope_tensor_count(weight));
     int64_t plane = out_sizes[2] * out_sizes[3];
     for (int64_t i = 0; i < opscope_tensor_count(out); i++) {
@@ -121,7 +123,8 @@ static void a_convolution_takes_any_strides_and_one_image(void)
     opscope_tensor *turned = DO("core::permute", T(input), L(2, 0, 1));
     opscope_tensor *swapped = DO("core::transpose", T(weight), I(1), I(2));
     opscope_tensor *direct = DO("core::conv2d", T(turned), T(swapped), N, L(1, 1), L(1, 0));
-    opscope_tensor *flat = DO("core::contiguous", T(turned)), *close = DO("core::contiguous", T(swapped));
+    opscope_tensor *flat = DO("core::contiguous", T(turned)),
+                   *close = DO("core::contiguous", T(swapped));
     opscope_tensor *again = DO("core::conv2d", T(flat), T(close), N, L(1, 1), L(1, 0));
     CHECK_SIZES(direct, 2, 5, 3);
     for (int64_t i = 0; i < opscope_tensor_count(direct); i++) {
@@ -138,7 +141,8 @@ static void no_images_and_no_channels_are_no_error(void)
     opscope_tensor *none = empty(OPSCOPE_FLOAT32, SIZES(0, 3, 5, 5));
     opscope_tensor *weight = numbers(1, OPSCOPE_FLOAT32, SIZES(4, 3, 3, 3));
     opscope_tensor *bare = numbers(1, OPSCOPE_FLOAT32, SIZES(2, 0, 5, 5));
-    opscope_tensor *hollow = empty(OPSCOPE_FLOAT32, SIZES(4, 0, 3, 3)), *bias = numbers(2, OPSCOPE_FLOAT32, SIZES(4));
+    opscope_tensor *hollow = empty(OPSCOPE_FLOAT32, SIZES(4, 0, 3, 3)),
+                   *bias = numbers(2, OPSCOPE_FLOAT32, SIZES(4));
     opscope_tensor *out = DO("core::conv2d", T(none), T(weight));
     opscope_tensor *to_input = DO("core::conv2d_input_backward", T(out), T(weight), L(0, 3, 5, 5));
     opscope_tensor *to_weight = DO("core::conv2d_weight_backward", T(out), T(none), L(4, 3, 3, 3));
@@ -153,7 +157,8 @@ static void no_images_and_no_channels_are_no_error(void)
     for (int64_t i = 0; i < opscope_tensor_count(biased); i++) {
         CHECK(at(biased, i) == at(bias, i / 9 % 4));
     }
-    opscope_tensor *made[] = {none, weight, bare, hollow, bias, out, to_input, to_weight, biased, pooled};
+    opscope_tensor *made[] = {none, weight,   bare,      hollow, bias,
+                              out,  to_input, to_weight, biased, pooled};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         opscope_tensor_release(made[i]);
     }
@@ -167,27 +172,33 @@ static void what_does_not_fit_or_is_too_large_is_refused(void)
     opscope_tensor *large = numbers(2, OPSCOPE_FLOAT32, SIZES(2, 2, 5, 3));
     opscope_tensor *no_image = empty(OPSCOPE_FLOAT32, SIZES(0, 2, 1, 4));
     opscope_tensor *none = DO("core::expand", T(no_image), L(0, 2, INT64_MAX - 8, 4));
-    CHECK_HAS(FAIL("core::conv2d", T(input), T(large)), "spans 5 elements, more than the image: 4 with");
+    CHECK_HAS(FAIL("core::conv2d", T(input), T(large)),
+              "spans 5 elements, more than the image: 4 with");
     CHECK_HAS(FAIL("core::conv2d", T(input), T(weight), N, L(1, 1), L(0, 0), L(most, most)),
               "more than the image");
     CHECK_HAS(FAIL("core::conv2d", T(input), T(weight), N, L(1, 1), L(most + 1, 0)), "padding is");
     /* The output would have 2^64 elements. */
-    CHECK_HAS(FAIL("core::conv2d", T(input), T(weight), N, L(1, 1), L(most, most)), "more than memory");
+    CHECK_HAS(FAIL("core::conv2d", T(input), T(weight), N, L(1, 1), L(most, most)),
+              "more than memory");
     CHECK_HAS(FAIL("core::conv2d", T(none), T(weight), N, L(1, 1), L(9, 0)), "is too large");
     opscope_tensor *tiny = numbers(1, OPSCOPE_FLOAT32, SIZES(1, 2, 1, 1));
     CHECK_HAS(FAIL("core::conv2d_weight_backward", T(tiny), T(input), L(2, 2, most, most), L(1, 1),
                    L(most / 2, most / 2)),
               "conv2d_weight_backward");
-    CHECK_HAS(FAIL("core::conv2d_weight_backward", T(tiny), T(input), L(-2, 2, 4, 4)), "expected floats");
-    CHECK_HAS(FAIL("core::conv2d_input_backward", T(tiny), T(weight), L(1, 2, -3, 3)), "than the image");
+    CHECK_HAS(FAIL("core::conv2d_weight_backward", T(tiny), T(input), L(-2, 2, 4, 4)),
+              "expected floats");
+    CHECK_HAS(FAIL("core::conv2d_input_backward", T(tiny), T(weight), L(1, 2, -3, 3)),
+              "than the image");
     CHECK_HAS(FAIL("core::conv2d_input_backward", T(tiny), T(weight), L(3, 3)), "expected floats");
     CHECK_HAS(FAIL("core::max_pool2d", T(input), L(5, 1)), "a kernel of size 5");
     CHECK_HAS(FAIL("core::max_pool2d", T(input), L(2, 2, 2)), "kernel_size is [2, 2, 2]");
-    CHECK_HAS(FAIL("core::adaptive_avg_pool2d", T(input), L(most, most)), "core::adaptive_avg_pool2d");
+    CHECK_HAS(FAIL("core::adaptive_avg_pool2d", T(input), L(most, most)),
+              "core::adaptive_avg_pool2d");
     opscope_tensor *places = empty(OPSCOPE_INT32, SIZES(1, 2, 1, 1));
     put(places, 0, 15);
     put(places, 1, 16);
-    CHECK_HAS(FAIL("core::max_pool2d_backward", T(tiny), T(places), L(1, 2, 4, 4)), "outside of images");
+    CHECK_HAS(FAIL("core::max_pool2d_backward", T(tiny), T(places), L(1, 2, 4, 4)),
+              "outside of images");
     CHECK_EQUAL(opscope_tensor_error_kind(), OPSCOPE_ERROR_INDEX);
     opscope_tensor *made[] = {input, weight, large, no_image, none, tiny, places};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
@@ -201,8 +212,10 @@ static void pools_reach_over_the_border_as_far_as_they_may(void)
     for (int64_t i = 0; i < 25; i++) {
         put(a, i, (double)(i % 7));
     }
-    opscope_tensor *most = DO("core::max_pool2d", T(a), L(3, 3), L(2, 2), L(1, 1), L(1, 1), B(true));
-    opscope_tensor *mean = DO("core::avg_pool2d", T(a), L(2, 2), L(2, 2), L(0, 0), B(true), B(false));
+    opscope_tensor *most =
+        DO("core::max_pool2d", T(a), L(3, 3), L(2, 2), L(1, 1), L(1, 1), B(true));
+    opscope_tensor *mean =
+        DO("core::avg_pool2d", T(a), L(2, 2), L(2, 2), L(0, 0), B(true), B(false));
     opscope_tensor *whole = DO("core::adaptive_avg_pool2d", T(a), L(1, 1));
     CHECK_SIZES(most, 1, 3, 3);
     CHECK_SIZES(mean, 1, 3, 3);

@@ -1,4 +1,5 @@
-/* Elementwise operators: their numbers, broadcasting, strides, dtypes, in-place, and their errors. */
+/* Elementwise operators: their numbers, broadcasting, strides, dtypes, in-place, and their errors.
+ */
 #include "tensors.h"
 
 static double gelu(double x)
@@ -63,15 +64,13 @@ static opscope_tensor *view(opscope_tensor *base, int kind)
         int dims;
         int64_t sizes[3], strides[3], offset;
     } kinds[] = {
-        {3, {3, 5, 4}, {20, 4, 1}, 0},   /* as it is */
-        {3, {3, 5, 4}, {40, 4, 1}, 20},  /* every second */
+        {3, {3, 5, 4}, {20, 4, 1}, 0},    /* as it is */
+        {3, {3, 5, 4}, {40, 4, 1}, 20},   /* every second */
         {3, {3, 5, 4}, {20, -4, -1}, 19}, /* backward */
-        {3, {3, 5, 4}, {1, 20, 3}, 2},   /* permuted */
-        {3, {3, 5, 4}, {0, 0, 0}, 7},    /* one element */
-        {2, {5, 4}, {1, 5}, 1},          /* transposed, one dimension short */
-        {3, {1, 5, 1}, {9, 2, 9}, 0},
-        {1, {4}, {-3}, 12},
-        {0, {0}, {0}, 5},
+        {3, {3, 5, 4}, {1, 20, 3}, 2},    /* permuted */
+        {3, {3, 5, 4}, {0, 0, 0}, 7},     /* one element */
+        {2, {5, 4}, {1, 5}, 1},           /* transposed, one dimension short */
+        {3, {1, 5, 1}, {9, 2, 9}, 0},     {1, {4}, {-3}, 12}, {0, {0}, {0}, 5},
     };
     CHECK_EQUAL(sizeof kinds / sizeof *kinds, VIEW_COUNT);
     opscope_tensor *out = NULL;
@@ -133,20 +132,21 @@ static void large_tensors_are_split_over_threads_with_the_same_result(void)
     opscope_tensor_release(b);
 }
 
-/* Sizes that tiles do not divide; strides that cross in every pair of dimensions, stepped and reversed. */
+/* Sizes that tiles do not divide; strides that cross in every pair of dimensions, stepped and
+ * reversed. */
 static void operands_of_different_orders_are_walked_in_tiles(void)
 {
-    static const opscope_dtype dtypes[] = {OPSCOPE_FLOAT32, OPSCOPE_FLOAT64, OPSCOPE_INT64, OPSCOPE_BOOL,
-                                           OPSCOPE_FLOAT16};
+    static const opscope_dtype dtypes[] = {OPSCOPE_FLOAT32, OPSCOPE_FLOAT64, OPSCOPE_INT64,
+                                           OPSCOPE_BOOL, OPSCOPE_FLOAT16};
     static const struct {
         int64_t sizes[3], strides[3], offset;
     } views[] = {
-        {{5, 130, 91}, {130, 1, 650}, 0},          /* orders: whole, two outer, two inner */
+        {{5, 130, 91}, {130, 1, 650}, 0}, /* orders: whole, two outer, two inner */
         {{5, 130, 91}, {1, 5, 650}, 0},
         {{5, 130, 91}, {1, 455, 5}, 0},
         {{5, 130, 91}, {11830, 1, 130}, 0},
-        {{130, 3, 91}, {2, 1, 400}, 7},            /* overlapping itself */
-        {{5, 130, 91}, {130, -1, 650}, 129},       /* walked backwards, and in steps */
+        {{130, 3, 91}, {2, 1, 400}, 7},      /* overlapping itself */
+        {{5, 130, 91}, {130, -1, 650}, 129}, /* walked backwards, and in steps */
         {{5, 65, 91}, {130, 2, 650}, 1},
         {{1, 300, 200}, {9, 1, 299}, 0},
     };
@@ -154,8 +154,9 @@ static void operands_of_different_orders_are_walked_in_tiles(void)
         for (size_t j = 0; j < sizeof dtypes / sizeof *dtypes; j++) {
             const int64_t *sizes = views[i].sizes;
             opscope_tensor *drawn = numbers(i, OPSCOPE_FLOAT32, SIZES(60000)), *turned;
-            opscope_tensor *base = dtypes[j] == OPSCOPE_BOOL ? DO("core::gt", T(drawn), R(0))
-                                                             : DO("core::to", T(drawn), I(dtypes[j]));
+            opscope_tensor *base = dtypes[j] == OPSCOPE_BOOL
+                                       ? DO("core::gt", T(drawn), R(0))
+                                       : DO("core::to", T(drawn), I(dtypes[j]));
             CHECK(opscope_tensor_as_strided(base, 3, sizes, views[i].strides, views[i].offset,
                                             &turned) == 0);
             opscope_tensor *copy = DO("core::contiguous", T(turned));
@@ -256,8 +257,9 @@ static void errors_say_what_would_have_been_right(void)
 
 static void integers_divide_downward_and_never_trap(void)
 {
-    static const int64_t cases[][4] = {{7, 2, 3, 1},   {-7, 2, -4, 1}, {7, -2, -4, -1},
-                                       {-7, -2, 3, -1}, {7, 0, 0, 0},   {INT64_MIN, -1, INT64_MIN, 0}};
+    static const int64_t cases[][4] = {{7, 2, 3, 1},    {-7, 2, -4, 1},
+                                       {7, -2, -4, -1}, {-7, -2, 3, -1},
+                                       {7, 0, 0, 0},    {INT64_MIN, -1, INT64_MIN, 0}};
     opscope_tensor *a = empty(OPSCOPE_INT64, SIZES(6)), *b = empty(OPSCOPE_INT64, SIZES(6));
     for (int i = 0; i < 6; i++) {
         ((int64_t *)opscope_tensor_data(a))[i] = cases[i][0];
@@ -277,7 +279,8 @@ static void integers_divide_downward_and_never_trap(void)
 
 static void zero_size_tensors_compute_nothing(void)
 {
-    opscope_tensor *a = empty(OPSCOPE_FLOAT32, SIZES(3, 0, 4)), *b = empty(OPSCOPE_FLOAT32, SIZES(1, 4));
+    opscope_tensor *a = empty(OPSCOPE_FLOAT32, SIZES(3, 0, 4)),
+                   *b = empty(OPSCOPE_FLOAT32, SIZES(1, 4));
     put(b, 0, 1);
     opscope_tensor *sum = DO("core::add", T(a), T(b));
     CHECK_SIZES(sum, 3, 0, 4);

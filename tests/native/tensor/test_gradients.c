@@ -15,8 +15,8 @@ static opscope_tensor *shape_of(uint64_t seed, int which, bool positive)
     static const struct {
         int dims;
         int64_t sizes[4];
-    } shapes[] = {{2, {3, 4}}, {1, {4}},       {2, {4, 5}}, {3, {2, 3, 4}},
-                  {3, {2, 4, 2}}, {4, {2, 1, 3, 4}}, {0, {0}},    {2, {3, 1}}, {1, {5}}, {2, {5, 4}}};
+    } shapes[] = {{2, {3, 4}},       {1, {4}}, {2, {4, 5}}, {3, {2, 3, 4}}, {3, {2, 4, 2}},
+                  {4, {2, 1, 3, 4}}, {0, {0}}, {2, {3, 1}}, {1, {5}},       {2, {5, 4}}};
     opscope_tensor *out = numbers(seed, OPSCOPE_FLOAT64, shapes[which].dims, shapes[which].sizes);
     for (int64_t i = 0; positive && i < opscope_tensor_count(out); i++) {
         put(out, i, fabs(at(out, i)) + 0.3);
@@ -56,8 +56,8 @@ static void check(const struct sample *sample)
         arguments[i] = T(tensor);
     }
     opscope_tensor *out = call(sample->name, arguments, count);
-    opscope_tensor *weights = numbers(77, OPSCOPE_FLOAT64, opscope_tensor_dims(out),
-                                      opscope_tensor_sizes(out));
+    opscope_tensor *weights =
+        numbers(77, OPSCOPE_FLOAT64, opscope_tensor_dims(out), opscope_tensor_sizes(out));
     if (opscope_backward(&out, &weights, 1, false, false) != OPSCOPE_OK) {
         fprintf(stderr, "%s: %s\n", sample->name, opscope_tensor_error());
         _exit(1);
@@ -93,7 +93,8 @@ static void check(const struct sample *sample)
 
 static void gradients_equal_differences(void)
 {
-    opscope_tensor *index = empty(OPSCOPE_INT64, SIZES(5)), *classes = empty(OPSCOPE_INT64, SIZES(3));
+    opscope_tensor *index = empty(OPSCOPE_INT64, SIZES(5)),
+                   *classes = empty(OPSCOPE_INT64, SIZES(3));
     for (int i = 0; i < 5; i++) {
         put(index, i, i % 3 - (i == 4));
     }

@@ -1,6 +1,6 @@
-/* Writes in place with a gradient: a view's write goes through its base's history, other views follow;
- * what cannot be followed is refused, naming the operator and the way out; and hooks, retained gradients
- * and gradients of gradients. */
+/* Writes in place with a gradient: a view's write goes through its base's history, other views
+ * follow; what cannot be followed is refused, naming the operator and the way out; and hooks,
+ * retained gradients and gradients of gradients. */
 #include "tensors.h"
 
 static opscope_tensor *leaf(uint64_t seed, int dims, const int64_t *sizes)
@@ -36,7 +36,8 @@ static void a_written_view_changes_its_bases_history(void)
     opscope_tensor *same = DO("core::mul_", T(row), I(3));
     CHECK_TEXT(opscope_node_name(opscope_tensor_grad_fn(y)), "core::StridedScatterBackward");
     CHECK_TEXT(opscope_node_name(opscope_tensor_grad_fn(turned)), "core::StridedViewBackward");
-    opscope_tensor *product = DO("core::mul", T(turned), T(turned)), *loss = DO("core::sum", T(product));
+    opscope_tensor *product = DO("core::mul", T(turned), T(turned)),
+                   *loss = DO("core::sum", T(product));
     backward(loss);
     for (int i = 0; i < 6; i++) {
         double factor = i < 3 ? 36 : 4;
@@ -49,7 +50,8 @@ static void a_constant_becomes_part_of_the_graph(void)
 {
     opscope_tensor *z = leaf(1, SIZES(2)), *y = empty(OPSCOPE_FLOAT64, SIZES(2, 3));
     opscope_tensor_release(DO("core::fill_", T(y), I(5)));
-    opscope_tensor *column = DO("core::select", T(y), I(1), I(1)), *other = DO("core::select", T(y), I(1), I(0));
+    opscope_tensor *column = DO("core::select", T(y), I(1), I(1)),
+                   *other = DO("core::select", T(y), I(1), I(0));
     CHECK(!opscope_tensor_requires_grad(y) && !opscope_tensor_requires_grad(other));
     opscope_tensor_release(DO("core::copy_", T(column), T(z)));
     CHECK(opscope_tensor_requires_grad(y) && opscope_tensor_requires_grad(other));
@@ -61,7 +63,8 @@ static void a_constant_becomes_part_of_the_graph(void)
 
 static void an_argument_in_the_written_memory_keeps_its_value(void)
 {
-    opscope_tensor *x = leaf(1, SIZES(2, 2)), *y = DO("core::mul", T(x), I(1)), *turned = DO("core::t", T(y));
+    opscope_tensor *x = leaf(1, SIZES(2, 2)), *y = DO("core::mul", T(x), I(1)),
+                   *turned = DO("core::t", T(y));
     opscope_tensor_release(DO("core::mul_", T(y), T(turned)));
     opscope_tensor *loss = DO("core::sum", T(y));
     backward(loss);
@@ -75,12 +78,14 @@ static void what_a_view_cannot_do_is_refused(void)
     opscope_tensor *x = leaf(1, SIZES(2, 1)), *of_leaf = DO("core::select", T(x), I(0), I(0));
     CHECK_HAS(FAIL("core::exp_", T(of_leaf)), "core::exp_: a view of a leaf that requires grad");
     opscope_tensor *y = DO("core::mul", T(x), I(2)), *wide = DO("core::expand", T(y), L(2, 3));
-    CHECK_HAS(FAIL("core::exp_", T(wide)), "share one place in memory, as after expand; clone it first");
+    CHECK_HAS(FAIL("core::exp_", T(wide)),
+              "share one place in memory, as after expand; clone it first");
     bool before = opscope_grad_mode_set(false);
     opscope_tensor *silent = DO("core::select", T(y), I(0), I(0));
     opscope_grad_mode_set(before);
     opscope_tensor *row = DO("core::select", T(x), I(0), I(1));
-    CHECK_HAS(FAIL("core::mul_", T(silent), T(row)), "a view made under no_grad is written in place");
+    CHECK_HAS(FAIL("core::mul_", T(silent), T(row)),
+              "a view made under no_grad is written in place");
     before = opscope_grad_mode_set(false);
     opscope_tensor_release(DO("core::exp_", T(of_leaf)));
     opscope_grad_mode_set(before);
@@ -90,11 +95,13 @@ static void what_a_view_cannot_do_is_refused(void)
 static void a_saved_tensor_written_through_a_view_is_found(void)
 {
     opscope_tensor *x = leaf(1, SIZES(3)), *y = DO("core::exp", T(x));
-    opscope_tensor *view = DO("core::slice", T(y), I(0), I(0), I(1)), *same = DO("core::mul_", T(view), I(2));
+    opscope_tensor *view = DO("core::slice", T(y), I(0), I(0), I(1)),
+                   *same = DO("core::mul_", T(view), I(2));
     opscope_tensor *loss = DO("core::sum", T(y));
     CHECK(opscope_backward(&loss, NULL, 1, false, false) < 0);
-    CHECK_HAS(opscope_tensor_error(), "core::ExpBackward: a tensor of sizes [3] that it saved was changed "
-                                      "in place since: it is at version 1, expected 0");
+    CHECK_HAS(opscope_tensor_error(),
+              "core::ExpBackward: a tensor of sizes [3] that it saved was changed "
+              "in place since: it is at version 1, expected 0");
     RELEASE(x, y, view, same, loss);
 }
 
@@ -115,7 +122,8 @@ static void gone(void *user)
 static void hooks_replace_gradients_and_retained_ones_come_after(void)
 {
     int calls = 0;
-    opscope_tensor *x = leaf(1, SIZES(3)), *y = DO("core::mul", T(x), I(2)), *loss = DO("core::sum", T(y));
+    opscope_tensor *x = leaf(1, SIZES(3)), *y = DO("core::mul", T(x), I(2)),
+                   *loss = DO("core::sum", T(y));
     opscope_hook *hook, *on_leaf;
     CHECK(opscope_tensor_register_hook(y, triple, gone, &calls, &hook) == OPSCOPE_OK);
     CHECK(opscope_tensor_register_hook(x, triple, gone, &calls, &on_leaf) == OPSCOPE_OK);
@@ -147,7 +155,8 @@ static void hooks_replace_gradients_and_retained_ones_come_after(void)
 
 static void gradients_have_gradients(void)
 {
-    opscope_tensor *x = leaf(1, SIZES(3)), *y = DO("core::exp", T(x)), *z = DO("core::mul", T(y), T(x));
+    opscope_tensor *x = leaf(1, SIZES(3)), *y = DO("core::exp", T(x)),
+                   *z = DO("core::mul", T(y), T(x));
     opscope_tensor *loss = DO("core::sum", T(z)), *first, *second;
     CHECK(opscope_grad(&loss, NULL, 1, &x, 1, true, true, false, &first) == OPSCOPE_OK);
     CHECK(opscope_tensor_requires_grad(first));
@@ -164,7 +173,8 @@ static void gradients_have_gradients(void)
 
 static void only_what_leads_to_the_wanted_is_walked(void)
 {
-    opscope_tensor *x = leaf(1, SIZES(3)), *y = DO("core::exp", T(x)), *loss = DO("core::sum", T(y));
+    opscope_tensor *x = leaf(1, SIZES(3)), *y = DO("core::exp", T(x)),
+                   *loss = DO("core::sum", T(y));
     opscope_tensor *of_y, *of_x;
     CHECK(opscope_grad(&loss, NULL, 1, &y, 1, false, false, false, &of_y) == OPSCOPE_OK);
     CHECK(opscope_grad(&y, &of_y, 1, &x, 1, false, false, false, &of_x) == OPSCOPE_OK);

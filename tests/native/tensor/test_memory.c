@@ -1,5 +1,5 @@
-/* tests/native/tensor/test_memory.c -- large blocks: whole, aligned, used again, bounded; they and those of
- * the caching allocator: safe among threads and across a fork. */
+/* tests/native/tensor/test_memory.c -- large blocks: whole, aligned, used again, bounded; they and
+ * those of the caching allocator: safe among threads and across a fork. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -20,9 +20,15 @@ static int64_t resident_bytes(void)
 
 static void blocks_are_whole_and_aligned(void)
 {
-    static const size_t sizes[] = {OPSCOPE__LARGE_LEAST, OPSCOPE__LARGE_LEAST + 1, 255 * 1024 + 3,
-                                   MIB,                  4 * MIB - 1,              4 * MIB,
-                                   4 * MIB + 1,          33 * MIB,                 65 * MIB};
+    static const size_t sizes[] = {OPSCOPE__LARGE_LEAST,
+                                   OPSCOPE__LARGE_LEAST + 1,
+                                   255 * 1024 + 3,
+                                   MIB,
+                                   4 * MIB - 1,
+                                   4 * MIB,
+                                   4 * MIB + 1,
+                                   33 * MIB,
+                                   65 * MIB};
     enum { COUNT = sizeof sizes / sizeof *sizes };
     char *blocks[COUNT];
     for (int round = 0; round < 3; round++) {
@@ -136,7 +142,8 @@ static void a_child_can_use_the_caching_allocator(void)
     const opscope_allocator *caching = opscope_allocator_caching();
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) {
-        CHECK_EQUAL(pthread_create(&threads[i], NULL, allocate_and_release, (void *)(uintptr_t)caching), 0);
+        CHECK_EQUAL(
+            pthread_create(&threads[i], NULL, allocate_and_release, (void *)(uintptr_t)caching), 0);
     }
     for (int i = 0; i < 200; i++) {
         pid_t child = fork();

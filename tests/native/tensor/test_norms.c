@@ -1,4 +1,5 @@
-/* Normalizations, dropout, losses and order over sizes that are split over threads, against naive loops. */
+/* Normalizations, dropout, losses and order over sizes that are split over threads, against naive
+ * loops. */
 #include "opscope/fork.h"
 #include "tensors.h"
 
@@ -6,7 +7,8 @@ static void layer_norm_equals_naive_loops_with_any_threads(void)
 {
     enum { ROWS = 300, WIDTH = 1531 };
     opscope_tensor *x = numbers(1, OPSCOPE_FLOAT32, SIZES(ROWS, WIDTH));
-    opscope_tensor *w = numbers(2, OPSCOPE_FLOAT32, SIZES(WIDTH)), *b = numbers(3, OPSCOPE_FLOAT32, SIZES(WIDTH));
+    opscope_tensor *w = numbers(2, OPSCOPE_FLOAT32, SIZES(WIDTH)),
+                   *b = numbers(3, OPSCOPE_FLOAT32, SIZES(WIDTH));
     opscope_tensor_set_requires_grad(x, true);
     opscope_tensor_set_requires_grad(w, true);
     opscope_tensor *out = DO("core::layer_norm", T(x), L(WIDTH), T(w), T(b), R(1e-5));
@@ -29,7 +31,8 @@ static void layer_norm_equals_naive_loops_with_any_threads(void)
         }
         for (int64_t j = 0; j < WIDTH; j++) {
             double g = at(grad, i * WIDTH + j) * at(w, j), h = (at(x, i * WIDTH + j) - mean) * rstd;
-            CHECK_NEAR(at(opscope_tensor_grad(x), i * WIDTH + j), rstd * (g - shift - h * slope), 1e-4);
+            CHECK_NEAR(at(opscope_tensor_grad(x), i * WIDTH + j), rstd * (g - shift - h * slope),
+                       1e-4);
         }
     }
     CHECK_SIZES(opscope_tensor_grad(w), WIDTH);
@@ -47,7 +50,8 @@ static void batch_norm_equals_naive_loops(int64_t batch, int64_t channels, int64
     opscope_tensor *var = numbers(3, OPSCOPE_FLOAT32, 1, &channels);
     double before = at(mean, 1), before_var = at(var, 1), count = (double)(batch * inner);
     opscope_tensor_set_requires_grad(x, true);
-    opscope_tensor *out = DO("core::batch_norm", T(x), N, N, T(mean), T(var), B(true), R(0.25), R(1e-5));
+    opscope_tensor *out =
+        DO("core::batch_norm", T(x), N, N, T(mean), T(var), B(true), R(0.25), R(1e-5));
     double sum = 0, spread = 0;
     for (int64_t i = 0; i < batch * inner; i++) {
         sum += at(x, (i / inner * channels + 1) * inner + i % inner);
@@ -57,7 +61,8 @@ static void batch_norm_equals_naive_loops(int64_t batch, int64_t channels, int64
     }
     for (int64_t i = 0; i < batch * inner; i++) {
         int64_t place = (i / inner * channels + 1) * inner + i % inner;
-        CHECK_NEAR(at(out, place), (at(x, place) - sum / count) / sqrt(spread / count + 1e-5), 1e-4);
+        CHECK_NEAR(at(out, place), (at(x, place) - sum / count) / sqrt(spread / count + 1e-5),
+                   1e-4);
     }
     CHECK_NEAR(at(mean, 1), 0.75 * before + 0.25 * sum / count, 1e-5);
     CHECK_NEAR(at(var, 1), 0.75 * before_var + 0.25 * spread / (count - 1), 1e-4);
@@ -130,7 +135,8 @@ static void scattered_elements_are_those_that_gather_finds(void)
         CHECK_NEAR(at(found, i), at(source, i), 0);
     }
     put(index, 7, 6);
-    CHECK_HAS(FAIL("core::scatter", T(zeros), I(1), T(index), T(source)), "index 6 is out of range");
+    CHECK_HAS(FAIL("core::scatter", T(zeros), I(1), T(index), T(source)),
+              "index 6 is out of range");
     opscope_tensor_release(zeros);
     opscope_tensor_release(source);
     opscope_tensor_release(index);

@@ -7,7 +7,8 @@ struct expected {
     int64_t count;
 };
 
-/* Folds by a loop over all elements: which output element each goes to is found from its indices. */
+/* Folds by a loop over all elements: which output element each goes to is found from its indices.
+ */
 static void fold(const opscope_tensor *a, uint32_t set, struct expected *out)
 {
     int dims = opscope_tensor_dims(a);
@@ -94,10 +95,12 @@ static void reductions_equal_naive_loops_over_any_dimensions_and_strides(void)
     }
 }
 
-/* Shapes about the bounds within: tiles of columns, narrow columns, short rows, work split into parts. */
+/* Shapes about the bounds within: tiles of columns, narrow columns, short rows, work split into
+ * parts. */
 static void reductions_equal_naive_loops_whatever_is_wide_or_narrow(void)
 {
-    static const int64_t shapes[][2] = {{2100, 3}, {3, 2100}, {1500, 64}, {40, 1030}, {70000, 2}, {2, 70000}};
+    static const int64_t shapes[][2] = {{2100, 3},  {3, 2100},  {1500, 64},
+                                        {40, 1030}, {70000, 2}, {2, 70000}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         opscope_tensor *a = numbers(i, OPSCOPE_FLOAT32, 2, shapes[i]);
         opscope_tensor *turned = DO("core::t", T(a));
@@ -207,7 +210,8 @@ static void products_equal_naive_loops_over_any_strides(void)
         opscope_dtype dtype = is_double ? OPSCOPE_FLOAT64 : OPSCOPE_FLOAT32;
         opscope_tensor *a = numbers(1, dtype, SIZES(7, 9)), *b = numbers(2, dtype, SIZES(9, 14));
         opscope_tensor *even = DO("core::slice", T(b), I(1), N, N, I(-2));
-        opscope_tensor *turned = DO("core::t", T(a)), *line = DO("core::slice", T(b), I(0), I(0), I(7));
+        opscope_tensor *turned = DO("core::t", T(a)),
+                       *line = DO("core::slice", T(b), I(0), I(0), I(7));
         check_product(a, b);
         check_product(a, even);
         check_product(turned, line);

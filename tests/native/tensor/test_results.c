@@ -1,7 +1,8 @@
 /* Where results go: lists of any length, tensors of the caller's, composites and their tapes. */
 #include "tensors.h"
 
-static opscope_tensor_list list_of(const char *name, const opscope_argument *arguments, size_t count)
+static opscope_tensor_list list_of(const char *name, const opscope_argument *arguments,
+                                   size_t count)
 {
     opscope_tensor_list list = {NULL, 0};
     CHECK(opscope_call_list(opscope_operator_find(name), arguments, count, &list) == OPSCOPE_OK);
@@ -31,8 +32,8 @@ static void list_is_asked_for_as_a_list_and_nothing_else_is(void)
     CHECK_HAS(FAIL("core::unbind", T(a)), "core::unbind: gives a list");
     CHECK(opscope_call_list(opscope_operator_find("core::exp"), &T(a), 1, &list) < 0);
     CHECK_HAS(opscope_tensor_error(), "core::exp: gives no list");
-    CHECK(opscope_call_list(opscope_operator_find("core::split"), (opscope_argument[]){T(a), L(3, 2)}, 2,
-                            &list) < 0);
+    CHECK(opscope_call_list(opscope_operator_find("core::split"),
+                            (opscope_argument[]){T(a), L(3, 2)}, 2, &list) < 0);
     CHECK_HAS(opscope_tensor_error(), "core::split: sizes [3, 2] do not sum to 4");
     CHECK(list.tensors == NULL);
     opscope_tensor_release(a);
@@ -66,7 +67,8 @@ static int call_out(const char *name, const opscope_argument *arguments, size_t 
 
 static void results_are_written_where_the_caller_wants_them(void)
 {
-    opscope_tensor *a = numbers(1, OPSCOPE_FLOAT32, SIZES(3, 4)), *b = numbers(2, OPSCOPE_FLOAT32, SIZES(3, 4));
+    opscope_tensor *a = numbers(1, OPSCOPE_FLOAT32, SIZES(3, 4)),
+                   *b = numbers(2, OPSCOPE_FLOAT32, SIZES(3, 4));
     opscope_tensor *out = empty(OPSCOPE_FLOAT64, SIZES(3, 4)), *kept = out;
     CHECK(call_out("core::add", (opscope_argument[]){T(a), T(b)}, 2, &out) == OPSCOPE_OK);
     CHECK(out == kept);
@@ -109,7 +111,8 @@ static void results_are_written_where_the_caller_wants_them(void)
 
 static void composite_in_place_keeps_its_tape(void)
 {
-    opscope_tensor *a = numbers(1, OPSCOPE_FLOAT64, SIZES(3)), *b = numbers(2, OPSCOPE_FLOAT64, SIZES(3));
+    opscope_tensor *a = numbers(1, OPSCOPE_FLOAT64, SIZES(3)),
+                   *b = numbers(2, OPSCOPE_FLOAT64, SIZES(3));
     opscope_tensor_set_requires_grad(a, true);
     opscope_tensor *copy = DO("core::mul", T(a), R(1));
     opscope_tensor *same = DO("core::addcmul_", T(copy), T(b), T(b), R(2));

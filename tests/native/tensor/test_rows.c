@@ -41,15 +41,17 @@ static void softmax_of_wide_rows_equals_naive_loops_with_any_threads(void)
     opscope_tensor *first[2] = {NULL, NULL};
     for (int threads = 1; threads < 4; threads += 2) {
         CHECK(opscope_pool_set_threads(threads) == OPSCOPE_OK);
-        opscope_tensor *out[2] = {DO("core::softmax", T(a), I(1)), DO("core::log_softmax", T(a), I(1))};
+        opscope_tensor *out[2] = {DO("core::softmax", T(a), I(1)),
+                                  DO("core::log_softmax", T(a), I(1))};
         for (int64_t i = 0; i < WIDTH; i++) {
             CHECK(fabs(at(out[0], i) - exp(at(a, i) - 30) / sum) <= 2e-6 * at(out[0], i) + 1e-30);
             CHECK_NEAR(at(out[1], i), at(a, i) - 30 - log(sum), 1e-6);
             CHECK(isnan(at(out[0], WIDTH + i)) && isnan(at(out[1], WIDTH + i)));
         }
         for (int i = 0; i < 2; i++) {
-            CHECK(first[i] == NULL || memcmp(opscope_tensor_data(first[i]), opscope_tensor_data(out[i]),
-                                             WIDTH * sizeof(float)) == 0);
+            CHECK(first[i] == NULL ||
+                  memcmp(opscope_tensor_data(first[i]), opscope_tensor_data(out[i]),
+                         WIDTH * sizeof(float)) == 0);
             opscope_tensor_release(first[i]);
             first[i] = out[i];
         }
@@ -81,7 +83,8 @@ static void argmax_finds_the_first_of_the_largest(void)
 
 static void sums_so_far_and_variance(void)
 {
-    opscope_tensor *a = numbers(1, OPSCOPE_INT32, SIZES(3, 4)), *f = numbers(1, OPSCOPE_FLOAT32, SIZES(3, 4));
+    opscope_tensor *a = numbers(1, OPSCOPE_INT32, SIZES(3, 4)),
+                   *f = numbers(1, OPSCOPE_FLOAT32, SIZES(3, 4));
     opscope_tensor *sums = DO("core::cumsum", T(a), I(0)), *spread = DO("core::var", T(f), L(0));
     CHECK_EQUAL(opscope_tensor_dtype(sums), OPSCOPE_INT64);
     CHECK(at(sums, 9) == at(a, 1) + at(a, 5) + at(a, 9));
@@ -98,7 +101,8 @@ static void sums_so_far_and_variance(void)
 
 static void indices_pick_rows_and_are_checked(void)
 {
-    opscope_tensor *a = numbers(1, OPSCOPE_FLOAT32, SIZES(4, 3)), *index = empty(OPSCOPE_INT32, SIZES(2));
+    opscope_tensor *a = numbers(1, OPSCOPE_FLOAT32, SIZES(4, 3)),
+                   *index = empty(OPSCOPE_INT32, SIZES(2));
     put(index, 0, -1);
     put(index, 1, 1);
     opscope_tensor *rows = DO("core::index_select", T(a), I(0), T(index));
@@ -130,7 +134,8 @@ static void random_numbers_repeat_after_a_seed_and_have_their_moments(void)
         squares += at(first, i) * at(first, i);
         evens += at(even, i);
     }
-    CHECK(fabs(sum / 1e5) < 0.02 && fabs(squares / 1e5 - 1) < 0.03 && fabs(evens / 1e5 - 0.5) < 0.01);
+    CHECK(fabs(sum / 1e5) < 0.02 && fabs(squares / 1e5 - 1) < 0.03 &&
+          fabs(evens / 1e5 - 0.5) < 0.01);
     opscope_tensor_release(first);
     opscope_tensor_release(second);
     opscope_tensor_release(again);

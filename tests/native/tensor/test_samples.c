@@ -4,13 +4,15 @@
 #include "samples.h"
 #include "tensors.h"
 
-static opscope_tensor *make(void *user, int dims, const int64_t *sizes, opscope_dtype dtype, int64_t bound)
+static opscope_tensor *make(void *user, int dims, const int64_t *sizes, opscope_dtype dtype,
+                            int64_t bound)
 {
     const bool *wants_grad = user;
     opscope_tensor *plain = empty(OPSCOPE_FLOAT64, dims, sizes);
     double *values = opscope_tensor_storage_data(plain);
     for (int64_t i = 0; i < opscope_tensor_count(plain); i++) {
-        values[i] = bound > 0 ? (double)(i * 7 % bound) : 0.5 + (double)(i * 5 % 16) / 32; /* what all take */
+        values[i] = bound > 0 ? (double)(i * 7 % bound)
+                              : 0.5 + (double)(i * 5 % 16) / 32; /* what all take */
     }
     opscope_tensor *out = DO("core::to", T(plain), I(dtype));
     opscope_tensor_release(plain);
@@ -56,7 +58,8 @@ static bool runs(const opscope_operator *op, const char *line, bool wants_grad)
     return is_done;
 }
 
-/* Forms in place write only where the result has the first argument's sizes and dtype: one line must. */
+/* Forms in place write only where the result has the first argument's sizes and dtype: one line
+ * must. */
 static void every_operator_has_samples_that_run(bool wants_grad)
 {
     for (size_t i = 0; i < opscope_operator_count(); i++) {

@@ -1,8 +1,8 @@
 /* tanh of float32, which is a formula of ours: its digits everywhere, its ends, its bits. */
 #include "tensors.h"
 
-/* Of both signs, each so many floats after the one before, to infinity; all parts of a vector see all
- * magnitudes. */
+/* Of both signs, each so many floats after the one before, to infinity; all parts of a vector see
+ * all magnitudes. */
 enum { STEP = 64951, INFINITE = 0x7f800000, COUNT = 2 * (INFINITE / STEP + 1) };
 
 static opscope_tensor *all_magnitudes(void)
@@ -35,10 +35,17 @@ static void errors_are_below_four_units_in_the_last_place(void)
 /* What is small stays as it is, to the last denormal and the sign of zero. */
 static void ends_are_exact(void)
 {
-    static const double cases[][2] = {{0, 0},          {0x1p-149, 0x1p-149}, {0x1.8p-140, 0x1.8p-140},
-                                      {0x1p-126, 0x1p-126}, {0x1.fffffep-14, 0x1.fffffep-14},
-                                      {9, 1},          {9.25, 1},            {44.5, 1},
-                                      {89, 1},         {0x1p64, 1},          {0x1.fffffep127, 1},
+    static const double cases[][2] = {{0, 0},
+                                      {0x1p-149, 0x1p-149},
+                                      {0x1.8p-140, 0x1.8p-140},
+                                      {0x1p-126, 0x1p-126},
+                                      {0x1.fffffep-14, 0x1.fffffep-14},
+                                      {9, 1},
+                                      {9.25, 1},
+                                      {44.5, 1},
+                                      {89, 1},
+                                      {0x1p64, 1},
+                                      {0x1.fffffep127, 1},
                                       {INFINITY, 1}};
     enum { CASES = sizeof cases / sizeof *cases };
     opscope_tensor *a = empty(OPSCOPE_FLOAT32, SIZES(2 * CASES + 2));
@@ -68,8 +75,8 @@ static uint64_t checksum(const opscope_tensor *tensor)
     return sum;
 }
 
-/* No product and sum in one rounding, no part of a vector that computes otherwise: one number, which was
- * computed once, whatever processor and compiler there are. */
+/* No product and sum in one rounding, no part of a vector that computes otherwise: one number,
+ * which was computed once, whatever processor and compiler there are. */
 static void bits_are_the_same_on_every_processor_and_in_every_place(void)
 {
     opscope_tensor *a = all_magnitudes();
@@ -81,7 +88,8 @@ static void bits_are_the_same_on_every_processor_and_in_every_place(void)
                 /* Where tanh is neither its argument nor 1. */
                 int64_t first = COUNT / 2 + begin, last = first + count * step;
                 opscope_tensor *some = DO("core::slice", T(a), I(0), I(first), I(last), I(step));
-                opscope_tensor *wanted = DO("core::slice", T(out), I(0), I(first), I(last), I(step));
+                opscope_tensor *wanted =
+                    DO("core::slice", T(out), I(0), I(first), I(last), I(step));
                 opscope_tensor *is = DO("core::tanh", T(some));
                 CHECK_EQUAL(checksum(is), checksum(wanted));
                 opscope_tensor_release(is);

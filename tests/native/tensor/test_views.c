@@ -69,13 +69,14 @@ static void slices_are_clipped_as_in_python(void)
 {
     static const struct {
         int64_t start, end, step, count, first; /* 99: absent */
-    } cases[] = {{99, 99, 1, 5, 0},  {1, 99, 2, 2, 1},   {-2, 99, 1, 2, 3}, {-9, 9, 1, 5, 0},
-                 {3, 1, 1, 0, 0},    {99, 99, -1, 5, 4}, {3, 0, -2, 2, 3},  {9, -9, -3, 2, 4},
-                 {0, 99, -1, 1, 0},  {2, 3, 100, 1, 2},  {0, 99, INT64_MAX, 1, 0}};
+    } cases[] = {{99, 99, 1, 5, 0}, {1, 99, 2, 2, 1},   {-2, 99, 1, 2, 3},       {-9, 9, 1, 5, 0},
+                 {3, 1, 1, 0, 0},   {99, 99, -1, 5, 4}, {3, 0, -2, 2, 3},        {9, -9, -3, 2, 4},
+                 {0, 99, -1, 1, 0}, {2, 3, 100, 1, 2},  {0, 99, INT64_MAX, 1, 0}};
     opscope_tensor *a = numbers(1, OPSCOPE_FLOAT64, SIZES(5));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        opscope_tensor *out = DO("core::slice", T(a), I(0), cases[i].start == 99 ? N : I(cases[i].start),
-                                 cases[i].end == 99 ? N : I(cases[i].end), I(cases[i].step));
+        opscope_tensor *out =
+            DO("core::slice", T(a), I(0), cases[i].start == 99 ? N : I(cases[i].start),
+               cases[i].end == 99 ? N : I(cases[i].end), I(cases[i].step));
         CHECK_SIZES(out, cases[i].count);
         CHECK(cases[i].count == 0 || at(out, 0) == at(a, cases[i].first));
         opscope_tensor_release(out);
@@ -83,7 +84,8 @@ static void slices_are_clipped_as_in_python(void)
     CHECK_HAS(FAIL("core::slice", T(a), I(0), N, N, I(0)), "the step must not be 0");
     CHECK_HAS(FAIL("core::select", T(a), I(0), I(5)), "index 5 is out of range");
     CHECK_EQUAL(opscope_tensor_error_kind(), OPSCOPE_ERROR_INDEX);
-    CHECK_HAS(FAIL("core::select", T(a), I(1), I(0)), "dimension 1 is out of range; expected -1 to 0");
+    CHECK_HAS(FAIL("core::select", T(a), I(1), I(0)),
+              "dimension 1 is out of range; expected -1 to 0");
     opscope_tensor_release(a);
 }
 
@@ -128,7 +130,8 @@ static void memory_of_others_is_released_with_the_last_view(void)
 
 static void factories_make_what_they_say(void)
 {
-    opscope_tensor *eye = DO("core::eye", I(2), I(3)), *steps = DO("core::arange", I(1), I(8), I(3));
+    opscope_tensor *eye = DO("core::eye", I(2), I(3)),
+                   *steps = DO("core::arange", I(1), I(8), I(3));
     opscope_tensor *line = DO("core::linspace", I(0), I(1), I(5), I(OPSCOPE_FLOAT64));
     opscope_tensor *full = DO("core::full", L(2, 2), R(2.5)), *ones = DO("core::ones", L(3));
     CHECK(at(eye, 0) == 1 && at(eye, 1) == 0 && at(eye, 4) == 1);

@@ -17,7 +17,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     for (int i = 0; i < 3; i++) {
         is_real |= bounds[i].kind == OPSCOPE_ARGUMENT_FLOAT;
     }
-    int64_t dtype = arguments[3].kind == OPSCOPE_ARGUMENT_NONE ? is_real ? OPSCOPE_FLOAT32 : OPSCOPE_INT64 : arguments[3].as.integer;
+    int64_t dtype = arguments[3].kind == OPSCOPE_ARGUMENT_NONE
+                        ? is_real ? OPSCOPE_FLOAT32 : OPSCOPE_INT64
+                        : arguments[3].as.integer;
     if (dtype < 0 || dtype >= OPSCOPE_DTYPE_COUNT) {
         return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: dtype %lld is unknown",
                                    opscope__call_name(call), (long long)dtype);
@@ -30,10 +32,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     }
     double length = ceil((ends[1] - ends[0]) / ends[2]);
     if (ends[2] == 0 || !(length < 0x1p53)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "%s: from %g to %g by %g: the step must not be 0 and the ends must "
-                                   "be finite",
-                                   opscope__call_name(call), ends[0], ends[1], ends[2]);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE,
+            "%s: from %g to %g by %g: the step must not be 0 and the ends must "
+            "be finite",
+            opscope__call_name(call), ends[0], ends[1], ends[2]);
     }
     int64_t count = length > 0 ? (int64_t)length : 0;
     opscope_tensor *made;
@@ -58,9 +61,13 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(arange) = {
-    .schema = "arange(Scalar start, Scalar? end=None, Scalar step=1, *, dtype? dtype=None) -> Tensor",
-    .doc = "start, start + step, ... up to before end, or from 0 where only one end is given; int64 where all "
-           "three are integers, else float32, unless dtype says otherwise.",
-    .samples = "5\n" "0, 5\n" "1, 2, 0.25",
+    .schema =
+        "arange(Scalar start, Scalar? end=None, Scalar step=1, *, dtype? dtype=None) -> Tensor",
+    .doc =
+        "start, start + step, ... up to before end, or from 0 where only one end is given; int64 where all "
+        "three are integers, else float32, unless dtype says otherwise.",
+    .samples = "5\n"
+               "0, 5\n"
+               "1, 2, 0.25",
     .forward = forward,
 };

@@ -20,9 +20,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         return status;
     }
     if (dims != self->dims || opscope__count_of(dims, sizes) != self->count) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: sizes %s do not broadcast to %s", opscope__call_name(call),
-                                   opscope__shape_text(source).text, opscope__shape_text(self).text);
+        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "%s: sizes %s do not broadcast to %s",
+                                   opscope__call_name(call), opscope__shape_text(source).text,
+                                   opscope__shape_text(self).text);
     }
     opscope_tensor *made;
     if (into != NULL && into->dtype == self->dtype && opscope__same_sizes(into, self)) {

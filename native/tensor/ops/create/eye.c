@@ -7,14 +7,15 @@
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    int64_t dtype = arguments[2].kind == OPSCOPE_ARGUMENT_NONE ? OPSCOPE_FLOAT32 : arguments[2].as.integer;
+    int64_t dtype =
+        arguments[2].kind == OPSCOPE_ARGUMENT_NONE ? OPSCOPE_FLOAT32 : arguments[2].as.integer;
     if (dtype < 0 || dtype >= OPSCOPE_DTYPE_COUNT) {
         return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: dtype %lld is unknown",
                                    opscope__call_name(call), (long long)dtype);
     }
     int64_t rows = arguments[0].as.integer;
-    int64_t sizes[] = {rows, arguments[1].kind == OPSCOPE_ARGUMENT_NONE ? rows
-                                                                        : arguments[1].as.integer};
+    int64_t sizes[] = {rows,
+                       arguments[1].kind == OPSCOPE_ARGUMENT_NONE ? rows : arguments[1].as.integer};
     int status = opscope__tensor_empty(2, sizes, (opscope_dtype)dtype, outputs);
     if (status != OPSCOPE_OK) {
         return status;
@@ -34,6 +35,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(eye) = {
     .schema = "eye(int n, int? m=None, *, dtype? dtype=None) -> Tensor",
     .doc = "A matrix of n rows and m (default n) columns with ones on its diagonal, else zeros.",
-    .samples = "3\n" "3, 4",
+    .samples = "3\n"
+               "3, 4",
     .forward = forward,
 };

@@ -9,7 +9,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     opscope_tensor *self = arguments[0].as.tensor, *made;
     opscope_tensor *into = opscope__call_into(call);
-    int status = opscope__check_number(opscope__call_name(call), &arguments[1], (opscope_dtype)self->dtype);
+    int status =
+        opscope__check_number(opscope__call_name(call), &arguments[1], (opscope_dtype)self->dtype);
     if (status != OPSCOPE_OK) {
         return status;
     }

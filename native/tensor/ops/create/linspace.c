@@ -7,7 +7,8 @@
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    int64_t dtype = arguments[3].kind == OPSCOPE_ARGUMENT_NONE ? OPSCOPE_FLOAT32 : arguments[3].as.integer;
+    int64_t dtype =
+        arguments[3].kind == OPSCOPE_ARGUMENT_NONE ? OPSCOPE_FLOAT32 : arguments[3].as.integer;
     if (dtype < 0 || dtype >= OPSCOPE_DTYPE_COUNT) {
         return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: dtype %lld is unknown",
                                    opscope__call_name(call), (long long)dtype);

@@ -47,8 +47,8 @@ static inline int opscope__made_like(const char *name, const opscope_argument *a
     const opscope_tensor *self = arguments[0].as.tensor;
     const opscope_argument sizes = opscope__L(opscope__sizes(self), self->dims);
     const bool is_own = arguments[1].kind == OPSCOPE_ARGUMENT_NONE;
-    *out = opscope__keep(
-        opscope__f(&f, name, sizes, is_own ? opscope__I(self->dtype) : arguments[1]));
+    *out =
+        opscope__keep(opscope__f(&f, name, sizes, is_own ? opscope__I(self->dtype) : arguments[1]));
     return opscope__formula_end(&f, out, 1);
 }
 

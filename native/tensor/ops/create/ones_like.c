@@ -11,7 +11,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(ones_like) = {
     .schema = "ones_like(Tensor self, *, dtype? dtype=None) -> Tensor",
     .doc = "A new contiguous tensor of self's sizes and, unless another is given, its dtype: ones.",
-    .samples = "t(3, 4)\n" "t(2), dtype=float64",
+    .samples = "t(3, 4)\n"
+               "t(2), dtype=float64",
     .forward = forward,
     .is_composite = true,
 };

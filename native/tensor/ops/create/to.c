@@ -20,8 +20,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 {
     struct opscope__formula f = {0};
     opscope_tensor *grad = backward->gradients[0];
-    gradients[0] = opscope__keep(opscope__f(&f, "to", opscope__T(grad),
-                                            opscope__I(backward->inputs[0]->dtype)));
+    gradients[0] = opscope__keep(
+        opscope__f(&f, "to", opscope__T(grad), opscope__I(backward->inputs[0]->dtype)));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 

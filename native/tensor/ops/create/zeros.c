@@ -4,7 +4,8 @@
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    return opscope__filled(call, &arguments[0], &arguments[1], OPSCOPE_FLOAT32, &opscope__I(0), outputs);
+    return opscope__filled(call, &arguments[0], &arguments[1], OPSCOPE_FLOAT32, &opscope__I(0),
+                           outputs);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(zeros) = {

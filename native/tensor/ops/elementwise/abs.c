@@ -11,8 +11,8 @@ OPSCOPE__UNARY(abs_uint8, uint8_t, uint8_t, a)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__NUMBER_LOOPS(abs)}, .cost = 1};
+    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(abs)},
+                                                     .cost = 1};
     return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
 }
 
@@ -28,7 +28,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(abs) = {
     .schema = "abs(Tensor self) -> Tensor",
     .doc = "The absolute value of each element. Not for bool.",
-    .samples = "t(3, 4)\n" "i(3)",
+    .samples = "t(3, 4)\n"
+               "i(3)",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 1,

@@ -14,7 +14,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(addcdiv) = {
     .schema = "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     .doc = "self + value * tensor1 / tensor2. Sizes broadcast.",
-    .samples = "t(3, 4), t(3, 4), p(3, 4)\n" "t(3, 4), t(4), p(3, 1), value=0.5",
+    .samples = "t(3, 4), t(3, 4), p(3, 4)\n"
+               "t(3, 4), t(4), p(3, 1), value=0.5",
     .forward = forward,
     .has_inplace = true,
     .is_composite = true,

@@ -9,8 +9,10 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                    opscope_tensor **outputs)
 {
     static const struct opscope__elementwise spec = {
-        .loops = {[OPSCOPE_INT32] = bitwise_left_shift_int32, [OPSCOPE_INT64] = bitwise_left_shift_int64,
-                  [OPSCOPE_UINT8] = bitwise_left_shift_uint8}, .cost = 1};
+        .loops = {[OPSCOPE_INT32] = bitwise_left_shift_int32,
+                  [OPSCOPE_INT64] = bitwise_left_shift_int64,
+                  [OPSCOPE_UINT8] = bitwise_left_shift_uint8},
+        .cost = 1};
     return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
 }
 
@@ -19,7 +21,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(bitwise_left_shift) = {
     .doc = "The bits of integers moved up, zeros following; 0 where other is negative or not "
            "below the number of bits. Sizes broadcast, dtypes promote; either argument may be a "
            "number.",
-    .samples = "index(99, 3, 4), index(6, 4)\n" "index(9, 3), 1",
+    .samples = "index(99, 3, 4), index(6, 4)\n"
+               "index(9, 3), 1",
     .forward = forward,
     .has_inplace = true,
     .takes_numbers = true,

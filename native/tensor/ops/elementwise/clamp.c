@@ -2,11 +2,11 @@
 #include "tensor/formula.h"
 #include "tensor/ops/loops.h"
 
-OPSCOPE__TERNARY(clamp_float32, float, float, float, a < b ? (b < c ? b : c) : a > c ? c : a)
-OPSCOPE__TERNARY(clamp_float64, double, double, double, a < b ? (b < c ? b : c) : a > c ? c : a)
-OPSCOPE__TERNARY(clamp_int32, int32_t, int32_t, int32_t, a < b ? (b < c ? b : c) : a > c ? c : a)
-OPSCOPE__TERNARY(clamp_int64, int64_t, int64_t, int64_t, a < b ? (b < c ? b : c) : a > c ? c : a)
-OPSCOPE__TERNARY(clamp_uint8, uint8_t, uint8_t, uint8_t, a < b ? (b < c ? b : c) : a > c ? c : a)
+OPSCOPE__TERNARY(clamp_float32, float, float, float, a<b ? (b < c ? b : c) : a> c ? c : a)
+OPSCOPE__TERNARY(clamp_float64, double, double, double, a<b ? (b < c ? b : c) : a> c ? c : a)
+OPSCOPE__TERNARY(clamp_int32, int32_t, int32_t, int32_t, a<b ? (b < c ? b : c) : a> c ? c : a)
+OPSCOPE__TERNARY(clamp_int64, int64_t, int64_t, int64_t, a<b ? (b < c ? b : c) : a> c ? c : a)
+OPSCOPE__TERNARY(clamp_uint8, uint8_t, uint8_t, uint8_t, a<b ? (b < c ? b : c) : a> c ? c : a)
 OPSCOPE__BINARY_NUMBERS(least, a < b ? b : a)
 OPSCOPE__BINARY_NUMBERS(most, a > b ? b : a)
 OPSCOPE__BINARY(nowhere_float32, float, float, a + b)
@@ -25,8 +25,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                                                      .cost = 1};
     for (int i = 1; i < 3; i++) {
         if (arguments[i].kind == OPSCOPE_ARGUMENT_FLOAT && isnan(arguments[i].as.real)) {
-            return opscope__elementwise(call, &nowhere, (const opscope_argument[]){arguments[0], arguments[i]},
-                                        2, NULL, 0, outputs);
+            return opscope__elementwise(call, &nowhere,
+                                        (const opscope_argument[]){arguments[0], arguments[i]}, 2,
+                                        NULL, 0, outputs);
         }
     }
     bool has_least = arguments[1].kind != OPSCOPE_ARGUMENT_NONE;
@@ -48,8 +49,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     opscope_tensor *self = backward->inputs[0], *grad = backward->gradients[0];
     for (int i = 1; i < 3; i++) {
         if (backward->arguments[i].kind != OPSCOPE_ARGUMENT_NONE) {
-            opscope_tensor *inside = opscope__f(&f, i == 1 ? "ge" : "le", opscope__T(self),
-                                                backward->arguments[i]);
+            opscope_tensor *inside =
+                opscope__f(&f, i == 1 ? "ge" : "le", opscope__T(self), backward->arguments[i]);
             grad = opscope__f2(&f, "mul", grad, inside);
         }
     }
@@ -59,9 +60,11 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(clamp) = {
     .schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-    .doc = "Each element, but min where it is below, max where it is above; NaN stays. Where min is "
-           "above max the result is max; a bound of NaN makes all NaN.",
-    .samples = "t(3, 4), -0.5, 0.5\n" "t(3, 4), None, 0.5",
+    .doc =
+        "Each element, but min where it is below, max where it is above; NaN stays. Where min is "
+        "above max the result is max; a bound of NaN makes all NaN.",
+    .samples = "t(3, 4), -0.5, 0.5\n"
+               "t(3, 4), None, 0.5",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 1,

@@ -18,13 +18,17 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     struct opscope__formula f = {0};
     opscope_tensor *grad = backward->gradients[0];
     if (backward->wanted[0]) {
-        gradients[0] = opscope__keep(opscope__sum_to(&f, opscope__f(&f, "div", opscope__T(grad), backward->arguments[1]), backward->inputs[0]));
+        gradients[0] = opscope__keep(
+            opscope__sum_to(&f, opscope__f(&f, "div", opscope__T(grad), backward->arguments[1]),
+                            backward->inputs[0]));
     }
     if (backward->wanted[1]) {
-        opscope_tensor *ratio = opscope__f(&f, "div", backward->arguments[0], backward->arguments[1]);
+        opscope_tensor *ratio =
+            opscope__f(&f, "div", backward->arguments[0], backward->arguments[1]);
         ratio = opscope__f(&f, "div", opscope__T(ratio), backward->arguments[1]);
         opscope_tensor *slope = opscope__f1(&f, "neg", ratio);
-        gradients[1] = opscope__keep(opscope__sum_to(&f, opscope__f2(&f, "mul", grad, slope), backward->inputs[1]));
+        gradients[1] = opscope__keep(
+            opscope__sum_to(&f, opscope__f2(&f, "mul", grad, slope), backward->inputs[1]));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }

@@ -7,7 +7,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(floor) = {
     .schema = "floor(Tensor self) -> Tensor",
     .doc = "The largest whole number not above each element; integers as they are. Its gradient "
            "is zero.",
-    .samples = "t(3, 4) * 3\n" "i(3)",
+    .samples = "t(3, 4) * 3\n"
+               "i(3)",
     .forward = forward,
     .backward = opscope__zero_backward,
     .has_inplace = true,

@@ -11,8 +11,8 @@ static inline int64_t floor_quotient(int64_t a, int64_t b)
     return quotient - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* Rounding a / b first would make 1 // 0.1 ten: what is left of the division is exact, so the quotient is
- * found without it. */
+/* Rounding a / b first would make 1 // 0.1 ten: what is left of the division is exact, so the
+ * quotient is found without it. */
 static inline double float_quotient(double a, double b)
 {
     if (b == 0) {
@@ -32,15 +32,18 @@ OPSCOPE__BINARY(floor_divide_uint8, uint8_t, uint8_t, b == 0 ? 0 : a / b)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(floor_divide)}, .cost = 16};
+    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(floor_divide)},
+                                                     .cost = 16};
     return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(floor_divide) = {
     .schema = "floor_divide(Tensor self, Tensor other) -> Tensor",
-    .doc = "self / other rounded down, from the exact quotient, as in Python. Sizes broadcast, dtypes promote as "
-           "in PyTorch; either argument may be a number. Integers divided by 0 give 0.",
-    .samples = "t(3, 4), p(4)\n" "i(3), 3",
+    .doc =
+        "self / other rounded down, from the exact quotient, as in Python. Sizes broadcast, dtypes promote as "
+        "in PyTorch; either argument may be a number. Integers divided by 0 give 0.",
+    .samples = "t(3, 4), p(4)\n"
+               "i(3), 3",
     .forward = forward,
     .has_inplace = true,
     .takes_numbers = true,

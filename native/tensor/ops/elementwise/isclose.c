@@ -15,7 +15,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         other = opscope__T(opscope__f(&f, "to", other, opscope__I(OPSCOPE_FLOAT64)));
     }
     opscope_tensor *away = opscope__f1(&f, "abs", opscope__f(&f, "sub", self, other));
-    opscope_tensor *bound = opscope__f(&f, "mul", opscope__T(opscope__f(&f, "abs", other)), arguments[2]);
+    opscope_tensor *bound =
+        opscope__f(&f, "mul", opscope__T(opscope__f(&f, "abs", other)), arguments[2]);
     bound = opscope__f(&f, "add", opscope__T(bound), arguments[3]);
     /* Nothing but itself is close to an infinite number. */
     opscope_tensor *is_near = opscope__f2(&f, "le", away, bound);
@@ -31,10 +32,16 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(isclose) = {
-    .schema = "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> "
-              "Tensor",
-    .doc = "Where |self - other| <= atol + rtol * |other|, or the two are equal, as bools. Sizes broadcast.",
-    .samples = "t(3, 4), t(3, 4)\n" "t(3, 4), t(4), 0.1, 0.5\n" "i(3), i(3)\n" "b(3), b(3)\n" "t(3) * float('nan'), t(3) * float('nan'), 0, 0, True",
+    .schema =
+        "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> "
+        "Tensor",
+    .doc =
+        "Where |self - other| <= atol + rtol * |other|, or the two are equal, as bools. Sizes broadcast.",
+    .samples = "t(3, 4), t(3, 4)\n"
+               "t(3, 4), t(4), 0.1, 0.5\n"
+               "i(3), i(3)\n"
+               "b(3), b(3)\n"
+               "t(3) * float('nan'), t(3) * float('nan'), 0, 0, True",
     .forward = forward,
     .is_composite = true,
 };

@@ -18,6 +18,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(isnan) = {
     .schema = "isnan(Tensor self) -> Tensor",
     .doc = "Where an element is NaN, as bools.",
-    .samples = "t(3, 4)\n" "t(3, 4) + float('inf')\n" "t(3, 4) * float('nan')\n" "i(3)",
+    .samples = "t(3, 4)\n"
+               "t(3, 4) + float('inf')\n"
+               "t(3, 4) * float('nan')\n"
+               "i(3)",
     .forward = forward,
 };

@@ -16,7 +16,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(lerp) = {
     .schema = "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
     .doc = "self + weight * (end - self): between self and end as weight goes from 0 to 1. Sizes "
            "broadcast; weight may be a number.",
-    .samples = "t(3, 4), t(3, 4), 0.25\n" "t(3, 4), t(4), p(3, 1)",
+    .samples = "t(3, 4), t(3, 4), 0.25\n"
+               "t(3, 4), t(4), p(3, 1)",
     .forward = forward,
     .has_inplace = true,
     .takes_numbers = true,

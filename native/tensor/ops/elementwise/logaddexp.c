@@ -11,8 +11,8 @@ OPSCOPE__BINARY(logaddexp_float64, double, double,
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(logaddexp)}, .cost = 20};
+    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__FLOAT_LOOPS(logaddexp)},
+                                                     .cost = 20};
     return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
 }
 
@@ -22,7 +22,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     opscope_tensor *grad = backward->gradients[0];
     for (int i = 0; i < 2; i++) {
         if (backward->wanted[i]) {
-            opscope_tensor *away = opscope__f2(&f, "sub", backward->inputs[i], backward->inputs[1 - i]);
+            opscope_tensor *away =
+                opscope__f2(&f, "sub", backward->inputs[i], backward->inputs[1 - i]);
             opscope_tensor *slope = opscope__f2(&f, "mul", grad, opscope__f1(&f, "sigmoid", away));
             gradients[i] = opscope__keep(opscope__sum_to(&f, slope, backward->inputs[i]));
         }

@@ -1,8 +1,8 @@
 /* tensor/ops/loops.h -- loops over elements, written once and vectorised by the compiler.
  *
  * An operator gives an expression in `a`, `b`, `c` (the operands) and `n` (its first number, as an
- * element of the dtype). The output may be the very same memory as an operand, element for element. Functions of
- * the C library named here are those that have vector versions (libmvec).
+ * element of the dtype). The output may be the very same memory as an operand, element for element.
+ * Functions of the C library named here are those that have vector versions (libmvec).
  */
 #ifndef OPSCOPE_TENSOR_OPS_LOOPS_H
 #define OPSCOPE_TENSOR_OPS_LOOPS_H
@@ -11,7 +11,8 @@
 
 #include "tensor/elementwise.h"
 
-/* clang looks for overlaps at run time instead, and would warn of each loop it does not vectorise. */
+/* clang looks for overlaps at run time instead, and would warn of each loop it does not vectorise.
+ */
 #if defined(__clang__)
 #define OPSCOPE__INDEPENDENT
 #else
@@ -38,10 +39,11 @@ double erf(double) OPSCOPE__VECTOR;
 #endif
 #endif
 
-/* Simple arithmetic waits for memory, and 512-bit stores make the wait longer: on Zen 4 an addition of 1e5
- * to 4e6 float32 is a fifth faster in 256 bits. Functions are faster in as many bits as there are; an
- * operator that calls them says so before it includes this file. */
-#if defined(OPSCOPE__CALLS_FUNCTIONS) || !defined(__GNUC__) || defined(__clang__) || !defined(__x86_64__)
+/* Simple arithmetic waits for memory, and 512-bit stores make the wait longer: on Zen 4 an addition
+ * of 1e5 to 4e6 float32 is a fifth faster in 256 bits. Functions are faster in as many bits as
+ * there are; an operator that calls them says so before it includes this file. */
+#if defined(OPSCOPE__CALLS_FUNCTIONS) || !defined(__GNUC__) || defined(__clang__) ||               \
+    !defined(__x86_64__)
 #define OPSCOPE__WIDTH
 #else
 #define OPSCOPE__WIDTH __attribute__((target("prefer-vector-width=256")))
@@ -49,120 +51,121 @@ double erf(double) OPSCOPE__VECTOR;
 
 #define OPSCOPE__AT(type, operand) (*(type *)(void *)(data[operand] + i * strides[operand]))
 
-#define OPSCOPE__UNARY(name, out_type, type, expression)                                             \
-    OPSCOPE__WIDTH static void name(char *const *data, const int64_t *strides, int64_t count,        \
-                                    void *user)                                                      \
-    {                                                                                                \
-        const type n = *(const type *)user;                                                          \
-        (void)n;                                                                                     \
-        if (strides[0] == sizeof(out_type) && strides[1] == sizeof(type)) {                          \
-            out_type *out = (out_type *)(void *)data[0];                                             \
-            const type *in = (const type *)(const void *)data[1];                                    \
-            OPSCOPE__INDEPENDENT                                                                     \
-            for (int64_t i = 0; i < count; i++) {                                                    \
-                const type a = in[i];                                                                \
-                out[i] = (out_type)(expression);                                                     \
-            }                                                                                        \
-            return;                                                                                  \
-        }                                                                                            \
-        for (int64_t i = 0; i < count; i++) {                                                        \
-            const type a = OPSCOPE__AT(const type, 1);                                               \
-            OPSCOPE__AT(out_type, 0) = (out_type)(expression);                                       \
-        }                                                                                            \
+#define OPSCOPE__UNARY(name, out_type, type, expression)                                           \
+    OPSCOPE__WIDTH static void name(char *const *data, const int64_t *strides, int64_t count,      \
+                                    void *user)                                                    \
+    {                                                                                              \
+        const type n = *(const type *)user;                                                        \
+        (void)n;                                                                                   \
+        if (strides[0] == sizeof(out_type) && strides[1] == sizeof(type)) {                        \
+            out_type *out = (out_type *)(void *)data[0];                                           \
+            const type *in = (const type *)(const void *)data[1];                                  \
+            OPSCOPE__INDEPENDENT                                                                   \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                const type a = in[i];                                                              \
+                out[i] = (out_type)(expression);                                                   \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const type a = OPSCOPE__AT(const type, 1);                                             \
+            OPSCOPE__AT(out_type, 0) = (out_type)(expression);                                     \
+        }                                                                                          \
     }
 
-#define OPSCOPE__BINARY(name, out_type, type, expression)                                            \
-    OPSCOPE__WIDTH static void name(char *const *data, const int64_t *strides, int64_t count,        \
-                                    void *user)                                                      \
-    {                                                                                                \
-        const type n = *(const type *)user;                                                          \
-        (void)n;                                                                                     \
-        const int64_t size = sizeof(type);                                                           \
-        out_type *out = (out_type *)(void *)data[0];                                                 \
-        const type *x = (const type *)(const void *)data[1];                                         \
-        const type *y = (const type *)(const void *)data[2];                                         \
-        if (strides[0] != sizeof(out_type)) {                                                        \
-        } else if (strides[1] == size && strides[2] == size) {                                       \
-            OPSCOPE__INDEPENDENT                                                                     \
-            for (int64_t i = 0; i < count; i++) {                                                    \
-                const type a = x[i], b = y[i];                                                       \
-                out[i] = (out_type)(expression);                                                     \
-            }                                                                                        \
-            return;                                                                                  \
-        } else if (strides[1] == size && strides[2] == 0) {                                          \
-            const type b = *y;                                                                       \
-            OPSCOPE__INDEPENDENT                                                                     \
-            for (int64_t i = 0; i < count; i++) {                                                    \
-                const type a = x[i];                                                                 \
-                out[i] = (out_type)(expression);                                                     \
-            }                                                                                        \
-            return;                                                                                  \
-        } else if (strides[1] == 0 && strides[2] == size) {                                          \
-            const type a = *x;                                                                       \
-            OPSCOPE__INDEPENDENT                                                                     \
-            for (int64_t i = 0; i < count; i++) {                                                    \
-                const type b = y[i];                                                                 \
-                out[i] = (out_type)(expression);                                                     \
-            }                                                                                        \
-            return;                                                                                  \
-        }                                                                                            \
-        for (int64_t i = 0; i < count; i++) {                                                        \
-            const type a = OPSCOPE__AT(const type, 1), b = OPSCOPE__AT(const type, 2);               \
-            OPSCOPE__AT(out_type, 0) = (out_type)(expression);                                       \
-        }                                                                                            \
+#define OPSCOPE__BINARY(name, out_type, type, expression)                                          \
+    OPSCOPE__WIDTH static void name(char *const *data, const int64_t *strides, int64_t count,      \
+                                    void *user)                                                    \
+    {                                                                                              \
+        const type n = *(const type *)user;                                                        \
+        (void)n;                                                                                   \
+        const int64_t size = sizeof(type);                                                         \
+        out_type *out = (out_type *)(void *)data[0];                                               \
+        const type *x = (const type *)(const void *)data[1];                                       \
+        const type *y = (const type *)(const void *)data[2];                                       \
+        if (strides[0] != sizeof(out_type)) {                                                      \
+        } else if (strides[1] == size && strides[2] == size) {                                     \
+            OPSCOPE__INDEPENDENT                                                                   \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                const type a = x[i], b = y[i];                                                     \
+                out[i] = (out_type)(expression);                                                   \
+            }                                                                                      \
+            return;                                                                                \
+        } else if (strides[1] == size && strides[2] == 0) {                                        \
+            const type b = *y;                                                                     \
+            OPSCOPE__INDEPENDENT                                                                   \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                const type a = x[i];                                                               \
+                out[i] = (out_type)(expression);                                                   \
+            }                                                                                      \
+            return;                                                                                \
+        } else if (strides[1] == 0 && strides[2] == size) {                                        \
+            const type a = *x;                                                                     \
+            OPSCOPE__INDEPENDENT                                                                   \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                const type b = y[i];                                                               \
+                out[i] = (out_type)(expression);                                                   \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const type a = OPSCOPE__AT(const type, 1), b = OPSCOPE__AT(const type, 2);             \
+            OPSCOPE__AT(out_type, 0) = (out_type)(expression);                                     \
+        }                                                                                          \
     }
 
 /* Operand 1 is a bool that chooses, or of `type` as the others. */
-#define OPSCOPE__TERNARY(name, out_type, first_type, type, expression)                               \
-    OPSCOPE__WIDTH static void name(char *const *data, const int64_t *strides, int64_t count,        \
-                                    void *user)                                                      \
-    {                                                                                                \
-        (void)user;                                                                                  \
-        if (strides[0] == sizeof(out_type) && strides[1] == sizeof(first_type) && strides[2] == 0 && \
-            strides[3] == 0) {                                                                       \
-            out_type *out = (out_type *)(void *)data[0];                                             \
-            const first_type *in = (const first_type *)(const void *)data[1];                        \
-            const type b = *(const type *)(const void *)data[2];                                     \
-            const type c = *(const type *)(const void *)data[3];                                     \
-            OPSCOPE__INDEPENDENT                                                                     \
-            for (int64_t i = 0; i < count; i++) {                                                    \
-                const first_type a = in[i];                                                          \
-                out[i] = (out_type)(expression);                                                     \
-            }                                                                                        \
-            return;                                                                                  \
-        }                                                                                            \
-        for (int64_t i = 0; i < count; i++) {                                                        \
-            const first_type a = OPSCOPE__AT(const first_type, 1);                                   \
-            const type b = OPSCOPE__AT(const type, 2), c = OPSCOPE__AT(const type, 3);               \
-            OPSCOPE__AT(out_type, 0) = (out_type)(expression);                                       \
-        }                                                                                            \
+#define OPSCOPE__TERNARY(name, out_type, first_type, type, expression)                             \
+    OPSCOPE__WIDTH static void name(char *const *data, const int64_t *strides, int64_t count,      \
+                                    void *user)                                                    \
+    {                                                                                              \
+        (void)user;                                                                                \
+        if (strides[0] == sizeof(out_type) && strides[1] == sizeof(first_type) &&                  \
+            strides[2] == 0 && strides[3] == 0) {                                                  \
+            out_type *out = (out_type *)(void *)data[0];                                           \
+            const first_type *in = (const first_type *)(const void *)data[1];                      \
+            const type b = *(const type *)(const void *)data[2];                                   \
+            const type c = *(const type *)(const void *)data[3];                                   \
+            OPSCOPE__INDEPENDENT                                                                   \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                const first_type a = in[i];                                                        \
+                out[i] = (out_type)(expression);                                                   \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const first_type a = OPSCOPE__AT(const first_type, 1);                                 \
+            const type b = OPSCOPE__AT(const type, 2), c = OPSCOPE__AT(const type, 3);             \
+            OPSCOPE__AT(out_type, 0) = (out_type)(expression);                                     \
+        }                                                                                          \
     }
 
 /* One loop for each dtype that computes, and their entries of a table. */
-#define OPSCOPE__UNARY_NUMBERS(name, expression)                                                     \
-    OPSCOPE__UNARY(name##_float32, float, float, expression)                                         \
-    OPSCOPE__UNARY(name##_float64, double, double, expression)                                       \
-    OPSCOPE__UNARY(name##_int32, int32_t, int32_t, expression)                                       \
-    OPSCOPE__UNARY(name##_int64, int64_t, int64_t, expression)                                       \
+#define OPSCOPE__UNARY_NUMBERS(name, expression)                                                   \
+    OPSCOPE__UNARY(name##_float32, float, float, expression)                                       \
+    OPSCOPE__UNARY(name##_float64, double, double, expression)                                     \
+    OPSCOPE__UNARY(name##_int32, int32_t, int32_t, expression)                                     \
+    OPSCOPE__UNARY(name##_int64, int64_t, int64_t, expression)                                     \
     OPSCOPE__UNARY(name##_uint8, uint8_t, uint8_t, expression)
 
-#define OPSCOPE__BINARY_NUMBERS(name, expression)                                                    \
-    OPSCOPE__BINARY(name##_float32, float, float, expression)                                        \
-    OPSCOPE__BINARY(name##_float64, double, double, expression)                                      \
-    OPSCOPE__BINARY(name##_int32, int32_t, int32_t, expression)                                      \
-    OPSCOPE__BINARY(name##_int64, int64_t, int64_t, expression)                                      \
+#define OPSCOPE__BINARY_NUMBERS(name, expression)                                                  \
+    OPSCOPE__BINARY(name##_float32, float, float, expression)                                      \
+    OPSCOPE__BINARY(name##_float64, double, double, expression)                                    \
+    OPSCOPE__BINARY(name##_int32, int32_t, int32_t, expression)                                    \
+    OPSCOPE__BINARY(name##_int64, int64_t, int64_t, expression)                                    \
     OPSCOPE__BINARY(name##_uint8, uint8_t, uint8_t, expression)
 
-#define OPSCOPE__BINARY_TRUTHS(name, expression)                                                     \
-    OPSCOPE__BINARY(name##_float32, uint8_t, float, expression)                                      \
-    OPSCOPE__BINARY(name##_float64, uint8_t, double, expression)                                     \
-    OPSCOPE__BINARY(name##_int32, uint8_t, int32_t, expression)                                      \
-    OPSCOPE__BINARY(name##_int64, uint8_t, int64_t, expression)                                      \
+#define OPSCOPE__BINARY_TRUTHS(name, expression)                                                   \
+    OPSCOPE__BINARY(name##_float32, uint8_t, float, expression)                                    \
+    OPSCOPE__BINARY(name##_float64, uint8_t, double, expression)                                   \
+    OPSCOPE__BINARY(name##_int32, uint8_t, int32_t, expression)                                    \
+    OPSCOPE__BINARY(name##_int64, uint8_t, int64_t, expression)                                    \
     OPSCOPE__BINARY(name##_uint8, uint8_t, uint8_t, expression)
 
-#define OPSCOPE__FLOAT_LOOPS(name) [OPSCOPE_FLOAT32] = name##_float32, [OPSCOPE_FLOAT64] = name##_float64
-#define OPSCOPE__NUMBER_LOOPS(name)                                                                  \
-    OPSCOPE__FLOAT_LOOPS(name), [OPSCOPE_INT32] = name##_int32, [OPSCOPE_INT64] = name##_int64,      \
+#define OPSCOPE__FLOAT_LOOPS(name)                                                                 \
+    [OPSCOPE_FLOAT32] = name##_float32, [OPSCOPE_FLOAT64] = name##_float64
+#define OPSCOPE__NUMBER_LOOPS(name)                                                                \
+    OPSCOPE__FLOAT_LOOPS(name), [OPSCOPE_INT32] = name##_int32, [OPSCOPE_INT64] = name##_int64,    \
                                 [OPSCOPE_UINT8] = name##_uint8
 #define OPSCOPE__ALL_LOOPS(name) OPSCOPE__NUMBER_LOOPS(name), [OPSCOPE_BOOL] = name##_uint8
 

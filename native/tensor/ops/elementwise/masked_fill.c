@@ -45,9 +45,12 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(masked_fill) = {
     .schema = "masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor",
-    .doc = "value where mask (bools) is true, else self, in the dtype of self. Both broadcast. ValueError for a value "
-           "that the dtype does not hold.",
-    .samples = "t(3, 4), b(3, 4), 2.5\n" "t(3, 4), b(4), -1\n" "i(3), b(3), 2.5",
+    .doc =
+        "value where mask (bools) is true, else self, in the dtype of self. Both broadcast. ValueError for a value "
+        "that the dtype does not hold.",
+    .samples = "t(3, 4), b(3, 4), 2.5\n"
+               "t(3, 4), b(4), -1\n"
+               "i(3), b(3), 2.5",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 2,

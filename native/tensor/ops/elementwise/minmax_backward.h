@@ -1,19 +1,22 @@
-/* tensor/ops/chosen.h -- what maximum and minimum share: the gradient goes to the one that was chosen. */
+/* tensor/ops/chosen.h -- what maximum and minimum share: the gradient goes to the one that was
+ * chosen. */
 #ifndef OPSCOPE_TENSOR_OPS_CHOSEN_H
 #define OPSCOPE_TENSOR_OPS_CHOSEN_H
 
 #include "tensor/formula.h"
 
-/* `loses` is the comparison by which an operand is not chosen, "lt" for maximum. Equal ones get half. */
-static inline int opscope__chosen_backward(const struct opscope__backward *backward, const char *loses,
-                                           opscope_tensor **gradients)
+/* `loses` is the comparison by which an operand is not chosen, "lt" for maximum. Equal ones get
+ * half. */
+static inline int opscope__chosen_backward(const struct opscope__backward *backward,
+                                           const char *loses, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
     opscope_tensor *grad = backward->gradients[0];
     const opscope_argument *both = backward->arguments;
     opscope_tensor *half = opscope__fr(&f, "mul", grad, 0.5);
     opscope_tensor *tie = opscope__f(&f, "eq", both[0], both[1]);
-    opscope_tensor *share = opscope__f(&f, "where", opscope__T(tie), opscope__T(half), opscope__T(grad));
+    opscope_tensor *share =
+        opscope__f(&f, "where", opscope__T(tie), opscope__T(half), opscope__T(grad));
     for (int i = 0; i < 2; i++) {
         if (backward->wanted[i]) {
             opscope_tensor *lost = opscope__f(&f, loses, both[i], both[1 - i]);

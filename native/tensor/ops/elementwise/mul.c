@@ -2,13 +2,12 @@
 #include "tensor/formula.h"
 #include "tensor/ops/loops.h"
 
-OPSCOPE__BINARY_NUMBERS(mul, a * b)
+OPSCOPE__BINARY_NUMBERS(mul, a *b)
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__ALL_LOOPS(mul)}, .cost = 1};
+    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__ALL_LOOPS(mul)}, .cost = 1};
     return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
 }
 
@@ -17,10 +16,14 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     struct opscope__formula f = {0};
     opscope_tensor *grad = backward->gradients[0];
     if (backward->wanted[0]) {
-        gradients[0] = opscope__keep(opscope__sum_to(&f, opscope__f(&f, "mul", opscope__T(grad), backward->arguments[1]), backward->inputs[0]));
+        gradients[0] = opscope__keep(
+            opscope__sum_to(&f, opscope__f(&f, "mul", opscope__T(grad), backward->arguments[1]),
+                            backward->inputs[0]));
     }
     if (backward->wanted[1]) {
-        gradients[1] = opscope__keep(opscope__sum_to(&f, opscope__f(&f, "mul", opscope__T(grad), backward->arguments[0]), backward->inputs[1]));
+        gradients[1] = opscope__keep(
+            opscope__sum_to(&f, opscope__f(&f, "mul", opscope__T(grad), backward->arguments[0]),
+                            backward->inputs[1]));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
@@ -29,7 +32,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(mul) = {
     .schema = "mul(Tensor self, Tensor other) -> Tensor",
     .doc = "self * other. Sizes broadcast, dtypes promote as in PyTorch; either argument may be "
            "a number. For bools: and.",
-    .samples = "t(3, 4), t(4)\n" "i(3), i(3)",
+    .samples = "t(3, 4), t(4)\n"
+               "i(3), i(3)",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,

@@ -7,8 +7,8 @@ OPSCOPE__UNARY_NUMBERS(neg, -a)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__NUMBER_LOOPS(neg)}, .cost = 1};
+    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(neg)},
+                                                     .cost = 1};
     return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
 }
 
@@ -23,7 +23,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(neg) = {
     .schema = "neg(Tensor self) -> Tensor",
     .doc = "Minus each element; integers wrap around. Not for bool.",
-    .samples = "t(3, 4)\n" "i(3)",
+    .samples = "t(3, 4)\n"
+               "i(3)",
     .forward = forward,
     .backward = backward,
     .has_inplace = true,

@@ -21,7 +21,7 @@ OPSCOPE__BINARY(pow_float64, double, double, pow(a, b))
 OPSCOPE__BINARY(pow_int32, int32_t, int32_t, integer_power(a, b))
 OPSCOPE__BINARY(pow_int64, int64_t, int64_t, integer_power(a, b))
 OPSCOPE__BINARY(pow_uint8, uint8_t, uint8_t, integer_power(a, b))
-OPSCOPE__UNARY_NUMBERS(square, a * a)
+OPSCOPE__UNARY_NUMBERS(square, a *a)
 
 static bool is_two(const opscope_argument *number)
 {
@@ -37,17 +37,20 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     static const struct opscope__elementwise squares = {.loops = {OPSCOPE__NUMBER_LOOPS(square)},
                                                         .cost = 1};
     if (arguments[0].kind == OPSCOPE_ARGUMENT_TENSOR && arguments[1].kind == OPSCOPE_ARGUMENT_INT &&
-        arguments[1].as.integer < 0 && !opscope_dtype_is_floating(opscope__dtype_of(arguments, 2, 0))) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "%s: integers (%s) to the power of %lld are fractions; use %lld.0, or a floating "
-                                   "tensor",
-                                   opscope__call_name(call),
-                                   opscope_dtype_name((opscope_dtype)arguments[0].as.tensor->dtype),
-                                   (long long)arguments[1].as.integer, (long long)arguments[1].as.integer);
+        arguments[1].as.integer < 0 &&
+        !opscope_dtype_is_floating(opscope__dtype_of(arguments, 2, 0))) {
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE,
+            "%s: integers (%s) to the power of %lld are fractions; use %lld.0, or a floating "
+            "tensor",
+            opscope__call_name(call),
+            opscope_dtype_name((opscope_dtype)arguments[0].as.tensor->dtype),
+            (long long)arguments[1].as.integer, (long long)arguments[1].as.integer);
     }
     /* A float exponent makes integers floats; powers sees to that. */
-    bool is_plain = arguments[0].kind == OPSCOPE_ARGUMENT_TENSOR && is_two(&arguments[1]) &&
-                    opscope__dtype_of(arguments, 2, 0) == (opscope_dtype)arguments[0].as.tensor->dtype;
+    bool is_plain =
+        arguments[0].kind == OPSCOPE_ARGUMENT_TENSOR && is_two(&arguments[1]) &&
+        opscope__dtype_of(arguments, 2, 0) == (opscope_dtype)arguments[0].as.tensor->dtype;
     return is_plain ? opscope__elementwise(call, &squares, arguments, 1, NULL, 0, outputs)
                     : opscope__elementwise(call, &powers, arguments, 2, NULL, 0, outputs);
 }
@@ -69,9 +72,11 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     if (backward->wanted[0]) {
         opscope_tensor *slope;
         if (exponent.kind == OPSCOPE_ARGUMENT_TENSOR) {
-            /* The power of 0 is 1 whatever the base, also for 0, where 0 * 0 ** -1 would be no number. */
+            /* The power of 0 is 1 whatever the base, also for 0, where 0 * 0 ** -1 would be no
+             * number. */
             opscope_tensor *less = opscope__f(&f, "sub", exponent, opscope__I(1));
-            slope = opscope__f(&f, "mul", opscope__T(opscope__f(&f, "pow", base, opscope__T(less))), exponent);
+            slope = opscope__f(&f, "mul", opscope__T(opscope__f(&f, "pow", base, opscope__T(less))),
+                               exponent);
             opscope_tensor *is_still = opscope__f(&f, "eq", exponent, opscope__I(0));
             slope = opscope__f(&f, "where", opscope__T(is_still), opscope__I(0), opscope__T(slope));
         } else {
@@ -88,10 +93,11 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
         if (base.kind == OPSCOPE_ARGUMENT_TENSOR) {
             opscope_tensor *is_zero = opscope__f(&f, "eq", base, opscope__I(0));
             opscope_tensor *log = opscope__f(&f, "log", base);
-            slope = still_at_zero(&f, is_zero, exponent, opscope__f2(&f, "mul", log, backward->saved[0]));
+            slope = still_at_zero(&f, is_zero, exponent,
+                                  opscope__f2(&f, "mul", log, backward->saved[0]));
         } else {
-            double value = base.kind == OPSCOPE_ARGUMENT_FLOAT ? base.as.real
-                                                               : (double)base.as.integer;
+            double value =
+                base.kind == OPSCOPE_ARGUMENT_FLOAT ? base.as.real : (double)base.as.integer;
             slope = opscope__fr(&f, "mul", backward->saved[0], log(value));
             if (value == 0) {
                 opscope_tensor *is_zero = opscope__f(&f, "eq", exponent, exponent);
@@ -106,10 +112,13 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(pow) = {
     .schema = "pow(Tensor self, Tensor exponent) -> Tensor",
-    .doc = "self to the power of exponent. Sizes broadcast, dtypes promote as in PyTorch; either "
-           "argument may be a number. Integers wrap around; in a tensor of them a negative "
-           "exponent gives 0 but for bases of 1 and -1, and as a number it is a ValueError. Definition: C pow.",
-    .samples = "p(3, 4), 2.5\n" "p(3, 4), p(4)\n" "t(3), 2",
+    .doc =
+        "self to the power of exponent. Sizes broadcast, dtypes promote as in PyTorch; either "
+        "argument may be a number. Integers wrap around; in a tensor of them a negative "
+        "exponent gives 0 but for bases of 1 and -1, and as a number it is a ValueError. Definition: C pow.",
+    .samples = "p(3, 4), 2.5\n"
+               "p(3, 4), p(4)\n"
+               "t(3), 2",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,

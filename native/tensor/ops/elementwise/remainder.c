@@ -27,7 +27,8 @@ OPSCOPE__BINARY(remainder_uint8, uint8_t, uint8_t, b == 0 ? 0 : a % b)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(remainder)}, .cost = 8};
+    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(remainder)},
+                                                     .cost = 8};
     return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
 }
 
@@ -39,8 +40,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
         gradients[0] = opscope__keep(opscope__sum_to(&f, grad, backward->inputs[0]));
     }
     if (backward->wanted[1]) {
-        opscope_tensor *whole = opscope__f(&f, "floor_divide", backward->arguments[0],
-                                           backward->arguments[1]);
+        opscope_tensor *whole =
+            opscope__f(&f, "floor_divide", backward->arguments[0], backward->arguments[1]);
         opscope_tensor *part = opscope__f1(&f, "neg", opscope__f2(&f, "mul", grad, whole));
         gradients[1] = opscope__keep(opscope__sum_to(&f, part, backward->inputs[1]));
     }
@@ -49,9 +50,11 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(remainder) = {
     .schema = "remainder(Tensor self, Tensor other) -> Tensor",
-    .doc = "self less other times their quotient rounded down; it has the sign of other. Sizes broadcast, "
-           "dtypes promote as in PyTorch; either argument may be a number. Integers by 0 give 0.",
-    .samples = "t(3, 4), p(4)\n" "i(3), 3",
+    .doc =
+        "self less other times their quotient rounded down; it has the sign of other. Sizes broadcast, "
+        "dtypes promote as in PyTorch; either argument may be a number. Integers by 0 give 0.",
+    .samples = "t(3, 4), p(4)\n"
+               "i(3), 3",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,

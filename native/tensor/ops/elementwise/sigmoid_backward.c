@@ -2,8 +2,8 @@
 #include "tensor/formula.h"
 #include "tensor/ops/loops.h"
 
-OPSCOPE__BINARY(sigmoid_backward_float32, float, float, a * (b * (1.0f - b)))
-OPSCOPE__BINARY(sigmoid_backward_float64, double, double, a * (b * (1.0 - b)))
+OPSCOPE__BINARY(sigmoid_backward_float32, float, float, a *(b * (1.0f - b)))
+OPSCOPE__BINARY(sigmoid_backward_float64, double, double, a *(b * (1.0 - b)))
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

@@ -13,7 +13,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(square) = {
     .schema = "square(Tensor self) -> Tensor",
     .doc = "Each element times itself.",
-    .samples = "t(3, 4)\n" "i(3)",
+    .samples = "t(3, 4)\n"
+               "i(3)",
     .forward = forward,
     .has_inplace = true,
     .is_composite = true,

@@ -6,7 +6,8 @@ OPSCOPE__ROUNDING(trunc, trunc)
 const struct opscope__operator_spec OPSCOPE__OPERATOR(trunc) = {
     .schema = "trunc(Tensor self) -> Tensor",
     .doc = "Each element without its fraction; integers as they are. Its gradient is zero.",
-    .samples = "t(3, 4) * 3\n" "i(3)",
+    .samples = "t(3, 4) * 3\n"
+               "i(3)",
     .forward = forward,
     .backward = opscope__zero_backward,
     .has_inplace = true,

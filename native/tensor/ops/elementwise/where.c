@@ -22,13 +22,11 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     opscope_tensor *grad = backward->gradients[0];
     opscope_argument condition = backward->arguments[0];
     if (backward->wanted[1]) {
-        opscope_tensor *part =
-            opscope__f(&f, "where", condition, opscope__T(grad), opscope__I(0));
+        opscope_tensor *part = opscope__f(&f, "where", condition, opscope__T(grad), opscope__I(0));
         gradients[1] = opscope__keep(opscope__sum_to(&f, part, backward->inputs[1]));
     }
     if (backward->wanted[2]) {
-        opscope_tensor *part =
-            opscope__f(&f, "where", condition, opscope__I(0), opscope__T(grad));
+        opscope_tensor *part = opscope__f(&f, "where", condition, opscope__I(0), opscope__T(grad));
         gradients[2] = opscope__keep(opscope__sum_to(&f, part, backward->inputs[2]));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);

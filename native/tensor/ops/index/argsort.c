@@ -13,9 +13,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(argsort) = {
-    .schema = "argsort(Tensor self, int dim=-1, bool descending=False, *, bool stable=True) -> Tensor",
+    .schema =
+        "argsort(Tensor self, int dim=-1, bool descending=False, *, bool stable=True) -> Tensor",
     .doc = "The indices (int64) of the elements along dim in the order of sort.",
-    .samples = "t(3, 4)\n" "t(3, 4), 0, True",
+    .samples = "t(3, 4)\n"
+               "t(3, 4), 0, True",
     .forward = forward,
     .is_composite = true,
 };

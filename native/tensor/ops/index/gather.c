@@ -8,10 +8,10 @@ struct gather {
     size_t item;
 };
 
-#define TAKE(type)                                                                                   \
-    for (int64_t j = 0; j < p->width; j++) {                                                         \
-        ((type *)(void *)g->out)[row * p->width + j] =                                               \
-            ((const type *)(const void *)g->in)[start + j * p->step + index[j] * p->stride];         \
+#define TAKE(type)                                                                                 \
+    for (int64_t j = 0; j < p->width; j++) {                                                       \
+        ((type *)(void *)g->out)[row * p->width + j] =                                             \
+            ((const type *)(const void *)g->in)[start + j * p->step + index[j] * p->stride];       \
     }
 
 static void part(int64_t begin, int64_t end, void *arg)
@@ -41,17 +41,19 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                    opscope_tensor **outputs)
 {
     const opscope_tensor *self = arguments[0].as.tensor, *index = arguments[2].as.tensor;
-    struct gather gather = {.in = self->data, .item = opscope_dtype_bytes((opscope_dtype)self->dtype)};
+    struct gather gather = {.in = self->data,
+                            .item = opscope_dtype_bytes((opscope_dtype)self->dtype)};
     int status = opscope__places_of(opscope__call_name(call), self, arguments[1].as.integer, index,
                                     &gather.places);
     if (status != OPSCOPE_OK) {
         return status;
     }
-    status = opscope__tensor_empty(index->dims, opscope__sizes(index), (opscope_dtype)self->dtype, outputs);
+    status = opscope__tensor_empty(index->dims, opscope__sizes(index), (opscope_dtype)self->dtype,
+                                   outputs);
     if (status == OPSCOPE_OK) {
         gather.out = outputs[0]->data;
-        opscope__parallel(gather.places.rows, OPSCOPE__GRAIN / (gather.places.width * 4 + 1) + 1, part,
-                          &gather);
+        opscope__parallel(gather.places.rows, OPSCOPE__GRAIN / (gather.places.width * 4 + 1) + 1,
+                          part, &gather);
     }
     opscope_tensor_release(gather.places.index);
     return status;
@@ -63,21 +65,24 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     const opscope_tensor *self = backward->inputs[0];
     if (backward->wanted[0]) {
         opscope_tensor *grad = backward->gradients[0];
-        opscope_tensor *zeros = opscope__f(&f, "zeros", opscope__L(opscope__sizes(self), self->dims),
-                                           opscope__I(grad->dtype));
-        gradients[0] = opscope__keep(opscope__f(&f, "scatter_add", opscope__T(zeros),
-                                                backward->arguments[1], backward->arguments[2],
-                                                opscope__T(grad)));
+        opscope_tensor *zeros = opscope__f(
+            &f, "zeros", opscope__L(opscope__sizes(self), self->dims), opscope__I(grad->dtype));
+        gradients[0] =
+            opscope__keep(opscope__f(&f, "scatter_add", opscope__T(zeros), backward->arguments[1],
+                                     backward->arguments[2], opscope__T(grad)));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(gather) = {
     .schema = "gather(Tensor self, int dim, Tensor index) -> Tensor",
-    .doc = "For each element of index (integers), the element of self in its place, but along dim where the "
-           "index says; negative indices count from the end. index has as many dimensions as self and is not "
-           "larger but along dim; the result has its sizes.",
-    .samples = "t(3, 4), 1, index(4, 3, 6)\n" "t(3, 4, 2), 0, index(3, 5, 4, 1)\n" "t(), 0, index(1)",
+    .doc =
+        "For each element of index (integers), the element of self in its place, but along dim where the "
+        "index says; negative indices count from the end. index has as many dimensions as self and is not "
+        "larger but along dim; the result has its sizes.",
+    .samples = "t(3, 4), 1, index(4, 3, 6)\n"
+               "t(3, 4, 2), 0, index(3, 5, 4, 1)\n"
+               "t(), 0, index(1)",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 2,

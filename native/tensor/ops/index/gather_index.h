@@ -1,4 +1,5 @@
-/* tensor/ops/places.h -- elements named by a tensor of indices along one dimension: for gather and scatter.
+/* tensor/ops/places.h -- elements named by a tensor of indices along one dimension: for gather and
+ * scatter.
  *
  * The place of element [i, j, k] of the index, along dimension 1, is [i, index[i, j, k], k].
  */
@@ -17,9 +18,10 @@ struct opscope__places {
     int64_t stride;      /* for each one in the index */
 };
 
-/* Where row `row` of `sizes` begins in a tensor of those dimensions, dimension `skipped` (or -1) left out. */
-static inline int64_t opscope__row_start(const opscope_tensor *tensor, const int64_t *sizes, int skipped,
-                                         int64_t row)
+/* Where row `row` of `sizes` begins in a tensor of those dimensions, dimension `skipped` (or -1)
+ * left out. */
+static inline int64_t opscope__row_start(const opscope_tensor *tensor, const int64_t *sizes,
+                                         int skipped, int64_t row)
 {
     int64_t start = 0;
     for (int i = tensor->dims - 2; i >= 0; i--) {
@@ -29,9 +31,11 @@ static inline int64_t opscope__row_start(const opscope_tensor *tensor, const int
     return start;
 }
 
-/* On success `out->index` is to be released. `what` says what the index is laid over, for messages. */
-static inline int opscope__places_of(const char *name, const opscope_tensor *tensor, int64_t dim_argument,
-                                     const opscope_tensor *index, struct opscope__places *out)
+/* On success `out->index` is to be released. `what` says what the index is laid over, for messages.
+ */
+static inline int opscope__places_of(const char *name, const opscope_tensor *tensor,
+                                     int64_t dim_argument, const opscope_tensor *index,
+                                     struct opscope__places *out)
 {
     int dim;
     int status = opscope__wrap_dim(name, dim_argument, tensor->dims, &dim);
@@ -43,15 +47,16 @@ static inline int opscope__places_of(const char *name, const opscope_tensor *ten
         fits = i == dim || opscope__sizes(index)[i] <= opscope__sizes(tensor)[i];
     }
     if (!fits) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: an index of sizes %s does not fit %s: as many dimensions are needed, and "
-                                   "none but dimension %d may be larger",
-                                   name, opscope__shape_text(index).text, opscope__shape_text(tensor).text,
-                                   dim);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: an index of sizes %s does not fit %s: as many dimensions are needed, and "
+            "none but dimension %d may be larger",
+            name, opscope__shape_text(index).text, opscope__shape_text(tensor).text, dim);
     }
     bool is_scalar = tensor->dims == 0;
     int last = is_scalar ? 0 : tensor->dims - 1;
-    status = opscope__indices(name, index, is_scalar ? 1 : opscope__sizes(tensor)[dim], &out->index);
+    status =
+        opscope__indices(name, index, is_scalar ? 1 : opscope__sizes(tensor)[dim], &out->index);
     out->tensor = tensor;
     out->dim = dim;
     out->width = is_scalar ? 1 : opscope__sizes(index)[last];

@@ -36,7 +36,10 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     if (status == OPSCOPE_OK) {
         size_t bytes = opscope_dtype_bytes((opscope_dtype)self->dtype);
         opscope__rows_move(&rows, self, made->data,
-                           bytes == 1 ? take_1 : bytes == 2 ? take_2 : bytes == 4 ? take_4 : take_8);
+                           bytes == 1   ? take_1
+                           : bytes == 2 ? take_2
+                           : bytes == 4 ? take_4
+                                        : take_8);
         outputs[0] = made;
     }
     opscope_tensor_release(rows.offsets);
@@ -49,12 +52,12 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     opscope_tensor *grad = backward->gradients[0];
     const opscope_tensor *self = backward->inputs[0];
     if (backward->wanted[0]) {
-        opscope_tensor *zeros = opscope__f(&f, "zeros", opscope__L(opscope__sizes(self), self->dims),
-                                           opscope__I(self->dtype));
-        opscope_tensor *added =
-            zeros == NULL ? NULL
-                          : opscope__f(&f, "index_put_", opscope__T(zeros), opscope__T(grad),
-                                       backward->arguments[1], backward->arguments[2], opscope__B(1));
+        opscope_tensor *zeros = opscope__f(
+            &f, "zeros", opscope__L(opscope__sizes(self), self->dims), opscope__I(self->dtype));
+        opscope_tensor *added = zeros == NULL ? NULL
+                                              : opscope__f(&f, "index_put_", opscope__T(zeros),
+                                                           opscope__T(grad), backward->arguments[1],
+                                                           backward->arguments[2], opscope__B(1));
         gradients[0] = opscope__keep(added);
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
@@ -62,9 +65,10 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(index) = {
     .schema = "index(Tensor self, Tensor[] indices, int dim=0) -> Tensor",
-    .doc = "The elements of self that tensors of indices name together: they broadcast, and stand for "
-           "as many dimensions from dim on, where the result has their sizes. Negative indices count "
-           "from the end. What t[i, j] calls.",
+    .doc =
+        "The elements of self that tensors of indices name together: they broadcast, and stand for "
+        "as many dimensions from dim on, where the result has their sizes. Negative indices count "
+        "from the end. What t[i, j] calls.",
     .samples = "t(4, 5), [index(4, 3)]\n"
                "t(3, 4, 5), [index(4, 2, 1), index(5, 3)], 1\n"
                "t(3, 4), [index(3, 2), index(4, 2)], -2",

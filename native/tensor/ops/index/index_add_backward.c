@@ -1,20 +1,21 @@
-/* tensor/ops/index_add_backward.c -- core::index_add_backward: rows added where they were picked. */
+/* tensor/ops/index_add_backward.c -- core::index_add_backward: rows added where they were picked.
+ */
 #include "tensor/formula.h"
 #include "tensor/ops/picking.h"
 
-#define ADD(name, type)                                                                              \
-    static void name(char *out, const char *in, int64_t outer, int64_t size, int64_t inner,            \
-                     const int64_t *indices, int64_t count)                                            \
-    {                                                                                                  \
-        for (int64_t i = 0; i < outer; i++) {                                                          \
-            for (int64_t j = 0; j < count; j++) {                                                      \
-                type *to = (type *)(void *)out + (i * size + indices[j]) * inner;                      \
-                const type *from = (const type *)(const void *)in + (i * count + j) * inner;           \
-                for (int64_t k = 0; k < inner; k++) {                                                  \
-                    to[k] += from[k];                                                                  \
-                }                                                                                      \
-            }                                                                                          \
-        }                                                                                              \
+#define ADD(name, type)                                                                            \
+    static void name(char *out, const char *in, int64_t outer, int64_t size, int64_t inner,        \
+                     const int64_t *indices, int64_t count)                                        \
+    {                                                                                              \
+        for (int64_t i = 0; i < outer; i++) {                                                      \
+            for (int64_t j = 0; j < count; j++) {                                                  \
+                type *to = (type *)(void *)out + (i * size + indices[j]) * inner;                  \
+                const type *from = (const type *)(const void *)in + (i * count + j) * inner;       \
+                for (int64_t k = 0; k < inner; k++) {                                              \
+                    to[k] += from[k];                                                              \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 ADD(add_float32, float)
@@ -41,12 +42,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         fits = opscope__sizes(grad)[i] == (i == dim ? index->count : opscope__sizes(made)[i]);
     }
     if (!fits) {
-        status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                     "%s: a %s gradient of sizes %s is not that of %lld rows picked along "
-                                     "dimension %d of sizes %s",
-                                     name, opscope_dtype_name((opscope_dtype)grad->dtype),
-                                     opscope__shape_text(grad).text, (long long)index->count, dim,
-                                     opscope__shape_text(made).text);
+        status = opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: a %s gradient of sizes %s is not that of %lld rows picked along "
+            "dimension %d of sizes %s",
+            name, opscope_dtype_name((opscope_dtype)grad->dtype), opscope__shape_text(grad).text,
+            (long long)index->count, dim, opscope__shape_text(made).text);
     }
     if (status == OPSCOPE_OK) {
         status = opscope__indices(name, index, opscope__sizes(made)[dim], &indices);
@@ -56,7 +57,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     }
     if (status == OPSCOPE_OK) {
         opscope__fill(made, &opscope__I(0));
-        int64_t outer = opscope__count_of(dim, opscope__sizes(made)), size = opscope__sizes(made)[dim];
+        int64_t outer = opscope__count_of(dim, opscope__sizes(made)),
+                size = opscope__sizes(made)[dim];
         int64_t inner = opscope__count_of(dims - dim - 1, opscope__sizes(made) + dim + 1);
         (grad->dtype == OPSCOPE_FLOAT32 ? add_float32 : add_float64)(
             made->data, flat->data, outer, size, inner,
@@ -73,9 +75,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 {
     struct opscope__formula f = {0};
     opscope_tensor *more = backward->gradients[0];
-    gradients[0] = opscope__keep(opscope__f(&f, "index_select", opscope__T(more),
-                                            backward->arguments[2],
-                                            opscope__T(backward->inputs[1])));
+    gradients[0] =
+        opscope__keep(opscope__f(&f, "index_select", opscope__T(more), backward->arguments[2],
+                                 opscope__T(backward->inputs[1])));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 

@@ -1,4 +1,5 @@
-/* tensor/ops/index_put.c -- core::index_put: values in the places that tensors of indices name together. */
+/* tensor/ops/index_put.c -- core::index_put: values in the places that tensors of indices name
+ * together. */
 #include "tensor/ops/indexing.h"
 
 static void put_1(char *row, char *packed, int64_t elements)
@@ -21,14 +22,14 @@ static void put_8(char *row, char *packed, int64_t elements)
     elements == 1 ? (void)memcpy(row, packed, 8) : (void)memcpy(row, packed, (size_t)elements * 8);
 }
 
-#define ADD(name, type)                                                                              \
-    static void name(char *row, char *packed, int64_t elements)                                        \
-    {                                                                                                  \
-        type *to = (type *)(void *)row;                                                                \
-        const type *from = (const type *)(const void *)packed;                                         \
-        for (int64_t i = 0; i < elements; i++) {                                                       \
-            to[i] = (type)(to[i] + from[i]);                                                           \
-        }                                                                                              \
+#define ADD(name, type)                                                                            \
+    static void name(char *row, char *packed, int64_t elements)                                    \
+    {                                                                                              \
+        type *to = (type *)(void *)row;                                                            \
+        const type *from = (const type *)(const void *)packed;                                     \
+        for (int64_t i = 0; i < elements; i++) {                                                   \
+            to[i] = (type)(to[i] + from[i]);                                                       \
+        }                                                                                          \
     }
 
 ADD(add_float32, float)
@@ -56,7 +57,8 @@ static opscope__row_mover *mover_of(opscope_dtype dtype, bool accumulate)
 static int pack(const char *name, const opscope_argument *values, const struct opscope__rows *rows,
                 opscope_dtype dtype, opscope_tensor **out)
 {
-    opscope_tensor *given = values->kind == OPSCOPE_ARGUMENT_TENSOR ? values->as.tensor : NULL, *made;
+    opscope_tensor *given = values->kind == OPSCOPE_ARGUMENT_TENSOR ? values->as.tensor : NULL,
+                   *made;
     if (given != NULL) {
         int64_t sizes[OPSCOPE_DIM_LIMIT];
         int dims = rows->dims;
@@ -64,11 +66,12 @@ static int pack(const char *name, const opscope_argument *values, const struct o
         int status = opscope__broadcast(name, &dims, sizes, given->dims, opscope__sizes(given));
         if (status != OPSCOPE_OK || dims != rows->dims ||
             memcmp(sizes, rows->sizes, (size_t)dims * sizeof *sizes) != 0) {
-            return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                       "%s: values of sizes %s do not broadcast to the %s places that "
-                                       "the indices name",
-                                       name, opscope__shape_text(given).text,
-                                       opscope__sizes_text(rows->dims, rows->sizes).text);
+            return opscope_tensor_fail(
+                OPSCOPE_ERROR_RUNTIME,
+                "%s: values of sizes %s do not broadcast to the %s places that "
+                "the indices name",
+                name, opscope__shape_text(given).text,
+                opscope__sizes_text(rows->dims, rows->sizes).text);
         }
         if (given->is_contiguous && given->dtype == dtype && given->dims == rows->dims &&
             given->count == opscope__count_of(dims, sizes)) {
@@ -101,12 +104,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     const char *name = opscope__call_name(call);
     if (arguments[0].kind != OPSCOPE_ARGUMENT_TENSOR) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: the first argument must be a tensor", name);
+        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: the first argument must be a tensor",
+                                   name);
     }
     opscope_tensor *self = arguments[0].as.tensor, *into = opscope__call_into(call);
     opscope_tensor *made = NULL, *packed = NULL;
-    opscope__row_mover *move =
-        mover_of((opscope_dtype)self->dtype, arguments[4].as.integer != 0);
+    opscope__row_mover *move = mover_of((opscope_dtype)self->dtype, arguments[4].as.integer != 0);
     if (move == NULL) {
         return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: %s elements cannot be added", name,
                                    opscope_dtype_name((opscope_dtype)self->dtype));
@@ -138,10 +141,10 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     opscope_tensor *grad = backward->gradients[0];
     const opscope_argument *arguments = backward->arguments;
     if (backward->wanted[0]) {
-        gradients[0] = opscope__keep(
-            arguments[4].as.integer ? grad
-                                    : opscope__f(&f, "index_put", opscope__T(grad), opscope__I(0),
-                                                 arguments[2], arguments[3]));
+        gradients[0] = opscope__keep(arguments[4].as.integer
+                                         ? grad
+                                         : opscope__f(&f, "index_put", opscope__T(grad),
+                                                      opscope__I(0), arguments[2], arguments[3]));
     }
     if (backward->wanted[1]) {
         opscope_tensor *taken =
@@ -152,11 +155,13 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(index_put) = {
-    .schema = "index_put(Tensor self, Tensor values, Tensor[] indices, int dim=0, bool accumulate=False) "
-              "-> Tensor",
-    .doc = "self with values, a tensor that broadcasts or a number, in the places that tensors of indices "
-           "name together, as for index. With accumulate values are added; without, the last of several "
-           "for one place stays. What t[i, j] = values calls.",
+    .schema =
+        "index_put(Tensor self, Tensor values, Tensor[] indices, int dim=0, bool accumulate=False) "
+        "-> Tensor",
+    .doc =
+        "self with values, a tensor that broadcasts or a number, in the places that tensors of indices "
+        "name together, as for index. With accumulate values are added; without, the last of several "
+        "for one place stays. What t[i, j] = values calls.",
     .samples = "t(4, 5), t(2, 5), [index(4, 2)]\n"
                "t(3, 4, 5), t(3), [index(4, 2, 1), index(5, 3)], 1, True\n"
                "t(3, 4), 2.5, [index(3, 2), index(4, 2)], 0",

@@ -1,4 +1,5 @@
-/* tensor/ops/picking.h -- whole rows picked from a tensor by a list of indices, and put back by adding. */
+/* tensor/ops/picking.h -- whole rows picked from a tensor by a list of indices, and put back by
+ * adding. */
 #ifndef OPSCOPE_TENSOR_OPS_PICKING_H
 #define OPSCOPE_TENSOR_OPS_PICKING_H
 
@@ -23,9 +24,9 @@ static inline int opscope__indices(const char *name, const opscope_tensor *index
     int64_t *all = status == OPSCOPE_OK ? (int64_t *)(void *)made->data : NULL;
     for (int64_t i = 0; status == OPSCOPE_OK && i < made->count; i++) {
         if (all[i] < -size || all[i] >= size) {
-            status = opscope_tensor_fail(OPSCOPE_ERROR_INDEX,
-                                         "%s: index %lld is out of range for a dimension of size %lld",
-                                         name, (long long)all[i], (long long)size);
+            status = opscope_tensor_fail(
+                OPSCOPE_ERROR_INDEX, "%s: index %lld is out of range for a dimension of size %lld",
+                name, (long long)all[i], (long long)size);
             opscope_tensor_release(made);
         } else {
             all[i] += all[i] < 0 ? size : 0;
@@ -38,12 +39,13 @@ static inline int opscope__indices(const char *name, const opscope_tensor *index
 }
 
 /* Rows of `self` (contiguous: outer, size, inner bytes) picked along a dimension. */
-static inline void opscope__pick(char *out, const char *in, int64_t outer, int64_t size, int64_t bytes,
-                                 const int64_t *indices, int64_t count)
+static inline void opscope__pick(char *out, const char *in, int64_t outer, int64_t size,
+                                 int64_t bytes, const int64_t *indices, int64_t count)
 {
     for (int64_t i = 0; i < outer; i++) {
         for (int64_t j = 0; j < count; j++) {
-            memcpy(out + (i * count + j) * bytes, in + (i * size + indices[j]) * bytes, (size_t)bytes);
+            memcpy(out + (i * count + j) * bytes, in + (i * size + indices[j]) * bytes,
+                   (size_t)bytes);
         }
     }
 }
@@ -78,8 +80,8 @@ static inline int opscope__pick_rows(const char *name, opscope_tensor *self, int
     int64_t sizes[OPSCOPE_DIM_LIMIT];
     int dims = 0;
     opscope_tensor *indices = NULL, *flat = NULL, *made = NULL;
-    int status = opscope__picked_sizes(name, self, dim, index->dims, opscope__sizes(index), sizes,
-                                       &dims);
+    int status =
+        opscope__picked_sizes(name, self, dim, index->dims, opscope__sizes(index), sizes, &dims);
     int64_t size = opscope__sizes(self)[dim];
     if (status == OPSCOPE_OK) {
         status = opscope__indices(name, index, size, &indices);

@@ -10,11 +10,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     int dim;
     int status = opscope__wrap_dim(name, arguments[1].as.integer, self->dims, &dim);
     if (status == OPSCOPE_OK && (self->dims == 0 || index->dims != 1)) {
-        status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                     "%s: expected a tensor with dimensions and an index of one, got "
-                                     "sizes %s and %s",
-                                     name, opscope__shape_text(self).text,
-                                     opscope__shape_text(index).text);
+        status = opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: expected a tensor with dimensions and an index of one, got "
+            "sizes %s and %s",
+            name, opscope__shape_text(self).text, opscope__shape_text(index).text);
     }
     return status == OPSCOPE_OK ? opscope__pick_rows(name, self, dim, index, outputs) : status;
 }
@@ -25,10 +25,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     opscope_tensor *grad = backward->gradients[0];
     const opscope_tensor *self = backward->inputs[0];
     if (backward->wanted[0]) {
-        gradients[0] = opscope__keep(
-            opscope__f(&f, "index_add_backward", opscope__T(grad),
-                       opscope__L(opscope__sizes(self), self->dims), backward->arguments[1],
-                       backward->arguments[2]));
+        gradients[0] = opscope__keep(opscope__f(&f, "index_add_backward", opscope__T(grad),
+                                                opscope__L(opscope__sizes(self), self->dims),
+                                                backward->arguments[1], backward->arguments[2]));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }

@@ -1,8 +1,9 @@
-/* tensor/ops/indexing.h -- places that several tensors of indices name together, for index and index_put.
+/* tensor/ops/indexing.h -- places that several tensors of indices name together, for index and
+ * index_put.
  *
- * Indices stand for `count` neighbouring dimensions of a tensor and broadcast together; each of their
- * elements names one row: the dimensions before and after stay. Elements move between the rows, which may
- * have any strides, and a contiguous tensor of the result's sizes.
+ * Indices stand for `count` neighbouring dimensions of a tensor and broadcast together; each of
+ * their elements names one row: the dimensions before and after stay. Elements move between the
+ * rows, which may have any strides, and a contiguous tensor of the result's sizes.
  */
 #ifndef OPSCOPE_TENSOR_OPS_INDEXING_H
 #define OPSCOPE_TENSOR_OPS_INDEXING_H
@@ -12,10 +13,10 @@
 #include "tensor/ops/picking.h"
 
 struct opscope__rows {
-    int dim, count;           /* the dimensions that the indices stand for */
-    int dims;                 /* of the result: those before, the indices' own, those after */
+    int dim, count; /* the dimensions that the indices stand for */
+    int dims;       /* of the result: those before, the indices' own, those after */
     int64_t sizes[OPSCOPE_DIM_LIMIT];
-    opscope_tensor *offsets;  /* owned: of each row, in elements; NULL once released */
+    opscope_tensor *offsets; /* owned: of each row, in elements; NULL once released */
 };
 
 /* Adds to each of `offsets` what one tensor of indices says; `sizes` are those all broadcast to. */
@@ -26,7 +27,8 @@ static inline void opscope__add_offsets(int64_t *offsets, int dims, const int64_
     int missing = dims - index->dims;
     int64_t at[OPSCOPE_DIM_LIMIT] = {0}, step[OPSCOPE_DIM_LIMIT] = {0}, from = 0;
     for (int i = missing; i < dims; i++) {
-        step[i] = opscope__sizes(index)[i - missing] == 1 ? 0 : opscope__strides(index)[i - missing];
+        step[i] =
+            opscope__sizes(index)[i - missing] == 1 ? 0 : opscope__strides(index)[i - missing];
     }
     int64_t count = opscope__count_of(dims, sizes);
     for (int64_t k = 0; k < count; k++) {
@@ -42,13 +44,14 @@ static inline void opscope__add_offsets(int64_t *offsets, int dims, const int64_
     }
 }
 
-static inline int opscope__fail_indexed(const char *name, const opscope_tensor *self, uint32_t count,
-                                        int64_t dim)
+static inline int opscope__fail_indexed(const char *name, const opscope_tensor *self,
+                                        uint32_t count, int64_t dim)
 {
-    return opscope_tensor_fail(OPSCOPE_ERROR_INDEX,
-                               "%s: %u tensors of indices from dimension %lld on, for a tensor of sizes "
-                               "%s",
-                               name, (unsigned)count, (long long)dim, opscope__shape_text(self).text);
+    return opscope_tensor_fail(
+        OPSCOPE_ERROR_INDEX,
+        "%s: %u tensors of indices from dimension %lld on, for a tensor of sizes "
+        "%s",
+        name, (unsigned)count, (long long)dim, opscope__shape_text(self).text);
 }
 
 /* Reads the indices. On success the caller releases rows->offsets. */
@@ -73,8 +76,10 @@ static inline int opscope__rows_find(const char *name, const opscope_tensor *sel
     rows->count = (int)count;
     rows->dims = self->dims - rows->count + dims;
     if (rows->dims > OPSCOPE_DIM_LIMIT) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: the result would have %d dimensions; at "
-                                   "most %d", name, rows->dims, OPSCOPE_DIM_LIMIT);
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
+                                   "%s: the result would have %d dimensions; at "
+                                   "most %d",
+                                   name, rows->dims, OPSCOPE_DIM_LIMIT);
     }
     int after = self->dims - rows->dim - rows->count;
     memcpy(rows->sizes, opscope__sizes(self), (size_t)rows->dim * sizeof(int64_t));
@@ -140,7 +145,8 @@ static inline void opscope__rows_move(const struct opscope__rows *rows, const op
         block *= after_sizes[--after];
     }
     struct opscope__odometer outer = {.dims = rows->dim, .sizes = sizes, .strides = strides};
-    struct opscope__odometer inner = {.dims = after, .sizes = after_sizes, .strides = after_strides};
+    struct opscope__odometer inner = {
+        .dims = after, .sizes = after_sizes, .strides = after_strides};
     const int64_t *offsets = (const int64_t *)(const void *)rows->offsets->data;
     if (opscope__count_of(rows->dims, rows->sizes) == 0) {
         return;

@@ -14,8 +14,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     int64_t sizes[OPSCOPE_DIM_LIMIT], flat = -1;
     int dims = self->dims;
     if (mask->dtype != OPSCOPE_BOOL) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: a mask is of bools, not %s (sizes %s)", name,
-                                   opscope_dtype_name((opscope_dtype)mask->dtype),
+        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: a mask is of bools, not %s (sizes %s)",
+                                   name, opscope_dtype_name((opscope_dtype)mask->dtype),
                                    opscope__shape_text(mask).text);
     }
     memcpy(sizes, opscope__sizes(self), (size_t)dims * sizeof *sizes);
@@ -38,8 +38,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(masked_select) = {
     .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
-    .doc = "The elements where mask (bools) is true, in row-major order, as a list. Both broadcast.",
-    .samples = "t(3, 4), b(3, 4)\n" "t(3, 4), b(4)\n" "t(3, 1), b(2, 3, 4)",
+    .doc =
+        "The elements where mask (bools) is true, in row-major order, as a list. Both broadcast.",
+    .samples = "t(3, 4), b(3, 4)\n"
+               "t(3, 4), b(4)\n"
+               "t(3, 1), b(2, 3, 4)",
     .forward = forward,
     .is_composite = true,
 };

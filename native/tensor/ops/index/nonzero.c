@@ -39,8 +39,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(nonzero) = {
     .schema = "nonzero(Tensor self) -> Tensor",
-    .doc = "The indices (int64) of the elements that are not zero, in row-major order, a row for each: [...] "
-           "gives [count, dimensions].",
-    .samples = "i(3, 4)\n" "t(3)\n" "b(2, 3, 2)\n" "i()",
+    .doc =
+        "The indices (int64) of the elements that are not zero, in row-major order, a row for each: [...] "
+        "gives [count, dimensions].",
+    .samples = "i(3, 4)\n"
+               "t(3)\n"
+               "b(2, 3, 2)\n"
+               "i()",
     .forward = forward,
 };

@@ -10,11 +10,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     opscope_tensor *indices;
     if (self->dims == OPSCOPE_DIM_LIMIT || opscope_dtype_is_floating((opscope_dtype)self->dtype) ||
         self->dtype == OPSCOPE_BOOL || (self->count == 0 && classes <= 0)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: %s of sizes %s; expected integers of less than %d dimensions, and "
-                                   "num_classes where there are none",
-                                   name, opscope_dtype_name((opscope_dtype)self->dtype),
-                                   opscope__shape_text(self).text, OPSCOPE_DIM_LIMIT);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: %s of sizes %s; expected integers of less than %d dimensions, and "
+            "num_classes where there are none",
+            name, opscope_dtype_name((opscope_dtype)self->dtype), opscope__shape_text(self).text,
+            OPSCOPE_DIM_LIMIT);
     }
     int status = opscope__convert(self, OPSCOPE_INT64, &indices);
     if (status != OPSCOPE_OK) {
@@ -28,10 +29,10 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     }
     classes = classes == -1 ? most + 1 : classes;
     if (least < 0 || most >= classes) {
-        status = opscope_tensor_fail(OPSCOPE_ERROR_INDEX,
-                                     "%s: indices from %lld to %lld (sizes %s) do not fit %lld classes", name,
-                                     (long long)least, (long long)most, opscope__shape_text(self).text,
-                                     (long long)classes);
+        status = opscope_tensor_fail(
+            OPSCOPE_ERROR_INDEX, "%s: indices from %lld to %lld (sizes %s) do not fit %lld classes",
+            name, (long long)least, (long long)most, opscope__shape_text(self).text,
+            (long long)classes);
     }
     memcpy(sizes, opscope__sizes(self), (size_t)self->dims * sizeof *sizes);
     sizes[self->dims] = classes;
@@ -50,8 +51,10 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(one_hot) = {
     .schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor",
-    .doc = "For each integer a row of num_classes zeros with a one in its place: [...] gives [..., num_classes] "
-           "in int64. num_classes is the largest integer and one more unless given.",
-    .samples = "index(4, 3), 4\n" "index(4, 2, 3), 6",
+    .doc =
+        "For each integer a row of num_classes zeros with a one in its place: [...] gives [..., num_classes] "
+        "in int64. num_classes is the largest integer and one more unless given.",
+    .samples = "index(4, 3), 4\n"
+               "index(4, 2, 3), 6",
     .forward = forward,
 };

@@ -1,14 +1,14 @@
 /* tensor/ops/scatter.c -- core::scatter: elements written in places named by indices. */
 #include "tensor/ops/placing.h"
 
-#define PUT(name, type)                                                                              \
-    static void name(char *out, const char *in, const int64_t *index, int64_t count, int64_t step,   \
-                     int64_t stride, int64_t from)                                                   \
-    {                                                                                                \
-        for (int64_t j = 0; j < count; j++) {                                                        \
-            ((type *)(void *)out)[j * step + index[j] * stride] =                                    \
-                ((const type *)(const void *)in)[j * from];                                          \
-        }                                                                                            \
+#define PUT(name, type)                                                                            \
+    static void name(char *out, const char *in, const int64_t *index, int64_t count, int64_t step, \
+                     int64_t stride, int64_t from)                                                 \
+    {                                                                                              \
+        for (int64_t j = 0; j < count; j++) {                                                      \
+            ((type *)(void *)out)[j * step + index[j] * stride] =                                  \
+                ((const type *)(const void *)in)[j * from];                                        \
+        }                                                                                          \
     }
 
 PUT(put_8, uint8_t)
@@ -26,7 +26,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                    opscope_tensor **outputs)
 {
     const opscope_tensor *self = arguments[0].as.tensor, *index = arguments[2].as.tensor;
-    if (arguments[0].kind != OPSCOPE_ARGUMENT_TENSOR || arguments[2].kind != OPSCOPE_ARGUMENT_TENSOR) {
+    if (arguments[0].kind != OPSCOPE_ARGUMENT_TENSOR ||
+        arguments[2].kind != OPSCOPE_ARGUMENT_TENSOR) {
         return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: self and index must be tensors",
                                    opscope__call_name(call));
     }
@@ -46,7 +47,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     static const int64_t still[OPSCOPE_DIM_LIMIT] = {0};
     status = opscope__tensor_view(one, index->dims, opscope__sizes(index), still, 0, &all);
     if (status == OPSCOPE_OK) {
-        const opscope_argument with_tensor[] = {arguments[0], arguments[1], arguments[2], opscope__T(all)};
+        const opscope_argument with_tensor[] = {arguments[0], arguments[1], arguments[2],
+                                                opscope__T(all)};
         status = opscope__place(call, placings, with_tensor, outputs);
     }
     opscope_tensor_release(all);
@@ -70,10 +72,12 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(scatter) = {
     .schema = "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    .doc = "self with each element of src, or one number, in its place, but along dim where index says. index is "
-           "nowhere larger than src, and than self only along dim. Where two elements have one place, the last "
-           "one stays, and the gradient is that of neither.",
-    .samples = "t(3, 4), 1, (index(1, 3, 2) + [0, 2]), t(3, 2)\n" "t(3, 4), 0, index(3, 1, 3), 2.5",
+    .doc =
+        "self with each element of src, or one number, in its place, but along dim where index says. index is "
+        "nowhere larger than src, and than self only along dim. Where two elements have one place, the last "
+        "one stays, and the gradient is that of neither.",
+    .samples = "t(3, 4), 1, (index(1, 3, 2) + [0, 2]), t(3, 2)\n"
+               "t(3, 4), 0, index(3, 1, 3), 2.5",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 2,

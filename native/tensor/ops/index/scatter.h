@@ -1,4 +1,5 @@
-/* tensor/ops/placing.h -- what scatter and scatter_add share: elements put in places named by indices. */
+/* tensor/ops/placing.h -- what scatter and scatter_add share: elements put in places named by
+ * indices. */
 #ifndef OPSCOPE_TENSOR_OPS_PLACING_H
 #define OPSCOPE_TENSOR_OPS_PLACING_H
 
@@ -21,12 +22,13 @@ static inline int opscope__place(const struct opscope__call *call, const opscope
         fits = opscope__sizes(index)[i] <= opscope__sizes(source)[i];
     }
     if (!fits) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: %s src of sizes %s, index of sizes %s, self of %s: expected one dtype, and "
-                                   "src nowhere smaller than the index",
-                                   name, opscope_dtype_name((opscope_dtype)source->dtype),
-                                   opscope__shape_text(source).text, opscope__shape_text(index).text,
-                                   opscope_dtype_name((opscope_dtype)self->dtype));
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: %s src of sizes %s, index of sizes %s, self of %s: expected one dtype, and "
+            "src nowhere smaller than the index",
+            name, opscope_dtype_name((opscope_dtype)source->dtype),
+            opscope__shape_text(source).text, opscope__shape_text(index).text,
+            opscope_dtype_name((opscope_dtype)self->dtype));
     }
     int status = opscope__changed(call, self, &made);
     struct opscope__places p = {0};
@@ -44,7 +46,8 @@ static inline int opscope__place(const struct opscope__call *call, const opscope
         placings[self->dtype](
             made->data + opscope__row_start(made, opscope__sizes(p.index), p.dim, row) * item,
             source->data + opscope__row_start(source, opscope__sizes(p.index), -1, row) * item,
-            (const int64_t *)(const void *)p.index->data + row * p.width, p.width, p.step, p.stride, from);
+            (const int64_t *)(const void *)p.index->data + row * p.width, p.width, p.step, p.stride,
+            from);
     }
     opscope_tensor_release(p.index);
     *out = made;
@@ -63,9 +66,9 @@ static inline opscope_tensor *opscope__placed_gradient(struct opscope__formula *
     for (int i = 0; i < index->dims; i++) {
         if (sizes[i] != opscope__sizes(source)[i]) {
             sizes[i] = opscope__sizes(source)[i];
-            taken = opscope__f(f, "slice_backward", opscope__T(taken), opscope__L(sizes, index->dims),
-                               opscope__I(i), opscope__I(0), opscope__I(opscope__sizes(index)[i]),
-                               opscope__I(1));
+            taken = opscope__f(f, "slice_backward", opscope__T(taken),
+                               opscope__L(sizes, index->dims), opscope__I(i), opscope__I(0),
+                               opscope__I(opscope__sizes(index)[i]), opscope__I(1));
         }
     }
     return taken;

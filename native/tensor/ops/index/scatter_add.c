@@ -1,14 +1,14 @@
 /* tensor/ops/scatter_add.c -- core::scatter_add: elements added in places named by indices. */
 #include "tensor/ops/placing.h"
 
-#define ADD(name, type)                                                                              \
-    static void name(char *out, const char *in, const int64_t *index, int64_t count, int64_t step,   \
-                     int64_t stride, int64_t from)                                                   \
-    {                                                                                                \
-        for (int64_t j = 0; j < count; j++) {                                                        \
-            type *at = (type *)(void *)out + j * step + index[j] * stride;                           \
-            *at = (type)(*at + ((const type *)(const void *)in)[j * from]);                          \
-        }                                                                                            \
+#define ADD(name, type)                                                                            \
+    static void name(char *out, const char *in, const int64_t *index, int64_t count, int64_t step, \
+                     int64_t stride, int64_t from)                                                 \
+    {                                                                                              \
+        for (int64_t j = 0; j < count; j++) {                                                      \
+            type *at = (type *)(void *)out + j * step + index[j] * stride;                         \
+            *at = (type)(*at + ((const type *)(const void *)in)[j * from]);                        \
+        }                                                                                          \
     }
 
 ADD(add_float32, float)
@@ -17,9 +17,11 @@ ADD(add_int32, int32_t)
 ADD(add_int64, int64_t)
 ADD(add_uint8, uint8_t)
 
-static const opscope__placing placings[OPSCOPE_DTYPE_COUNT] = {
-    [OPSCOPE_FLOAT32] = add_float32, [OPSCOPE_FLOAT64] = add_float64, [OPSCOPE_INT32] = add_int32,
-    [OPSCOPE_INT64] = add_int64,     [OPSCOPE_UINT8] = add_uint8};
+static const opscope__placing placings[OPSCOPE_DTYPE_COUNT] = {[OPSCOPE_FLOAT32] = add_float32,
+                                                               [OPSCOPE_FLOAT64] = add_float64,
+                                                               [OPSCOPE_INT32] = add_int32,
+                                                               [OPSCOPE_INT64] = add_int64,
+                                                               [OPSCOPE_UINT8] = add_uint8};
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -41,9 +43,11 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(scatter_add) = {
     .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    .doc = "self with each element of src added in its place, but along dim where index says; the opposite of "
-           "gather. index is nowhere larger than src, and than self only along dim.",
-    .samples = "t(3, 4), 1, index(4, 3, 6), t(3, 6)\n" "t(3, 4), 0, index(3, 2, 3), t(2, 3)\n"
+    .doc =
+        "self with each element of src added in its place, but along dim where index says; the opposite of "
+        "gather. index is nowhere larger than src, and than self only along dim.",
+    .samples = "t(3, 4), 1, index(4, 3, 6), t(3, 6)\n"
+               "t(3, 4), 0, index(3, 2, 3), t(2, 3)\n"
                "t(), 0, index(1), t()",
     .forward = forward,
     .backward = backward,

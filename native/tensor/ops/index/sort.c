@@ -21,9 +21,14 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(sort) = {
     .schema = "sort(Tensor self, int dim=-1, bool descending=False, *, bool stable=True) -> "
               "(Tensor values, Tensor indices)",
-    .doc = "The elements along dim from the smallest to the largest, or the other way round, and the index "
-           "(int64) each had; equal ones keep their order in either case. NaN counts as the largest.",
-    .samples = "t(3, 40)\n" "t(3, 4), 0, True\n" "t()\n" "i(30), stable=True\n" "b(5), 0, True, stable=True",
+    .doc =
+        "The elements along dim from the smallest to the largest, or the other way round, and the index "
+        "(int64) each had; equal ones keep their order in either case. NaN counts as the largest.",
+    .samples = "t(3, 40)\n"
+               "t(3, 4), 0, True\n"
+               "t()\n"
+               "i(30), stable=True\n"
+               "b(5), 0, True, stable=True",
     .forward = forward,
     .backward = backward,
     .saves_outputs = 2,

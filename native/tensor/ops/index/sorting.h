@@ -1,7 +1,7 @@
 /* tensor/ops/sorting.h -- rows in order, with the index that each element had: for sort and topk.
  *
- * Rows are merged from short runs, and equal elements keep their order. Where only a few of a row are wanted
- * they are picked in one pass. NaN counts as the largest.
+ * Rows are merged from short runs, and equal elements keep their order. Where only a few of a row
+ * are wanted they are picked in one pass. NaN counts as the largest.
  */
 #ifndef OPSCOPE_TENSOR_OPS_SORTING_H
 #define OPSCOPE_TENSOR_OPS_SORTING_H
@@ -23,95 +23,95 @@ struct opscope__sorting {
 enum { OPSCOPE__SORTED_RUN = 16, OPSCOPE__PICKED_LIMIT = 64 };
 
 /* `before`: whether x, which comes later in the row, is to stand before y. */
-#define OPSCOPE__SORT(name, type, before)                                                            \
-    struct name##_pair {                                                                             \
-        type a;                                                                                      \
-        int64_t index;                                                                               \
-    };                                                                                               \
-    /* The last of `count` pairs, all others in order, to its place. */                              \
-    static void name##_sink(struct name##_pair *p, int64_t count)                                    \
-    {                                                                                                \
-        const struct name##_pair moved = p[count - 1];                                               \
-        const type x = moved.a;                                                                      \
-        int64_t j = count - 1;                                                                       \
-        for (; j > 0; j--) {                                                                         \
-            const type y = p[j - 1].a;                                                               \
-            if (!(before)) {                                                                         \
-                break;                                                                               \
-            }                                                                                        \
-            p[j] = p[j - 1];                                                                         \
-        }                                                                                            \
-        p[j] = moved;                                                                                \
-    }                                                                                                \
-    static void name##_merge(const struct name##_pair *from, struct name##_pair *to, int64_t middle, \
-                             int64_t end)                                                            \
-    {                                                                                                \
-        int64_t left = 0, right = middle;                                                            \
-        for (int64_t i = 0; i < end; i++) {                                                          \
-            bool takes_right = left == middle;                                                       \
-            if (left < middle && right < end) {                                                      \
-                const type x = from[right].a, y = from[left].a;                                      \
-                takes_right = (before);                                                              \
-            }                                                                                        \
-            to[i] = takes_right ? from[right++] : from[left++];                                      \
-        }                                                                                            \
-    }                                                                                                \
-    static const struct name##_pair *name##_merged(const type *in, int64_t width,                    \
-                                                   struct name##_pair *pairs)                        \
-    {                                                                                                \
-        struct name##_pair *other = pairs + width;                                                   \
-        for (int64_t j = 0; j < width; j++) {                                                        \
-            pairs[j] = (struct name##_pair){in[j], j};                                               \
-            const int64_t start = j / OPSCOPE__SORTED_RUN * OPSCOPE__SORTED_RUN;                     \
-            name##_sink(pairs + start, j - start + 1);                                               \
-        }                                                                                            \
-        for (int64_t run = OPSCOPE__SORTED_RUN; run < width; run *= 2) {                             \
-            for (int64_t j = 0; j < width; j += 2 * run) {                                           \
-                int64_t end = width - j < 2 * run ? width - j : 2 * run;                             \
-                name##_merge(pairs + j, other + j, end < run ? end : run, end);                      \
-            }                                                                                        \
-            struct name##_pair *swapped = pairs;                                                     \
-            pairs = other;                                                                           \
-            other = swapped;                                                                         \
-        }                                                                                            \
-        return pairs;                                                                                \
-    }                                                                                                \
-    static const struct name##_pair *name##_picked(const type *in, int64_t width,                    \
-                                                   struct name##_pair *pairs, int64_t wanted)        \
-    {                                                                                                \
-        int64_t count = 0;                                                                           \
-        for (int64_t j = 0; j < width; j++) {                                                        \
-            const type x = in[j], y = count > 0 ? pairs[count - 1].a : x;                            \
-            if (count < wanted) {                                                                    \
-                pairs[count++] = (struct name##_pair){x, j};                                         \
-                name##_sink(pairs, count);                                                           \
-            } else if (before) {                                                                     \
-                pairs[count - 1] = (struct name##_pair){x, j};                                       \
-                name##_sink(pairs, count);                                                           \
-            }                                                                                        \
-        }                                                                                            \
-        return pairs;                                                                                \
-    }                                                                                                \
-    static void name(int64_t begin, int64_t end, void *arg)                                          \
-    {                                                                                                \
-        struct opscope__sorting *s = arg;                                                            \
-        bool is_few = s->wanted <= OPSCOPE__PICKED_LIMIT && s->wanted < s->width;                    \
-        struct name##_pair *pairs = malloc(2 * (size_t)s->width * sizeof *pairs);                    \
-        if (pairs == NULL) {                                                                         \
-            __atomic_store_n(&s->is_short, true, __ATOMIC_RELAXED);                                  \
-            return;                                                                                  \
-        }                                                                                            \
-        for (int64_t row = begin; row < end && s->wanted > 0; row++) {                               \
-            const type *in = (const type *)(const void *)s->in + row * s->width;                     \
-            const struct name##_pair *ordered = is_few                                               \
-                                                    ? name##_picked(in, s->width, pairs, s->wanted)  \
-                                                    : name##_merged(in, s->width, pairs);            \
-            for (int64_t j = 0; j < s->wanted; j++) {                                                \
-                ((type *)(void *)s->values)[row * s->wanted + j] = ordered[j].a;                     \
-                s->indices[row * s->wanted + j] = ordered[j].index;                                  \
-            }                                                                                        \
-        }                                                                                            \
-        free(pairs);                                                                                 \
+#define OPSCOPE__SORT(name, type, before)                                                          \
+    struct name##_pair {                                                                           \
+        type a;                                                                                    \
+        int64_t index;                                                                             \
+    };                                                                                             \
+    /* The last of `count` pairs, all others in order, to its place. */                            \
+    static void name##_sink(struct name##_pair *p, int64_t count)                                  \
+    {                                                                                              \
+        const struct name##_pair moved = p[count - 1];                                             \
+        const type x = moved.a;                                                                    \
+        int64_t j = count - 1;                                                                     \
+        for (; j > 0; j--) {                                                                       \
+            const type y = p[j - 1].a;                                                             \
+            if (!(before)) {                                                                       \
+                break;                                                                             \
+            }                                                                                      \
+            p[j] = p[j - 1];                                                                       \
+        }                                                                                          \
+        p[j] = moved;                                                                              \
+    }                                                                                              \
+    static void name##_merge(const struct name##_pair *from, struct name##_pair *to,               \
+                             int64_t middle, int64_t end)                                          \
+    {                                                                                              \
+        int64_t left = 0, right = middle;                                                          \
+        for (int64_t i = 0; i < end; i++) {                                                        \
+            bool takes_right = left == middle;                                                     \
+            if (left < middle && right < end) {                                                    \
+                const type x = from[right].a, y = from[left].a;                                    \
+                takes_right = (before);                                                            \
+            }                                                                                      \
+            to[i] = takes_right ? from[right++] : from[left++];                                    \
+        }                                                                                          \
+    }                                                                                              \
+    static const struct name##_pair *name##_merged(const type *in, int64_t width,                  \
+                                                   struct name##_pair *pairs)                      \
+    {                                                                                              \
+        struct name##_pair *other = pairs + width;                                                 \
+        for (int64_t j = 0; j < width; j++) {                                                      \
+            pairs[j] = (struct name##_pair){in[j], j};                                             \
+            const int64_t start = j / OPSCOPE__SORTED_RUN * OPSCOPE__SORTED_RUN;                   \
+            name##_sink(pairs + start, j - start + 1);                                             \
+        }                                                                                          \
+        for (int64_t run = OPSCOPE__SORTED_RUN; run < width; run *= 2) {                           \
+            for (int64_t j = 0; j < width; j += 2 * run) {                                         \
+                int64_t end = width - j < 2 * run ? width - j : 2 * run;                           \
+                name##_merge(pairs + j, other + j, end < run ? end : run, end);                    \
+            }                                                                                      \
+            struct name##_pair *swapped = pairs;                                                   \
+            pairs = other;                                                                         \
+            other = swapped;                                                                       \
+        }                                                                                          \
+        return pairs;                                                                              \
+    }                                                                                              \
+    static const struct name##_pair *name##_picked(const type *in, int64_t width,                  \
+                                                   struct name##_pair *pairs, int64_t wanted)      \
+    {                                                                                              \
+        int64_t count = 0;                                                                         \
+        for (int64_t j = 0; j < width; j++) {                                                      \
+            const type x = in[j], y = count > 0 ? pairs[count - 1].a : x;                          \
+            if (count < wanted) {                                                                  \
+                pairs[count++] = (struct name##_pair){x, j};                                       \
+                name##_sink(pairs, count);                                                         \
+            } else if (before) {                                                                   \
+                pairs[count - 1] = (struct name##_pair){x, j};                                     \
+                name##_sink(pairs, count);                                                         \
+            }                                                                                      \
+        }                                                                                          \
+        return pairs;                                                                              \
+    }                                                                                              \
+    static void name(int64_t begin, int64_t end, void *arg)                                        \
+    {                                                                                              \
+        struct opscope__sorting *s = arg;                                                          \
+        bool is_few = s->wanted <= OPSCOPE__PICKED_LIMIT && s->wanted < s->width;                  \
+        struct name##_pair *pairs = malloc(2 * (size_t)s->width * sizeof *pairs);                  \
+        if (pairs == NULL) {                                                                       \
+            __atomic_store_n(&s->is_short, true, __ATOMIC_RELAXED);                                \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t row = begin; row < end && s->wanted > 0; row++) {                             \
+            const type *in = (const type *)(const void *)s->in + row * s->width;                   \
+            const struct name##_pair *ordered =                                                    \
+                is_few ? name##_picked(in, s->width, pairs, s->wanted)                             \
+                       : name##_merged(in, s->width, pairs);                                       \
+            for (int64_t j = 0; j < s->wanted; j++) {                                              \
+                ((type *)(void *)s->values)[row * s->wanted + j] = ordered[j].a;                   \
+                s->indices[row * s->wanted + j] = ordered[j].index;                                \
+            }                                                                                      \
+        }                                                                                          \
+        free(pairs);                                                                               \
     }
 
 OPSCOPE__SORT(opscope__up_float32, float, x < y || (y != y && x == x))
@@ -141,16 +141,16 @@ static const opscope__part opscope__sorters[2][OPSCOPE_DTYPE_COUNT] = {
      [OPSCOPE_BOOL] = opscope__down_uint8}};
 
 /* Rows as they are, seen in the order of self's dimensions again. */
-static inline int opscope__rows_seen(const opscope_tensor *self, const opscope_tensor *rows, int dim,
-                                     opscope_tensor **out)
+static inline int opscope__rows_seen(const opscope_tensor *self, const opscope_tensor *rows,
+                                     int dim, opscope_tensor **out)
 {
     return self->dims > 0 ? opscope__exchange_last(rows, dim, out)
                           : opscope__tensor_view(rows, 0, NULL, NULL, 0, out);
 }
 
 /* The first `wanted` (-1: all) in order along a dimension, and their indices. */
-static inline int opscope__sorted(const char *name, const opscope_tensor *self, int dim, bool descending,
-                                  int64_t wanted, opscope_tensor **outputs)
+static inline int opscope__sorted(const char *name, const opscope_tensor *self, int dim,
+                                  bool descending, int64_t wanted, opscope_tensor **outputs)
 {
     opscope_tensor *rows = NULL, *values = NULL, *indices = NULL;
     opscope__part part = opscope__sorters[descending][self->dtype];
@@ -173,9 +173,11 @@ static inline int opscope__sorted(const char *name, const opscope_tensor *self, 
         status = opscope__tensor_empty(rows->dims, sizes, OPSCOPE_INT64, &indices);
     }
     if (status == OPSCOPE_OK && rows->count > 0) {
-        struct opscope__sorting sorting = {.in = rows->data, .values = values->data,
+        struct opscope__sorting sorting = {.in = rows->data,
+                                           .values = values->data,
                                            .indices = (int64_t *)(void *)indices->data,
-                                           .width = width, .wanted = sizes[last]};
+                                           .width = width,
+                                           .wanted = sizes[last]};
         opscope__parallel(rows->count / width, OPSCOPE__GRAIN / (width * 32) + 1, part, &sorting);
         if (sorting.is_short) {
             status = opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "%s: out of memory", name);
@@ -194,8 +196,8 @@ static inline int opscope__sorted(const char *name, const opscope_tensor *self, 
 }
 
 /* The gradient of what was put in order: each to the place it came from. */
-static inline int opscope__sorted_backward(const struct opscope__backward *backward, opscope_argument dim,
-                                           opscope_tensor **gradients)
+static inline int opscope__sorted_backward(const struct opscope__backward *backward,
+                                           opscope_argument dim, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
     const opscope_tensor *self = backward->inputs[0];

@@ -17,10 +17,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     int64_t sizes[OPSCOPE_DIM_LIMIT] = {wanted[0], wanted[1]};
     status = opscope__broadcast(name, &dims, sizes, bias->dims, opscope__sizes(bias));
     if (status == OPSCOPE_OK && (dims != 2 || sizes[0] != wanted[0] || sizes[1] != wanted[1])) {
-        status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                     "%s: a bias of sizes %s does not broadcast to the product's %s",
-                                     name, opscope__shape_text(bias).text,
-                                     opscope__sizes_text(2, wanted).text);
+        status = opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME, "%s: a bias of sizes %s does not broadcast to the product's %s",
+            name, opscope__shape_text(bias).text, opscope__sizes_text(2, wanted).text);
     }
     opscope_tensor *made;
     if (status == OPSCOPE_OK) {

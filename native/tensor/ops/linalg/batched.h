@@ -1,5 +1,5 @@
-/* tensor/ops/batched.h -- a product of tensors as PyTorch's matmul defines it, in one pass over batches:
- * vectors count as one row or column, dimensions before the last two broadcast. */
+/* tensor/ops/batched.h -- a product of tensors as PyTorch's matmul defines it, in one pass over
+ * batches: vectors count as one row or column, dimensions before the last two broadcast. */
 #ifndef OPSCOPE_TENSOR_OPS_BATCHED_H
 #define OPSCOPE_TENSOR_OPS_BATCHED_H
 
@@ -9,7 +9,8 @@
 #include "tensor/ops/product.h"
 
 /* A view in which a vector is a matrix. */
-static inline int opscope__as_matrices(const opscope_tensor *tensor, bool as_row, opscope_tensor **out)
+static inline int opscope__as_matrices(const opscope_tensor *tensor, bool as_row,
+                                       opscope_tensor **out)
 {
     if (tensor->dims >= 2) {
         return opscope__tensor_alias(tensor, out);

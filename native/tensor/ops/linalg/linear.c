@@ -8,11 +8,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     const char *name = opscope__call_name(call);
     const opscope_tensor *input = arguments[0].as.tensor, *weight = arguments[1].as.tensor;
-    const opscope_tensor *bias = arguments[2].kind != OPSCOPE_ARGUMENT_NONE ? arguments[2].as.tensor
-                                                                             : NULL;
+    const opscope_tensor *bias =
+        arguments[2].kind != OPSCOPE_ARGUMENT_NONE ? arguments[2].as.tensor : NULL;
     if (input->dims == 0 || weight->dims != 2 || input->dtype != weight->dtype ||
         opscope__sizes(input)[input->dims - 1] != opscope__sizes(weight)[1] ||
-        (bias != NULL && (bias->dims != 1 || opscope__sizes(bias)[0] != opscope__sizes(weight)[0]))) {
+        (bias != NULL &&
+         (bias->dims != 1 || opscope__sizes(bias)[0] != opscope__sizes(weight)[0]))) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_RUNTIME,
             "%s: input %s of sizes %s, weight %s of sizes %s, bias of sizes %s: expected one dtype and "
@@ -35,8 +36,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     }
     if (status == OPSCOPE_OK) {
         int64_t width = opscope__sizes(weight)[1];
-        struct opscope__matrix x = {flat->data, opscope__count_of(input->dims - 1, sizes), width, width,
-                                    1};
+        struct opscope__matrix x = {flat->data, opscope__count_of(input->dims - 1, sizes), width,
+                                    width, 1};
         struct opscope__matrix y = {weight->data, width, opscope__sizes(weight)[0],
                                     opscope__strides(weight)[1], opscope__strides(weight)[0]};
         status = opscope__gemm(name, (opscope_dtype)input->dtype, &x, &y, made->data, y.columns,
@@ -68,8 +69,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
         gradients[1] = opscope__keep(opscope__f2(&f, "mm", turned, flat));
     }
     if (backward->wanted[2]) {
-        gradients[2] = opscope__keep(
-            opscope__f(&f, "sum", opscope__T(rows), opscope__L(((int64_t[]){0}), 1)));
+        gradients[2] =
+            opscope__keep(opscope__f(&f, "sum", opscope__T(rows), opscope__L(((int64_t[]){0}), 1)));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
@@ -78,7 +79,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(linear) = {
     .schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     .doc = "input times the transpose of weight, plus bias: [..., in], [out, in] and [out] give "
            "[..., out].",
-    .samples = "t(2, 3), t(4, 3), t(4)\n" "t(2, 5, 3), t(4, 3)",
+    .samples = "t(2, 3), t(4, 3), t(4)\n"
+               "t(2, 5, 3), t(4, 3)",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,

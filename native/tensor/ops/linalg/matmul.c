@@ -68,10 +68,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     const char *name = opscope__call_name(call);
     const opscope_tensor *self = arguments[0].as.tensor, *other = arguments[1].as.tensor;
     if (self->dims == 0 || other->dims == 0) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: both tensors need at least one dimension (sizes %s and %s)",
-                                   name, opscope__shape_text(self).text,
-                                   opscope__shape_text(other).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME, "%s: both tensors need at least one dimension (sizes %s and %s)",
+            name, opscope__shape_text(self).text, opscope__shape_text(other).text);
     }
     opscope_tensor *a = NULL, *b = NULL, *made = NULL;
     int batch_dims;
@@ -111,10 +110,10 @@ static opscope_tensor *turn(struct opscope__formula *f, opscope_tensor *factor, 
                : opscope__f(f, "transpose", opscope__T(factor), opscope__I(-2), opscope__I(-1));
 }
 
-/* The gradient of a factor from that of all it broadcast to; a list did as a matrix with a dimension of 1 at
- * `place`. */
-static opscope_tensor *fold(struct opscope__formula *f, opscope_tensor *part, const opscope_tensor *factor,
-                            int place)
+/* The gradient of a factor from that of all it broadcast to; a list did as a matrix with a
+ * dimension of 1 at `place`. */
+static opscope_tensor *fold(struct opscope__formula *f, opscope_tensor *part,
+                            const opscope_tensor *factor, int place)
 {
     if (factor->dims > 1) {
         return opscope__sum_to(f, part, factor);
@@ -131,7 +130,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     opscope_tensor *grad = backward->gradients[0];
     const opscope_tensor *self = backward->inputs[0], *other = backward->inputs[1];
     if (self->dims == 1) {
-        grad = opscope__f(&f, "unsqueeze", opscope__T(grad), opscope__I(other->dims == 1 ? -1 : -2));
+        grad =
+            opscope__f(&f, "unsqueeze", opscope__T(grad), opscope__I(other->dims == 1 ? -1 : -2));
     }
     if (other->dims == 1) {
         grad = opscope__f(&f, "unsqueeze", opscope__T(grad), opscope__I(-1));
@@ -152,7 +152,10 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(matmul) = {
     .doc = "The product of tensors: of two vectors their dot product, of a matrix and a vector a "
            "vector, of more dimensions products of the matrices in the last two, the others "
            "broadcast. One dtype for both. Definition: PyTorch matmul, NumPy matmul.",
-    .samples = "t(3), t(3)\n" "t(3, 4), t(4)\n" "t(2, 3, 4), t(4, 5)\n" "t(2, 1, 3, 4), t(5, 4, 2)",
+    .samples = "t(3), t(3)\n"
+               "t(3, 4), t(4)\n"
+               "t(2, 3, 4), t(4, 5)\n"
+               "t(2, 1, 3, 4), t(5, 4, 2)",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,

@@ -9,7 +9,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     const opscope_tensor *self = arguments[0].as.tensor, *other = arguments[1].as.tensor;
     struct opscope__formula f = {0};
     if (self->dims != 1 || other->dims != 1) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "%s: expected two lists, got sizes %s and %s",
+        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
+                                   "%s: expected two lists, got sizes %s and %s",
                                    opscope__call_name(call), opscope__shape_text(self).text,
                                    opscope__shape_text(other).text);
     }

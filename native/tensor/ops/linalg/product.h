@@ -1,4 +1,5 @@
-/* tensor/ops/product.h -- what the matrix products share: their checks, and a product of matrices. */
+/* tensor/ops/product.h -- what the matrix products share: their checks, and a product of matrices.
+ */
 #ifndef OPSCOPE_TENSOR_OPS_PRODUCT_H
 #define OPSCOPE_TENSOR_OPS_PRODUCT_H
 
@@ -21,10 +22,9 @@ static inline int opscope__check_product(const char *name, const opscope_tensor 
                                          const opscope_tensor *b, int dims)
 {
     if (a->dims != dims || b->dims != dims) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: expected two tensors of %d dimensions, got sizes %s and %s",
-                                   name, dims, opscope__shape_text(a).text,
-                                   opscope__shape_text(b).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME, "%s: expected two tensors of %d dimensions, got sizes %s and %s",
+            name, dims, opscope__shape_text(a).text, opscope__shape_text(b).text);
     }
     if (a->dtype != b->dtype) {
         return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
@@ -33,18 +33,18 @@ static inline int opscope__check_product(const char *name, const opscope_tensor 
                                    opscope_dtype_name((opscope_dtype)b->dtype));
     }
     if (opscope__sizes(a)[dims - 1] != opscope__sizes(b)[dims - 2]) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: sizes %s and %s do not multiply: %lld columns, but %lld rows",
-                                   name, opscope__shape_text(a).text, opscope__shape_text(b).text,
-                                   (long long)opscope__sizes(a)[dims - 1],
-                                   (long long)opscope__sizes(b)[dims - 2]);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: sizes %s and %s do not multiply: %lld columns, but %lld rows", name,
+            opscope__shape_text(a).text, opscope__shape_text(b).text,
+            (long long)opscope__sizes(a)[dims - 1], (long long)opscope__sizes(b)[dims - 2]);
     }
     return OPSCOPE_OK;
 }
 
 /* Two matrices into a new one. */
-static inline int opscope__product(const char *name, const opscope_tensor *a, const opscope_tensor *b,
-                                   opscope_tensor **out)
+static inline int opscope__product(const char *name, const opscope_tensor *a,
+                                   const opscope_tensor *b, opscope_tensor **out)
 {
     int status = opscope__check_product(name, a, b, 2);
     opscope_tensor *made;

@@ -1,5 +1,5 @@
-/* tensor/ops/adaptive_avg_pool2d.c -- core::adaptive_avg_pool2d: means of as many windows as are asked
- * for. */
+/* tensor/ops/adaptive_avg_pool2d.c -- core::adaptive_avg_pool2d: means of as many windows as are
+ * asked for. */
 #include "tensor/ops/averages.h"
 
 OPSCOPE__AVERAGES(planes_float32, float)
@@ -39,10 +39,14 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(adaptive_avg_pool2d) = {
     .schema = "adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
-    .doc = "Each image of floats [batch, channels, height, width] or [channels, height, width] brought to "
-           "output_size: the element at i of n is the mean of those from i size / n, rounded down, to "
-           "(i + 1) size / n, rounded up.",
-    .samples = "t(2, 3, 6, 5), [2, 3]\n" "t(3, 7, 8), 1\n" "t(1, 2, 3, 4), [5, 4]\n" "t(0, 2, 4, 4), 2",
+    .doc =
+        "Each image of floats [batch, channels, height, width] or [channels, height, width] brought to "
+        "output_size: the element at i of n is the mean of those from i size / n, rounded down, to "
+        "(i + 1) size / n, rounded up.",
+    .samples = "t(2, 3, 6, 5), [2, 3]\n"
+               "t(3, 7, 8), 1\n"
+               "t(1, 2, 3, 4), [5, 4]\n"
+               "t(0, 2, 4, 4), 2",
     .forward = forward,
     .backward = backward,
 };

@@ -1,7 +1,8 @@
-/* tensor/ops/averages.h -- pools that take the mean: of sliding windows, or of as many as are asked for.
+/* tensor/ops/averages.h -- pools that take the mean: of sliding windows, or of as many as are asked
+ * for.
  *
- * Along each dimension an output has a window [begin, end) of the image and a divisor; the mean is the
- * sum over both windows, divided by both divisors.
+ * Along each dimension an output has a window [begin, end) of the image and a divisor; the mean is
+ * the sum over both windows, divided by both divisors.
  */
 #ifndef OPSCOPE_TENSOR_OPS_AVERAGES_H
 #define OPSCOPE_TENSOR_OPS_AVERAGES_H
@@ -16,17 +17,17 @@ struct opscope__averaged {
 
 struct opscope__averages {
     struct opscope__pooling pooling;
-    bool adapts;                      /* as many windows as out_size says; else sliding ones: */
+    bool adapts; /* as many windows as out_size says; else sliding ones: */
     struct opscope__window window[2];
     bool counts_padding;
-    int64_t divisor[2];               /* 0: the count */
+    int64_t divisor[2]; /* 0: the count */
     const char *from;
     char *to;
 };
 
 /* Along dimension `dim`, of output `index`. */
-static inline struct opscope__averaged opscope__averaged_at(const struct opscope__averages *a, int dim,
-                                                            int64_t index)
+static inline struct opscope__averaged opscope__averaged_at(const struct opscope__averages *a,
+                                                            int dim, int64_t index)
 {
     int64_t size = a->pooling.size[dim], count = a->pooling.out_size[dim];
     if (a->adapts) {
@@ -43,56 +44,58 @@ static inline struct opscope__averaged opscope__averaged_at(const struct opscope
     return (struct opscope__averaged){begin, end, a->divisor[dim] != 0 ? a->divisor[dim] : divisor};
 }
 
-#define OPSCOPE__AVERAGES(name, type)                                                                \
-    static void name(int64_t begin, int64_t end, void *arg)                                          \
-    {                                                                                                \
-        const struct opscope__averages *a = arg;                                                     \
-        const int64_t width = a->pooling.size[1], in = a->pooling.size[0] * width;                   \
-        const int64_t rows = a->pooling.out_size[0], columns = a->pooling.out_size[1];               \
-        type *to = (type *)(void *)a->to + begin * rows * columns;                                   \
-        for (int64_t i = begin * rows; i < end * rows; i++) {                                        \
-            const type *plane = (const type *)(const void *)a->from + i / rows * in;                 \
-            const struct opscope__averaged high = opscope__averaged_at(a, 0, i % rows);              \
-            for (int64_t j = 0; j < columns; j++) {                                                  \
-                const struct opscope__averaged wide = opscope__averaged_at(a, 1, j);                 \
-                type sum = 0;                                                                        \
-                for (int64_t y = high.begin; y < high.end; y++) {                                    \
-                    for (int64_t x = wide.begin; x < wide.end; x++) {                                \
-                        sum += plane[y * width + x];                                                 \
-                    }                                                                                \
-                }                                                                                    \
-                *to++ = sum / (type)(high.divisor * wide.divisor);                                   \
-            }                                                                                        \
-        }                                                                                            \
+#define OPSCOPE__AVERAGES(name, type)                                                              \
+    static void name(int64_t begin, int64_t end, void *arg)                                        \
+    {                                                                                              \
+        const struct opscope__averages *a = arg;                                                   \
+        const int64_t width = a->pooling.size[1], in = a->pooling.size[0] * width;                 \
+        const int64_t rows = a->pooling.out_size[0], columns = a->pooling.out_size[1];             \
+        type *to = (type *)(void *)a->to + begin * rows * columns;                                 \
+        for (int64_t i = begin * rows; i < end * rows; i++) {                                      \
+            const type *plane = (const type *)(const void *)a->from + i / rows * in;               \
+            const struct opscope__averaged high = opscope__averaged_at(a, 0, i % rows);            \
+            for (int64_t j = 0; j < columns; j++) {                                                \
+                const struct opscope__averaged wide = opscope__averaged_at(a, 1, j);               \
+                type sum = 0;                                                                      \
+                for (int64_t y = high.begin; y < high.end; y++) {                                  \
+                    for (int64_t x = wide.begin; x < wide.end; x++) {                              \
+                        sum += plane[y * width + x];                                               \
+                    }                                                                              \
+                }                                                                                  \
+                *to++ = sum / (type)(high.divisor * wide.divisor);                                 \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 /* The way back: each output's gradient, divided, to all of its window. */
-#define OPSCOPE__SPREADS(name, type)                                                                 \
-    static void name(int64_t begin, int64_t end, void *arg)                                          \
-    {                                                                                                \
-        const struct opscope__averages *a = arg;                                                     \
-        const int64_t width = a->pooling.size[1], in = a->pooling.size[0] * width;                   \
-        const int64_t rows = a->pooling.out_size[0], columns = a->pooling.out_size[1];               \
-        const type *from = (const type *)(const void *)a->from + begin * rows * columns;             \
-        memset((type *)(void *)a->to + begin * in, 0, (size_t)((end - begin) * in) * sizeof(type));  \
-        for (int64_t i = begin * rows; i < end * rows; i++) {                                        \
-            type *plane = (type *)(void *)a->to + i / rows * in;                                     \
-            const struct opscope__averaged high = opscope__averaged_at(a, 0, i % rows);              \
-            for (int64_t j = 0; j < columns; j++) {                                                  \
-                const struct opscope__averaged wide = opscope__averaged_at(a, 1, j);                 \
-                const type share = *from++ / (type)(high.divisor * wide.divisor);                    \
-                for (int64_t y = high.begin; y < high.end; y++) {                                    \
-                    for (int64_t x = wide.begin; x < wide.end; x++) {                                \
-                        plane[y * width + x] += share;                                               \
-                    }                                                                                \
-                }                                                                                    \
-            }                                                                                        \
-        }                                                                                            \
+#define OPSCOPE__SPREADS(name, type)                                                               \
+    static void name(int64_t begin, int64_t end, void *arg)                                        \
+    {                                                                                              \
+        const struct opscope__averages *a = arg;                                                   \
+        const int64_t width = a->pooling.size[1], in = a->pooling.size[0] * width;                 \
+        const int64_t rows = a->pooling.out_size[0], columns = a->pooling.out_size[1];             \
+        const type *from = (const type *)(const void *)a->from + begin * rows * columns;           \
+        memset((type *)(void *)a->to + begin * in, 0,                                              \
+               (size_t)((end - begin) * in) * sizeof(type));                                       \
+        for (int64_t i = begin * rows; i < end * rows; i++) {                                      \
+            type *plane = (type *)(void *)a->to + i / rows * in;                                   \
+            const struct opscope__averaged high = opscope__averaged_at(a, 0, i % rows);            \
+            for (int64_t j = 0; j < columns; j++) {                                                \
+                const struct opscope__averaged wide = opscope__averaged_at(a, 1, j);               \
+                const type share = *from++ / (type)(high.divisor * wide.divisor);                  \
+                for (int64_t y = high.begin; y < high.end; y++) {                                  \
+                    for (int64_t x = wide.begin; x < wide.end; x++) {                              \
+                        plane[y * width + x] += share;                                             \
+                    }                                                                              \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 /* Sliding windows. `arguments` are kernel_size, stride, padding, ceil_mode, count_include_pad and
  * divisor_override. */
-static inline int opscope__averages_slide(struct opscope__averages *a, const opscope_argument *arguments)
+static inline int opscope__averages_slide(struct opscope__averages *a,
+                                          const opscope_argument *arguments)
 {
     const char *name = a->pooling.name;
     a->counts_padding = arguments[4].as.integer != 0;
@@ -103,9 +106,11 @@ static inline int opscope__averages_slide(struct opscope__averages *a, const ops
             return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: divisor_override is 0", name);
         }
     }
-    int status = opscope__window_read(name, &arguments[0], &arguments[1], &arguments[2], NULL, a->window);
-    return status == OPSCOPE_OK ? opscope__pooling_slide(&a->pooling, a->window, arguments[3].as.integer != 0)
-                                : status;
+    int status =
+        opscope__window_read(name, &arguments[0], &arguments[1], &arguments[2], NULL, a->window);
+    return status == OPSCOPE_OK
+               ? opscope__pooling_slide(&a->pooling, a->window, arguments[3].as.integer != 0)
+               : status;
 }
 
 /* As many windows as out_size says, which cover the image. */
@@ -114,9 +119,9 @@ static inline int opscope__averages_adapt(struct opscope__averages *a)
     a->adapts = true;
     for (int i = 0; i < 2; i++) {
         if (a->pooling.size[i] > INT32_MAX || a->pooling.out_size[i] > INT32_MAX) {
-            return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: from %lld elements to %lld: at most %d",
-                                       a->pooling.name, (long long)a->pooling.size[i],
-                                       (long long)a->pooling.out_size[i], INT32_MAX);
+            return opscope_tensor_fail(
+                OPSCOPE_ERROR_VALUE, "%s: from %lld elements to %lld: at most %d", a->pooling.name,
+                (long long)a->pooling.size[i], (long long)a->pooling.out_size[i], INT32_MAX);
         }
     }
     return OPSCOPE_OK;
@@ -124,8 +129,8 @@ static inline int opscope__averages_adapt(struct opscope__averages *a)
 
 /* Runs the part for the dtype from one tensor to a new one of those sizes. */
 static inline int opscope__averages_run(struct opscope__averages *a, opscope__part float32,
-                                        opscope__part float64, opscope_tensor *from, const int64_t *sizes,
-                                        opscope_tensor **out)
+                                        opscope__part float64, opscope_tensor *from,
+                                        const int64_t *sizes, opscope_tensor **out)
 {
     opscope_tensor *flat = NULL, *made = NULL;
     int status = opscope__contiguous(from, &flat);
@@ -135,7 +140,8 @@ static inline int opscope__averages_run(struct opscope__averages *a, opscope__pa
     if (status == OPSCOPE_OK) {
         a->from = flat->data;
         a->to = made->data;
-        opscope__each_plane(&a->pooling, 4, a->pooling.dtype == OPSCOPE_FLOAT32 ? float32 : float64, a);
+        opscope__each_plane(&a->pooling, 4, a->pooling.dtype == OPSCOPE_FLOAT32 ? float32 : float64,
+                            a);
         *out = made;
     }
     opscope_tensor_release(flat);

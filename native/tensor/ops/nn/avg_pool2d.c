@@ -29,17 +29,19 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     const opscope_tensor *input = backward->inputs[0];
     opscope_tensor *grad = backward->gradients[0];
     gradients[0] = opscope__keep(opscope__f(&f, "avg_pool2d_backward", opscope__T(grad),
-                                            opscope__L(opscope__sizes(input), input->dims), a[1], a[2],
-                                            a[3], a[4], a[5], a[6]));
+                                            opscope__L(opscope__sizes(input), input->dims), a[1],
+                                            a[2], a[3], a[4], a[5], a[6]));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(avg_pool2d) = {
-    .schema = "avg_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, "
-              "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-    .doc = "The mean of each window of kernel_size that moves by stride (kernel_size) over each image of "
-           "floats [batch, channels, height, width] or [channels, height, width]. Padding is 0, and counts "
-           "where count_include_pad; divisor_override takes the place of the count.",
+    .schema =
+        "avg_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, "
+        "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+    .doc =
+        "The mean of each window of kernel_size that moves by stride (kernel_size) over each image of "
+        "floats [batch, channels, height, width] or [channels, height, width]. Padding is 0, and counts "
+        "where count_include_pad; divisor_override takes the place of the count.",
     .samples = "t(2, 3, 6, 5), 2\n"
                "t(3, 7, 8), [3, 2], [2, 1], [1, 0]\n"
                "t(1, 2, 8, 9), 3, 2, 1, ceil_mode=True\n"

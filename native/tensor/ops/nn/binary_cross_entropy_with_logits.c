@@ -1,4 +1,5 @@
-/* tensor/ops/binary_cross_entropy_with_logits.c -- core::binary_cross_entropy_with_logits: scores against probabilities. */
+/* tensor/ops/binary_cross_entropy_with_logits.c -- core::binary_cross_entropy_with_logits: scores
+ * against probabilities. */
 #include "tensor/formula.h"
 #include "tensor/ops/loss.h"
 #include "tensor/shape.h"
@@ -8,10 +9,10 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     struct opscope__formula f = {0};
     if (!opscope__same_sizes(arguments[0].as.tensor, arguments[1].as.tensor)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: input of sizes %s, target of %s: they must be equal",
-                                   opscope__call_name(call),
-                                   opscope__shape_text(arguments[0].as.tensor).text,
-                                   opscope__shape_text(arguments[1].as.tensor).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE, "%s: input of sizes %s, target of %s: they must be equal",
+            opscope__call_name(call), opscope__shape_text(arguments[0].as.tensor).text,
+            opscope__shape_text(arguments[1].as.tensor).text);
     }
     /* log(1 + exp(x)) - x * target */
     opscope_tensor *zero = opscope__f(&f, "fill", arguments[0], opscope__I(0));
@@ -24,10 +25,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(binary_cross_entropy_with_logits) = {
-    .schema = "binary_cross_entropy_with_logits(Tensor input, Tensor target, *, str reduction='mean') -> Tensor",
+    .schema =
+        "binary_cross_entropy_with_logits(Tensor input, Tensor target, *, str reduction='mean') -> Tensor",
     .doc = "The cross entropy of sigmoid(input) and the probabilities target, of equal sizes: "
            "its mean, its sum, or with reduction 'none' that of each element.",
-    .samples = "t(3, 4), p(3, 4) - 0.5\n" "t(3, 4), p(3, 4) - 0.5, reduction='none'",
+    .samples = "t(3, 4), p(3, 4) - 0.5\n"
+               "t(3, 4), p(3, 4) - 0.5, reduction='none'",
     .forward = forward,
     .is_composite = true,
 };

@@ -1,4 +1,5 @@
-/* tensor/ops/classes.h -- class indices as losses read them: [batch, classes, ...] and [batch, ...]. */
+/* tensor/ops/classes.h -- class indices as losses read them: [batch, classes, ...] and [batch,
+ * ...]. */
 #ifndef OPSCOPE_TENSOR_OPS_CLASSES_H
 #define OPSCOPE_TENSOR_OPS_CLASSES_H
 
@@ -23,11 +24,13 @@ static inline void opscope__classes_release(struct opscope__classes *classes)
 }
 
 static inline bool opscope__classes_fit(int dims, const int64_t *sizes, opscope_dtype dtype,
-                                        const opscope_tensor *target, const opscope_argument *weight)
+                                        const opscope_tensor *target,
+                                        const opscope_argument *weight)
 {
     int missing = dims > 1 ? 1 : 0;
     bool fits = dims > 0 && (dtype == OPSCOPE_FLOAT32 || dtype == OPSCOPE_FLOAT64) &&
-                target->dims == dims - 1 && !opscope_dtype_is_floating((opscope_dtype)target->dtype) &&
+                target->dims == dims - 1 &&
+                !opscope_dtype_is_floating((opscope_dtype)target->dtype) &&
                 target->dtype != OPSCOPE_BOOL;
     for (int i = 0; i < target->dims && fits; i++) {
         fits = opscope__sizes(target)[i] == sizes[i == 0 ? 0 : i + 1];
@@ -51,7 +54,8 @@ static inline int opscope__classes_of(const char *name, int dims, const int64_t 
             "[batch, classes, ...] or [classes], integers [batch, ...] or one, and [classes] like the scores",
             name, opscope_dtype_name(dtype), opscope__sizes_text(dims, sizes).text,
             opscope_dtype_name((opscope_dtype)target->dtype), opscope__shape_text(target).text,
-            weight->kind == OPSCOPE_ARGUMENT_NONE ? "(none)" : opscope__shape_text(weight->as.tensor).text);
+            weight->kind == OPSCOPE_ARGUMENT_NONE ? "(none)"
+                                                  : opscope__shape_text(weight->as.tensor).text);
     }
     int of_classes = dims > 1 ? 1 : 0;
     out->outer = opscope__count_of(of_classes, sizes);
@@ -66,11 +70,12 @@ static inline int opscope__classes_of(const char *name, int dims, const int64_t 
         if (all[i] == ignored) {
             all[i] = -1;
         } else if (all[i] < 0 || all[i] >= out->classes) {
-            status = opscope_tensor_fail(OPSCOPE_ERROR_INDEX,
-                                         "%s: target %lld is out of range: there are %lld classes (scores of "
-                                         "sizes %s), and %lld is ignored",
-                                         name, (long long)all[i], (long long)out->classes,
-                                         opscope__sizes_text(dims, sizes).text, (long long)ignored);
+            status = opscope_tensor_fail(
+                OPSCOPE_ERROR_INDEX,
+                "%s: target %lld is out of range: there are %lld classes (scores of "
+                "sizes %s), and %lld is ignored",
+                name, (long long)all[i], (long long)out->classes,
+                opscope__sizes_text(dims, sizes).text, (long long)ignored);
         }
     }
     if (status != OPSCOPE_OK) {

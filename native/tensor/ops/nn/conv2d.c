@@ -48,14 +48,16 @@ static void part(int64_t begin, int64_t end, void *arg)
         int64_t slice = unit / c->strip_count, group = slice % c->groups;
         struct opscope__strip strip = opscope__strip_at(c, unit % c->strip_count);
         char *image = w->input + slice * c->in * c->size[0] * c->size[1] * item;
-        char *output = w->output + (slice * c->out * plane + strip.y * c->out_size[1] + strip.x) * item;
+        char *output =
+            w->output + (slice * c->out * plane + strip.y * c->out_size[1] + strip.x) * item;
         struct opscope__matrix patches = opscope__patches(c, image, &strip, c->in, room);
         if (w->bias != NULL) {
             spread_bias(w, group, output, patches.columns);
         }
         for (int64_t turn = 0; turn < c->turns && status == OPSCOPE_OK; turn++) {
             struct opscope__matrix weight = {
-                w->weight + (group * c->turns + turn) * c->out * height * item, c->out, height, height, 1};
+                w->weight + (group * c->turns + turn) * c->out * height * item, c->out, height,
+                height, 1};
             status = opscope__gemm(c->name, c->dtype, &weight, &patches, output, plane,
                                    turn > 0 || w->bias != NULL);
             patches.data += opscope__turn_shift(c, &strip) * item;
@@ -69,13 +71,14 @@ static void part(int64_t begin, int64_t end, void *arg)
 
 static int check_bias(const struct opscope__convolution *c, const opscope_tensor *bias)
 {
-    if (bias->dims != 1 || opscope__sizes(bias)[0] != c->groups * c->out || bias->dtype != c->dtype) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: bias is %s of sizes %s: expected %s of sizes [%lld], one for each "
-                                   "output channel",
-                                   c->name, opscope_dtype_name((opscope_dtype)bias->dtype),
-                                   opscope__shape_text(bias).text, opscope_dtype_name(c->dtype),
-                                   (long long)(c->groups * c->out));
+    if (bias->dims != 1 || opscope__sizes(bias)[0] != c->groups * c->out ||
+        bias->dtype != c->dtype) {
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: bias is %s of sizes %s: expected %s of sizes [%lld], one for each "
+            "output channel",
+            c->name, opscope_dtype_name((opscope_dtype)bias->dtype), opscope__shape_text(bias).text,
+            opscope_dtype_name(c->dtype), (long long)(c->groups * c->out));
     }
     return OPSCOPE_OK;
 }
@@ -84,12 +87,13 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                    opscope_tensor **outputs)
 {
     opscope_tensor *input = arguments[0].as.tensor, *flat = NULL, *weight = NULL, *made = NULL;
-    const opscope_tensor *bias = arguments[2].kind != OPSCOPE_ARGUMENT_NONE ? arguments[2].as.tensor
-                                                                             : NULL;
+    const opscope_tensor *bias =
+        arguments[2].kind != OPSCOPE_ARGUMENT_NONE ? arguments[2].as.tensor : NULL;
     struct opscope__convolution c;
     int64_t sizes[4];
-    int status = opscope__convolution_read(opscope__call_name(call), opscope__outline_of(input),
-                                           opscope__outline_of(arguments[1].as.tensor), &arguments[3], &c);
+    int status =
+        opscope__convolution_read(opscope__call_name(call), opscope__outline_of(input),
+                                  opscope__outline_of(arguments[1].as.tensor), &arguments[3], &c);
     if (status == OPSCOPE_OK && bias != NULL) {
         status = check_bias(&c, bias);
     }
@@ -104,9 +108,15 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         status = opscope__arranged_weight(&c, arguments[1].as.tensor, &weight);
     }
     if (status == OPSCOPE_OK && made->count > 0) {
-        struct work w = {&c, flat->data, weight->data, bias != NULL ? bias->data : NULL,
-                         bias != NULL ? opscope__strides(bias)[0] : 0, made->data, OPSCOPE_OK};
-        opscope__parallel(c.batch * c.groups * c.strip_count, opscope__strips_worth_a_thread(&c), part, &w);
+        struct work w = {&c,
+                         flat->data,
+                         weight->data,
+                         bias != NULL ? bias->data : NULL,
+                         bias != NULL ? opscope__strides(bias)[0] : 0,
+                         made->data,
+                         OPSCOPE_OK};
+        opscope__parallel(c.batch * c.groups * c.strip_count, opscope__strips_worth_a_thread(&c),
+                          part, &w);
         status = opscope__convolution_done(&c, opscope__load_relaxed(&w.status));
     }
     opscope_tensor_release(flat);
@@ -146,11 +156,12 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(conv2d) = {
     .schema = "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
               "int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
-    .doc = "Each kernel of weight slid over input, which counts as zero in its padding, plus bias: floats "
-           "[batch, in, height, width] or [in, height, width], [out, in / groups, kernel height, kernel "
-           "width] and [out] give [batch, out, output height, output width], where an output size is "
-           "(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down. The channels of "
-           "each of groups meet only that group's kernels.",
+    .doc =
+        "Each kernel of weight slid over input, which counts as zero in its padding, plus bias: floats "
+        "[batch, in, height, width] or [in, height, width], [out, in / groups, kernel height, kernel "
+        "width] and [out] give [batch, out, output height, output width], where an output size is "
+        "(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down. The channels of "
+        "each of groups meet only that group's kernels.",
     .samples = "t(2, 3, 5, 6), t(4, 3, 3, 3), t(4)\n"
                "t(3, 5, 6), t(4, 3, 3, 2), t(4), padding=1\n"
                "t(2, 4, 6, 5), t(6, 2, 3, 3), t(6), stride=2, padding=1, groups=2\n"

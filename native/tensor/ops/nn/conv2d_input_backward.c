@@ -1,5 +1,5 @@
-/* tensor/ops/conv2d_input_backward.c -- core::conv2d_input_backward: what of an output's gradient comes
- * back to the images. */
+/* tensor/ops/conv2d_input_backward.c -- core::conv2d_input_backward: what of an output's gradient
+ * comes back to the images. */
 #include "base/atomics.h"
 #include "tensor/ops/convolution.h"
 
@@ -12,9 +12,10 @@ struct work {
     int status; /* written relaxed by any part that fails, read after the parts have been joined */
 };
 
-/* Channels begin to end of a slice (one group of one image), strip by strip: the patches' gradients are
- * products, and are added where the patches came from. */
-static int slice_channels(const struct work *w, int64_t slice, int64_t begin, int64_t end, char *room)
+/* Channels begin to end of a slice (one group of one image), strip by strip: the patches' gradients
+ * are products, and are added where the patches came from. */
+static int slice_channels(const struct work *w, int64_t slice, int64_t begin, int64_t end,
+                          char *room)
 {
     const struct opscope__convolution *c = w->c;
     int64_t item = (int64_t)opscope_dtype_bytes(c->dtype), height = c->in * c->depth;
@@ -30,21 +31,22 @@ static int slice_channels(const struct work *w, int64_t slice, int64_t begin, in
         int64_t columns = strip.rows * strip.columns, at = strip.y * c->out_size[1] + strip.x;
         int64_t stride = c->is_bare ? plane : strip.lines * strip.columns;
         char *patches = c->is_bare ? image + at * item : room;
-        struct opscope__matrix grad = {w->grad + (slice * c->out * plane + at) * item, c->out, columns,
-                                       plane, 1};
+        struct opscope__matrix grad = {w->grad + (slice * c->out * plane + at) * item, c->out,
+                                       columns, plane, 1};
         if (c->turns > 1) {
             memset(room, 0, (size_t)((end - begin) * c->depth * stride * item));
         }
         for (int64_t turn = 0; turn < c->turns && status == OPSCOPE_OK; turn++) {
             int64_t first = (group * c->turns + turn) * c->out * height + begin * c->depth;
-            struct opscope__matrix weight = {w->weight + first * item, (end - begin) * c->depth, c->out, 1,
-                                             height};
+            struct opscope__matrix weight = {w->weight + first * item, (end - begin) * c->depth,
+                                             c->out, 1, height};
             status = opscope__gemm(c->name, c->dtype, &weight, &grad,
                                    patches + turn * opscope__turn_shift(c, &strip) * item, stride,
                                    c->turns > 1);
         }
         if (!c->is_bare && c->dtype == OPSCOPE_FLOAT32) {
-            opscope__spill_float32(c, (float *)(void *)image, &strip, end - begin, (float *)(void *)room);
+            opscope__spill_float32(c, (float *)(void *)image, &strip, end - begin,
+                                   (float *)(void *)room);
         } else if (!c->is_bare) {
             opscope__spill_float64(c, (double *)(void *)image, &strip, end - begin,
                                    (double *)(void *)room);
@@ -95,7 +97,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         opscope__fill(made, &opscope__I(0));
     } else if (status == OPSCOPE_OK && made->count > 0) {
         struct work w = {&c, flat->data, weight->data, made->data, 1, OPSCOPE_OK};
-        int64_t slices = c.batch * c.groups, grain = opscope__strips_worth_a_thread(&c) / c.strip_count + 1;
+        int64_t slices = c.batch * c.groups,
+                grain = opscope__strips_worth_a_thread(&c) / c.strip_count + 1;
         if (grain == 1) { /* large images: few of them share out their channels */
             w.blocks = opscope__at_most((16 + slices - 1) / slices, (c.in + 15) / 16);
         }
@@ -118,12 +121,13 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     const opscope_argument *a = backward->arguments;
     const opscope_argument more = opscope__T(backward->gradients[0]), none = opscope__N;
     if (backward->wanted[0]) {
-        gradients[0] = opscope__keep(opscope__f(&f, "conv2d", more, a[1], none, a[3], a[4], a[5], a[6]));
+        gradients[0] =
+            opscope__keep(opscope__f(&f, "conv2d", more, a[1], none, a[3], a[4], a[5], a[6]));
     }
     if (backward->wanted[1]) {
         const opscope_argument size = opscope__L(opscope__sizes(backward->inputs[1]), 4);
-        gradients[1] =
-            opscope__keep(opscope__f(&f, "conv2d_weight_backward", a[0], more, size, a[3], a[4], a[5], a[6]));
+        gradients[1] = opscope__keep(
+            opscope__f(&f, "conv2d_weight_backward", a[0], more, size, a[3], a[4], a[5], a[6]));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
@@ -131,8 +135,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(conv2d_input_backward) = {
     .schema = "conv2d_input_backward(Tensor grad_output, Tensor weight, int[] input_size, "
               "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
-    .doc = "The gradient of conv2d's input, of sizes input_size, from that of its output: the transposed "
-           "convolution with the same weight.",
+    .doc =
+        "The gradient of conv2d's input, of sizes input_size, from that of its output: the transposed "
+        "convolution with the same weight.",
     .samples = "t(2, 4, 5, 6), t(4, 3, 3, 3), [2, 3, 5, 6], padding=1\n"
                "t(2, 6, 3, 3), t(6, 2, 3, 3), [2, 4, 6, 5], 2, 1, groups=2\n"
                "t(2, 4, 4, 5), t(4, 3, 1, 1), [2, 3, 4, 5]",

@@ -1,11 +1,11 @@
-/* tensor/ops/conv2d_weight_backward.c -- core::conv2d_weight_backward: what of an output's gradient comes
- * back to the kernels. */
+/* tensor/ops/conv2d_weight_backward.c -- core::conv2d_weight_backward: what of an output's gradient
+ * comes back to the kernels. */
 #include "base/atomics.h"
 #include "tensor/ops/convolution.h"
 
 enum {
-    UNIT_COUNT = 16,               /* into which the work is cut, whatever the number of threads */
-    SUM_ELEMENTS = 1 << 20,        /* that all partial sums together may have, unless one has more */
+    UNIT_COUNT = 16,        /* into which the work is cut, whatever the number of threads */
+    SUM_ELEMENTS = 1 << 20, /* that all partial sums together may have, unless one has more */
 };
 
 /* Images are cut into chunks, each with a sum of its own, so that the result does not depend on the
@@ -14,7 +14,7 @@ struct work {
     const struct opscope__convolution *c;
     const char *grad;
     char *input;
-    char *sums;     /* [chunk, group, turn, patch, out] */
+    char *sums; /* [chunk, group, turn, patch, out] */
     int64_t chunks, blocks;
     int status; /* written relaxed by any part that fails, read after the parts have been joined */
 };
@@ -35,7 +35,8 @@ static int add_slice(const struct work *w, int64_t slice, int64_t begin, int64_t
         struct opscope__matrix grad = {w->grad + at * item, patches.columns, c->out, 1, plane};
         for (int64_t turn = 0; turn < c->turns && status == OPSCOPE_OK; turn++) {
             int64_t first = (turn * height + begin * c->depth) * c->out;
-            status = opscope__gemm(c->name, c->dtype, &patches, &grad, sum + first * item, c->out, true);
+            status =
+                opscope__gemm(c->name, c->dtype, &patches, &grad, sum + first * item, c->out, true);
             patches.data += opscope__turn_shift(c, &strip) * item;
         }
     }
@@ -47,7 +48,8 @@ static void part(int64_t begin, int64_t end, void *arg)
 {
     struct work *w = arg;
     const struct opscope__convolution *c = w->c;
-    int64_t sum_bytes = c->turns * c->in * c->depth * c->out * (int64_t)opscope_dtype_bytes(c->dtype);
+    int64_t sum_bytes =
+        c->turns * c->in * c->depth * c->out * (int64_t)opscope_dtype_bytes(c->dtype);
     char *room = opscope__patches_take(c, (c->in + w->blocks - 1) / w->blocks);
     int status = room != NULL ? OPSCOPE_OK : OPSCOPE_ERR_NO_MEMORY;
     for (int64_t unit = begin; unit < end && status == OPSCOPE_OK; unit++) {
@@ -66,15 +68,15 @@ static void part(int64_t begin, int64_t end, void *arg)
     }
 }
 
-#define GATHER(name, type)                                                                           \
-    static void name(type *sums, int64_t chunks, int64_t count)                                      \
-    {                                                                                                \
-        for (int64_t i = 1; i < chunks; i++) {                                                       \
-            const type *more = sums + i * count;                                                     \
-            for (int64_t j = 0; j < count; j++) {                                                    \
-                sums[j] += more[j];                                                                  \
-            }                                                                                        \
-        }                                                                                            \
+#define GATHER(name, type)                                                                         \
+    static void name(type *sums, int64_t chunks, int64_t count)                                    \
+    {                                                                                              \
+        for (int64_t i = 1; i < chunks; i++) {                                                     \
+            const type *more = sums + i * count;                                                   \
+            for (int64_t j = 0; j < count; j++) {                                                  \
+                sums[j] += more[j];                                                                \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 GATHER(gather_float32, float)
@@ -91,7 +93,8 @@ static int finish(const struct opscope__convolution *c, const opscope_tensor *su
         gather_float64((double *)(void *)sums->data, chunks, count);
     }
     const int64_t sizes[] = {c->groups, c->out, c->in, c->turns, c->depth};
-    const int64_t strides[] = {c->turns * height * c->out, 1, c->depth * c->out, height * c->out, c->out};
+    const int64_t strides[] = {c->turns * height * c->out, 1, c->depth * c->out, height * c->out,
+                               c->out};
     opscope_tensor *view, *ordered;
     int status = opscope__tensor_view(sums, 5, sizes, strides, 0, &view);
     if (status == OPSCOPE_OK) {
@@ -99,8 +102,8 @@ static int finish(const struct opscope__convolution *c, const opscope_tensor *su
         opscope_tensor_release(view);
     }
     if (status == OPSCOPE_OK) {
-        status = opscope__tensor_over(ordered->storage, ordered->data, c->dtype, 4, weight_sizes, NULL,
-                                      out);
+        status = opscope__tensor_over(ordered->storage, ordered->data, c->dtype, 4, weight_sizes,
+                                      NULL, out);
         opscope_tensor_release(ordered);
     }
     return status;
@@ -114,8 +117,8 @@ static int add_up(const struct opscope__convolution *c, const opscope_tensor *gr
     if (count > 0 && c->batch > 0) {
         w.chunks = opscope__at_most(c->batch, SUM_ELEMENTS / count);
         w.chunks = opscope__at_most(w.chunks > 0 ? w.chunks : 1, UNIT_COUNT);
-        w.blocks = opscope__at_most((UNIT_COUNT + w.chunks * c->groups - 1) / (w.chunks * c->groups),
-                                    (c->in + 15) / 16);
+        w.blocks = opscope__at_most(
+            (UNIT_COUNT + w.chunks * c->groups - 1) / (w.chunks * c->groups), (c->in + 15) / 16);
     }
     const int64_t sizes[] = {w.chunks, count};
     opscope_tensor *sums;
@@ -170,13 +173,14 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     const opscope_argument *a = backward->arguments;
     const opscope_argument more = opscope__T(backward->gradients[0]), none = opscope__N;
     if (backward->wanted[0]) {
-        gradients[0] = opscope__keep(opscope__f(&f, "conv2d", a[1], more, none, a[3], a[4], a[5], a[6]));
+        gradients[0] =
+            opscope__keep(opscope__f(&f, "conv2d", a[1], more, none, a[3], a[4], a[5], a[6]));
     }
     if (backward->wanted[1]) {
         const opscope_tensor *input = backward->inputs[1];
         const opscope_argument size = opscope__L(opscope__sizes(input), input->dims);
-        gradients[1] =
-            opscope__keep(opscope__f(&f, "conv2d_input_backward", a[0], more, size, a[3], a[4], a[5], a[6]));
+        gradients[1] = opscope__keep(
+            opscope__f(&f, "conv2d_input_backward", a[0], more, size, a[3], a[4], a[5], a[6]));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }

@@ -1,12 +1,12 @@
 /* tensor/ops/convolution.h -- a convolution as matrix products over strips of the output.
  *
  * What the kernel meets is laid out as a matrix of patches: a row for each channel and place in the
- * kernel, a column for each output. With a vertical stride of 1 only the kernel's columns have rows of
- * their own: the patches of the next kernel row are the same matrix, a line of outputs further on, so a
- * convolution is one product for each kernel row ("turn") and the image is copied as often as the kernel
- * is wide. Otherwise each place has its row, and there is one turn. A kernel of one place needs no copy
- * at all. Strips are such that patches stay in the cache and products are small enough for a BLAS to
- * take them unpacked.
+ * kernel, a column for each output. With a vertical stride of 1 only the kernel's columns have rows
+ * of their own: the patches of the next kernel row are the same matrix, a line of outputs further
+ * on, so a convolution is one product for each kernel row ("turn") and the image is copied as often
+ * as the kernel is wide. Otherwise each place has its row, and there is one turn. A kernel of one
+ * place needs no copy at all. Strips are such that patches stay in the cache and products are small
+ * enough for a BLAS to take them unpacked.
  */
 #ifndef OPSCOPE_TENSOR_OPS_CONVOLUTION_H
 #define OPSCOPE_TENSOR_OPS_CONVOLUTION_H
@@ -28,16 +28,16 @@ enum {
 struct opscope__convolution {
     const char *name;
     opscope_dtype dtype;
-    int dims;                /* of input and output: 3 without a batch, or 4 */
+    int dims; /* of input and output: 3 without a batch, or 4 */
     int64_t batch, groups;
-    int64_t in, out;         /* channels of one group */
+    int64_t in, out; /* channels of one group */
     int64_t size[2], out_size[2];
     struct opscope__window window[2];
-    int64_t turns;           /* products for each strip */
-    int64_t depth;           /* rows of patches for each channel */
-    bool is_bare;            /* the image is its own patches */
-    int64_t rows, columns;   /* of outputs in a strip: whole rows, or part of one */
-    int64_t strip_count;     /* of one image */
+    int64_t turns;         /* products for each strip */
+    int64_t depth;         /* rows of patches for each channel */
+    bool is_bare;          /* the image is its own patches */
+    int64_t rows, columns; /* of outputs in a strip: whole rows, or part of one */
+    int64_t strip_count;   /* of one image */
 };
 
 /* A strip of outputs, and the lines of patches below it. */
@@ -59,11 +59,13 @@ struct opscope__outline {
 
 static inline struct opscope__outline opscope__outline_of(const opscope_tensor *tensor)
 {
-    return (struct opscope__outline){(opscope_dtype)tensor->dtype, tensor->dims, opscope__sizes(tensor)};
+    return (struct opscope__outline){(opscope_dtype)tensor->dtype, tensor->dims,
+                                     opscope__sizes(tensor)};
 }
 
 /* A list of sizes; of too many the first. */
-static inline struct opscope__outline opscope__outline_from(const opscope_argument *list, opscope_dtype dtype)
+static inline struct opscope__outline opscope__outline_from(const opscope_argument *list,
+                                                            opscope_dtype dtype)
 {
     return (struct opscope__outline){dtype, (int)opscope__at_most(list->count, OPSCOPE_DIM_LIMIT),
                                      list->as.integers};
@@ -72,7 +74,8 @@ static inline struct opscope__outline opscope__outline_from(const opscope_argume
 static inline bool opscope__fit_together(const struct opscope__outline *input,
                                          const struct opscope__outline *weight, int64_t groups)
 {
-    if ((input->dims != 3 && input->dims != 4) || weight->dims != 4 || input->dtype != weight->dtype ||
+    if ((input->dims != 3 && input->dims != 4) || weight->dims != 4 ||
+        input->dtype != weight->dtype ||
         (input->dtype != OPSCOPE_FLOAT32 && input->dtype != OPSCOPE_FLOAT64) || groups < 1) {
         return false;
     }
@@ -111,20 +114,22 @@ static inline int opscope__convolution_read(const char *name, struct opscope__ou
                                             const opscope_argument *settings,
                                             struct opscope__convolution *out)
 {
-    int64_t groups = settings[3].as.integer, weight_bytes = (int64_t)opscope_dtype_bytes(weight.dtype);
+    int64_t groups = settings[3].as.integer,
+            weight_bytes = (int64_t)opscope_dtype_bytes(weight.dtype);
     if (!opscope__fit_together(&input, &weight, groups)) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_RUNTIME,
             "%s: input %s of sizes %s, weight %s of sizes %s, groups %lld: expected floats of one dtype, "
             "[batch, in, height, width] or [in, height, width], [out, in / groups, kernel height, kernel "
             "width], and groups that divide in and out",
-            name, opscope_dtype_name(input.dtype), opscope__sizes_text(input.dims, input.sizes).text,
-            opscope_dtype_name(weight.dtype), opscope__sizes_text(weight.dims, weight.sizes).text,
-            (long long)groups);
+            name, opscope_dtype_name(input.dtype),
+            opscope__sizes_text(input.dims, input.sizes).text, opscope_dtype_name(weight.dtype),
+            opscope__sizes_text(weight.dims, weight.sizes).text, (long long)groups);
     }
     struct opscope__convolution c = {.name = name, .dtype = input.dtype, .dims = input.dims};
     opscope_argument kernel = opscope__L(weight.sizes + 2, 2);
-    int status = opscope__window_read(name, &kernel, &settings[0], &settings[1], &settings[2], c.window);
+    int status =
+        opscope__window_read(name, &kernel, &settings[0], &settings[1], &settings[2], c.window);
     for (int i = 0; i < 2 && status == OPSCOPE_OK; i++) {
         c.size[i] = input.sizes[input.dims - 2 + i];
         status = opscope__window_count(name, &c.window[i], c.size[i], false, &c.out_size[i]);
@@ -132,8 +137,8 @@ static inline int opscope__convolution_read(const char *name, struct opscope__ou
     for (int i = 0; i < 4 && status == OPSCOPE_OK; i++) {
         if (__builtin_mul_overflow(weight_bytes, weight.sizes[i], &weight_bytes)) {
             status = opscope_tensor_fail(OPSCOPE_ERROR_MEMORY,
-                                         "%s: a weight of sizes %s is more than memory can hold", name,
-                                         opscope__sizes_text(weight.dims, weight.sizes).text);
+                                         "%s: a weight of sizes %s is more than memory can hold",
+                                         name, opscope__sizes_text(weight.dims, weight.sizes).text);
         }
     }
     if (status != OPSCOPE_OK) {
@@ -152,16 +157,18 @@ static inline int opscope__convolution_read(const char *name, struct opscope__ou
 static inline int64_t opscope__strips_worth_a_thread(const struct opscope__convolution *c)
 {
     const int64_t multiplications = 16; /* in the time of an addition that comes from memory */
-    int64_t work = c->in * c->depth * c->turns * (c->out + 1) * c->rows * c->columns / multiplications;
+    int64_t work =
+        c->in * c->depth * c->turns * (c->out + 1) * c->rows * c->columns / multiplications;
     return OPSCOPE__GRAIN / (work + 1) + 1;
 }
 
 /* A part's failure, said on the thread that called. */
 static inline int opscope__convolution_done(const struct opscope__convolution *c, int status)
 {
-    return status == OPSCOPE_OK ? status
-                                : opscope_tensor_fail(OPSCOPE_ERROR_MEMORY,
-                                                      "%s: out of memory for a strip of patches", c->name);
+    return status == OPSCOPE_OK
+               ? status
+               : opscope_tensor_fail(OPSCOPE_ERROR_MEMORY,
+                                     "%s: out of memory for a strip of patches", c->name);
 }
 
 /* The output's sizes, as many as dims. */
@@ -179,16 +186,17 @@ static inline int opscope__check_grad_output(const struct opscope__convolution *
     opscope__convolution_sizes(c, sizes);
     if (grad->dims != c->dims || grad->dtype != c->dtype ||
         memcmp(opscope__sizes(grad), sizes, (size_t)c->dims * sizeof *sizes) != 0) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: grad_output is %s of sizes %s, the convolution gives %s of sizes %s",
-                                   c->name, opscope_dtype_name((opscope_dtype)grad->dtype),
-                                   opscope__shape_text(grad).text, opscope_dtype_name(c->dtype),
-                                   opscope__sizes_text(c->dims, sizes).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: grad_output is %s of sizes %s, the convolution gives %s of sizes %s", c->name,
+            opscope_dtype_name((opscope_dtype)grad->dtype), opscope__shape_text(grad).text,
+            opscope_dtype_name(c->dtype), opscope__sizes_text(c->dims, sizes).text);
     }
     return OPSCOPE_OK;
 }
 
-static inline struct opscope__strip opscope__strip_at(const struct opscope__convolution *c, int64_t index)
+static inline struct opscope__strip opscope__strip_at(const struct opscope__convolution *c,
+                                                      int64_t index)
 {
     struct opscope__strip strip = {index * c->rows, 0, c->rows, c->columns, 0};
     if (c->columns < c->out_size[1]) {
@@ -228,8 +236,8 @@ static inline int64_t opscope__turn_shift(const struct opscope__convolution *c,
 /* The part of each line of patches, at column `kx` of the kernel, that lies within the image:
  * [*begin, *end); gives the image's element of line 0, column 0 (which may lie outside). */
 static inline int64_t opscope__line_span(const struct opscope__convolution *c,
-                                         const struct opscope__strip *strip, int64_t kx, int64_t *begin,
-                                         int64_t *end)
+                                         const struct opscope__strip *strip, int64_t kx,
+                                         int64_t *begin, int64_t *end)
 {
     const struct opscope__window *wide = &c->window[1];
     int64_t x = strip->x * wide->stride + kx * wide->dilation - wide->padding;
@@ -238,62 +246,62 @@ static inline int64_t opscope__line_span(const struct opscope__convolution *c,
     return x;
 }
 
-/* One line of patches from a row of the image (NULL: padding), of whose elements from `x` on [begin, end)
- * lie inside; and the way back, which adds. */
-#define OPSCOPE__LINES(name, type)                                                                   \
-    static inline void opscope__fill_line_##name(type *line, const type *row, int64_t x,             \
-                                                 int64_t begin, int64_t end, int64_t stride,         \
-                                                 int64_t columns)                                    \
-    {                                                                                                \
-        if (row == NULL) {                                                                           \
-            begin = end = 0;                                                                         \
-        }                                                                                            \
-        for (int64_t j = 0; j < begin; j++) {                                                        \
-            line[j] = 0;                                                                             \
-        }                                                                                            \
-        if (stride == 1) {                                                                           \
-            for (int64_t j = begin; j < end; j++) {                                                  \
-                line[j] = row[x + j];                                                                \
-            }                                                                                        \
-        } else {                                                                                     \
-            for (int64_t j = begin; j < end; j++) {                                                  \
-                line[j] = row[x + j * stride];                                                       \
-            }                                                                                        \
-        }                                                                                            \
-        for (int64_t j = end; j < columns; j++) {                                                    \
-            line[j] = 0;                                                                             \
-        }                                                                                            \
-    }                                                                                                \
-    static inline void opscope__spill_line_##name(type *line, type *row, int64_t x, int64_t begin,   \
-                                                  int64_t end, int64_t stride, int64_t columns)      \
-    {                                                                                                \
-        (void)columns;                                                                               \
-        for (int64_t j = begin; j < end && row != NULL; j++) {                                       \
-            row[x + j * stride] += line[j];                                                          \
-        }                                                                                            \
+/* One line of patches from a row of the image (NULL: padding), of whose elements from `x` on
+ * [begin, end) lie inside; and the way back, which adds. */
+#define OPSCOPE__LINES(name, type)                                                                 \
+    static inline void opscope__fill_line_##name(type *line, const type *row, int64_t x,           \
+                                                 int64_t begin, int64_t end, int64_t stride,       \
+                                                 int64_t columns)                                  \
+    {                                                                                              \
+        if (row == NULL) {                                                                         \
+            begin = end = 0;                                                                       \
+        }                                                                                          \
+        for (int64_t j = 0; j < begin; j++) {                                                      \
+            line[j] = 0;                                                                           \
+        }                                                                                          \
+        if (stride == 1) {                                                                         \
+            for (int64_t j = begin; j < end; j++) {                                                \
+                line[j] = row[x + j];                                                              \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (int64_t j = begin; j < end; j++) {                                                \
+                line[j] = row[x + j * stride];                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        for (int64_t j = end; j < columns; j++) {                                                  \
+            line[j] = 0;                                                                           \
+        }                                                                                          \
+    }                                                                                              \
+    static inline void opscope__spill_line_##name(type *line, type *row, int64_t x, int64_t begin, \
+                                                  int64_t end, int64_t stride, int64_t columns)    \
+    {                                                                                              \
+        (void)columns;                                                                             \
+        for (int64_t j = begin; j < end && row != NULL; j++) {                                     \
+            row[x + j * stride] += line[j];                                                        \
+        }                                                                                          \
     }
 
 /* All lines of a strip's patches of so many channels, the first of them at `image`. */
-#define OPSCOPE__EACH_LINE(verb, name, type)                                                         \
-    static inline void opscope__##verb##_##name(const struct opscope__convolution *c, type *image,   \
-                                                const struct opscope__strip *strip,                  \
-                                                int64_t channels, type *line)                        \
-    {                                                                                                \
-        const struct opscope__window *high = &c->window[0], *wide = &c->window[1];                   \
-        for (int64_t channel = 0; channel < channels; channel++) {                                   \
-            type *plane = image + channel * c->size[0] * c->size[1];                                 \
-            for (int64_t place = 0; place < c->depth; place++) {                                     \
-                int64_t ky = place / wide->kernel, begin, end;                                       \
-                int64_t x = opscope__line_span(c, strip, place % wide->kernel, &begin, &end);        \
-                int64_t y = strip->y * high->stride + ky * high->dilation - high->padding;           \
-                for (int64_t i = 0; i < strip->lines; i++, y += high->stride) {                      \
-                    type *row = y >= 0 && y < c->size[0] ? plane + y * c->size[1] : NULL;            \
-                    opscope__##verb##_line_##name(line, row, x, begin, end, wide->stride,            \
-                                                  strip->columns);                                   \
-                    line += strip->columns;                                                          \
-                }                                                                                    \
-            }                                                                                        \
-        }                                                                                            \
+#define OPSCOPE__EACH_LINE(verb, name, type)                                                       \
+    static inline void opscope__##verb##_##name(const struct opscope__convolution *c, type *image, \
+                                                const struct opscope__strip *strip,                \
+                                                int64_t channels, type *line)                      \
+    {                                                                                              \
+        const struct opscope__window *high = &c->window[0], *wide = &c->window[1];                 \
+        for (int64_t channel = 0; channel < channels; channel++) {                                 \
+            type *plane = image + channel * c->size[0] * c->size[1];                               \
+            for (int64_t place = 0; place < c->depth; place++) {                                   \
+                int64_t ky = place / wide->kernel, begin, end;                                     \
+                int64_t x = opscope__line_span(c, strip, place % wide->kernel, &begin, &end);      \
+                int64_t y = strip->y * high->stride + ky * high->dilation - high->padding;         \
+                for (int64_t i = 0; i < strip->lines; i++, y += high->stride) {                    \
+                    type *row = y >= 0 && y < c->size[0] ? plane + y * c->size[1] : NULL;          \
+                    opscope__##verb##_line_##name(line, row, x, begin, end, wide->stride,          \
+                                                  strip->columns);                                 \
+                    line += strip->columns;                                                        \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 OPSCOPE__LINES(float32, float)
@@ -303,9 +311,10 @@ OPSCOPE__EACH_LINE(fill, float64, double)
 OPSCOPE__EACH_LINE(spill, float32, float)
 OPSCOPE__EACH_LINE(spill, float64, double)
 
-/* The strip's patches of `channels` channels, the first of them at `image`: copied to `room`, or where
- * they lie. */
-static inline struct opscope__matrix opscope__patches(const struct opscope__convolution *c, char *image,
+/* The strip's patches of `channels` channels, the first of them at `image`: copied to `room`, or
+ * where they lie. */
+static inline struct opscope__matrix opscope__patches(const struct opscope__convolution *c,
+                                                      char *image,
                                                       const struct opscope__strip *strip,
                                                       int64_t channels, char *room)
 {
@@ -318,13 +327,14 @@ static inline struct opscope__matrix opscope__patches(const struct opscope__conv
     } else {
         opscope__fill_float64(c, (double *)(void *)image, strip, channels, (double *)(void *)room);
     }
-    return (struct opscope__matrix){room, channels * c->depth, strip->rows * strip->columns, stride, 1};
+    return (struct opscope__matrix){room, channels * c->depth, strip->rows * strip->columns, stride,
+                                    1};
 }
 
-/* The weight in the order of the products: for each group and turn [out, channel, places in a turn].
- * A new reference. */
-static inline int opscope__arranged_weight(const struct opscope__convolution *c, opscope_tensor *weight,
-                                           opscope_tensor **out)
+/* The weight in the order of the products: for each group and turn [out, channel, places in a
+ * turn]. A new reference. */
+static inline int opscope__arranged_weight(const struct opscope__convolution *c,
+                                           opscope_tensor *weight, opscope_tensor **out)
 {
     opscope_tensor *flat = NULL, *view = NULL;
     int status = opscope__contiguous(weight, &flat);

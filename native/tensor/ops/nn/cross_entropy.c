@@ -38,11 +38,11 @@ static opscope_tensor *of_probabilities(const struct entropy *e)
 {
     opscope_tensor *target = e->arguments[1].as.tensor, *scores = e->arguments[0].as.tensor;
     if (!opscope__same_sizes(target, scores)) {
-        e->f->status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                           "%s: targets that are probabilities have the sizes of the scores: "
-                                           "%s, not %s",
-                                           e->name, opscope__shape_text(scores).text,
-                                           opscope__shape_text(target).text);
+        e->f->status = opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: targets that are probabilities have the sizes of the scores: "
+            "%s, not %s",
+            e->name, opscope__shape_text(scores).text, opscope__shape_text(target).text);
     }
     if (e->smoothing > 0) {
         target = opscope__fr(e->f, "mul", target, 1 - e->smoothing);
@@ -52,10 +52,11 @@ static opscope_tensor *of_probabilities(const struct entropy *e)
     return opscope__reduced_loss(e->f, e->name, losses, &e->arguments[4]);
 }
 
-static opscope_tensor *likelihood(const struct entropy *e, opscope_tensor *logs, opscope_argument reduction)
+static opscope_tensor *likelihood(const struct entropy *e, opscope_tensor *logs,
+                                  opscope_argument reduction)
 {
-    return opscope__f(e->f, "nll_loss", opscope__T(logs), e->arguments[1], e->arguments[2], e->arguments[3],
-                      reduction);
+    return opscope__f(e->f, "nll_loss", opscope__T(logs), e->arguments[1], e->arguments[2],
+                      e->arguments[3], reduction);
 }
 
 /* The loss against all classes alike, of targets that are not ignored. */
@@ -64,7 +65,8 @@ static opscope_tensor *smooth(const struct entropy *e)
     enum opscope__loss how = OPSCOPE__LOSS_NONE;
     opscope_tensor *ignored = opscope__f(e->f, "eq", e->arguments[1], e->arguments[3]);
     opscope_tensor *losses = over_classes(e, e->logs);
-    losses = opscope__f(e->f, "masked_fill", opscope__T(losses), opscope__T(ignored), opscope__I(0));
+    losses =
+        opscope__f(e->f, "masked_fill", opscope__T(losses), opscope__T(ignored), opscope__I(0));
     if (e->f->status != OPSCOPE_OK ||
         (e->f->status = opscope__loss_of(e->name, &e->arguments[4], &how)) != OPSCOPE_OK) {
         return NULL;
@@ -86,13 +88,16 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     struct opscope__formula f = {0};
     opscope_tensor *scores = arguments[0].as.tensor;
-    struct entropy e = {.f = &f, .name = opscope__call_name(call), .arguments = arguments,
+    struct entropy e = {.f = &f,
+                        .name = opscope__call_name(call),
+                        .arguments = arguments,
                         .smoothing = arguments[5].as.real};
     if (scores->dims == 0 || !(e.smoothing >= 0 && e.smoothing <= 1)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "%s: scores of sizes %s, label_smoothing %g: expected sizes [batch, "
-                                   "classes, ...] or [classes], and smoothing within 0 and 1",
-                                   e.name, opscope__shape_text(scores).text, e.smoothing);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE,
+            "%s: scores of sizes %s, label_smoothing %g: expected sizes [batch, "
+            "classes, ...] or [classes], and smoothing within 0 and 1",
+            e.name, opscope__shape_text(scores).text, e.smoothing);
     }
     e.dim = scores->dims > 1 ? 1 : 0;
     e.classes = opscope__sizes(scores)[e.dim];
@@ -113,11 +118,13 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(cross_entropy) = {
-    .schema = "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, "
-              "str reduction='mean', float label_smoothing=0.0) -> Tensor",
-    .doc = "nll_loss of log_softmax: scores [batch, classes, ...] and integers [batch, ...], or [classes] and "
-           "one; or targets that are probabilities, of the scores' sizes. label_smoothing takes that share "
-           "from the target for all classes alike.",
+    .schema =
+        "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, "
+        "str reduction='mean', float label_smoothing=0.0) -> Tensor",
+    .doc =
+        "nll_loss of log_softmax: scores [batch, classes, ...] and integers [batch, ...], or [classes] and "
+        "one; or targets that are probabilities, of the scores' sizes. label_smoothing takes that share "
+        "from the target for all classes alike.",
     .samples = "t(3, 4), index(4, 3)\n"
                "t(3, 4, 2), index(4, 3, 2), c(4), reduction='sum'\n"
                "t(6, 2), i(6), c(2), ignore_index=0, label_smoothing=0.25\n"

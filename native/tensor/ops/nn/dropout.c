@@ -8,7 +8,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     struct opscope__formula f = {0};
     double p = arguments[1].as.real;
     if (!(p >= 0 && p <= 1)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: p is %g; a probability lies within 0 and 1",
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
+                                   "%s: p is %g; a probability lies within 0 and 1",
                                    opscope__call_name(call), p);
     }
     bool drops = arguments[2].as.integer != 0 && p != 0;
@@ -19,9 +20,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(dropout) = {
     .schema = "dropout(Tensor input, float p=0.5, bool training=True) -> Tensor",
-    .doc = "While training, each element zero with probability p, else divided by 1 - p; otherwise input "
-           "itself. Repeatable after manual_seed. Definition: Srivastava et al. 2014.",
-    .samples = "t(3, 4), 0.5, False\n" "t(3, 4), 1.0, True",
+    .doc =
+        "While training, each element zero with probability p, else divided by 1 - p; otherwise input "
+        "itself. Repeatable after manual_seed. Definition: Srivastava et al. 2014.",
+    .samples = "t(3, 4), 0.5, False\n"
+               "t(3, 4), 1.0, True",
     .forward = forward,
     .is_composite = true,
 };

@@ -3,8 +3,11 @@
 #include "tensor/formula.h"
 #include "tensor/ops/loops.h"
 
-OPSCOPE__BINARY(gelu_backward_float32, float, float, a * (0.5f * (1.0f + erff(b * 0.70710678f)) + b * 0.39894228f * expf(-0.5f * b * b)))
-OPSCOPE__BINARY(gelu_backward_float64, double, double, a * (0.5 * (1.0 + erf(b * 0.70710678118654752)) + b * 0.39894228040143268 * exp(-0.5 * b * b)))
+OPSCOPE__BINARY(gelu_backward_float32, float, float,
+                a * (0.5f * (1.0f + erff(b * 0.70710678f)) + b * 0.39894228f * expf(-0.5f * b * b)))
+OPSCOPE__BINARY(gelu_backward_float64, double, double,
+                a * (0.5 * (1.0 + erf(b * 0.70710678118654752)) +
+                     b * 0.39894228040143268 * exp(-0.5 * b * b)))
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

@@ -5,17 +5,20 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                    opscope_tensor **outputs)
 {
     struct opscope__formula f = {0};
-    opscope_tensor *losses = opscope__f1(&f, "abs", opscope__f(&f, "sub", arguments[0], arguments[1]));
-    outputs[0] = opscope__keep(
-        opscope__reduced_loss(&f, opscope__call_name(call), losses, &arguments[2]));
+    opscope_tensor *losses =
+        opscope__f1(&f, "abs", opscope__f(&f, "sub", arguments[0], arguments[1]));
+    outputs[0] =
+        opscope__keep(opscope__reduced_loss(&f, opscope__call_name(call), losses, &arguments[2]));
     return opscope__formula_end(&f, outputs, 1);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(l1_loss) = {
     .schema = "l1_loss(Tensor input, Tensor target, *, str reduction='mean') -> Tensor",
-    .doc = "The absolute difference of input and target, which broadcast: its mean, its sum, or with "
-           "reduction 'none' that of each element.",
-    .samples = "t(3, 4), t(3, 4)\n" "t(3, 4), t(3, 4), reduction='none'",
+    .doc =
+        "The absolute difference of input and target, which broadcast: its mean, its sum, or with "
+        "reduction 'none' that of each element.",
+    .samples = "t(3, 4), t(3, 4)\n"
+               "t(3, 4), t(3, 4), reduction='none'",
     .forward = forward,
     .is_composite = true,
 };

@@ -8,34 +8,35 @@ struct layer {
     double eps;
 };
 
-#define ROWS(name, type)                                                                             \
-    OPSCOPE__RUN_SUM(name##_sum, type, a)                                                            \
-    OPSCOPE__RUN_SUM(name##_squares, type, (a - m) * (a - m))                                        \
-    static void name(int64_t begin, int64_t end, void *arg)                                          \
-    {                                                                                                \
-        const struct layer *l = arg;                                                                 \
-        const type *weight = OPSCOPE__NORM_DATA(const type, l->weight);                              \
-        const type *bias = OPSCOPE__NORM_DATA(const type, l->bias);                                  \
-        const double width = (double)l->width;                                                       \
-        for (int64_t i = begin; i < end; i++) {                                                      \
-            const type *x = OPSCOPE__NORM_DATA(const type, l->input) + i * l->width;                 \
-            type *y = OPSCOPE__NORM_DATA(type, l->out) + i * l->width;                               \
-            const type mean = (type)(name##_sum(x, x, x, 0, l->width) / width);                         \
-            const double variance = name##_squares(x, x, x, mean, l->width) / width;                    \
-            const type rstd = (type)(1 / sqrt(variance + l->eps));                                   \
-            OPSCOPE__NORM_DATA(type, l->mean)[i] = mean;                                             \
-            OPSCOPE__NORM_DATA(type, l->rstd)[i] = rstd;                                             \
-            OPSCOPE__INDEPENDENT                                                                     \
-            for (int64_t j = 0; j < l->width; j++) {                                                 \
-                y[j] = (x[j] - mean) * rstd * weight[j] + bias[j];                                   \
-            }                                                                                        \
-        }                                                                                            \
+#define ROWS(name, type)                                                                           \
+    OPSCOPE__RUN_SUM(name##_sum, type, a)                                                          \
+    OPSCOPE__RUN_SUM(name##_squares, type, (a - m) * (a - m))                                      \
+    static void name(int64_t begin, int64_t end, void *arg)                                        \
+    {                                                                                              \
+        const struct layer *l = arg;                                                               \
+        const type *weight = OPSCOPE__NORM_DATA(const type, l->weight);                            \
+        const type *bias = OPSCOPE__NORM_DATA(const type, l->bias);                                \
+        const double width = (double)l->width;                                                     \
+        for (int64_t i = begin; i < end; i++) {                                                    \
+            const type *x = OPSCOPE__NORM_DATA(const type, l->input) + i * l->width;               \
+            type *y = OPSCOPE__NORM_DATA(type, l->out) + i * l->width;                             \
+            const type mean = (type)(name##_sum(x, x, x, 0, l->width) / width);                    \
+            const double variance = name##_squares(x, x, x, mean, l->width) / width;               \
+            const type rstd = (type)(1 / sqrt(variance + l->eps));                                 \
+            OPSCOPE__NORM_DATA(type, l->mean)[i] = mean;                                           \
+            OPSCOPE__NORM_DATA(type, l->rstd)[i] = rstd;                                           \
+            OPSCOPE__INDEPENDENT                                                                   \
+            for (int64_t j = 0; j < l->width; j++) {                                               \
+                y[j] = (x[j] - mean) * rstd * weight[j] + bias[j];                                 \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 ROWS(rows_float32, float)
 ROWS(rows_float64, double)
 
-/* How many elements are normalized together; 0 where the shape is not that of the last dimensions. */
+/* How many elements are normalized together; 0 where the shape is not that of the last dimensions.
+ */
 static int check(const char *name, const opscope_tensor *input, const opscope_argument *shape)
 {
     int count = (int)shape->count, first = input->dims - count;
@@ -43,12 +44,12 @@ static int check(const char *name, const opscope_tensor *input, const opscope_ar
                 memcmp(opscope__sizes(input) + first, shape->as.integers,
                        shape->count * sizeof(int64_t)) == 0;
     if (!fits || (input->dtype != OPSCOPE_FLOAT32 && input->dtype != OPSCOPE_FLOAT64)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: %s input of sizes %s, normalized_shape %s: expected floats whose last "
-                                   "sizes are normalized_shape",
-                                   name, opscope_dtype_name((opscope_dtype)input->dtype),
-                                   opscope__shape_text(input).text,
-                                   opscope__sizes_text(count, shape->as.integers).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: %s input of sizes %s, normalized_shape %s: expected floats whose last "
+            "sizes are normalized_shape",
+            name, opscope_dtype_name((opscope_dtype)input->dtype), opscope__shape_text(input).text,
+            opscope__sizes_text(count, shape->as.integers).text);
     }
     return OPSCOPE_OK;
 }
@@ -58,7 +59,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     const char *name = opscope__call_name(call);
     opscope_tensor *self = arguments[0].as.tensor;
-    opscope_tensor *input = NULL, *weight = NULL, *bias = NULL, *made = NULL, *mean = NULL, *rstd = NULL;
+    opscope_tensor *input = NULL, *weight = NULL, *bias = NULL, *made = NULL, *mean = NULL,
+                   *rstd = NULL;
     opscope_dtype dtype = (opscope_dtype)self->dtype;
     int status = check(name, self, &arguments[1]);
     if (status != OPSCOPE_OK) {
@@ -74,7 +76,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         (status = opscope__contiguous(self, &input)) == OPSCOPE_OK &&
         (status = opscope__tensor_empty(1, &rows, dtype, &mean)) == OPSCOPE_OK &&
         (status = opscope__tensor_empty(1, &rows, dtype, &rstd)) == OPSCOPE_OK &&
-        (status = opscope__tensor_empty(self->dims, opscope__sizes(self), dtype, &made)) == OPSCOPE_OK) {
+        (status = opscope__tensor_empty(self->dims, opscope__sizes(self), dtype, &made)) ==
+            OPSCOPE_OK) {
         struct layer layer = {input, weight, bias, mean, rstd, made, width, arguments[4].as.real};
         opscope__parallel(rows, OPSCOPE__GRAIN / (width * 4 + 1) + 1,
                           dtype == OPSCOPE_FLOAT32 ? rows_float32 : rows_float64, &layer);
@@ -107,12 +110,16 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(layer_norm) = {
-    .schema = "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
-              "float eps=1e-05) -> Tensor",
-    .doc = "(x - mean) / sqrt(variance + eps) * weight + bias, mean and variance (of the population) over "
-           "the last dimensions, whose sizes normalized_shape, weight and bias have. Definition: Ba, "
-           "Kiros and Hinton 2016.",
-    .samples = "t(3, 5), [5]\n" "t(2, 3, 4), [3, 4], t(3, 4), t(3, 4)\n" "t(2, 3, 40), [40], p(40), None, 0.1",
+    .schema =
+        "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+        "float eps=1e-05) -> Tensor",
+    .doc =
+        "(x - mean) / sqrt(variance + eps) * weight + bias, mean and variance (of the population) over "
+        "the last dimensions, whose sizes normalized_shape, weight and bias have. Definition: Ba, "
+        "Kiros and Hinton 2016.",
+    .samples = "t(3, 5), [5]\n"
+               "t(2, 3, 4), [3, 4], t(3, 4), t(3, 4)\n"
+               "t(2, 3, 40), [40], p(40), None, 0.1",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,

@@ -19,7 +19,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(log_softmax) = {
     .schema = "log_softmax(Tensor self, int dim) -> Tensor",
     .doc = "The logarithm of softmax along dim, for floats, without its loss of digits.",
-    .samples = "t(3, 4), 1\n" "t(3, 4), 0",
+    .samples = "t(3, 4), 1\n"
+               "t(3, 4), 0",
     .forward = forward,
     .backward = backward,
     .saves_outputs = 1,

@@ -1,8 +1,9 @@
-/* tensor/ops/log_softmax_backward.c -- core::log_softmax_backward: the gradient through log_softmax. */
+/* tensor/ops/log_softmax_backward.c -- core::log_softmax_backward: the gradient through
+ * log_softmax. */
 #include "tensor/formula.h"
 #include "tensor/ops/softmax.h"
 
-#define LOOP(name, type, EXP)                                                                        \
+#define LOOP(name, type, EXP)                                                                      \
     OPSCOPE__SOFTMAX_BACKWARD(name, type, grads[i], grads[i] - EXP(outputs[i]) * sum)
 
 LOOP(log_softmax_backward_float32, float, expf)
@@ -22,13 +23,13 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     opscope_tensor *more = backward->gradients[0];
     opscope_tensor *grad = backward->inputs[0];
     const opscope_argument dim = opscope__L(&backward->arguments[2].as.integer, 1);
-    opscope_tensor *share = opscope__f2(&f, "mul", more, opscope__f1(&f, "exp", backward->inputs[1]));
+    opscope_tensor *share =
+        opscope__f2(&f, "mul", more, opscope__f1(&f, "exp", backward->inputs[1]));
     opscope_tensor *sum = opscope__f(&f, "sum", opscope__T(share), dim, opscope__B(true));
     gradients[0] = opscope__keep(opscope__f2(&f, "sub", more, sum));
     if (backward->wanted[1]) {
         opscope_tensor *whole = opscope__f(&f, "sum", opscope__T(grad), dim, opscope__B(true));
-        gradients[1] =
-            opscope__keep(opscope__f1(&f, "neg", opscope__f2(&f, "mul", share, whole)));
+        gradients[1] = opscope__keep(opscope__f1(&f, "neg", opscope__f2(&f, "mul", share, whole)));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }

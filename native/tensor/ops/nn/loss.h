@@ -19,21 +19,22 @@ static inline int opscope__loss_of(const char *name, const opscope_argument *red
         }
     }
     return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                               "%s: reduction is \"%s\"; expected \"none\", \"sum\" or \"mean\"", name,
-                               reduction->as.text);
+                               "%s: reduction is \"%s\"; expected \"none\", \"sum\" or \"mean\"",
+                               name, reduction->as.text);
 }
 
 /* The loss of each element as the argument `reduction` asks. */
-static inline opscope_tensor *opscope__reduced_loss(struct opscope__formula *formula, const char *name,
-                                                    opscope_tensor *losses,
+static inline opscope_tensor *opscope__reduced_loss(struct opscope__formula *formula,
+                                                    const char *name, opscope_tensor *losses,
                                                     const opscope_argument *reduction)
 {
     enum opscope__loss how = OPSCOPE__LOSS_NONE;
     if (formula->status == OPSCOPE_OK) {
         formula->status = opscope__loss_of(name, reduction, &how);
     }
-    return how == OPSCOPE__LOSS_NONE ? losses
-                                     : opscope__f1(formula, how == OPSCOPE__LOSS_SUM ? "sum" : "mean", losses);
+    return how == OPSCOPE__LOSS_NONE
+               ? losses
+               : opscope__f1(formula, how == OPSCOPE__LOSS_SUM ? "sum" : "mean", losses);
 }
 
 #endif

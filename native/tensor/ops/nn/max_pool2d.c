@@ -11,8 +11,8 @@ struct work {
     int32_t *places; /* within the plane, of each output's element; -1: it has none */
 };
 
-/* Which outputs along a dimension have a place of the kernel within the image: [begin, end); of these
- * the ones before `old` have none of the places before it. */
+/* Which outputs along a dimension have a place of the kernel within the image: [begin, end); of
+ * these the ones before `old` have none of the places before it. */
 struct reach {
     int64_t first, begin, old, end; /* first: the image's element at output 0, may lie outside */
 };
@@ -29,74 +29,77 @@ static struct reach reach_of(const struct opscope__window *window, int64_t place
 }
 
 /* An output row meets one place of the kernel: where it is the first that lies within the image its
- * element is taken as it is, else where it is larger. NaN is larger than all. By masks, as which of two
- * elements is larger is nothing a branch could guess. */
-#define MEET(name, type, bits)                                                                       \
-    static inline void name(type *restrict best, int32_t *restrict places, const type *restrict row, \
-                            int32_t place, int64_t begin, int64_t old, int64_t end, int64_t stride)  \
-    {                                                                                                \
-        for (int64_t j = begin; j < old; j++) {                                                      \
-            best[j] = row[j * stride];                                                               \
-            places[j] = place + (int32_t)(j * stride);                                               \
-        }                                                                                            \
-        for (int64_t j = old; j < end; j++) {                                                        \
-            union {                                                                                  \
-                type number;                                                                         \
-                bits all;                                                                            \
-            } value = {row[j * stride]}, kept = {best[j]};                                           \
-            const bool is_larger = (value.number > kept.number) | (value.number != value.number);    \
-            kept.all ^= (kept.all ^ value.all) & -(bits)is_larger;                                   \
-            best[j] = kept.number;                                                                   \
-            places[j] ^= (places[j] ^ (place + (int32_t)(j * stride))) & -(int32_t)is_larger;        \
-        }                                                                                            \
+ * element is taken as it is, else where it is larger. NaN is larger than all. By masks, as which of
+ * two elements is larger is nothing a branch could guess. */
+#define MEET(name, type, bits)                                                                     \
+    static inline void name(type *restrict best, int32_t *restrict places,                         \
+                            const type *restrict row, int32_t place, int64_t begin, int64_t old,   \
+                            int64_t end, int64_t stride)                                           \
+    {                                                                                              \
+        for (int64_t j = begin; j < old; j++) {                                                    \
+            best[j] = row[j * stride];                                                             \
+            places[j] = place + (int32_t)(j * stride);                                             \
+        }                                                                                          \
+        for (int64_t j = old; j < end; j++) {                                                      \
+            union {                                                                                \
+                type number;                                                                       \
+                bits all;                                                                          \
+            } value = {row[j * stride]}, kept = {best[j]};                                         \
+            const bool is_larger = (value.number > kept.number) | (value.number != value.number);  \
+            kept.all ^= (kept.all ^ value.all) & -(bits)is_larger;                                 \
+            best[j] = kept.number;                                                                 \
+            places[j] ^= (places[j] ^ (place + (int32_t)(j * stride))) & -(int32_t)is_larger;      \
+        }                                                                                          \
     }
 
-#define PLANE(name, type, meet)                                                                      \
-    static void name(const struct work *w, const type *plane, type *best, int32_t *places)           \
-    {                                                                                                \
-        const struct opscope__window *high = &w->window[0], *wide = &w->window[1];                   \
-        const int64_t width = w->pooling.size[1], columns = w->pooling.out_size[1];                  \
-        struct reach rows = {.begin = w->pooling.out_size[0]};                                       \
-        for (int64_t ky = 0; ky < high->kernel; ky++) {                                              \
-            rows = reach_of(high, ky, w->pooling.size[0], w->pooling.out_size[0], rows.begin);       \
-            struct reach across = {.begin = columns};                                                \
-            for (int64_t kx = 0; kx < wide->kernel; kx++) {                                          \
-                across = reach_of(wide, kx, width, columns, across.begin);                           \
-                for (int64_t i = rows.begin; i < rows.end; i++) {                                    \
-                    const int64_t at = (rows.first + i * high->stride) * width + across.first;       \
-                    const int64_t old = i < rows.old ? across.old : across.begin;                    \
-                    type *to = best + i * columns;                                                   \
-                    int32_t *to_places = places + i * columns;                                       \
-                    if (wide->stride == 2) {                                                         \
-                        meet(to, to_places, plane + at, (int32_t)at, across.begin, old, across.end, 2); \
-                    } else if (wide->stride == 1) {                                                  \
-                        meet(to, to_places, plane + at, (int32_t)at, across.begin, old, across.end, 1); \
-                    } else {                                                                         \
-                        meet(to, to_places, plane + at, (int32_t)at, across.begin, old, across.end,  \
-                             wide->stride);                                                          \
-                    }                                                                                \
-                }                                                                                    \
-            }                                                                                        \
-        }                                                                                            \
+#define PLANE(name, type, meet)                                                                    \
+    static void name(const struct work *w, const type *plane, type *best, int32_t *places)         \
+    {                                                                                              \
+        const struct opscope__window *high = &w->window[0], *wide = &w->window[1];                 \
+        const int64_t width = w->pooling.size[1], columns = w->pooling.out_size[1];                \
+        struct reach rows = {.begin = w->pooling.out_size[0]};                                     \
+        for (int64_t ky = 0; ky < high->kernel; ky++) {                                            \
+            rows = reach_of(high, ky, w->pooling.size[0], w->pooling.out_size[0], rows.begin);     \
+            struct reach across = {.begin = columns};                                              \
+            for (int64_t kx = 0; kx < wide->kernel; kx++) {                                        \
+                across = reach_of(wide, kx, width, columns, across.begin);                         \
+                for (int64_t i = rows.begin; i < rows.end; i++) {                                  \
+                    const int64_t at = (rows.first + i * high->stride) * width + across.first;     \
+                    const int64_t old = i < rows.old ? across.old : across.begin;                  \
+                    type *to = best + i * columns;                                                 \
+                    int32_t *to_places = places + i * columns;                                     \
+                    if (wide->stride == 2) {                                                       \
+                        meet(to, to_places, plane + at, (int32_t)at, across.begin, old,            \
+                             across.end, 2);                                                       \
+                    } else if (wide->stride == 1) {                                                \
+                        meet(to, to_places, plane + at, (int32_t)at, across.begin, old,            \
+                             across.end, 1);                                                       \
+                    } else {                                                                       \
+                        meet(to, to_places, plane + at, (int32_t)at, across.begin, old,            \
+                             across.end, wide->stride);                                            \
+                    }                                                                              \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 /* With dilation a window may have all of its places in the padding. */
-#define PLANES(name, type, plane)                                                                    \
-    static void name(int64_t begin, int64_t end, void *arg)                                          \
-    {                                                                                                \
-        const struct work *w = arg;                                                                  \
-        const int64_t in = w->pooling.size[0] * w->pooling.size[1];                                  \
-        const int64_t out = w->pooling.out_size[0] * w->pooling.out_size[1];                         \
-        const bool may_be_empty = w->window[0].dilation > 1 || w->window[1].dilation > 1;            \
-        for (int64_t i = begin; i < end; i++) {                                                      \
-            type *best = (type *)(void *)w->output + i * out;                                        \
-            int32_t *places = w->places + i * out;                                                   \
-            for (int64_t j = 0; j < out && may_be_empty; j++) {                                      \
-                best[j] = -(type)INFINITY;                                                           \
-                places[j] = -1;                                                                      \
-            }                                                                                        \
-            plane(w, (const type *)(const void *)w->input + i * in, best, places);                   \
-        }                                                                                            \
+#define PLANES(name, type, plane)                                                                  \
+    static void name(int64_t begin, int64_t end, void *arg)                                        \
+    {                                                                                              \
+        const struct work *w = arg;                                                                \
+        const int64_t in = w->pooling.size[0] * w->pooling.size[1];                                \
+        const int64_t out = w->pooling.out_size[0] * w->pooling.out_size[1];                       \
+        const bool may_be_empty = w->window[0].dilation > 1 || w->window[1].dilation > 1;          \
+        for (int64_t i = begin; i < end; i++) {                                                    \
+            type *best = (type *)(void *)w->output + i * out;                                      \
+            int32_t *places = w->places + i * out;                                                 \
+            for (int64_t j = 0; j < out && may_be_empty; j++) {                                    \
+                best[j] = -(type)INFINITY;                                                         \
+                places[j] = -1;                                                                    \
+            }                                                                                      \
+            plane(w, (const type *)(const void *)w->input + i * in, best, places);                 \
+        }                                                                                          \
     }
 
 MEET(meet_float32, float, int32_t)
@@ -112,8 +115,8 @@ static int read(const char *name, const opscope_argument *arguments, struct work
     int status = opscope__pooling_read(name, input->dims, opscope__sizes(input),
                                        (opscope_dtype)input->dtype, &w->pooling);
     if (status == OPSCOPE_OK) {
-        status = opscope__window_read(name, &arguments[1], &arguments[2], &arguments[3], &arguments[4],
-                                      w->window);
+        status = opscope__window_read(name, &arguments[1], &arguments[2], &arguments[3],
+                                      &arguments[4], w->window);
     }
     if (status == OPSCOPE_OK) {
         status = opscope__pooling_slide(&w->pooling, w->window, arguments[5].as.integer != 0);
@@ -148,7 +151,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         w.output = made->data;
         w.places = (int32_t *)(void *)places->data;
         opscope__each_plane(&w.pooling, 4,
-                            w.pooling.dtype == OPSCOPE_FLOAT32 ? planes_float32 : planes_float64, &w);
+                            w.pooling.dtype == OPSCOPE_FLOAT32 ? planes_float32 : planes_float64,
+                            &w);
         opscope__call_save(call, places);
         outputs[0] = opscope_tensor_retain(made);
     }
@@ -172,9 +176,10 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(max_pool2d) = {
     .schema = "max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, "
               "int[2] dilation=1, bool ceil_mode=False) -> Tensor",
-    .doc = "The largest element, or NaN, of each window of kernel_size that moves by stride (kernel_size) "
-           "over each image of floats [batch, channels, height, width] or [channels, height, width]. "
-           "Padding is less than all; ceil_mode lets a last window reach past the padding.",
+    .doc =
+        "The largest element, or NaN, of each window of kernel_size that moves by stride (kernel_size) "
+        "over each image of floats [batch, channels, height, width] or [channels, height, width]. "
+        "Padding is less than all; ceil_mode lets a last window reach past the padding.",
     .samples = "t(2, 3, 6, 5), 2\n"
                "t(3, 7, 8), [3, 2], [2, 1], [1, 0]\n"
                "t(1, 2, 8, 9), 3, 2, 1, ceil_mode=True\n"

@@ -1,5 +1,5 @@
-/* tensor/ops/max_pool2d_backward.c -- core::max_pool2d_backward: gradients go to the elements that were
- * the largest. */
+/* tensor/ops/max_pool2d_backward.c -- core::max_pool2d_backward: gradients go to the elements that
+ * were the largest. */
 #include <string.h>
 
 #include "base/atomics.h"
@@ -9,30 +9,32 @@ struct work {
     struct opscope__pooling pooling;
     const char *grad;
     const int32_t *places;
-    char *input; /* the result */
-    bool has_stray; /* a place outside of its plane. Written relaxed by any part, read after they joined */
+    char *input;    /* the result */
+    bool has_stray; /* a place outside of its plane. Written relaxed by any part, read after they
+                       joined */
 };
 
-#define PLANES(name, type)                                                                           \
-    static void name(int64_t begin, int64_t end, void *arg)                                          \
-    {                                                                                                \
-        struct work *w = arg;                                                                        \
-        const int64_t in = w->pooling.size[0] * w->pooling.size[1];                                  \
-        const int64_t out = w->pooling.out_size[0] * w->pooling.out_size[1];                         \
-        memset((type *)(void *)w->input + begin * in, 0, (size_t)((end - begin) * in) * sizeof(type)); \
-        for (int64_t i = begin; i < end; i++) {                                                      \
-            type *to = (type *)(void *)w->input + i * in;                                            \
-            const type *grad = (const type *)(const void *)w->grad + i * out;                        \
-            const int32_t *places = w->places + i * out;                                             \
-            for (int64_t j = 0; j < out; j++) {                                                      \
-                if (places[j] >= 0 && places[j] < in) {                                              \
-                    to[places[j]] += grad[j];                                                        \
-                } else if (places[j] != -1) {                                                        \
-                    opscope__store_relaxed(&w->has_stray, true);                                     \
-                    return;                                                                          \
-                }                                                                                    \
-            }                                                                                        \
-        }                                                                                            \
+#define PLANES(name, type)                                                                         \
+    static void name(int64_t begin, int64_t end, void *arg)                                        \
+    {                                                                                              \
+        struct work *w = arg;                                                                      \
+        const int64_t in = w->pooling.size[0] * w->pooling.size[1];                                \
+        const int64_t out = w->pooling.out_size[0] * w->pooling.out_size[1];                       \
+        memset((type *)(void *)w->input + begin * in, 0,                                           \
+               (size_t)((end - begin) * in) * sizeof(type));                                       \
+        for (int64_t i = begin; i < end; i++) {                                                    \
+            type *to = (type *)(void *)w->input + i * in;                                          \
+            const type *grad = (const type *)(const void *)w->grad + i * out;                      \
+            const int32_t *places = w->places + i * out;                                           \
+            for (int64_t j = 0; j < out; j++) {                                                    \
+                if (places[j] >= 0 && places[j] < in) {                                            \
+                    to[places[j]] += grad[j];                                                      \
+                } else if (places[j] != -1) {                                                      \
+                    opscope__store_relaxed(&w->has_stray, true);                                   \
+                    return;                                                                        \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 PLANES(planes_float32, float)
@@ -80,12 +82,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         w.places = (const int32_t *)(const void *)places->data;
         w.input = made->data;
         opscope__each_plane(&w.pooling, 2,
-                            w.pooling.dtype == OPSCOPE_FLOAT32 ? planes_float32 : planes_float64, &w);
+                            w.pooling.dtype == OPSCOPE_FLOAT32 ? planes_float32 : planes_float64,
+                            &w);
         if (opscope__load_relaxed(&w.has_stray)) {
-            status = opscope_tensor_fail(OPSCOPE_ERROR_INDEX,
-                                         "%s: indices point outside of images of %lld by %lld elements",
-                                         w.pooling.name, (long long)w.pooling.size[0],
-                                         (long long)w.pooling.size[1]);
+            status = opscope_tensor_fail(
+                OPSCOPE_ERROR_INDEX, "%s: indices point outside of images of %lld by %lld elements",
+                w.pooling.name, (long long)w.pooling.size[0], (long long)w.pooling.size[1]);
         } else {
             outputs[0] = opscope_tensor_retain(made);
         }
@@ -107,16 +109,18 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     index = opscope__f(&f, "flatten", opscope__T(index), flat[0], flat[1]);
     images = opscope__f(&f, "flatten", opscope__T(images), flat[0], flat[1]);
     opscope_tensor *found = opscope__f(&f, "gather", opscope__T(images), last, opscope__T(index));
-    found = opscope__f(&f, "reshape", opscope__T(found), opscope__L(opscope__sizes(places), places->dims));
-    gradients[0] =
-        opscope__keep(opscope__f(&f, "masked_fill", opscope__T(found), opscope__T(nowhere), opscope__I(0)));
+    found = opscope__f(&f, "reshape", opscope__T(found),
+                       opscope__L(opscope__sizes(places), places->dims));
+    gradients[0] = opscope__keep(
+        opscope__f(&f, "masked_fill", opscope__T(found), opscope__T(nowhere), opscope__I(0)));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(max_pool2d_backward) = {
     .schema = "max_pool2d_backward(Tensor grad_output, Tensor indices, int[] input_size) -> Tensor",
-    .doc = "Zeros of sizes input_size with each element of grad_output added at its index (int32) within its "
-           "image, nowhere where that is -1: the gradient through max_pool2d.",
+    .doc =
+        "Zeros of sizes input_size with each element of grad_output added at its index (int32) within its "
+        "image, nowhere where that is -1: the gradient through max_pool2d.",
     .samples = "t(2, 3, 2, 3), index(20, 2, 3, 2, 3).astype('int32'), [2, 3, 4, 5]\n"
                "t(3, 2, 2), index(16, 3, 2, 2).astype('int32'), [3, 4, 4]",
     .forward = forward,

@@ -2,25 +2,27 @@
 #include "tensor/ops/classes.h"
 
 /* Losses into out (may be NULL), their sum and that of the weights into sums. */
-#define LOSSES(name, type)                                                                           \
-    static void name(const struct opscope__classes *c, const char *scores, char *out, double *sums)  \
-    {                                                                                                \
-        const int64_t *target = (const int64_t *)(const void *)c->target->data;                      \
-        const type *weight = c->weight != NULL ? (const type *)(const void *)c->weight->data : NULL; \
-        for (int64_t i = 0; i < c->outer * c->inner; i++) {                                          \
-            type loss = 0;                                                                           \
-            if (target[i] >= 0) {                                                                    \
-                int64_t row = i / c->inner, at = i % c->inner;                                       \
-                const type share = weight != NULL ? weight[target[i]] : 1;                           \
-                loss = -share * ((const type *)(const void *)                                        \
-                                     scores)[(row * c->classes + target[i]) * c->inner + at];        \
-                sums[1] += (double)share;                                                            \
-            }                                                                                        \
-            sums[0] += (double)loss;                                                                 \
-            if (out != NULL) {                                                                       \
-                ((type *)(void *)out)[i] = loss;                                                     \
-            }                                                                                        \
-        }                                                                                            \
+#define LOSSES(name, type)                                                                         \
+    static void name(const struct opscope__classes *c, const char *scores, char *out,              \
+                     double *sums)                                                                 \
+    {                                                                                              \
+        const int64_t *target = (const int64_t *)(const void *)c->target->data;                    \
+        const type *weight =                                                                       \
+            c->weight != NULL ? (const type *)(const void *)c->weight->data : NULL;                \
+        for (int64_t i = 0; i < c->outer * c->inner; i++) {                                        \
+            type loss = 0;                                                                         \
+            if (target[i] >= 0) {                                                                  \
+                int64_t row = i / c->inner, at = i % c->inner;                                     \
+                const type share = weight != NULL ? weight[target[i]] : 1;                         \
+                loss = -share * ((const type *)(const void *)                                      \
+                                     scores)[(row * c->classes + target[i]) * c->inner + at];      \
+                sums[1] += (double)share;                                                          \
+            }                                                                                      \
+            sums[0] += (double)loss;                                                               \
+            if (out != NULL) {                                                                     \
+                ((type *)(void *)out)[i] = loss;                                                   \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 LOSSES(losses_float32, float)
@@ -46,8 +48,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     enum opscope__loss how = OPSCOPE__LOSS_NONE;
     int status = opscope__loss_of(name, &arguments[4], &how);
     if (status == OPSCOPE_OK) {
-        status = opscope__classes_of(name, self->dims, opscope__sizes(self), dtype, target, &arguments[2],
-                                     arguments[3].as.integer, &classes);
+        status = opscope__classes_of(name, self->dims, opscope__sizes(self), dtype, target,
+                                     &arguments[2], arguments[3].as.integer, &classes);
     }
     if (status != OPSCOPE_OK) {
         return status;
@@ -94,11 +96,13 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(nll_loss) = {
-    .schema = "nll_loss(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, "
-              "str reduction='mean') -> Tensor",
-    .doc = "Minus the log probability of each target, times the weight of its class: log probabilities "
-           "[batch, classes, ...] and integers [batch, ...], or [classes] and one. The mean is over the "
-           "weights; targets equal to ignore_index count nothing. After log_softmax this is the cross entropy.",
+    .schema =
+        "nll_loss(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, "
+        "str reduction='mean') -> Tensor",
+    .doc =
+        "Minus the log probability of each target, times the weight of its class: log probabilities "
+        "[batch, classes, ...] and integers [batch, ...], or [classes] and one. The mean is over the "
+        "weights; targets equal to ignore_index count nothing. After log_softmax this is the cross entropy.",
     .samples = "t(3, 4), index(4, 3)\n"
                "t(3, 4, 2), index(4, 3, 2), c(4), reduction='none'\n"
                "t(4), index(4), c(4), reduction='sum'\n"

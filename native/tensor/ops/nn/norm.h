@@ -1,4 +1,5 @@
-/* tensor/ops/norm.h -- what the normalizations share: sums over a run, scales and shifts that are absent.
+/* tensor/ops/norm.h -- what the normalizations share: sums over a run, scales and shifts that are
+ * absent.
  *
  * A run is summed in lanes of the elements' own type over short stretches, the stretches in double.
  */
@@ -17,35 +18,37 @@
 
 enum { OPSCOPE__NORM_LANES = 32, OPSCOPE__NORM_STRETCH = 64 * OPSCOPE__NORM_LANES };
 
-/* The sum of `expression` in a, b and c (of x, y and z, runs that may be the same) and m, a number. */
-#define OPSCOPE__RUN_SUM(name, type, expression)                                                     \
-    static inline double name(const type *x, const type *y, const type *z, type m, int64_t count)    \
-    {                                                                                                \
-        double total = 0;                                                                            \
-        (void)m;                                                                                     \
-        for (int64_t start = 0; start < count; start += OPSCOPE__NORM_STRETCH) {                     \
-            int64_t end = count - start < OPSCOPE__NORM_STRETCH ? count : start + OPSCOPE__NORM_STRETCH; \
-            type lanes[OPSCOPE__NORM_LANES] = {0};                                                   \
-            int64_t i = start;                                                                       \
-            for (; end - i >= OPSCOPE__NORM_LANES; i += OPSCOPE__NORM_LANES) {                       \
-                for (int j = 0; j < OPSCOPE__NORM_LANES; j++) {                                      \
-                    const type a = x[i + j], b = y[i + j], c = z[i + j];                             \
-                    (void)b;                                                                         \
-                    (void)c;                                                                         \
-                    lanes[j] += (expression);                                                        \
-                }                                                                                    \
-            }                                                                                        \
-            for (; i < end; i++) {                                                                   \
-                const type a = x[i], b = y[i], c = z[i];                                             \
-                (void)b;                                                                             \
-                (void)c;                                                                             \
-                total += (double)(expression);                                                       \
-            }                                                                                        \
-            for (int j = 0; j < OPSCOPE__NORM_LANES; j++) {                                          \
-                total += (double)lanes[j];                                                           \
-            }                                                                                        \
-        }                                                                                            \
-        return total;                                                                                \
+/* The sum of `expression` in a, b and c (of x, y and z, runs that may be the same) and m, a number.
+ */
+#define OPSCOPE__RUN_SUM(name, type, expression)                                                   \
+    static inline double name(const type *x, const type *y, const type *z, type m, int64_t count)  \
+    {                                                                                              \
+        double total = 0;                                                                          \
+        (void)m;                                                                                   \
+        for (int64_t start = 0; start < count; start += OPSCOPE__NORM_STRETCH) {                   \
+            int64_t end =                                                                          \
+                count - start < OPSCOPE__NORM_STRETCH ? count : start + OPSCOPE__NORM_STRETCH;     \
+            type lanes[OPSCOPE__NORM_LANES] = {0};                                                 \
+            int64_t i = start;                                                                     \
+            for (; end - i >= OPSCOPE__NORM_LANES; i += OPSCOPE__NORM_LANES) {                     \
+                for (int j = 0; j < OPSCOPE__NORM_LANES; j++) {                                    \
+                    const type a = x[i + j], b = y[i + j], c = z[i + j];                           \
+                    (void)b;                                                                       \
+                    (void)c;                                                                       \
+                    lanes[j] += (expression);                                                      \
+                }                                                                                  \
+            }                                                                                      \
+            for (; i < end; i++) {                                                                 \
+                const type a = x[i], b = y[i], c = z[i];                                           \
+                (void)b;                                                                           \
+                (void)c;                                                                           \
+                total += (double)(expression);                                                     \
+            }                                                                                      \
+            for (int j = 0; j < OPSCOPE__NORM_LANES; j++) {                                        \
+                total += (double)lanes[j];                                                         \
+            }                                                                                      \
+        }                                                                                          \
+        return total;                                                                              \
     }
 
 /* A scale or shift of `count` elements: the argument, contiguous, or where it is absent one number
@@ -63,28 +66,29 @@ static inline int opscope__norm_operand(const char *name, const opscope_argument
     }
     opscope_tensor *tensor = argument->as.tensor;
     if (tensor->count != count || tensor->dtype != dtype) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: %s of %s and sizes %s; expected %s and %lld elements", name, what,
-                                   opscope_dtype_name((opscope_dtype)tensor->dtype),
-                                   opscope__shape_text(tensor).text, opscope_dtype_name(dtype),
-                                   (long long)count);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME, "%s: %s of %s and sizes %s; expected %s and %lld elements", name,
+            what, opscope_dtype_name((opscope_dtype)tensor->dtype),
+            opscope__shape_text(tensor).text, opscope_dtype_name(dtype), (long long)count);
     }
     return opscope__contiguous(tensor, out);
 }
 
-/* The elements that are normalized together: those of the `folded` dimensions. A scale has the sizes `like`,
- * whose elements meet the input's where it is 1. */
+/* The elements that are normalized together: those of the `folded` dimensions. A scale has the
+ * sizes `like`, whose elements meet the input's where it is 1. */
 struct opscope__norm_shape {
     opscope_argument folded, kept, like; /* lists; kept: all other dimensions */
 };
 
-/* The gradients written with operators that have gradients themselves, for those of gradients: h is the
- * normalized input, and the input's gradient rstd * (g * weight - mean(g * weight) - h * mean(g * weight * h)).
- * `mean` and `rstd` are NULL where they follow from the input, and are constants otherwise. */
+/* The gradients written with operators that have gradients themselves, for those of gradients: h is
+ * the normalized input, and the input's gradient rstd * (g * weight - mean(g * weight) - h * mean(g
+ * * weight * h)). `mean` and `rstd` are NULL where they follow from the input, and are constants
+ * otherwise. */
 static inline int opscope__norm_on_tape(const struct opscope__backward *backward,
                                         const struct opscope__norm_shape *shape,
                                         const opscope_argument *weight, opscope_tensor *mean,
-                                        opscope_tensor *rstd, double eps, opscope_tensor **gradients)
+                                        opscope_tensor *rstd, double eps,
+                                        opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
     const opscope_argument keep = opscope__B(true);
@@ -98,8 +102,8 @@ static inline int opscope__norm_on_tape(const struct opscope__backward *backward
     }
     opscope_tensor *away = opscope__f2(&f, "sub", x, mean);
     if (is_own) {
-        opscope_tensor *spread =
-            opscope__f(&f, "mean", opscope__T(opscope__f1(&f, "square", away)), shape->folded, keep);
+        opscope_tensor *spread = opscope__f(&f, "mean", opscope__T(opscope__f1(&f, "square", away)),
+                                            shape->folded, keep);
         rstd = opscope__f1(&f, "rsqrt", opscope__fr(&f, "add", spread, eps));
     }
     opscope_tensor *h = opscope__f2(&f, "mul", away, rstd), *part = g;
@@ -120,7 +124,8 @@ static inline int opscope__norm_on_tape(const struct opscope__backward *backward
         if (backward->wanted[i]) {
             const opscope_tensor *like = backward->inputs[i];
             opscope_tensor *each = i == 1 ? opscope__f2(&f, "mul", g, h) : g;
-            each = shape->kept.count > 0 ? opscope__f(&f, "sum", opscope__T(each), shape->kept) : each;
+            each =
+                shape->kept.count > 0 ? opscope__f(&f, "sum", opscope__T(each), shape->kept) : each;
             gradients[i] = opscope__keep(opscope__f(&f, "reshape", opscope__T(each),
                                                     opscope__L(opscope__sizes(like), like->dims)));
         }
@@ -130,8 +135,8 @@ static inline int opscope__norm_on_tape(const struct opscope__backward *backward
 
 /* By the one operator of that name: its last two arguments are the weight and `last`. */
 static inline int opscope__norm_backward(const struct opscope__backward *backward, const char *name,
-                                         const opscope_argument *weight, const opscope_argument *last,
-                                         opscope_tensor **gradients)
+                                         const opscope_argument *weight,
+                                         const opscope_argument *last, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
     opscope_tensor *all[OPSCOPE_OUTPUT_LIMIT];

@@ -27,26 +27,32 @@ static inline int opscope__pooling_read(const char *name, int dims, const int64_
         fits = sizes[i] > 0;
     }
     if (!fits) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: %s of sizes %s: expected floats [batch, channels, height, width] or "
-                                   "[channels, height, width], of which only the batch may be 0",
-                                   name, opscope_dtype_name(dtype), opscope__sizes_text(dims, sizes).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: %s of sizes %s: expected floats [batch, channels, height, width] or "
+            "[channels, height, width], of which only the batch may be 0",
+            name, opscope_dtype_name(dtype), opscope__sizes_text(dims, sizes).text);
     }
-    *out = (struct opscope__pooling){name, dtype, dims, sizes, opscope__count_of(dims - 2, sizes),
-                                     {sizes[dims - 2], sizes[dims - 1]}, {0, 0}};
+    *out = (struct opscope__pooling){name,
+                                     dtype,
+                                     dims,
+                                     sizes,
+                                     opscope__count_of(dims - 2, sizes),
+                                     {sizes[dims - 2], sizes[dims - 1]},
+                                     {0, 0}};
     return OPSCOPE_OK;
 }
 
 /* How often the windows fit; `kernel`, `stride`, `padding` and `dilation` as in window.h. */
-static inline int opscope__pooling_slide(struct opscope__pooling *pooling, struct opscope__window *windows,
-                                         bool ceil)
+static inline int opscope__pooling_slide(struct opscope__pooling *pooling,
+                                         struct opscope__window *windows, bool ceil)
 {
     for (int i = 0; i < 2; i++) {
         if (2 * windows[i].padding > windows[i].kernel) {
-            return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                       "%s: a padding of %lld is more than half of the kernel's size %lld",
-                                       pooling->name, (long long)windows[i].padding,
-                                       (long long)windows[i].kernel);
+            return opscope_tensor_fail(
+                OPSCOPE_ERROR_VALUE,
+                "%s: a padding of %lld is more than half of the kernel's size %lld", pooling->name,
+                (long long)windows[i].padding, (long long)windows[i].kernel);
         }
         int status = opscope__window_count(pooling->name, &windows[i], pooling->size[i], ceil,
                                            &pooling->out_size[i]);
@@ -67,8 +73,9 @@ static inline void opscope__pooling_sizes(const struct opscope__pooling *pooling
 }
 
 /* Whether the gradient (or what is kept with it) is as the pool's output is. */
-static inline int opscope__pooling_check_output(const struct opscope__pooling *pooling, const char *what,
-                                                opscope_dtype dtype, const opscope_tensor *tensor)
+static inline int opscope__pooling_check_output(const struct opscope__pooling *pooling,
+                                                const char *what, opscope_dtype dtype,
+                                                const opscope_tensor *tensor)
 {
     int64_t sizes[4];
     opscope__pooling_sizes(pooling, sizes);
@@ -77,11 +84,11 @@ static inline int opscope__pooling_check_output(const struct opscope__pooling *p
         fits = opscope__sizes(tensor)[i] == sizes[i];
     }
     return fits ? OPSCOPE_OK
-                : opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                      "%s: %s is %s of sizes %s: expected %s of sizes %s", pooling->name,
-                                      what, opscope_dtype_name((opscope_dtype)tensor->dtype),
-                                      opscope__shape_text(tensor).text, opscope_dtype_name(dtype),
-                                      opscope__sizes_text(pooling->dims, sizes).text);
+                : opscope_tensor_fail(
+                      OPSCOPE_ERROR_RUNTIME, "%s: %s is %s of sizes %s: expected %s of sizes %s",
+                      pooling->name, what, opscope_dtype_name((opscope_dtype)tensor->dtype),
+                      opscope__shape_text(tensor).text, opscope_dtype_name(dtype),
+                      opscope__sizes_text(pooling->dims, sizes).text);
 }
 
 /* Runs `part` over the planes; `cost` of an element of the larger plane, in additions. */

@@ -11,8 +11,8 @@ OPSCOPE__UNARY(relu_uint8, uint8_t, uint8_t, a)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__NUMBER_LOOPS(relu)}, .cost = 1};
+    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(relu)},
+                                                     .cost = 1};
     return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
 }
 
@@ -27,7 +27,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(relu) = {
     .schema = "relu(Tensor self) -> Tensor",
     .doc = "The larger of each element and zero; NaN stays. Not for bool.",
-    .samples = "t(3, 4)\n" "i(3)",
+    .samples = "t(3, 4)\n"
+               "i(3)",
     .forward = forward,
     .backward = backward,
     .saves_outputs = 1,

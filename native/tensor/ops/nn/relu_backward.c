@@ -23,8 +23,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(relu_backward) = {
     .schema = "relu_backward(Tensor grad_output, Tensor output) -> Tensor",
-    .doc = "Zero where output is zero or below, else grad_output, so also where it is NaN: the gradient through "
-           "relu.",
+    .doc =
+        "Zero where output is zero or below, else grad_output, so also where it is NaN: the gradient through "
+        "relu.",
     .samples = "t(3, 4), t(3, 4)",
     .forward = forward,
     .backward = backward,

@@ -1,4 +1,5 @@
-/* tensor/ops/scaled_dot_product_attention.c -- core::scaled_dot_product_attention: values by likeness. */
+/* tensor/ops/scaled_dot_product_attention.c -- core::scaled_dot_product_attention: values by
+ * likeness. */
 #include <math.h>
 
 #include "tensor/formula.h"
@@ -13,15 +14,17 @@ static int check(const char *name, const opscope_argument *arguments)
                 opscope__sizes(query)[query->dims - 1] == opscope__sizes(key)[key->dims - 1] &&
                 opscope__sizes(key)[key->dims - 2] == opscope__sizes(value)[value->dims - 2];
     if (!fits) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: query %s, key %s, value %s: expected [..., queries, width], [..., keys, "
-                                   "width], [..., keys, any]",
-                                   name, opscope__shape_text(query).text, opscope__shape_text(key).text,
-                                   opscope__shape_text(value).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: query %s, key %s, value %s: expected [..., queries, width], [..., keys, "
+            "width], [..., keys, any]",
+            name, opscope__shape_text(query).text, opscope__shape_text(key).text,
+            opscope__shape_text(value).text);
     }
     if (arguments[5].as.integer != 0 && arguments[3].kind != OPSCOPE_ARGUMENT_NONE) {
         return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "%s: attn_mask is of no use with is_causal; give one of them", name);
+                                   "%s: attn_mask is of no use with is_causal; give one of them",
+                                   name);
     }
     return OPSCOPE_OK;
 }
@@ -37,8 +40,8 @@ static opscope_tensor *masked_shares(struct opscope__formula *f, opscope_tensor 
     } else {
         scores = opscope__f(f, "add", opscope__T(scores), *mask);
     }
-    opscope_tensor *most = opscope__f(f, "amax", opscope__T(scores), opscope__L(((int64_t[]){-1}), 1),
-                                      opscope__B(true));
+    opscope_tensor *most = opscope__f(f, "amax", opscope__T(scores),
+                                      opscope__L(((int64_t[]){-1}), 1), opscope__B(true));
     opscope_tensor *is_blind = opscope__fr(f, "eq", most, -INFINITY);
     scores = opscope__f(f, "masked_fill", opscope__T(scores), opscope__T(is_blind), opscope__I(0));
     opscope_tensor *shares = opscope__f(f, "softmax", opscope__T(scores), opscope__I(-1));
@@ -57,13 +60,16 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     double scale = arguments[6].kind != OPSCOPE_ARGUMENT_NONE
                        ? arguments[6].as.real
                        : 1 / sqrt((double)opscope__sizes(query)[query->dims - 1]);
-    opscope_tensor *turned = opscope__f(&f, "transpose", opscope__T(key), opscope__I(-2), opscope__I(-1));
-    opscope_tensor *scores = opscope__f2(&f, "matmul", opscope__fr(&f, "mul", query, scale), turned);
+    opscope_tensor *turned =
+        opscope__f(&f, "transpose", opscope__T(key), opscope__I(-2), opscope__I(-1));
+    opscope_tensor *scores =
+        opscope__f2(&f, "matmul", opscope__fr(&f, "mul", query, scale), turned);
     if (arguments[3].kind != OPSCOPE_ARGUMENT_NONE) {
         shares = masked_shares(&f, scores, &arguments[3]);
     } else {
         if (arguments[5].as.integer != 0) {
-            int64_t sizes[] = {opscope__sizes(query)[query->dims - 2], opscope__sizes(key)[key->dims - 2]};
+            int64_t sizes[] = {opscope__sizes(query)[query->dims - 2],
+                               opscope__sizes(key)[key->dims - 2]};
             opscope_tensor *later =
                 opscope__f(&f, "ones", opscope__L(sizes, 2), opscope__I(OPSCOPE_BOOL));
             later = opscope__f(&f, "triu", opscope__T(later), opscope__I(1));
@@ -80,12 +86,14 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(scaled_dot_product_attention) = {
-    .schema = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
-              "float dropout_p=0.0, bool is_causal=False, *, float? scale=None) -> Tensor",
-    .doc = "softmax(query @ key.T * scale) @ value: [..., queries, width], [..., keys, width] and [..., keys, n] "
-           "give [..., queries, n]. attn_mask, broadcast to [..., queries, keys], is added where it is floats; "
-           "where it is bools, only its true keys are seen. is_causal: query i sees keys up to i. scale is 1 / "
-           "sqrt(width) unless given. Definition: Vaswani et al. 2017.",
+    .schema =
+        "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+        "float dropout_p=0.0, bool is_causal=False, *, float? scale=None) -> Tensor",
+    .doc =
+        "softmax(query @ key.T * scale) @ value: [..., queries, width], [..., keys, width] and [..., keys, n] "
+        "give [..., queries, n]. attn_mask, broadcast to [..., queries, keys], is added where it is floats; "
+        "where it is bools, only its true keys are seen. is_causal: query i sees keys up to i. scale is 1 / "
+        "sqrt(width) unless given. Definition: Vaswani et al. 2017.",
     .samples = "t(2, 3, 4), t(2, 5, 4), t(2, 5, 6)\n"
                "t(2, 2, 3, 4), t(2, 2, 3, 4), t(2, 2, 3, 4), is_causal=True, scale=0.3\n"
                "t(3, 4), t(5, 4), t(5, 4), t(3, 5)\n"

@@ -1,8 +1,8 @@
 /* tensor/ops/softmax.c -- core::softmax: exponentials as shares of one. */
 #include "tensor/ops/softmax.h"
 
-OPSCOPE__SOFTMAX(softmax_float32, float, expf, -87.0f, logf, y * factor)
-OPSCOPE__SOFTMAX(softmax_float64, double, exp, -708.0, log, y * factor)
+OPSCOPE__SOFTMAX(softmax_float32, float, expf, -87.0f, logf, y *factor)
+OPSCOPE__SOFTMAX(softmax_float64, double, exp, -708.0, log, y *factor)
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -19,7 +19,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(softmax) = {
     .schema = "softmax(Tensor self, int dim) -> Tensor",
     .doc = "exp(x) over the sum of exp(x) along dim, for floats.",
-    .samples = "t(3, 4), 1\n" "t(3, 4), 0",
+    .samples = "t(3, 4), 1\n"
+               "t(3, 4), 0",
     .forward = forward,
     .backward = backward,
     .saves_outputs = 1,

@@ -2,7 +2,7 @@
 #include "tensor/formula.h"
 #include "tensor/ops/softmax.h"
 
-#define LOOP(name, type)                                                                             \
+#define LOOP(name, type)                                                                           \
     OPSCOPE__SOFTMAX_BACKWARD(name, type, grads[i] * outputs[i], (grads[i] - sum) * outputs[i])
 
 LOOP(softmax_backward_float32, float)
@@ -11,7 +11,8 @@ LOOP(softmax_backward_float64, double)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    static const opscope__row_loop loops[OPSCOPE_DTYPE_COUNT] = OPSCOPE__FLOAT_ROWS(softmax_backward);
+    static const opscope__row_loop loops[OPSCOPE_DTYPE_COUNT] =
+        OPSCOPE__FLOAT_ROWS(softmax_backward);
     return opscope__softmax_backward(call, loops, arguments, outputs);
 }
 
@@ -27,10 +28,11 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
         opscope_tensor *shares = opscope__f2(&f, "mul", grad, output);
         opscope_tensor *sum = opscope__f(&f, "sum", opscope__T(shares), dim, opscope__B(true));
         opscope_tensor *more_shares = opscope__f2(&f, "mul", more, output);
-        opscope_tensor *more_sum = opscope__f(&f, "sum", opscope__T(more_shares), dim, opscope__B(true));
+        opscope_tensor *more_sum =
+            opscope__f(&f, "sum", opscope__T(more_shares), dim, opscope__B(true));
         opscope_tensor *left = opscope__f2(&f, "mul", more, opscope__f2(&f, "sub", grad, sum));
-        gradients[1] = opscope__keep(
-            opscope__f2(&f, "sub", left, opscope__f2(&f, "mul", grad, more_sum)));
+        gradients[1] =
+            opscope__keep(opscope__f2(&f, "sub", left, opscope__f2(&f, "mul", grad, more_sum)));
     }
     return opscope__formula_end(&f, gradients, backward->input_count);
 }

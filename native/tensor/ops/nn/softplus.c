@@ -11,15 +11,17 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     opscope_tensor *sum = opscope__f(&f, "logaddexp", opscope__T(scaled), opscope__T(zero));
     opscope_tensor *is_straight = opscope__f(&f, "gt", opscope__T(scaled), arguments[2]);
     opscope_tensor *curve = opscope__f(&f, "div", opscope__T(sum), arguments[1]);
-    outputs[0] =
-        opscope__keep(opscope__f(&f, "where", opscope__T(is_straight), arguments[0], opscope__T(curve)));
+    outputs[0] = opscope__keep(
+        opscope__f(&f, "where", opscope__T(is_straight), arguments[0], opscope__T(curve)));
     return opscope__formula_end(&f, outputs, 1);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(softplus) = {
     .schema = "softplus(Tensor self, float beta=1.0, float threshold=20.0) -> Tensor",
-    .doc = "log(1 + exp(beta * x)) / beta of each element; x itself where beta * x is above threshold.",
-    .samples = "t(3, 4)\n" "t(3, 4) * 30, 2.0",
+    .doc =
+        "log(1 + exp(beta * x)) / beta of each element; x itself where beta * x is above threshold.",
+    .samples = "t(3, 4)\n"
+               "t(3, 4) * 30, 2.0",
     .forward = forward,
     .is_composite = true,
 };

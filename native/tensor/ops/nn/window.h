@@ -1,4 +1,5 @@
-/* tensor/ops/window.h -- a window that slides over images: its settings, its checks, how often it fits.
+/* tensor/ops/window.h -- a window that slides over images: its settings, its checks, how often it
+ * fits.
  *
  * Shared by convolution and pooling. Dimension 0 is the height, 1 the width. Images are [channels,
  * height, width], with or without a batch before.
@@ -17,13 +18,15 @@ struct opscope__window {
 
 /* Two numbers of at least `least`, each fit for int32, so that products of two cannot overflow. */
 static inline int opscope__two_numbers(const char *name, const char *what,
-                                       const opscope_argument *argument, int64_t least, int64_t *out)
+                                       const opscope_argument *argument, int64_t least,
+                                       int64_t *out)
 {
     const int64_t *list = argument->as.integers;
     for (uint32_t i = 0; i < 2; i++) {
         if (argument->count != 2 || list[i] < least || list[i] > INT32_MAX) {
             return opscope_tensor_fail(
-                OPSCOPE_ERROR_VALUE, "%s: %s is %s: expected two numbers, each %lld to %d", name, what,
+                OPSCOPE_ERROR_VALUE, "%s: %s is %s: expected two numbers, each %lld to %d", name,
+                what,
                 opscope__sizes_text((int)(argument->count < 8 ? argument->count : 8), list).text,
                 (long long)least, INT32_MAX);
         }
@@ -34,8 +37,10 @@ static inline int opscope__two_numbers(const char *name, const char *what,
 
 /* dilation NULL: 1. A stride of None: the kernel's size. */
 static inline int opscope__window_read(const char *name, const opscope_argument *kernel,
-                                       const opscope_argument *stride, const opscope_argument *padding,
-                                       const opscope_argument *dilation, struct opscope__window *out)
+                                       const opscope_argument *stride,
+                                       const opscope_argument *padding,
+                                       const opscope_argument *dilation,
+                                       struct opscope__window *out)
 {
     int64_t kernels[2], strides[2], paddings[2], dilations[2] = {1, 1};
     int status = opscope__two_numbers(name, "kernel_size", kernel, 1, kernels);
@@ -68,9 +73,10 @@ static inline int opscope__window_count(const char *name, const struct opscope__
 {
     int64_t span = opscope__window_span(window), padded;
     if (__builtin_add_overflow(size, 2 * window->padding, &padded)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: an image of size %lld with a padding of "
-                                   "%lld is too large", name, (long long)size,
-                                   (long long)window->padding);
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
+                                   "%s: an image of size %lld with a padding of "
+                                   "%lld is too large",
+                                   name, (long long)size, (long long)window->padding);
     }
     int64_t room = padded - span;
     if (room < 0) {

@@ -15,9 +15,10 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     for (int64_t i = 0; status == OPSCOPE_OK && i < self->count; i++) {
         double p = has_p ? arguments[1].as.real : ((const double *)(void *)chances->data)[i];
         if (!(p >= 0 && p <= 1)) {
-            status = opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                         "%s: %g is no probability; expected numbers within 0 and 1 (sizes %s)",
-                                         name, p, opscope__shape_text(self).text);
+            status = opscope_tensor_fail(
+                OPSCOPE_ERROR_VALUE,
+                "%s: %g is no probability; expected numbers within 0 and 1 (sizes %s)", name, p,
+                opscope__shape_text(self).text);
         } else {
             opscope__drawn_put(made, i, opscope__draw_unit(&stretch) < p);
         }
@@ -38,9 +39,11 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(bernoulli) = {
     .schema = "bernoulli(Tensor self, float? p=None) -> Tensor",
-    .doc = "1 with the probability that each element of self says, or p, else 0, in self's dtype; bernoulli_ "
-           "writes them into self. Repeatable after manual_seed.",
-    .samples = "(c(3, 4) > 1) * 1.0\n" "t(3, 4), 1.0",
+    .doc =
+        "1 with the probability that each element of self says, or p, else 0, in self's dtype; bernoulli_ "
+        "writes them into self. Repeatable after manual_seed.",
+    .samples = "(c(3, 4) > 1) * 1.0\n"
+               "t(3, 4), 1.0",
     .forward = forward,
     .backward = backward,
     .has_inplace = true,

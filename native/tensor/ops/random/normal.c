@@ -11,24 +11,27 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     opscope_argument dtype = arguments[3];
     bool has_tensor = mean->kind == OPSCOPE_ARGUMENT_TENSOR || std->kind == OPSCOPE_ARGUMENT_TENSOR;
     if (has_tensor == (size->kind != OPSCOPE_ARGUMENT_NONE)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE,
-                                   "%s: size is needed where mean and std are numbers, and only there",
-                                   opscope__call_name(call));
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_TYPE, "%s: size is needed where mean and std are numbers, and only there",
+            opscope__call_name(call));
     }
-    double deviation = std->kind == OPSCOPE_ARGUMENT_FLOAT  ? std->as.real
+    double deviation = std->kind == OPSCOPE_ARGUMENT_FLOAT ? std->as.real
                        : std->kind == OPSCOPE_ARGUMENT_INT ? (double)std->as.integer
                                                            : 0;
     if (deviation < 0) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: std is %g; a standard deviation is 0 or more",
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
+                                   "%s: std is %g; a standard deviation is 0 or more",
                                    opscope__call_name(call), deviation);
     }
     opscope_tensor *drawn;
     if (has_tensor) {
         /* The sizes and dtype that the two have together. */
         opscope_tensor *like = opscope__f(&f, "add", *mean, *std);
-        dtype = like == NULL || dtype.kind != OPSCOPE_ARGUMENT_NONE ? dtype : opscope__I(like->dtype);
-        drawn = like == NULL ? NULL
-                             : opscope__f(&f, "randn", opscope__L(opscope__sizes(like), like->dims), dtype);
+        dtype =
+            like == NULL || dtype.kind != OPSCOPE_ARGUMENT_NONE ? dtype : opscope__I(like->dtype);
+        drawn = like == NULL
+                    ? NULL
+                    : opscope__f(&f, "randn", opscope__L(opscope__sizes(like), like->dims), dtype);
     } else {
         drawn = opscope__f(&f, "randn", *size, dtype);
     }
@@ -38,10 +41,14 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(normal) = {
-    .schema = "normal(Tensor mean=0, Tensor std=1, int[]? size=None, *, dtype? dtype=None) -> Tensor",
-    .doc = "Numbers drawn from the normal distributions of these means and standard deviations: tensors, which "
-           "broadcast, or numbers and a size. Repeatable after manual_seed.",
-    .samples = "t(3, 4), 0.0\n" "1.5, 0.0, [3, 4]\n" "1.5, 0.0, [2], dtype=float64",
+    .schema =
+        "normal(Tensor mean=0, Tensor std=1, int[]? size=None, *, dtype? dtype=None) -> Tensor",
+    .doc =
+        "Numbers drawn from the normal distributions of these means and standard deviations: tensors, which "
+        "broadcast, or numbers and a size. Repeatable after manual_seed.",
+    .samples = "t(3, 4), 0.0\n"
+               "1.5, 0.0, [3, 4]\n"
+               "1.5, 0.0, [2], dtype=float64",
     .forward = forward,
     .takes_numbers = true,
     .is_composite = true,

@@ -10,8 +10,10 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(rand_like) = {
     .schema = "rand_like(Tensor self, *, dtype? dtype=None) -> Tensor",
-    .doc = "A new contiguous tensor of self's sizes and, unless another is given, its dtype: numbers drawn evenly from [0, 1).",
-    .samples = "t(3, 4)\n" "t(2), dtype=float64",
+    .doc =
+        "A new contiguous tensor of self's sizes and, unless another is given, its dtype: numbers drawn evenly from [0, 1).",
+    .samples = "t(3, 4)\n"
+               "t(2), dtype=float64",
     .forward = forward,
     .is_composite = true,
 };

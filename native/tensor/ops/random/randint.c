@@ -17,13 +17,14 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     } else if (size->kind == OPSCOPE_ARGUMENT_INTS && arguments[1].kind == OPSCOPE_ARGUMENT_INT) {
         high = arguments[1].as.integer;
     } else {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: expected (high, size) or (low, high, size)", name);
+        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE,
+                                   "%s: expected (high, size) or (low, high, size)", name);
     }
     int64_t dtype = arguments[3].as.integer;
     uint64_t span = (uint64_t)high - (uint64_t)low;
     if (high <= low || dtype < 0 || dtype >= OPSCOPE_DTYPE_COUNT) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: no integers from %lld to below %lld", name,
-                                   (long long)low, (long long)high);
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: no integers from %lld to below %lld",
+                                   name, (long long)low, (long long)high);
     }
     opscope_tensor *made;
     int status = opscope__tensor_empty((int)size->count, size->as.integers, OPSCOPE_INT64, &made);
@@ -46,9 +47,13 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(randint) = {
-    .schema = "randint(int low=0, int|int[]? high=None, int[]? size=None, *, dtype dtype=int64) -> Tensor",
-    .doc = "Integers drawn evenly from low (0 unless given) to below high: randint(high, size) or randint(low, "
-           "high, size). Repeatable after manual_seed.",
-    .samples = "5, [3, 4]\n" "2, 5, [3]\n" "0, 5, [2], dtype=float32",
+    .schema =
+        "randint(int low=0, int|int[]? high=None, int[]? size=None, *, dtype dtype=int64) -> Tensor",
+    .doc =
+        "Integers drawn evenly from low (0 unless given) to below high: randint(high, size) or randint(low, "
+        "high, size). Repeatable after manual_seed.",
+    .samples = "5, [3, 4]\n"
+               "2, 5, [3]\n"
+               "0, 5, [2], dtype=float32",
     .forward = forward,
 };

@@ -10,9 +10,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(randn_like) = {
     .schema = "randn_like(Tensor self, *, dtype? dtype=None) -> Tensor",
-    .doc = "A new contiguous tensor of self's sizes and, unless another is given, its dtype: numbers "
-           "drawn from the normal distribution of mean 0 and variance 1.",
-    .samples = "t(3, 4)\n" "t(2), dtype=float64",
+    .doc =
+        "A new contiguous tensor of self's sizes and, unless another is given, its dtype: numbers "
+        "drawn from the normal distribution of mean 0 and variance 1.",
+    .samples = "t(3, 4)\n"
+               "t(2), dtype=float64",
     .forward = forward,
     .is_composite = true,
 };

@@ -11,9 +11,10 @@ static inline int opscope__drawn_like(struct opscope__call *call, opscope_tensor
                                       opscope_tensor **out)
 {
     if (self->dtype != OPSCOPE_FLOAT32 && self->dtype != OPSCOPE_FLOAT64) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: not defined for %s (sizes %s); floats expected",
-                                   opscope__call_name(call), opscope_dtype_name((opscope_dtype)self->dtype),
-                                   opscope__shape_text(self).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_TYPE, "%s: not defined for %s (sizes %s); floats expected",
+            opscope__call_name(call), opscope_dtype_name((opscope_dtype)self->dtype),
+            opscope__shape_text(self).text);
     }
     if (opscope__call_into(call) == self && self->is_contiguous) {
         *out = opscope_tensor_retain(self);
@@ -31,8 +32,10 @@ static inline void opscope__drawn_put(const opscope_tensor *tensor, int64_t plac
     }
 }
 
-/* New, from sizes and a dtype (arguments), each element by `draw`, which is told the dtype it will have. */
-static inline int opscope__drawn(const struct opscope__call *call, const opscope_argument *arguments,
+/* New, from sizes and a dtype (arguments), each element by `draw`, which is told the dtype it will
+ * have. */
+static inline int opscope__drawn(const struct opscope__call *call,
+                                 const opscope_argument *arguments,
                                  double (*draw)(opscope__stretch *stretch, opscope_dtype dtype),
                                  opscope_tensor **out)
 {
@@ -44,7 +47,8 @@ static inline int opscope__drawn(const struct opscope__call *call, const opscope
     const opscope_dtype dtype = (opscope_dtype)made->dtype;
     if (dtype != OPSCOPE_FLOAT32 && dtype != OPSCOPE_FLOAT64) {
         opscope_tensor_release(made);
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: not defined for %s; float32 or float64 expected",
+        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE,
+                                   "%s: not defined for %s; float32 or float64 expected",
                                    opscope__call_name(call), opscope_dtype_name(dtype));
     }
     opscope__stretch stretch = opscope__stretch_take((uint64_t)made->count);

@@ -37,7 +37,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(randperm) = {
     .schema = "randperm(int n, *, dtype dtype=int64) -> Tensor",
-    .doc = "The integers from 0 to below n, each order as likely as any other. Repeatable after manual_seed.",
-    .samples = "5\n" "0",
+    .doc =
+        "The integers from 0 to below n, each order as likely as any other. Repeatable after manual_seed.",
+    .samples = "5\n"
+               "0",
     .forward = forward,
 };

@@ -26,8 +26,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(uniform) = {
     .schema = "uniform(Tensor self, float low=0.0, float high=1.0) -> Tensor",
-    .doc = "Numbers drawn evenly from [low, high) in self's sizes and dtype; uniform_ writes them into self. "
-           "Repeatable after manual_seed.",
+    .doc =
+        "Numbers drawn evenly from [low, high) in self's sizes and dtype; uniform_ writes them into self. "
+        "Repeatable after manual_seed.",
     .samples = "t(3, 4), 2.0, 2.0",
     .forward = forward,
     .backward = backward,

@@ -13,7 +13,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(amax) = {
     .schema = "amax(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
     .doc = "The largest element over the dimensions in dim (all where it is absent or empty), "
            "NaN where there is one. Equal elements share the gradient.",
-    .samples = "t(3, 4)\n" "t(3, 4), [1], True\n" "i(3, 4), [0]",
+    .samples = "t(3, 4)\n"
+               "t(3, 4), [1], True\n"
+               "i(3, 4), [0]",
     .forward = forward,
     .backward = opscope__extreme_backward,
     .saves_inputs = 1,

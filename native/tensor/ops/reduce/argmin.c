@@ -13,6 +13,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(argmin) = {
     .schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
     .doc = "The index (int64) of the smallest element along dim, or of all elements in row-major "
            "order; the first of equal ones. NaN counts as the smallest.",
-    .samples = "t(3, 4)\n" "t(3, 4), 1\n" "t(3, 4), 0, True",
+    .samples = "t(3, 4)\n"
+               "t(3, 4), 1\n"
+               "t(3, 4), 0, True",
     .forward = forward,
 };

@@ -15,7 +15,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(count_nonzero) = {
     .schema = "count_nonzero(Tensor self, int[]? dim=None) -> Tensor",
     .doc = "How many elements are not zero over the dimensions in dim (all where it is absent), in "
            "int64.",
-    .samples = "i(3, 4)\n" "i(3, 4), [0]\n" "t(3)",
+    .samples = "i(3, 4)\n"
+               "i(3, 4), [0]\n"
+               "t(3)",
     .forward = forward,
     .is_composite = true,
 };

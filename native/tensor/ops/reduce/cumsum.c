@@ -18,11 +18,11 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
         gradients[0] = opscope__keep(grad);
         return opscope__formula_end(&f, gradients, backward->input_count);
     }
-    opscope_tensor *turned = opscope__f(&f, "slice", opscope__T(grad), dim, opscope__N, opscope__N,
-                                        opscope__I(-1));
+    opscope_tensor *turned =
+        opscope__f(&f, "slice", opscope__T(grad), dim, opscope__N, opscope__N, opscope__I(-1));
     opscope_tensor *sums = opscope__f(&f, "cumsum", opscope__T(turned), dim);
-    gradients[0] = opscope__keep(opscope__f(&f, "slice", opscope__T(sums), dim, opscope__N,
-                                            opscope__N, opscope__I(-1)));
+    gradients[0] = opscope__keep(
+        opscope__f(&f, "slice", opscope__T(sums), dim, opscope__N, opscope__N, opscope__I(-1)));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
@@ -30,7 +30,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(cumsum) = {
     .schema = "cumsum(Tensor self, int dim) -> Tensor",
     .doc = "The sum of the elements up to and with each one along dim. Integers and bools sum in "
            "int64.",
-    .samples = "t(3, 4), 1\n" "t(3, 4), 0\n" "t(), 0",
+    .samples = "t(3, 4), 1\n"
+               "t(3, 4), 0\n"
+               "t(), 0",
     .forward = forward,
     .backward = backward,
 };

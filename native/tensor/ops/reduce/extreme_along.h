@@ -1,5 +1,5 @@
-/* tensor/ops/extreme_along.h -- what max and min share: the extreme elements along a dimension, and where
- * they are. Searching is argmax's and argmin's (extremes.h).
+/* tensor/ops/extreme_along.h -- what max and min share: the extreme elements along a dimension, and
+ * where they are. Searching is argmax's and argmin's (extremes.h).
  */
 #ifndef OPSCOPE_TENSOR_OPS_EXTREME_ALONG_H
 #define OPSCOPE_TENSOR_OPS_EXTREME_ALONG_H
@@ -8,21 +8,25 @@
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
-/* `search` is the operator that finds where: "argmax". `arguments`: the tensor, the dimension, keepdim. */
+/* `search` is the operator that finds where: "argmax". `arguments`: the tensor, the dimension,
+ * keepdim. */
 static inline int opscope__extreme_along(const struct opscope__call *call, const char *search,
-                                         const opscope_argument *arguments, opscope_tensor **outputs)
+                                         const opscope_argument *arguments,
+                                         opscope_tensor **outputs)
 {
     struct opscope__formula f = {0};
     opscope_tensor *self = arguments[0].as.tensor;
     int dim;
-    int status = opscope__wrap_dim(opscope__call_name(call), arguments[1].as.integer, self->dims, &dim);
+    int status =
+        opscope__wrap_dim(opscope__call_name(call), arguments[1].as.integer, self->dims, &dim);
     if (status != OPSCOPE_OK) {
         return status;
     }
     bool keeps = arguments[2].as.integer != 0 || self->dims == 0;
     opscope_tensor *indices =
         opscope__f(&f, search, opscope__T(self), opscope__I(dim), opscope__B(self->dims > 0));
-    opscope_tensor *values = opscope__f(&f, "gather", opscope__T(self), opscope__I(dim), opscope__T(indices));
+    opscope_tensor *values =
+        opscope__f(&f, "gather", opscope__T(self), opscope__I(dim), opscope__T(indices));
     if (!keeps) {
         const opscope_argument dims = opscope__L(((int64_t[]){dim}), 1);
         indices = opscope__f(&f, "squeeze", opscope__T(indices), dims);

@@ -1,5 +1,5 @@
-/* tensor/ops/extremes.h -- what amax and amin share, and argmax and argmin: the element that comes before
- * all others, by `<` or `>`, and where it is. A NaN comes before all numbers.
+/* tensor/ops/extremes.h -- what amax and amin share, and argmax and argmin: the element that comes
+ * before all others, by `<` or `>`, and where it is. A NaN comes before all numbers.
  */
 #ifndef OPSCOPE_TENSOR_OPS_EXTREMES_H
 #define OPSCOPE_TENSOR_OPS_EXTREMES_H
@@ -10,19 +10,20 @@
 #define OPSCOPE__FIRST_FLOAT(before) a != a ? a : a before s ? a : s
 #define OPSCOPE__FIRST_INTEGER(before) a before s ? a : s
 
-/* Reductions by dtype. What comes last of each: of floats, int32, int64 and uint8; `last_bits` of float64. */
-#define OPSCOPE__EXTREMES(name, before, last, last32, last64, last8, last_bits)                      \
-    OPSCOPE__FOLD(name##_float32, float, double, float, last, OPSCOPE__FIRST_FLOAT(before),          \
-                  OPSCOPE__FIRST_FLOAT(before), float, s)                                            \
-    OPSCOPE__FOLD(name##_float64, double, double, double, last, OPSCOPE__FIRST_FLOAT(before),        \
-                  OPSCOPE__FIRST_FLOAT(before), double, s)                                           \
-    OPSCOPE__FOLD(name##_int32, int32_t, int64_t, int32_t, last32, OPSCOPE__FIRST_INTEGER(before),   \
-                  OPSCOPE__FIRST_INTEGER(before), int32_t, s)                                        \
-    OPSCOPE__FOLD(name##_int64, int64_t, int64_t, int64_t, last64, OPSCOPE__FIRST_INTEGER(before),   \
-                  OPSCOPE__FIRST_INTEGER(before), int64_t, s)                                        \
-    OPSCOPE__FOLD(name##_uint8, uint8_t, int64_t, uint8_t, last8, OPSCOPE__FIRST_INTEGER(before),    \
-                  OPSCOPE__FIRST_INTEGER(before), uint8_t, s)                                        \
-    static const struct opscope__reduction name[OPSCOPE_DTYPE_COUNT] =                               \
+/* Reductions by dtype. What comes last of each: of floats, int32, int64 and uint8; `last_bits` of
+ * float64. */
+#define OPSCOPE__EXTREMES(name, before, last, last32, last64, last8, last_bits)                    \
+    OPSCOPE__FOLD(name##_float32, float, double, float, last, OPSCOPE__FIRST_FLOAT(before),        \
+                  OPSCOPE__FIRST_FLOAT(before), float, s)                                          \
+    OPSCOPE__FOLD(name##_float64, double, double, double, last, OPSCOPE__FIRST_FLOAT(before),      \
+                  OPSCOPE__FIRST_FLOAT(before), double, s)                                         \
+    OPSCOPE__FOLD(name##_int32, int32_t, int64_t, int32_t, last32, OPSCOPE__FIRST_INTEGER(before), \
+                  OPSCOPE__FIRST_INTEGER(before), int32_t, s)                                      \
+    OPSCOPE__FOLD(name##_int64, int64_t, int64_t, int64_t, last64, OPSCOPE__FIRST_INTEGER(before), \
+                  OPSCOPE__FIRST_INTEGER(before), int64_t, s)                                      \
+    OPSCOPE__FOLD(name##_uint8, uint8_t, int64_t, uint8_t, last8, OPSCOPE__FIRST_INTEGER(before),  \
+                  OPSCOPE__FIRST_INTEGER(before), uint8_t, s)                                      \
+    static const struct opscope__reduction name[OPSCOPE_DTYPE_COUNT] =                             \
         OPSCOPE__FOLDS(name, last_bits, (uint64_t)(last64));
 
 /* `word` says in messages what there is none of: "largest". */
@@ -41,10 +42,9 @@ static inline int opscope__extreme_forward(const struct opscope__call *call,
     int status = opscope__reduced_set(call, self, &arguments[1], &set);
     for (int i = 0; i < self->dims && status == OPSCOPE_OK; i++) {
         if ((set >> i & 1) != 0 && opscope__sizes(self)[i] == 0) {
-            status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                         "%s: nothing has no %s element (sizes %s)",
-                                         opscope__call_name(call), word,
-                                         opscope__shape_text(self).text);
+            status = opscope_tensor_fail(
+                OPSCOPE_ERROR_RUNTIME, "%s: nothing has no %s element (sizes %s)",
+                opscope__call_name(call), word, opscope__shape_text(self).text);
         }
     }
     return status == OPSCOPE_OK
@@ -69,27 +69,28 @@ static inline int opscope__extreme_backward(const struct opscope__backward *back
 }
 
 /* Searches by dtype: the first place of each row's extreme. */
-#define OPSCOPE__SEARCH(name, type, before, last, first)                                             \
-    static void name(char *out, const char *const *inputs, int64_t begin, int64_t end, int64_t width)\
-    {                                                                                                \
-        for (int64_t n = begin; n < end; n++) {                                                      \
-            const type *in = (const type *)(const void *)inputs[0] + n * width;                      \
-            type best = last;                                                                        \
-            OPSCOPE__FOLD_RUN(best, type, type, last, type, in[i], width, first(before),             \
-                              first(before));                                                        \
-            int64_t place = 0;                                                                       \
-            while (in[place] != best && (best == best || in[place] == in[place])) {                  \
-                place++;                                                                             \
-            }                                                                                        \
-            ((int64_t *)(void *)out)[n] = place;                                                     \
-        }                                                                                            \
+#define OPSCOPE__SEARCH(name, type, before, last, first)                                           \
+    static void name(char *out, const char *const *inputs, int64_t begin, int64_t end,             \
+                     int64_t width)                                                                \
+    {                                                                                              \
+        for (int64_t n = begin; n < end; n++) {                                                    \
+            const type *in = (const type *)(const void *)inputs[0] + n * width;                    \
+            type best = last;                                                                      \
+            OPSCOPE__FOLD_RUN(best, type, type, last, type, in[i], width, first(before),           \
+                              first(before));                                                      \
+            int64_t place = 0;                                                                     \
+            while (in[place] != best && (best == best || in[place] == in[place])) {                \
+                place++;                                                                           \
+            }                                                                                      \
+            ((int64_t *)(void *)out)[n] = place;                                                   \
+        }                                                                                          \
     }
-#define OPSCOPE__SEARCHES(name, before, last, last32, last64, last8)                                 \
-    OPSCOPE__SEARCH(name##_float32, float, before, last, OPSCOPE__FIRST_FLOAT)                       \
-    OPSCOPE__SEARCH(name##_float64, double, before, last, OPSCOPE__FIRST_FLOAT)                      \
-    OPSCOPE__SEARCH(name##_int32, int32_t, before, last32, OPSCOPE__FIRST_INTEGER)                   \
-    OPSCOPE__SEARCH(name##_int64, int64_t, before, last64, OPSCOPE__FIRST_INTEGER)                   \
-    OPSCOPE__SEARCH(name##_uint8, uint8_t, before, last8, OPSCOPE__FIRST_INTEGER)                    \
+#define OPSCOPE__SEARCHES(name, before, last, last32, last64, last8)                               \
+    OPSCOPE__SEARCH(name##_float32, float, before, last, OPSCOPE__FIRST_FLOAT)                     \
+    OPSCOPE__SEARCH(name##_float64, double, before, last, OPSCOPE__FIRST_FLOAT)                    \
+    OPSCOPE__SEARCH(name##_int32, int32_t, before, last32, OPSCOPE__FIRST_INTEGER)                 \
+    OPSCOPE__SEARCH(name##_int64, int64_t, before, last64, OPSCOPE__FIRST_INTEGER)                 \
+    OPSCOPE__SEARCH(name##_uint8, uint8_t, before, last8, OPSCOPE__FIRST_INTEGER)                  \
     static const opscope__row_loop name[OPSCOPE_DTYPE_COUNT] = {OPSCOPE__ALL_LOOPS(name)};
 
 /* Along dimension `dim` (an argument; None: all of them, in row-major order). */
@@ -101,17 +102,17 @@ static inline int opscope__search_forward(const struct opscope__call *call,
     opscope_tensor *self = arguments[0].as.tensor, *rows = NULL, *made = NULL;
     bool all = arguments[1].kind == OPSCOPE_ARGUMENT_NONE;
     int dim = 0;
-    int status = all ? OPSCOPE_OK
-                     : opscope__wrap_dim(name, arguments[1].as.integer, self->dims, &dim);
+    int status =
+        all ? OPSCOPE_OK : opscope__wrap_dim(name, arguments[1].as.integer, self->dims, &dim);
     if (status != OPSCOPE_OK) {
         return status;
     }
     int64_t width = all ? self->count : self->dims > 0 ? opscope__sizes(self)[dim] : 1;
     if (searches[self->dtype] == NULL || width == 0) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: not defined for %s of sizes %s; at least one number expected",
-                                   name, opscope_dtype_name((opscope_dtype)self->dtype),
-                                   opscope__shape_text(self).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: not defined for %s of sizes %s; at least one number expected", name,
+            opscope_dtype_name((opscope_dtype)self->dtype), opscope__shape_text(self).text);
     }
     status = all ? opscope__contiguous(self, &rows) : opscope__as_rows(self, dim, &rows);
     int64_t shape[2 * OPSCOPE_DIM_LIMIT], *strides = shape + OPSCOPE_DIM_LIMIT;

@@ -1,5 +1,6 @@
-/* tensor/ops/apart.h -- each element of a row left out in turn: n rows of n for each. So are products without
- * one element or two taken, where zeros forbid to divide by them; it takes the square of the memory.
+/* tensor/ops/apart.h -- each element of a row left out in turn: n rows of n for each. So are
+ * products without one element or two taken, where zeros forbid to divide by them; it takes the
+ * square of the memory.
  */
 #ifndef OPSCOPE_TENSOR_OPS_APART_H
 #define OPSCOPE_TENSOR_OPS_APART_H
@@ -9,8 +10,9 @@
 
 struct opscope__apart {
     int dims;
-    int64_t order[OPSCOPE_DIM_LIMIT], back[OPSCOPE_DIM_LIMIT]; /* the row's dimensions last, and back again */
-    int64_t sizes[OPSCOPE_DIM_LIMIT];                          /* in that order */
+    int64_t order[OPSCOPE_DIM_LIMIT],
+        back[OPSCOPE_DIM_LIMIT];      /* the row's dimensions last, and back again */
+    int64_t sizes[OPSCOPE_DIM_LIMIT]; /* in that order */
     int64_t rows, width;
     opscope_tensor *diagonal; /* bools [width, width] */
 };
@@ -24,8 +26,8 @@ static inline bool opscope__has_zero(struct opscope__formula *f, opscope_tensor 
 }
 
 /* Rows of `like` are along the dimensions of `set`. */
-static inline void opscope__apart_start(struct opscope__formula *f, const opscope_tensor *like, uint32_t set,
-                                        struct opscope__apart *out)
+static inline void opscope__apart_start(struct opscope__formula *f, const opscope_tensor *like,
+                                        uint32_t set, struct opscope__apart *out)
 {
     *out = (struct opscope__apart){.rows = 1, .width = 1};
     for (int folded = 0; folded < 2; folded++) {
@@ -39,14 +41,17 @@ static inline void opscope__apart_start(struct opscope__formula *f, const opscop
             }
         }
     }
-    out->diagonal = opscope__f(f, "eye", opscope__I(out->width), opscope__N, opscope__I(OPSCOPE_BOOL));
+    out->diagonal =
+        opscope__f(f, "eye", opscope__I(out->width), opscope__N, opscope__I(OPSCOPE_BOOL));
 }
 
 /* A tensor of the sizes of `like` as [rows, width, width]: each row, width times. */
 static inline opscope_tensor *opscope__apart_rows(struct opscope__formula *f,
-                                                  const struct opscope__apart *apart, opscope_tensor *tensor)
+                                                  const struct opscope__apart *apart,
+                                                  opscope_tensor *tensor)
 {
-    const int64_t once[] = {apart->rows, 1, apart->width}, square[] = {apart->rows, apart->width, apart->width};
+    const int64_t once[] = {apart->rows, 1, apart->width},
+                  square[] = {apart->rows, apart->width, apart->width};
     tensor = opscope__f(f, "permute", opscope__T(tensor), opscope__L(apart->order, apart->dims));
     tensor = opscope__f(f, "reshape", opscope__T(tensor), opscope__L(once, 3));
     return opscope__f(f, "expand", opscope__T(tensor), opscope__L(square, 3));
@@ -57,13 +62,14 @@ static inline opscope_tensor *opscope__apart_without(struct opscope__formula *f,
                                                      const struct opscope__apart *apart,
                                                      opscope_tensor *rows, int64_t value)
 {
-    return opscope__f(f, "masked_fill", opscope__T(rows), opscope__T(apart->diagonal), opscope__I(value));
+    return opscope__f(f, "masked_fill", opscope__T(rows), opscope__T(apart->diagonal),
+                      opscope__I(value));
 }
 
 /* The sums of a * b over each repetition, in the sizes of `like`. */
 static inline opscope_tensor *opscope__apart_sum(struct opscope__formula *f,
-                                                 const struct opscope__apart *apart, opscope_tensor *a,
-                                                 opscope_tensor *b)
+                                                 const struct opscope__apart *apart,
+                                                 opscope_tensor *a, opscope_tensor *b)
 {
     opscope_tensor *sum = opscope__f(f, "sum", opscope__T(opscope__f2(f, "mul", a, b)),
                                      opscope__L(&(const int64_t){-1}, 1));

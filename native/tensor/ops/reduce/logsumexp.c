@@ -14,20 +14,21 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         self = opscope__f(&f, "to", arguments[0], opscope__I(OPSCOPE_FLOAT32));
     }
     if (self != NULL && self->count == 0) { /* nothing has no largest */
-        opscope_tensor *sums = opscope__f(&f, "sum", opscope__T(opscope__f1(&f, "exp", self)), arguments[1],
-                                          arguments[2]);
+        opscope_tensor *sums = opscope__f(&f, "sum", opscope__T(opscope__f1(&f, "exp", self)),
+                                          arguments[1], arguments[2]);
         outputs[0] = opscope__keep(opscope__f1(&f, "log", sums));
         return opscope__formula_end(&f, outputs, 1);
     }
-    /* Less the largest, which cancels, no exponential overflows; an infinite one would not cancel. */
+    /* Less the largest, which cancels, no exponential overflows; an infinite one would not cancel.
+     */
     opscope_tensor *still = opscope__f1(&f, "detach", self);
     opscope_tensor *top = opscope__f(&f, "amax", opscope__T(still), arguments[1], opscope__B(true));
-    opscope_tensor *is_endless = opscope__f(&f, "eq", opscope__T(opscope__f1(&f, "abs", top)),
-                                            opscope__R(INFINITY));
+    opscope_tensor *is_endless =
+        opscope__f(&f, "eq", opscope__T(opscope__f1(&f, "abs", top)), opscope__R(INFINITY));
     top = opscope__f(&f, "masked_fill", opscope__T(top), opscope__T(is_endless), opscope__I(0));
     opscope_tensor *powers = opscope__f1(&f, "exp", opscope__f2(&f, "sub", self, top));
-    opscope_tensor *sums =
-        opscope__f1(&f, "log", opscope__f(&f, "sum", opscope__T(powers), arguments[1], arguments[2]));
+    opscope_tensor *sums = opscope__f1(
+        &f, "log", opscope__f(&f, "sum", opscope__T(powers), arguments[1], arguments[2]));
     /* One element along each dimension that is folded, so the sum is the element itself. */
     top = opscope__f(&f, "sum", opscope__T(top), arguments[1], arguments[2]);
     outputs[0] = opscope__keep(opscope__f2(&f, "add", sums, top));
@@ -36,9 +37,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(logsumexp) = {
     .schema = "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor",
-    .doc = "log(sum(exp(x))) over the dimensions in dim, without overflow; of integers and bools in "
-           "float32.",
-    .samples = "t(3, 4), [1]\n" "t(3, 4), [0, 1], True\n" "i(3, 4), [1]\n",
+    .doc =
+        "log(sum(exp(x))) over the dimensions in dim, without overflow; of integers and bools in "
+        "float32.",
+    .samples = "t(3, 4), [1]\n"
+               "t(3, 4), [0, 1], True\n"
+               "i(3, 4), [1]\n",
     .forward = forward,
     .is_composite = true,
 };

@@ -17,7 +17,8 @@ static const opscope_dtype outputs_as[OPSCOPE_DTYPE_COUNT] = {
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    return opscope__reduce_arguments(call, reductions, outputs_as, arguments, &arguments[3], outputs);
+    return opscope__reduce_arguments(call, reductions, outputs_as, arguments, &arguments[3],
+                                     outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -37,7 +38,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(mean) = {
               "-> Tensor",
     .doc = "The mean over the dimensions in dim (all where it is absent or empty), which "
            "disappear, or with keepdim stay as size 1. For floats; NaN over nothing.",
-    .samples = "t(3, 4)\n" "t(3, 4), [0]",
+    .samples = "t(3, 4)\n"
+               "t(3, 4), [0]",
     .forward = forward,
     .backward = backward,
 };

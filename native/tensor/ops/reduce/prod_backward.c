@@ -3,31 +3,33 @@
 #include "tensor/ops/reduced.h"
 #include "tensor/ops/rows.h"
 
-/* Rows of elements and one gradient each. Where one element is zero, only its own gradient is not; where
- * there are two, none is. */
-#define LOOP(name, type)                                                                             \
-    static void name(char *out, const char *const *inputs, int64_t begin, int64_t end, int64_t width)\
-    {                                                                                                \
-        for (int64_t n = begin; n < end; n++) {                                                      \
-            const type *x = (const type *)(const void *)inputs[0] + n * width;                       \
-            type *to = (type *)(void *)out + n * width;                                              \
-            double product = (double)((const type *)(const void *)inputs[1])[n];                     \
-            int64_t zeros = 0;                                                                       \
-            for (int64_t i = 0; i < width; i++) {                                                    \
-                zeros += x[i] == 0;                                                                  \
-                product *= x[i] == 0 ? 1 : (double)x[i];                                             \
-            }                                                                                        \
-            for (int64_t i = 0; i < width; i++) {                                                    \
-                const double others = x[i] == 0 ? product : product / (double)x[i];                  \
-                to[i] = zeros == (x[i] == 0) ? (type)others : 0;                                     \
-            }                                                                                        \
-        }                                                                                            \
+/* Rows of elements and one gradient each. Where one element is zero, only its own gradient is not;
+ * where there are two, none is. */
+#define LOOP(name, type)                                                                           \
+    static void name(char *out, const char *const *inputs, int64_t begin, int64_t end,             \
+                     int64_t width)                                                                \
+    {                                                                                              \
+        for (int64_t n = begin; n < end; n++) {                                                    \
+            const type *x = (const type *)(const void *)inputs[0] + n * width;                     \
+            type *to = (type *)(void *)out + n * width;                                            \
+            double product = (double)((const type *)(const void *)inputs[1])[n];                   \
+            int64_t zeros = 0;                                                                     \
+            for (int64_t i = 0; i < width; i++) {                                                  \
+                zeros += x[i] == 0;                                                                \
+                product *= x[i] == 0 ? 1 : (double)x[i];                                           \
+            }                                                                                      \
+            for (int64_t i = 0; i < width; i++) {                                                  \
+                const double others = x[i] == 0 ? product : product / (double)x[i];                \
+                to[i] = zeros == (x[i] == 0) ? (type)others : 0;                                   \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 LOOP(others_float32, float)
 LOOP(others_float64, double)
 
-/* `self` with the dimensions of `set` last: a view, whose sizes and strides are those of self in `order`. */
+/* `self` with the dimensions of `set` last: a view, whose sizes and strides are those of self in
+ * `order`. */
 static int fold_last(const opscope_tensor *self, uint32_t set, int *order, opscope_tensor **out)
 {
     int64_t shape[2 * OPSCOPE_DIM_LIMIT];
@@ -61,12 +63,13 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         count *= (set >> i & 1) == 0 ? opscope__sizes(self)[i] : 1;
     }
     if (loops[self->dtype] == NULL || grad->dtype != self->dtype || grad->count != count) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE,
-                                   "%s: %s of sizes %s with a gradient of %s and sizes %s: expected "
-                                   "floats of one dtype, and the sizes of the product",
-                                   opscope__call_name(call), opscope_dtype_name(self->dtype),
-                                   opscope__shape_text(self).text, opscope_dtype_name(grad->dtype),
-                                   opscope__shape_text(grad).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_TYPE,
+            "%s: %s of sizes %s with a gradient of %s and sizes %s: expected "
+            "floats of one dtype, and the sizes of the product",
+            opscope__call_name(call), opscope_dtype_name(self->dtype),
+            opscope__shape_text(self).text, opscope_dtype_name(grad->dtype),
+            opscope__shape_text(grad).text);
     }
     status = fold_last(self, set, order, &view);
     if (status == OPSCOPE_OK) {
@@ -79,8 +82,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         status = opscope__tensor_empty(rows->dims, opscope__sizes(rows), self->dtype, &made);
     }
     if (status == OPSCOPE_OK && made->count > 0) {
-        struct opscope__rows all = {loops[self->dtype], made->data, {rows->data, grads->data},
-                                    made->count / count};
+        struct opscope__rows all = {
+            loops[self->dtype], made->data, {rows->data, grads->data}, made->count / count};
         opscope__parallel(count, OPSCOPE__GRAIN / all.width + 1, opscope__rows_part, &all);
     }
     if (status == OPSCOPE_OK) {
@@ -97,11 +100,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
-/* Without zeros: others * (sum(more / x) - more / x), where `others` is what this operator gives. With them,
- * the products without two elements are taken as they are. */
+/* Without zeros: others * (sum(more / x) - more / x), where `others` is what this operator gives.
+ * With them, the products without two elements are taken as they are. */
 static opscope_tensor *slope(struct opscope__formula *f, const struct opscope__backward *backward)
 {
-    opscope_tensor *more = backward->gradients[0], *grad = backward->inputs[0], *self = backward->inputs[1];
+    opscope_tensor *more = backward->gradients[0], *grad = backward->inputs[0],
+                   *self = backward->inputs[1];
     const opscope_argument dim = backward->arguments[2];
     uint32_t set;
     bool all = dim.kind == OPSCOPE_ARGUMENT_NONE;
@@ -112,8 +116,8 @@ static opscope_tensor *slope(struct opscope__formula *f, const struct opscope__b
         opscope_tensor *sum = opscope__f(f, "sum", opscope__T(shares), dim, opscope__B(true));
         return opscope__f2(f, "mul", others, opscope__f2(f, "sub", sum, shares));
     }
-    f->status = opscope__dim_set("core::prod_backward", all ? NULL : dim.as.integers, all ? 0 : dim.count,
-                                 self->dims, &set);
+    f->status = opscope__dim_set("core::prod_backward", all ? NULL : dim.as.integers,
+                                 all ? 0 : dim.count, self->dims, &set);
     if (f->status != OPSCOPE_OK) {
         return NULL;
     }
@@ -122,8 +126,10 @@ static opscope_tensor *slope(struct opscope__formula *f, const struct opscope__b
     const int64_t rows[] = {apart.rows, 1}, all_rows[] = {apart.rows, apart.width};
     opscope_tensor *grads = opscope__f(f, "reshape", opscope__T(grad), opscope__L(rows, 2));
     grads = opscope__f(f, "expand", opscope__T(grads), opscope__L(all_rows, 2));
-    opscope_tensor *without = opscope__apart_without(f, &apart, opscope__apart_rows(f, &apart, self), 1);
-    opscope_tensor *weights = opscope__apart_without(f, &apart, opscope__apart_rows(f, &apart, more), 0);
+    opscope_tensor *without =
+        opscope__apart_without(f, &apart, opscope__apart_rows(f, &apart, self), 1);
+    opscope_tensor *weights =
+        opscope__apart_without(f, &apart, opscope__apart_rows(f, &apart, more), 0);
     opscope_tensor *others = opscope__f(f, "prod_backward", opscope__T(grads), opscope__T(without),
                                         opscope__L(&(const int64_t){-1}, 1));
     return opscope__apart_sum(f, &apart, weights, others);
@@ -132,15 +138,17 @@ static opscope_tensor *slope(struct opscope__formula *f, const struct opscope__b
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
-    opscope_tensor *more = backward->gradients[0], *grad = backward->inputs[0], *self = backward->inputs[1];
+    opscope_tensor *more = backward->gradients[0], *grad = backward->inputs[0],
+                   *self = backward->inputs[1];
     const opscope_argument dim = backward->arguments[2];
     if (backward->wanted[0]) {
         opscope_tensor *one = opscope__f1(&f, "ones_like", grad);
-        opscope_tensor *others = opscope__f(&f, "prod_backward", opscope__T(one), opscope__T(self), dim);
-        opscope_tensor *sum =
-            opscope__f(&f, "sum", opscope__T(opscope__f2(&f, "mul", more, others)), dim, opscope__B(true));
-        gradients[0] = opscope__keep(
-            opscope__f(&f, "reshape", opscope__T(sum), opscope__L(opscope__sizes(grad), grad->dims)));
+        opscope_tensor *others =
+            opscope__f(&f, "prod_backward", opscope__T(one), opscope__T(self), dim);
+        opscope_tensor *sum = opscope__f(
+            &f, "sum", opscope__T(opscope__f2(&f, "mul", more, others)), dim, opscope__B(true));
+        gradients[0] = opscope__keep(opscope__f(&f, "reshape", opscope__T(sum),
+                                                opscope__L(opscope__sizes(grad), grad->dims)));
     }
     if (backward->wanted[1]) {
         gradients[1] = opscope__keep(slope(&f, backward));
@@ -150,9 +158,12 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(prod_backward) = {
     .schema = "prod_backward(Tensor grad_output, Tensor self, int[]? dim=None) -> Tensor",
-    .doc = "grad_output times the product of the other elements over the dimensions in dim (all where it is "
-           "absent or empty), also where elements are zero: the gradient through prod.",
-    .samples = "t(), t(3, 4)\n" "t(3), t(3, 4).round(), [1]\n" "t(2), t(2, 3, 4), [-1, 1]",
+    .doc =
+        "grad_output times the product of the other elements over the dimensions in dim (all where it is "
+        "absent or empty), also where elements are zero: the gradient through prod.",
+    .samples = "t(), t(3, 4)\n"
+               "t(3), t(3, 4).round(), [1]\n"
+               "t(2), t(2, 3, 4), [-1, 1]",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 3,

@@ -1,10 +1,11 @@
 /* tensor/ops/folds.h -- loops of reductions, as ops/loops.h has those of elementwise operators.
  *
- * An operator gives a step in `s` (the accumulator so far) and `a` (an element), how two accumulators
- * join, and how one becomes an element of the output. Over short stretches elements are folded into
- * accumulators as narrow as they are (`lane`), and only then into wide ones. An element of a float32 sum
- * has gone through at most 8 + 4 roundings to float32 when its stretch joins doubles, however long the
- * sum; NumPy's pairwise sums have 16 + 3 and one for each doubling of 128.
+ * An operator gives a step in `s` (the accumulator so far) and `a` (an element), how two
+ * accumulators join, and how one becomes an element of the output. Over short stretches elements
+ * are folded into accumulators as narrow as they are (`lane`), and only then into wide ones. An
+ * element of a float32 sum has gone through at most 8 + 4 roundings to float32 when its stretch
+ * joins doubles, however long the sum; NumPy's pairwise sums have 16 + 3 and one for each doubling
+ * of 128.
  */
 #ifndef OPSCOPE_TENSOR_OPS_FOLDS_H
 #define OPSCOPE_TENSOR_OPS_FOLDS_H
@@ -13,10 +14,11 @@
 #include "tensor/reduce.h"
 
 enum {
-    OPSCOPE__LANE_BYTES = 256, /* eight vectors: taken in turn they hide how long an addition takes */
-    OPSCOPE__LANES = 32,       /* that they join into, for what is left of a row */
-    OPSCOPE__STRETCH = 512,    /* elements that join into wide accumulators, */
-    OPSCOPE__TOTALS = 4,       /* of which there are a few: one would be waited for */
+    OPSCOPE__LANE_BYTES =
+        256,                /* eight vectors: taken in turn they hide how long an addition takes */
+    OPSCOPE__LANES = 32,    /* that they join into, for what is left of a row */
+    OPSCOPE__STRETCH = 512, /* elements that join into wide accumulators, */
+    OPSCOPE__TOTALS = 4,    /* of which there are a few: one would be waited for */
     OPSCOPE__AHEAD_BYTES = 256,
     OPSCOPE__CACHE_LINE = 64,
     OPSCOPE__ROWS_AT_ONCE = 8
@@ -31,185 +33,190 @@ enum {
 #define OPSCOPE__HALVINGS _Pragma("GCC unroll 6")
 #endif
 
-/* Asks for the cache lines that the step after the one at `in` reads, of elements of that type and of
- * `lane`: on Zen 4 a sum of 16 MB takes 5 to 10 % less. Farther ahead is no better, and from 640 bytes
- * on worse than nothing, by a fifth. */
-#define OPSCOPE__FETCH(in, lane)                                                                     \
-    do {                                                                                             \
-        const char *line = (const char *)(in) + OPSCOPE__AHEAD_BYTES;                                \
-        const char *end = line + OPSCOPE__MANY(lane) * sizeof *(in);                                 \
-        for (; line < end; line += OPSCOPE__CACHE_LINE) {                                            \
-            __builtin_prefetch(line);                                                                \
-        }                                                                                            \
+/* Asks for the cache lines that the step after the one at `in` reads, of elements of that type and
+ * of `lane`: on Zen 4 a sum of 16 MB takes 5 to 10 % less. Farther ahead is no better, and from 640
+ * bytes on worse than nothing, by a fifth. */
+#define OPSCOPE__FETCH(in, lane)                                                                   \
+    do {                                                                                           \
+        const char *line = (const char *)(in) + OPSCOPE__AHEAD_BYTES;                              \
+        const char *end = line + OPSCOPE__MANY(lane) * sizeof *(in);                               \
+        for (; line < end; line += OPSCOPE__CACHE_LINE) {                                          \
+            __builtin_prefetch(line);                                                              \
+        }                                                                                          \
     } while (0)
 
-#define OPSCOPE__START(lanes, many, lane, start_value)                                               \
-    lane lanes[many];                                                                                \
-    for (int j = 0; j < (many); j++) {                                                               \
-        lanes[j] = (lane)(start_value);                                                              \
+#define OPSCOPE__START(lanes, many, lane, start_value)                                             \
+    lane lanes[many];                                                                              \
+    for (int j = 0; j < (many); j++) {                                                             \
+        lanes[j] = (lane)(start_value);                                                            \
     }
 
-/* The first `many` lanes take a step each, with the elements from `done` on, which are then done. */
-#define OPSCOPE__STEP(lanes, many, lane, type, element, step)                                        \
-    for (int j = 0; j < (many); j++) {                                                               \
-        const int64_t i = done + j;                                                                  \
-        const lane s = lanes[j];                                                                     \
-        const type a = (type)(element);                                                              \
-        lanes[j] = (lane)(step);                                                                     \
-    }                                                                                                \
+/* The first `many` lanes take a step each, with the elements from `done` on, which are then done.
+ */
+#define OPSCOPE__STEP(lanes, many, lane, type, element, step)                                      \
+    for (int j = 0; j < (many); j++) {                                                             \
+        const int64_t i = done + j;                                                                \
+        const lane s = lanes[j];                                                                   \
+        const type a = (type)(element);                                                            \
+        lanes[j] = (lane)(step);                                                                   \
+    }                                                                                              \
     done += (many);
 
 /* Of `many` accumulators the second half joins the first, until there are `few`. */
-#define OPSCOPE__HALVE(lanes, many, few, lane, join_step)                                            \
-    OPSCOPE__HALVINGS                                                                                \
-    for (int half = (many) / 2; half >= (few); half /= 2) {                                          \
-        for (int j = 0; j < half; j++) {                                                             \
-            const lane s = lanes[j], a = lanes[j + half];                                            \
-            lanes[j] = (lane)(join_step);                                                            \
-        }                                                                                            \
+#define OPSCOPE__HALVE(lanes, many, few, lane, join_step)                                          \
+    OPSCOPE__HALVINGS                                                                              \
+    for (int half = (many) / 2; half >= (few); half /= 2) {                                        \
+        for (int j = 0; j < half; j++) {                                                           \
+            const lane s = lanes[j], a = lanes[j + half];                                          \
+            lanes[j] = (lane)(join_step);                                                          \
+        }                                                                                          \
     }
 
 /* The lanes that are left join the totals. */
-#define OPSCOPE__JOIN_TOTALS(totals, wide, lanes, lane, join_step)                                   \
-    for (int j = 0; j < OPSCOPE__TOTALS; j++) {                                                      \
-        const wide s = totals[j];                                                                    \
-        const lane a = lanes[j];                                                                     \
-        totals[j] = (wide)(join_step);                                                               \
+#define OPSCOPE__JOIN_TOTALS(totals, wide, lanes, lane, join_step)                                 \
+    for (int j = 0; j < OPSCOPE__TOTALS; j++) {                                                    \
+        const wide s = totals[j];                                                                  \
+        const lane a = lanes[j];                                                                   \
+        totals[j] = (wide)(join_step);                                                             \
     }
 
-/* Folds into `total` what `element`, an expression in `i`, gives for 0 to count. In a long one each step
- * from `done` on begins with `ahead`. */
-#define OPSCOPE__FOLD_AHEAD(ahead, total, wide, lane, start_value, type, element, count, step,       \
-                            join_step)                                                               \
-    do {                                                                                             \
-        int64_t done = 0;                                                                            \
-        OPSCOPE__START(totals, OPSCOPE__TOTALS, wide, start_value)                                   \
-        while ((count) - done >= OPSCOPE__STRETCH) {                                                 \
-            OPSCOPE__START(lanes, OPSCOPE__MANY(lane), lane, start_value)                            \
-            for (int turn = OPSCOPE__STRETCH / OPSCOPE__MANY(lane); turn > 0; turn--) {              \
-                ahead;                                                                               \
-                OPSCOPE__STEP(lanes, OPSCOPE__MANY(lane), lane, type, element, step)                 \
-            }                                                                                        \
-            OPSCOPE__HALVE(lanes, OPSCOPE__MANY(lane), OPSCOPE__TOTALS, lane, join_step)             \
-            OPSCOPE__JOIN_TOTALS(totals, wide, lanes, lane, join_step)                               \
-        }                                                                                            \
-        if ((count) - done >= OPSCOPE__LANES) {                                                      \
-            OPSCOPE__START(lanes, OPSCOPE__MANY(lane), lane, start_value)                            \
-            while ((count) - done >= OPSCOPE__MANY(lane)) {                                          \
-                OPSCOPE__STEP(lanes, OPSCOPE__MANY(lane), lane, type, element, step)                 \
-            }                                                                                        \
-            OPSCOPE__HALVE(lanes, OPSCOPE__MANY(lane), OPSCOPE__LANES, lane, join_step)              \
-            while ((count) - done >= OPSCOPE__LANES) {                                               \
-                OPSCOPE__STEP(lanes, OPSCOPE__LANES, lane, type, element, step)                      \
-            }                                                                                        \
-            OPSCOPE__HALVE(lanes, OPSCOPE__LANES, OPSCOPE__TOTALS, lane, join_step)                  \
-            OPSCOPE__JOIN_TOTALS(totals, wide, lanes, lane, join_step)                               \
-        }                                                                                            \
-        OPSCOPE__HALVE(totals, OPSCOPE__TOTALS, 1, wide, join_step)                                  \
-        {                                                                                            \
-            const wide s = (total), a = totals[0];                                                   \
-            (total) = (wide)(join_step);                                                             \
-        }                                                                                            \
-        for (int64_t i = done; i < (count); i++) {                                                   \
-            const wide s = (total);                                                                  \
-            const type a = (type)(element);                                                          \
-            (total) = (wide)(step);                                                                  \
-        }                                                                                            \
+/* Folds into `total` what `element`, an expression in `i`, gives for 0 to count. In a long one each
+ * step from `done` on begins with `ahead`. */
+#define OPSCOPE__FOLD_AHEAD(ahead, total, wide, lane, start_value, type, element, count, step,     \
+                            join_step)                                                             \
+    do {                                                                                           \
+        int64_t done = 0;                                                                          \
+        OPSCOPE__START(totals, OPSCOPE__TOTALS, wide, start_value)                                 \
+        while ((count) - done >= OPSCOPE__STRETCH) {                                               \
+            OPSCOPE__START(lanes, OPSCOPE__MANY(lane), lane, start_value)                          \
+            for (int turn = OPSCOPE__STRETCH / OPSCOPE__MANY(lane); turn > 0; turn--) {            \
+                ahead;                                                                             \
+                OPSCOPE__STEP(lanes, OPSCOPE__MANY(lane), lane, type, element, step)               \
+            }                                                                                      \
+            OPSCOPE__HALVE(lanes, OPSCOPE__MANY(lane), OPSCOPE__TOTALS, lane, join_step)           \
+            OPSCOPE__JOIN_TOTALS(totals, wide, lanes, lane, join_step)                             \
+        }                                                                                          \
+        if ((count) - done >= OPSCOPE__LANES) {                                                    \
+            OPSCOPE__START(lanes, OPSCOPE__MANY(lane), lane, start_value)                          \
+            while ((count) - done >= OPSCOPE__MANY(lane)) {                                        \
+                OPSCOPE__STEP(lanes, OPSCOPE__MANY(lane), lane, type, element, step)               \
+            }                                                                                      \
+            OPSCOPE__HALVE(lanes, OPSCOPE__MANY(lane), OPSCOPE__LANES, lane, join_step)            \
+            while ((count) - done >= OPSCOPE__LANES) {                                             \
+                OPSCOPE__STEP(lanes, OPSCOPE__LANES, lane, type, element, step)                    \
+            }                                                                                      \
+            OPSCOPE__HALVE(lanes, OPSCOPE__LANES, OPSCOPE__TOTALS, lane, join_step)                \
+            OPSCOPE__JOIN_TOTALS(totals, wide, lanes, lane, join_step)                             \
+        }                                                                                          \
+        OPSCOPE__HALVE(totals, OPSCOPE__TOTALS, 1, wide, join_step)                                \
+        {                                                                                          \
+            const wide s = (total), a = totals[0];                                                 \
+            (total) = (wide)(join_step);                                                           \
+        }                                                                                          \
+        for (int64_t i = done; i < (count); i++) {                                                 \
+            const wide s = (total);                                                                \
+            const type a = (type)(element);                                                        \
+            (total) = (wide)(step);                                                                \
+        }                                                                                          \
     } while (0)
 
-#define OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type, element, count, step, join_step)     \
-    OPSCOPE__FOLD_AHEAD((void)0, total, wide, lane, start_value, type, element, count, step, join_step)
+#define OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type, element, count, step, join_step)   \
+    OPSCOPE__FOLD_AHEAD((void)0, total, wide, lane, start_value, type, element, count, step,       \
+                        join_step)
 
-#define OPSCOPE__FOLD_ROWS(name, type, wide, lane, start_value, step, join_step)                     \
-    OPSCOPE__WIDTH static void name##_rows(void *accumulators, const char *data, int64_t stride,     \
-                                           int64_t count, int64_t next, int64_t length)              \
-    {                                                                                                \
-        wide *into = accumulators;                                                                   \
-        for (; count > 0; count--, into++, data += stride) {                                         \
-            wide total = *into;                                                                      \
-            if (next == sizeof(type)) {                                                              \
-                const type *in = (const type *)(const void *)data;                                   \
-                OPSCOPE__FOLD_AHEAD(OPSCOPE__FETCH(in + done, lane), total, wide, lane, start_value, \
-                                    type, in[i], length, step, join_step);                           \
-            } else {                                                                                 \
-                OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type,                              \
-                                  *(const type *)(const void *)(data + i * next), length, step,      \
-                                  join_step);                                                        \
-            }                                                                                        \
-            *into = total;                                                                           \
-        }                                                                                            \
+#define OPSCOPE__FOLD_ROWS(name, type, wide, lane, start_value, step, join_step)                   \
+    OPSCOPE__WIDTH static void name##_rows(void *accumulators, const char *data, int64_t stride,   \
+                                           int64_t count, int64_t next, int64_t length)            \
+    {                                                                                              \
+        wide *into = accumulators;                                                                 \
+        for (; count > 0; count--, into++, data += stride) {                                       \
+            wide total = *into;                                                                    \
+            if (next == sizeof(type)) {                                                            \
+                const type *in = (const type *)(const void *)data;                                 \
+                OPSCOPE__FOLD_AHEAD(OPSCOPE__FETCH(in + done, lane), total, wide, lane,            \
+                                    start_value, type, in[i], length, step, join_step);            \
+            } else {                                                                               \
+                OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type,                            \
+                                  *(const type *)(const void *)(data + i * next), length, step,    \
+                                  join_step);                                                      \
+            }                                                                                      \
+            *into = total;                                                                         \
+        }                                                                                          \
     }
 
 /* Accumulators are read and written once for ROWS_AT_ONCE elements. */
-#define OPSCOPE__FOLD_COLUMNS(name, type, wide, lane, start_value, step, join_step)                  \
-    static void name##_columns(void *accumulators, const char *data, int64_t stride, int64_t count,  \
-                               int64_t next, int64_t rows)                                           \
-    {                                                                                                \
-        wide *into = accumulators;                                                                   \
-        for (int64_t some; rows > 0; rows -= some, data += some * next) {                            \
-            some = rows < OPSCOPE__ROWS_AT_ONCE ? 1 : OPSCOPE__ROWS_AT_ONCE;                         \
-            if (stride != sizeof(type)) {                                                            \
-                some = rows < OPSCOPE__ROWS_AT_ONCE ? rows : OPSCOPE__ROWS_AT_ONCE;                  \
-                for (int64_t i = 0; i < count; i++) {                                                \
-                    wide s = into[i];                                                                \
-                    for (int64_t j = 0; j < some; j++) {                                             \
-                        const type a = *(const type *)(const void *)(data + i * stride + j * next);  \
-                        s = (wide)(step);                                                            \
-                    }                                                                                \
-                    into[i] = s;                                                                     \
-                }                                                                                    \
-            } else if (some == 1) {                                                                  \
-                const type *in = (const type *)(const void *)data;                                   \
-                OPSCOPE__INDEPENDENT                                                                 \
-                for (int64_t i = 0; i < count; i++) {                                                \
-                    const wide s = into[i];                                                          \
-                    const type a = in[i];                                                            \
-                    into[i] = (wide)(step);                                                          \
-                }                                                                                    \
-            } else {                                                                                 \
-                OPSCOPE__INDEPENDENT                                                                 \
-                for (int64_t i = 0; i < count; i++) {                                                \
-                    lane joined = (lane)(start_value);                                               \
-                    for (int j = 0; j < OPSCOPE__ROWS_AT_ONCE; j++) {                                \
-                        const lane s = joined;                                                       \
-                        const type a = ((const type *)(const void *)(data + j * next))[i];           \
-                        joined = (lane)(step);                                                       \
-                    }                                                                                \
-                    const wide s = into[i];                                                          \
-                    const lane a = joined;                                                           \
-                    into[i] = (wide)(join_step);                                                     \
-                }                                                                                    \
-            }                                                                                        \
-        }                                                                                            \
+#define OPSCOPE__FOLD_COLUMNS(name, type, wide, lane, start_value, step, join_step)                \
+    static void name##_columns(void *accumulators, const char *data, int64_t stride,               \
+                               int64_t count, int64_t next, int64_t rows)                          \
+    {                                                                                              \
+        wide *into = accumulators;                                                                 \
+        for (int64_t some; rows > 0; rows -= some, data += some * next) {                          \
+            some = rows < OPSCOPE__ROWS_AT_ONCE ? 1 : OPSCOPE__ROWS_AT_ONCE;                       \
+            if (stride != sizeof(type)) {                                                          \
+                some = rows < OPSCOPE__ROWS_AT_ONCE ? rows : OPSCOPE__ROWS_AT_ONCE;                \
+                for (int64_t i = 0; i < count; i++) {                                              \
+                    wide s = into[i];                                                              \
+                    for (int64_t j = 0; j < some; j++) {                                           \
+                        const type a =                                                             \
+                            *(const type *)(const void *)(data + i * stride + j * next);           \
+                        s = (wide)(step);                                                          \
+                    }                                                                              \
+                    into[i] = s;                                                                   \
+                }                                                                                  \
+            } else if (some == 1) {                                                                \
+                const type *in = (const type *)(const void *)data;                                 \
+                OPSCOPE__INDEPENDENT                                                               \
+                for (int64_t i = 0; i < count; i++) {                                              \
+                    const wide s = into[i];                                                        \
+                    const type a = in[i];                                                          \
+                    into[i] = (wide)(step);                                                        \
+                }                                                                                  \
+            } else {                                                                               \
+                OPSCOPE__INDEPENDENT                                                               \
+                for (int64_t i = 0; i < count; i++) {                                              \
+                    lane joined = (lane)(start_value);                                             \
+                    for (int j = 0; j < OPSCOPE__ROWS_AT_ONCE; j++) {                              \
+                        const lane s = joined;                                                     \
+                        const type a = ((const type *)(const void *)(data + j * next))[i];         \
+                        joined = (lane)(step);                                                     \
+                    }                                                                              \
+                    const wide s = into[i];                                                        \
+                    const lane a = joined;                                                         \
+                    into[i] = (wide)(join_step);                                                   \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
     }
 
-#define OPSCOPE__FOLD(name, type, wide, lane, start_value, step, join_step, out_type, result)        \
-    OPSCOPE__FOLD_ROWS(name, type, wide, lane, start_value, step, join_step)                         \
-    OPSCOPE__FOLD_COLUMNS(name, type, wide, lane, start_value, step, join_step)                      \
-    static void name##_join(void *accumulators, const void *more, int64_t count)                     \
-    {                                                                                                \
-        for (int64_t i = 0; i < count; i++) {                                                        \
-            const wide s = ((wide *)accumulators)[i], a = ((const wide *)more)[i];                   \
-            ((wide *)accumulators)[i] = (wide)(join_step);                                           \
-        }                                                                                            \
-    }                                                                                                \
-    static void name##_finish(char *out, int64_t stride, const void *accumulators, int64_t count,    \
-                              int64_t folded)                                                        \
-    {                                                                                                \
-        (void)folded;                                                                                \
-        for (int64_t i = 0; i < count; i++) {                                                        \
-            const wide s = ((const wide *)accumulators)[i];                                          \
-            *(out_type *)(void *)(out + i * stride) = (out_type)(result);                            \
-        }                                                                                            \
+#define OPSCOPE__FOLD(name, type, wide, lane, start_value, step, join_step, out_type, result)      \
+    OPSCOPE__FOLD_ROWS(name, type, wide, lane, start_value, step, join_step)                       \
+    OPSCOPE__FOLD_COLUMNS(name, type, wide, lane, start_value, step, join_step)                    \
+    static void name##_join(void *accumulators, const void *more, int64_t count)                   \
+    {                                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const wide s = ((wide *)accumulators)[i], a = ((const wide *)more)[i];                 \
+            ((wide *)accumulators)[i] = (wide)(join_step);                                         \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_finish(char *out, int64_t stride, const void *accumulators, int64_t count,  \
+                              int64_t folded)                                                      \
+    {                                                                                              \
+        (void)folded;                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const wide s = ((const wide *)accumulators)[i];                                        \
+            *(out_type *)(void *)(out + i * stride) = (out_type)(result);                          \
+        }                                                                                          \
     }
 
-#define OPSCOPE__FOLD_SUM(name, type, wide, lane, out_type, result)                                  \
+#define OPSCOPE__FOLD_SUM(name, type, wide, lane, out_type, result)                                \
     OPSCOPE__FOLD(name, type, wide, lane, 0, s + a, s + a, out_type, result)
 
-#define OPSCOPE__FOLDED(name, bits, price)                                                           \
-    {                                                                                                \
-        .rows = name##_rows, .columns = name##_columns, .join = name##_join, .finish = name##_finish,\
-        .start = (bits), .cost = (price)                                                             \
-    }
+#define OPSCOPE__FOLDED(name, bits, price)                                                         \
+    {.rows = name##_rows,                                                                          \
+     .columns = name##_columns,                                                                    \
+     .join = name##_join,                                                                          \
+     .finish = name##_finish,                                                                      \
+     .start = (bits),                                                                              \
+     .cost = (price)}
 
 #endif

@@ -9,14 +9,14 @@
 
 /* A table of reductions by dtype, from folds that are named as sum_float32; bools fold as uint8.
  * `start_bits` of floats' accumulators, `start` of integers'. */
-#define OPSCOPE__FOLDS(name, start_bits, start)                                                      \
-    {                                                                                                \
-        [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(name##_float32, start_bits, 1),                          \
-        [OPSCOPE_FLOAT64] = OPSCOPE__FOLDED(name##_float64, start_bits, 1),                          \
-        [OPSCOPE_INT32] = OPSCOPE__FOLDED(name##_int32, start, 1),                                   \
-        [OPSCOPE_INT64] = OPSCOPE__FOLDED(name##_int64, start, 1),                                   \
-        [OPSCOPE_UINT8] = OPSCOPE__FOLDED(name##_uint8, start, 1),                                   \
-        [OPSCOPE_BOOL] = OPSCOPE__FOLDED(name##_uint8, start, 1),                                    \
+#define OPSCOPE__FOLDS(name, start_bits, start)                                                    \
+    {                                                                                              \
+        [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(name##_float32, start_bits, 1),                        \
+        [OPSCOPE_FLOAT64] = OPSCOPE__FOLDED(name##_float64, start_bits, 1),                        \
+        [OPSCOPE_INT32] = OPSCOPE__FOLDED(name##_int32, start, 1),                                 \
+        [OPSCOPE_INT64] = OPSCOPE__FOLDED(name##_int64, start, 1),                                 \
+        [OPSCOPE_UINT8] = OPSCOPE__FOLDED(name##_uint8, start, 1),                                 \
+        [OPSCOPE_BOOL] = OPSCOPE__FOLDED(name##_uint8, start, 1),                                  \
     }
 
 /* Outputs of those that may not overflow: integers and bools in int64. */
@@ -35,8 +35,8 @@ static inline int opscope__reduced_set(const struct opscope__call *call, const o
                             all ? 0 : dim->count, self->dims, out);
 }
 
-/* `reductions` are by the dtype of the input, outputs of dtype `outputs_as` each. `dtype` (may be NULL, or
- * None) asks for another input first. */
+/* `reductions` are by the dtype of the input, outputs of dtype `outputs_as` each. `dtype` (may be
+ * NULL, or None) asks for another input first. */
 static inline int opscope__reduce_arguments(const struct opscope__call *call,
                                             const struct opscope__reduction *reductions,
                                             const opscope_dtype *outputs_as,

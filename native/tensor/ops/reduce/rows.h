@@ -1,7 +1,8 @@
 /* tensor/ops/rows.h -- operators that work along one dimension, row by row.
  *
- * The dimension is brought to the end and made contiguous; the loop sees rows of `width` elements. The
- * output is contiguous with that dimension at the end, and is then seen in the input's order again.
+ * The dimension is brought to the end and made contiguous; the loop sees rows of `width` elements.
+ * The output is contiguous with that dimension at the end, and is then seen in the input's order
+ * again.
  */
 #ifndef OPSCOPE_TENSOR_OPS_ROWS_H
 #define OPSCOPE_TENSOR_OPS_ROWS_H
@@ -30,7 +31,8 @@ static inline void opscope__rows_part(int64_t begin, int64_t end, void *arg)
 }
 
 /* The tensor with dimension `dim` and the last exchanged. */
-static inline int opscope__exchange_last(const opscope_tensor *tensor, int dim, opscope_tensor **out)
+static inline int opscope__exchange_last(const opscope_tensor *tensor, int dim,
+                                         opscope_tensor **out)
 {
     int64_t shape[2 * OPSCOPE_DIM_LIMIT];
     int last = tensor->dims - 1;
@@ -55,7 +57,8 @@ static inline int opscope__as_rows(const opscope_tensor *tensor, int dim, opscop
     return status;
 }
 
-/* Runs the loop over one or two inputs of the same sizes; the output has them too, of that dtype. */
+/* Runs the loop over one or two inputs of the same sizes; the output has them too, of that dtype.
+ */
 static inline int opscope__along(opscope__row_loop loop, const opscope_tensor *first,
                                  const opscope_tensor *second, int dim, opscope_dtype dtype,
                                  int64_t cost, opscope_tensor **out)
@@ -70,8 +73,8 @@ static inline int opscope__along(opscope__row_loop loop, const opscope_tensor *f
     }
     if (status == OPSCOPE_OK && made->count > 0) {
         int64_t width = opscope__sizes(rows[0])[rows[0]->dims - 1];
-        struct opscope__rows all = {loop, made->data,
-                                    {rows[0]->data, rows[1] != NULL ? rows[1]->data : NULL}, width};
+        struct opscope__rows all = {
+            loop, made->data, {rows[0]->data, rows[1] != NULL ? rows[1]->data : NULL}, width};
         opscope__parallel(made->count / width, OPSCOPE__GRAIN / (width * cost) + 1,
                           opscope__rows_part, &all);
     }
@@ -88,8 +91,9 @@ static inline int opscope__along(opscope__row_loop loop, const opscope_tensor *f
 /* `self` along dimension `dim` by the loop for its dtype. */
 static inline int opscope__along_argument(const struct opscope__call *call,
                                           const opscope__row_loop *loops, opscope_tensor *self,
-                                          opscope_tensor *second, const opscope_argument *dim_argument,
-                                          int64_t cost, opscope_tensor **out)
+                                          opscope_tensor *second,
+                                          const opscope_argument *dim_argument, int64_t cost,
+                                          opscope_tensor **out)
 {
     const char *name = opscope__call_name(call);
     int dim;
@@ -99,16 +103,17 @@ static inline int opscope__along_argument(const struct opscope__call *call,
     }
     if (loops[self->dtype] == NULL ||
         (second != NULL && (second->dtype != self->dtype || !opscope__same_sizes(self, second)))) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE,
-                                   "%s: not defined for %s of sizes %s; floats expected, two tensors "
-                                   "of one dtype and sizes",
-                                   name, opscope_dtype_name((opscope_dtype)self->dtype),
-                                   opscope__shape_text(self).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_TYPE,
+            "%s: not defined for %s of sizes %s; floats expected, two tensors "
+            "of one dtype and sizes",
+            name, opscope_dtype_name((opscope_dtype)self->dtype), opscope__shape_text(self).text);
     }
-    return opscope__along(loops[self->dtype], self, second, dim, (opscope_dtype)self->dtype, cost, out);
+    return opscope__along(loops[self->dtype], self, second, dim, (opscope_dtype)self->dtype, cost,
+                          out);
 }
 
-#define OPSCOPE__FLOAT_ROWS(name) \
+#define OPSCOPE__FLOAT_ROWS(name)                                                                  \
     {[OPSCOPE_FLOAT32] = name##_float32, [OPSCOPE_FLOAT64] = name##_float64}
 
 #endif

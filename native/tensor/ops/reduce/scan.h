@@ -5,30 +5,31 @@
 #include "tensor/ops/rows.h"
 
 /* Row loops: `step` is in `s`, so far, and `a`, an element. Floats are folded in double. */
-#define OPSCOPE__RUNNING_LOOP(name, type, wide, start, step)                                         \
-    static void name(char *out, const char *const *inputs, int64_t begin, int64_t end, int64_t width)\
-    {                                                                                                \
-        for (int64_t n = begin * width; n < end * width; n += width) {                               \
-            const type *in = (const type *)(const void *)inputs[0] + n;                              \
-            type *into = (type *)(void *)out + n;                                                    \
-            wide s = start;                                                                          \
-            for (int64_t i = 0; i < width; i++) {                                                    \
-                const wide a = (wide)in[i];                                                          \
-                s = (wide)(step);                                                                    \
-                into[i] = (type)s;                                                                   \
-            }                                                                                        \
-        }                                                                                            \
+#define OPSCOPE__RUNNING_LOOP(name, type, wide, start, step)                                       \
+    static void name(char *out, const char *const *inputs, int64_t begin, int64_t end,             \
+                     int64_t width)                                                                \
+    {                                                                                              \
+        for (int64_t n = begin * width; n < end * width; n += width) {                             \
+            const type *in = (const type *)(const void *)inputs[0] + n;                            \
+            type *into = (type *)(void *)out + n;                                                  \
+            wide s = start;                                                                        \
+            for (int64_t i = 0; i < width; i++) {                                                  \
+                const wide a = (wide)in[i];                                                        \
+                s = (wide)(step);                                                                  \
+                into[i] = (type)s;                                                                 \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 /* A table of them by dtype. */
-#define OPSCOPE__RUNNING(name, start, step)                                                          \
-    OPSCOPE__RUNNING_LOOP(name##_float32, float, double, start, step)                                \
-    OPSCOPE__RUNNING_LOOP(name##_float64, double, double, start, step)                               \
-    OPSCOPE__RUNNING_LOOP(name##_int64, int64_t, int64_t, start, step)                               \
-    static const opscope__row_loop name[OPSCOPE_DTYPE_COUNT] = {                                     \
-        [OPSCOPE_FLOAT32] = name##_float32,                                                          \
-        [OPSCOPE_FLOAT64] = name##_float64,                                                          \
-        [OPSCOPE_INT64] = name##_int64,                                                              \
+#define OPSCOPE__RUNNING(name, start, step)                                                        \
+    OPSCOPE__RUNNING_LOOP(name##_float32, float, double, start, step)                              \
+    OPSCOPE__RUNNING_LOOP(name##_float64, double, double, start, step)                             \
+    OPSCOPE__RUNNING_LOOP(name##_int64, int64_t, int64_t, start, step)                             \
+    static const opscope__row_loop name[OPSCOPE_DTYPE_COUNT] = {                                   \
+        [OPSCOPE_FLOAT32] = name##_float32,                                                        \
+        [OPSCOPE_FLOAT64] = name##_float64,                                                        \
+        [OPSCOPE_INT64] = name##_int64,                                                            \
     };
 
 /* Integers and bools in int64. */

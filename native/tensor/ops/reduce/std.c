@@ -10,7 +10,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     /* Where nothing deviates the root is vertical; there the gradient is to be zero, not NaN. */
     opscope_tensor *is_flat = opscope__f(&f, "eq", opscope__T(spread), opscope__I(0));
     opscope_tensor *root = opscope__f1(
-        &f, "sqrt", opscope__f(&f, "masked_fill", opscope__T(spread), opscope__T(is_flat), opscope__I(1)));
+        &f, "sqrt",
+        opscope__f(&f, "masked_fill", opscope__T(spread), opscope__T(is_flat), opscope__I(1)));
     outputs[0] = opscope__keep(
         opscope__f(&f, "masked_fill", opscope__T(root), opscope__T(is_flat), opscope__I(0)));
     return opscope__formula_end(&f, outputs, 1);
@@ -18,9 +19,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(std) = {
     .schema = "std(Tensor self, int[]? dim=None, int correction=1, bool keepdim=False) -> Tensor",
-    .doc = "The root of the variance over the dimensions in dim (all where it is absent or empty), its divisor the "
-           "number of elements less correction. For floats.",
-    .samples = "t(3, 4)\n" "t(3, 4), [1], 0, True",
+    .doc =
+        "The root of the variance over the dimensions in dim (all where it is absent or empty), its divisor the "
+        "number of elements less correction. For floats.",
+    .samples = "t(3, 4)\n"
+               "t(3, 4), [1], 0, True",
     .forward = forward,
     .is_composite = true,
 };

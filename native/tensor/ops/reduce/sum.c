@@ -7,20 +7,21 @@ OPSCOPE__FOLD_SUM(sum_int32, int32_t, int64_t, int64_t, int64_t, s)
 OPSCOPE__FOLD_SUM(sum_int64, int64_t, int64_t, int64_t, int64_t, s)
 OPSCOPE__FOLD_SUM(sum_uint8, uint8_t, int64_t, int64_t, int64_t, s)
 
-static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] =
-    OPSCOPE__FOLDS(sum, 0, 0);
+static const struct opscope__reduction reductions[OPSCOPE_DTYPE_COUNT] = OPSCOPE__FOLDS(sum, 0, 0);
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    return opscope__reduce_arguments(call, reductions, opscope__widened, arguments, &arguments[3], outputs);
+    return opscope__reduce_arguments(call, reductions, opscope__widened, arguments, &arguments[3],
+                                     outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
     const opscope_tensor *self = backward->inputs[0];
-    opscope_tensor *grad = opscope__unreduce(&f, backward->gradients[0], self, &backward->arguments[1]);
+    opscope_tensor *grad =
+        opscope__unreduce(&f, backward->gradients[0], self, &backward->arguments[1]);
     gradients[0] = opscope__keep(grad);
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
@@ -32,7 +33,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(sum) = {
            "disappear, or with keepdim stay as size 1. Integers and bools sum in int64. With "
            "dtype, elements are made that first, and the sum is one. float32 "
            "is summed in double over short stretches of float32.",
-    .samples = "t(3, 4)\n" "t(3, 4), [0]\n" "t(2, 3, 4), [0, -1], True",
+    .samples = "t(3, 4)\n"
+               "t(3, 4), [0]\n"
+               "t(2, 3, 4), [0, -1], True",
     .forward = forward,
     .backward = backward,
 };

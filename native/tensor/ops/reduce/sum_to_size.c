@@ -26,18 +26,17 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         set |= wanted == 1 && (i < missing || opscope__sizes(self)[i] != 1) ? 1u << i : 0;
     }
     if (!fits) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: sizes %s do not broadcast to %s, so there is no way back", name,
-                                   opscope__sizes_text(dims, sizes).text,
-                                   opscope__shape_text(self).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME, "%s: sizes %s do not broadcast to %s, so there is no way back",
+            name, opscope__sizes_text(dims, sizes).text, opscope__shape_text(self).text);
     }
     if (reductions[self->dtype].rows == NULL) {
         return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: not defined for %s", name,
                                    opscope_dtype_name(self->dtype));
     }
     opscope_tensor *sum;
-    int status =
-        opscope__reduce(&reductions[self->dtype], self, set, true, (opscope_dtype)self->dtype, &sum);
+    int status = opscope__reduce(&reductions[self->dtype], self, set, true,
+                                 (opscope_dtype)self->dtype, &sum);
     if (status != OPSCOPE_OK) {
         return status;
     }
@@ -59,7 +58,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(sum_to_size) = {
     .schema = "sum_to_size(Tensor self, int[] size) -> Tensor",
     .doc = "The sum over the dimensions by which sizes were broadcast to those of self. For "
            "floats.",
-    .samples = "t(3, 4), [4]\n" "t(3, 4), [3, 1]",
+    .samples = "t(3, 4), [4]\n"
+               "t(3, 4), [3, 1]",
     .forward = forward,
     .backward = backward,
 };

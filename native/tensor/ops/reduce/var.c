@@ -47,8 +47,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         opscope__iterator_add(&it, wide);
         opscope__iterator_add(&it, mean);
         opscope__iterate(&it, deviation, &(double){0}, 1);
-        status = opscope__reduce(&sums, wide, set, arguments[3].as.integer != 0,
-                                 OPSCOPE_FLOAT64, &sum);
+        status =
+            opscope__reduce(&sums, wide, set, arguments[3].as.integer != 0, OPSCOPE_FLOAT64, &sum);
     }
     if (status == OPSCOPE_OK) {
         double degrees = divisor(self, set, arguments[2].as.integer);
@@ -88,7 +88,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(var) = {
     .doc = "The variance over the dimensions in dim (all where it is absent or empty): the sum "
            "of squared distances from the mean over the number of elements less correction. For "
            "floats; computed in float64.",
-    .samples = "t(3, 4)\n" "t(3, 4), [0]\n" "t(3, 4), [1], 0, True",
+    .samples = "t(3, 4)\n"
+               "t(3, 4), [0]\n"
+               "t(3, 4), [1], 0, True",
     .forward = forward,
     .backward = backward,
     .saves_inputs = 1,

@@ -13,7 +13,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(broadcast_to) = {
     .schema = "broadcast_to(Tensor self, int[] size) -> Tensor",
     .doc = "A view of self in larger sizes, as expand gives it.",
-    .samples = "t(3, 1), [2, 3, 4]\n" "t(4), [3, 4]",
+    .samples = "t(3, 1), [2, 3, 4]\n"
+               "t(4), [3, 4]",
     .forward = forward,
     .is_composite = true,
 };

@@ -6,7 +6,8 @@
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
-/* A list of nothing goes with any sizes, as in PyTorch: what a loop that gathers parts begins with. */
+/* A list of nothing goes with any sizes, as in PyTorch: what a loop that gathers parts begins with.
+ */
 static bool is_nothing(const opscope_tensor *tensor)
 {
     return tensor->dims == 1 && tensor->count == 0;
@@ -38,10 +39,9 @@ static int find_sizes(const char *name, opscope_tensor *const *tensors, uint32_t
             fits = j == dim || opscope__sizes(tensors[i])[j] == sizes[j];
         }
         if (!fits) {
-            return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                       "%s: sizes %s and %s differ in another dimension than %d", name,
-                                       opscope__shape_text(first).text,
-                                       opscope__shape_text(tensors[i]).text, dim);
+            return opscope_tensor_fail(
+                OPSCOPE_ERROR_RUNTIME, "%s: sizes %s and %s differ in another dimension than %d",
+                name, opscope__shape_text(first).text, opscope__shape_text(tensors[i]).text, dim);
         }
         sizes[dim] += opscope__sizes(tensors[i])[dim];
     }
@@ -56,9 +56,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     uint32_t count = arguments[0].count;
     const opscope_tensor *first = count > 0 ? find_first(tensors, count) : NULL;
     if (first == NULL || first->dims == 0) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "%s: %s", name,
-                                   count == 0 ? "at least one tensor is needed"
-                                              : "tensors need at least one dimension");
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME, "%s: %s", name,
+            count == 0 ? "at least one tensor is needed" : "tensors need at least one dimension");
     }
     int dim;
     int64_t sizes[OPSCOPE_DIM_LIMIT];
@@ -83,8 +83,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
             continue;
         }
         opscope_tensor *part;
-        status = opscope__tensor_view(made, made->dims, opscope__sizes(tensors[i]),
-                                      opscope__strides(made), at * opscope__strides(made)[dim], &part);
+        status =
+            opscope__tensor_view(made, made->dims, opscope__sizes(tensors[i]),
+                                 opscope__strides(made), at * opscope__strides(made)[dim], &part);
         if (status == OPSCOPE_OK) {
             status = opscope__copy(part, tensors[i]);
             opscope_tensor_release(part);
@@ -106,14 +107,16 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     int64_t dim = backward->arguments[1].as.integer, at = 0;
     for (size_t i = 0; i < backward->input_count; i++) {
         const opscope_tensor *input = backward->inputs[i];
-        int64_t size = is_nothing(input) ? 0 : opscope__sizes(input)[dim < 0 ? dim + input->dims : dim];
+        int64_t size =
+            is_nothing(input) ? 0 : opscope__sizes(input)[dim < 0 ? dim + input->dims : dim];
         struct opscope__formula part = {0};
         if (backward->wanted[i] && is_nothing(input)) {
-            gradients[i] = opscope__keep(opscope__f(&part, "zeros", opscope__L(opscope__sizes(input), 1),
-                                                    opscope__I(input->dtype)));
+            gradients[i] = opscope__keep(opscope__f(
+                &part, "zeros", opscope__L(opscope__sizes(input), 1), opscope__I(input->dtype)));
         } else if (backward->wanted[i]) {
-            gradients[i] = opscope__keep(opscope__f(&part, "slice", opscope__T(grad), opscope__I(dim),
-                                                    opscope__I(at), opscope__I(at + size)));
+            gradients[i] =
+                opscope__keep(opscope__f(&part, "slice", opscope__T(grad), opscope__I(dim),
+                                         opscope__I(at), opscope__I(at + size)));
         }
         f.status = f.status == OPSCOPE_OK ? opscope__formula_end(&part, NULL, 0) : f.status;
         at += size;
@@ -123,9 +126,12 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(cat) = {
     .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
-    .doc = "Tensors one after another along dim; all other sizes are equal, dtypes promote. A tensor of "
-           "sizes [0] goes with any.",
-    .samples = "[t(2, 3), t(4, 3)], 0\n" "[t(2, 3), t(2, 1)], -1\n" "[t(0), t(2, 3), t(1, 3)], 0",
+    .doc =
+        "Tensors one after another along dim; all other sizes are equal, dtypes promote. A tensor of "
+        "sizes [0] goes with any.",
+    .samples = "[t(2, 3), t(4, 3)], 0\n"
+               "[t(2, 3), t(2, 1)], -1\n"
+               "[t(0), t(2, 3), t(1, 3)], 0",
     .forward = forward,
     .backward = backward,
 };

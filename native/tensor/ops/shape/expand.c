@@ -20,15 +20,18 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         int64_t own = i < missing ? 1 : opscope__sizes(self)[i - missing];
         int64_t wanted = arguments[1].as.integers[i];
         sizes[i] = wanted == -1 && i >= missing ? own : wanted;
-        strides[i] = own == 1 && sizes[i] != 1 ? 0 : i < missing ? 0 : opscope__strides(self)[i - missing];
+        strides[i] = own == 1 && sizes[i] != 1 ? 0
+                     : i < missing             ? 0
+                                               : opscope__strides(self)[i - missing];
         fits = sizes[i] >= 0 && (own == 1 || own == sizes[i]);
     }
     if (!fits) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: sizes %s cannot become %s: only dimensions of size 1 and new "
-                                   "ones in front can grow; -1 keeps a size",
-                                   name, opscope__shape_text(self).text,
-                                   opscope__sizes_text(dims, arguments[1].as.integers).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: sizes %s cannot become %s: only dimensions of size 1 and new "
+            "ones in front can grow; -1 keeps a size",
+            name, opscope__shape_text(self).text,
+            opscope__sizes_text(dims, arguments[1].as.integers).text);
     }
     return opscope__tensor_view(self, dims, sizes, strides, 0, outputs);
 }
@@ -45,7 +48,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(expand) = {
     .schema = "expand(Tensor self, int[] size) -> Tensor",
     .doc = "A view in which dimensions of size 1 appear repeated, and new ones stand in front; "
            "-1 keeps a size. Its elements share memory, so it cannot be written in place.",
-    .samples = "t(3, 1), [2, 3, 4]\n" "t(3), [-1]",
+    .samples = "t(3, 1), [2, 3, 4]\n"
+               "t(3), [-1]",
     .forward = forward,
     .backward = backward,
     .is_view = true,

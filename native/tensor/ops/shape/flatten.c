@@ -19,8 +19,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         return status;
     }
     if (first > last) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "%s: start_dim %d comes after end_dim %d (sizes %s)",
-                                   name, first, last, opscope__shape_text(self).text);
+        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
+                                   "%s: start_dim %d comes after end_dim %d (sizes %s)", name,
+                                   first, last, opscope__shape_text(self).text);
     }
     for (int i = 0; i < self->dims; i++) {
         if (i > first && i <= last) {
@@ -32,15 +33,20 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     if (self->dims == 0) {
         sizes[dims++] = 1;
     }
-    outputs[0] = opscope__keep(opscope__f(&f, "reshape", opscope__T(self), opscope__L(sizes, dims)));
+    outputs[0] =
+        opscope__keep(opscope__f(&f, "reshape", opscope__T(self), opscope__L(sizes, dims)));
     return opscope__formula_end(&f, outputs, 1);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(flatten) = {
     .schema = "flatten(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor",
-    .doc = "self with the dimensions from start_dim to and with end_dim as one: a view where strides "
-           "allow it, else a copy. A scalar becomes a list of one.",
-    .samples = "t(2, 3, 4)\n" "t(2, 3, 4), 1\n" "t(2, 3, 4), 0, 1\n" "t()",
+    .doc =
+        "self with the dimensions from start_dim to and with end_dim as one: a view where strides "
+        "allow it, else a copy. A scalar becomes a list of one.",
+    .samples = "t(2, 3, 4)\n"
+               "t(2, 3, 4), 1\n"
+               "t(2, 3, 4), 0, 1\n"
+               "t()",
     .forward = forward,
     .is_composite = true,
 };

@@ -44,7 +44,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(flip) = {
     .schema = "flip(Tensor self, int[] dims) -> Tensor",
     .doc = "A copy with the order of the dimensions in dims reversed. A view is x[::-1].",
-    .samples = "t(3, 4), [0]\n" "t(3, 4), [0, -1]",
+    .samples = "t(3, 4), [0]\n"
+               "t(3, 4), [0, -1]",
     .forward = forward,
     .backward = backward,
 };

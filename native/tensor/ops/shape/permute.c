@@ -9,17 +9,17 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     const char *name = opscope__call_name(call);
     opscope_tensor *self = arguments[0].as.tensor;
     uint32_t seen;
-    int status = opscope__dim_set(name, arguments[1].as.integers, arguments[1].count, self->dims,
-                                  &seen);
+    int status =
+        opscope__dim_set(name, arguments[1].as.integers, arguments[1].count, self->dims, &seen);
     if (status != OPSCOPE_OK) {
         return status;
     }
     if (arguments[1].count != self->dims) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: the order has %u dimensions, the tensor %d (sizes %s); they "
-                                   "must be equal",
-                                   name, arguments[1].count, self->dims,
-                                   opscope__shape_text(self).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: the order has %u dimensions, the tensor %d (sizes %s); they "
+            "must be equal",
+            name, arguments[1].count, self->dims, opscope__shape_text(self).text);
     }
     int64_t sizes[OPSCOPE_DIM_LIMIT], strides[OPSCOPE_DIM_LIMIT];
     for (int i = 0; i < self->dims; i++) {
@@ -41,8 +41,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
         int64_t from = backward->arguments[1].as.integers[i];
         inverse[from < 0 ? from + dims : from] = i;
     }
-    gradients[0] = opscope__keep(
-        opscope__f(&f, "permute", opscope__T(grad), opscope__L(inverse, dims)));
+    gradients[0] =
+        opscope__keep(opscope__f(&f, "permute", opscope__T(grad), opscope__L(inverse, dims)));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 

@@ -4,24 +4,27 @@
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
-/* The result's dimensions taken apart, [repeats, size] for each: sizes, how many, and those of the result. */
-static int find_parts(const char *name, int own_dims, const int64_t *own, const opscope_argument *repeats,
-                      int64_t *parts, int64_t *sizes)
+/* The result's dimensions taken apart, [repeats, size] for each: sizes, how many, and those of the
+ * result. */
+static int find_parts(const char *name, int own_dims, const int64_t *own,
+                      const opscope_argument *repeats, int64_t *parts, int64_t *sizes)
 {
     int dims = (int)repeats->count;
     bool fits = dims >= own_dims && dims <= OPSCOPE_DIM_LIMIT / 2;
     for (int i = 0; i < dims && fits; i++) {
-        int64_t times = repeats->as.integers[i], size = i < dims - own_dims ? 1 : own[i - (dims - own_dims)];
+        int64_t times = repeats->as.integers[i],
+                size = i < dims - own_dims ? 1 : own[i - (dims - own_dims)];
         parts[2 * i] = times;
         parts[2 * i + 1] = size;
         fits = times >= 0 && !__builtin_mul_overflow(times, size, &sizes[i]);
     }
     return fits ? OPSCOPE_OK
-                : opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                      "%s: repeats %s of sizes %s: expected a number, not negative, for each "
-                                      "dimension, at most %d, and no more elements than memory holds",
-                                      name, opscope__sizes_text(dims, repeats->as.integers).text,
-                                      opscope__sizes_text(own_dims, own).text, OPSCOPE_DIM_LIMIT / 2);
+                : opscope_tensor_fail(
+                      OPSCOPE_ERROR_RUNTIME,
+                      "%s: repeats %s of sizes %s: expected a number, not negative, for each "
+                      "dimension, at most %d, and no more elements than memory holds",
+                      name, opscope__sizes_text(dims, repeats->as.integers).text,
+                      opscope__sizes_text(own_dims, own).text, OPSCOPE_DIM_LIMIT / 2);
 }
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
@@ -30,8 +33,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     const opscope_tensor *self = arguments[0].as.tensor;
     int64_t parts[OPSCOPE_DIM_LIMIT], sizes[OPSCOPE_DIM_LIMIT], strides[OPSCOPE_DIM_LIMIT];
     int dims = (int)arguments[1].count, missing = dims - self->dims;
-    int status = find_parts(opscope__call_name(call), self->dims, opscope__sizes(self), &arguments[1], parts,
-                            sizes);
+    int status = find_parts(opscope__call_name(call), self->dims, opscope__sizes(self),
+                            &arguments[1], parts, sizes);
     if (status == OPSCOPE_OK) {
         status = opscope__tensor_empty(dims, sizes, (opscope_dtype)self->dtype, outputs);
     }
@@ -61,13 +64,13 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     const opscope_tensor *self = backward->inputs[0];
     int64_t parts[OPSCOPE_DIM_LIMIT], sizes[OPSCOPE_DIM_LIMIT], folded[OPSCOPE_DIM_LIMIT];
     int dims = (int)backward->arguments[1].count;
-    f.status = find_parts("core::repeat", self->dims, opscope__sizes(self), &backward->arguments[1], parts,
-                          sizes);
+    f.status = find_parts("core::repeat", self->dims, opscope__sizes(self), &backward->arguments[1],
+                          parts, sizes);
     for (int i = 0; i < dims; i++) {
         folded[i] = 2 * i;
     }
-    opscope_tensor *sum = opscope__f(&f, "reshape", opscope__T(backward->gradients[0]),
-                                     opscope__L(parts, 2 * dims));
+    opscope_tensor *sum =
+        opscope__f(&f, "reshape", opscope__T(backward->gradients[0]), opscope__L(parts, 2 * dims));
     if (dims > 0) {
         sum = opscope__f(&f, "sum", opscope__T(sum), opscope__L(folded, dims));
     }
@@ -78,9 +81,12 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(repeat) = {
     .schema = "repeat(Tensor self, int[] repeats) -> Tensor",
-    .doc = "self that many times along each dimension, side by side; more numbers than dimensions add "
-           "dimensions in front. Copies; expand does not.",
-    .samples = "t(3), [2]\n" "t(2, 3), [2, 1, 3]\n" "t(2, 3), [0, 2]",
+    .doc =
+        "self that many times along each dimension, side by side; more numbers than dimensions add "
+        "dimensions in front. Copies; expand does not.",
+    .samples = "t(3), [2]\n"
+               "t(2, 3), [2, 1, 3]\n"
+               "t(2, 3), [0, 2]",
     .forward = forward,
     .backward = backward,
 };

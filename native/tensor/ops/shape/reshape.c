@@ -1,4 +1,5 @@
-/* tensor/ops/reshape.c -- core::reshape: the same elements in other sizes, copied only where that must be. */
+/* tensor/ops/reshape.c -- core::reshape: the same elements in other sizes, copied only where that
+ * must be. */
 #include "tensor/ops/resized.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
@@ -11,7 +12,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(reshape) = {
     .schema = "reshape(Tensor self, int[] shape) -> Tensor",
     .doc = "The same elements, in row-major order, in other sizes, of which one may be -1. A "
            "view where strides allow it, else a copy.",
-    .samples = "t(3, 4), [2, -1]\n" "t(3, 4), [12]",
+    .samples = "t(3, 4), [2, -1]\n"
+               "t(3, 4), [12]",
     .forward = forward,
     .backward = opscope__resized_backward,
     .is_view = true,

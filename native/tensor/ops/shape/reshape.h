@@ -7,8 +7,9 @@
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
-static inline int opscope__resized(const struct opscope__call *call, const opscope_argument *arguments,
-                                   bool may_copy, opscope_tensor **out)
+static inline int opscope__resized(const struct opscope__call *call,
+                                   const opscope_argument *arguments, bool may_copy,
+                                   opscope_tensor **out)
 {
     const char *name = opscope__call_name(call);
     opscope_tensor *self = arguments[0].as.tensor;

@@ -1,4 +1,5 @@
-/* tensor/ops/roll.c -- core::roll: elements moved along, those that leave at the end coming in again. */
+/* tensor/ops/roll.c -- core::roll: elements moved along, those that leave at the end coming in
+ * again. */
 #include "tensor/formula.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
@@ -12,16 +13,17 @@ static opscope_tensor *rolled(struct opscope__formula *f, opscope_tensor *tensor
         f->status = opscope__wrap_dim(name, dim_argument, tensor->dims, &dim);
     }
     if (f->status == OPSCOPE_OK && tensor->dims == 0) {
-        f->status = opscope_tensor_fail(OPSCOPE_ERROR_INDEX, "%s: a tensor without dimensions has no dims", name);
+        f->status = opscope_tensor_fail(OPSCOPE_ERROR_INDEX,
+                                        "%s: a tensor without dimensions has no dims", name);
     }
     if (f->status != OPSCOPE_OK || opscope__sizes(tensor)[dim] == 0) {
         return tensor;
     }
     int64_t size = opscope__sizes(tensor)[dim], cut = size - (shift % size + size) % size;
-    opscope_tensor *both[] = {opscope__f(f, "slice", opscope__T(tensor), opscope__I(dim), opscope__I(cut),
-                                         opscope__I(size)),
-                              opscope__f(f, "slice", opscope__T(tensor), opscope__I(dim), opscope__I(0),
-                                         opscope__I(cut))};
+    opscope_tensor *both[] = {opscope__f(f, "slice", opscope__T(tensor), opscope__I(dim),
+                                         opscope__I(cut), opscope__I(size)),
+                              opscope__f(f, "slice", opscope__T(tensor), opscope__I(dim),
+                                         opscope__I(0), opscope__I(cut))};
     const opscope_argument list = {OPSCOPE_ARGUMENT_TENSORS, 2, {.tensors = both}};
     return opscope__f(f, "cat", list, opscope__I(dim));
 }
@@ -33,16 +35,20 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     struct opscope__formula f = {0};
     opscope_tensor *self = arguments[0].as.tensor, *tensor = self;
     uint32_t count = arguments[1].count;
-    if (count == 0 || count > 8 || (arguments[2].count != count && !(arguments[2].count == 0 && count == 1))) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: %u shifts for %u dims (sizes %s); expected as many, up to 8, or one shift "
-                                   "and no dims",
-                                   name, count, arguments[2].count, opscope__shape_text(self).text);
+    if (count == 0 || count > 8 ||
+        (arguments[2].count != count && !(arguments[2].count == 0 && count == 1))) {
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: %u shifts for %u dims (sizes %s); expected as many, up to 8, or one shift "
+            "and no dims",
+            name, count, arguments[2].count, opscope__shape_text(self).text);
     }
     if (arguments[2].count == 0) {
         tensor = opscope__f(&f, "reshape", opscope__T(self), opscope__L(((int64_t[]){-1}), 1));
-        tensor = f.status == OPSCOPE_OK ? rolled(&f, tensor, name, arguments[1].as.integers[0], 0) : NULL;
-        tensor = opscope__f(&f, "reshape", opscope__T(tensor), opscope__L(opscope__sizes(self), self->dims));
+        tensor = f.status == OPSCOPE_OK ? rolled(&f, tensor, name, arguments[1].as.integers[0], 0)
+                                        : NULL;
+        tensor = opscope__f(&f, "reshape", opscope__T(tensor),
+                            opscope__L(opscope__sizes(self), self->dims));
     }
     for (uint32_t i = 0; i < arguments[2].count && tensor != NULL; i++) {
         tensor = rolled(&f, tensor, name, arguments[1].as.integers[i], arguments[2].as.integers[i]);
@@ -53,9 +59,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(roll) = {
     .schema = "roll(Tensor self, int[] shifts, int[] dims=[]) -> Tensor",
-    .doc = "A copy with the elements moved along each of dims by its shift; what leaves at one end comes in at "
-           "the other. Without dims the elements are moved in row-major order.",
-    .samples = "t(3, 4), [1]\n" "t(3, 4), [1, -2], [0, 1]\n" "t(3, 4), [7], [1]",
+    .doc =
+        "A copy with the elements moved along each of dims by its shift; what leaves at one end comes in at "
+        "the other. Without dims the elements are moved in row-major order.",
+    .samples = "t(3, 4), [1]\n"
+               "t(3, 4), [1, -2], [0, 1]\n"
+               "t(3, 4), [7], [1]",
     .forward = forward,
     .is_composite = true,
 };

@@ -37,9 +37,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     struct opscope__formula f = {0};
     opscope_tensor *grad = backward->gradients[0];
     const opscope_tensor *self = backward->inputs[0];
-    gradients[0] = opscope__keep(opscope__f(
-        &f, "select_backward", opscope__T(grad), opscope__L(opscope__sizes(self), self->dims),
-        backward->arguments[1], backward->arguments[2]));
+    gradients[0] = opscope__keep(opscope__f(&f, "select_backward", opscope__T(grad),
+                                            opscope__L(opscope__sizes(self), self->dims),
+                                            backward->arguments[1], backward->arguments[2]));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
@@ -47,7 +47,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(select) = {
     .schema = "select(Tensor self, int dim, int index) -> Tensor",
     .doc = "A view of one index of a dimension, which disappears. A negative index counts from "
            "the end.",
-    .samples = "t(3, 4), 0, 1\n" "t(3, 4), -1, -2",
+    .samples = "t(3, 4), 0, 1\n"
+               "t(3, 4), -1, -2",
     .forward = forward,
     .backward = backward,
     .is_view = true,

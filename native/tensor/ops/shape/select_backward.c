@@ -56,8 +56,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 {
     struct opscope__formula f = {0};
     opscope_tensor *more = backward->gradients[0];
-    gradients[0] = opscope__keep(opscope__f(&f, "select", opscope__T(more), backward->arguments[2],
-                                            backward->arguments[3]));
+    gradients[0] = opscope__keep(
+        opscope__f(&f, "select", opscope__T(more), backward->arguments[2], backward->arguments[3]));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 

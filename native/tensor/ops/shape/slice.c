@@ -17,10 +17,10 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     struct opscope__formula f = {0};
     opscope_tensor *grad = backward->gradients[0];
     const opscope_tensor *self = backward->inputs[0];
-    gradients[0] = opscope__keep(opscope__f(
-        &f, "slice_backward", opscope__T(grad), opscope__L(opscope__sizes(self), self->dims),
-        backward->arguments[1], backward->arguments[2], backward->arguments[3],
-        backward->arguments[4]));
+    gradients[0] = opscope__keep(opscope__f(&f, "slice_backward", opscope__T(grad),
+                                            opscope__L(opscope__sizes(self), self->dims),
+                                            backward->arguments[1], backward->arguments[2],
+                                            backward->arguments[3], backward->arguments[4]));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
@@ -29,7 +29,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(slice) = {
               "Tensor",
     .doc = "A view of a dimension from start to before end, by steps that may be negative, with "
            "bounds as in a Python slice.",
-    .samples = "t(5, 4), 0, 1, 4, 2\n" "t(5, 4), 1, None, None, -1",
+    .samples = "t(5, 4), 0, 1, 4, 2\n"
+               "t(5, 4), 1, None, None, -1",
     .forward = forward,
     .backward = backward,
     .is_view = true,

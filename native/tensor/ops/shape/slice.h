@@ -21,9 +21,9 @@ static inline int opscope__slice_of(const char *name, int dims, const int64_t *s
     }
     int64_t step = arguments[3].as.integer;
     if (dims == 0 || step == 0 || step == INT64_MIN) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: %s", name,
-                                   dims == 0 ? "a tensor without dimensions cannot be sliced"
-                                             : "the step must not be 0");
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE, "%s: %s", name,
+            dims == 0 ? "a tensor without dimensions cannot be sliced" : "the step must not be 0");
     }
     int64_t size = sizes[out->dim];
     int64_t bounds[2] = {step > 0 ? 0 : size - 1, step > 0 ? size : -1};

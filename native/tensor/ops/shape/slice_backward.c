@@ -10,8 +10,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     opscope_tensor *grad = arguments[0].as.tensor, *whole, *part = NULL;
     struct opscope__slice slice;
     int dims = (int)arguments[1].count;
-    int status =
-        opscope__slice_of(name, dims, arguments[1].as.integers, arguments + 2, &slice);
+    int status = opscope__slice_of(name, dims, arguments[1].as.integers, arguments + 2, &slice);
     if (status == OPSCOPE_OK) {
         status = opscope__tensor_empty(dims, arguments[1].as.integers, grad->dtype, &whole);
     }
@@ -21,11 +20,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     opscope__fill(whole, &opscope__I(0));
     status = opscope__slice_view(whole, &slice, &part);
     if (status == OPSCOPE_OK && !opscope__same_sizes(part, grad)) {
-        status = opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                     "%s: a gradient of sizes %s for a slice of sizes %s; they must be "
-                                     "equal",
-                                     name, opscope__shape_text(grad).text,
-                                     opscope__shape_text(part).text);
+        status = opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE,
+            "%s: a gradient of sizes %s for a slice of sizes %s; they must be "
+            "equal",
+            name, opscope__shape_text(grad).text, opscope__shape_text(part).text);
     }
     if (status == OPSCOPE_OK) {
         status = opscope__copy(part, grad);

@@ -16,10 +16,11 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     if (arguments[1].kind == OPSCOPE_ARGUMENT_INT) {
         int64_t size = arguments[1].as.integer;
         if (size < 0 || (size == 0 && whole != 0)) {
-            return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                       "%s: pieces of %lld along dimension %d of sizes %s; expected a positive "
-                                       "size",
-                                       name, (long long)size, dim, opscope__shape_text(self).text);
+            return opscope_tensor_fail(
+                OPSCOPE_ERROR_RUNTIME,
+                "%s: pieces of %lld along dimension %d of sizes %s; expected a positive "
+                "size",
+                name, (long long)size, dim, opscope__shape_text(self).text);
         }
         int64_t count = whole == 0 ? 1 : (whole - 1) / size + 1;
         return opscope__append_stretches(call, self, dim, count, size, NULL);
@@ -32,19 +33,22 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         sum += sizes[i];
     }
     if (!fits || sum != whole) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: sizes %s do not sum to %lld, the size of dimension %d of %s", name,
-                                   opscope__sizes_text((int)arguments[1].count, sizes).text,
-                                   (long long)whole, dim, opscope__shape_text(self).text);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: sizes %s do not sum to %lld, the size of dimension %d of %s", name,
+            opscope__sizes_text((int)arguments[1].count, sizes).text, (long long)whole, dim,
+            opscope__shape_text(self).text);
     }
     return opscope__append_stretches(call, self, dim, arguments[1].count, 0, sizes);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(split) = {
     .schema = "split(Tensor self, int|int[] split_size, int dim=0) -> Tensor[]",
-    .doc = "Views of stretches of dim, one after another: of that size, the last one perhaps shorter, or of "
-           "sizes that sum to the dimension's.",
-    .samples = "t(5, 4), 2\n" "t(5, 4), [1, 0, 3], -1",
+    .doc =
+        "Views of stretches of dim, one after another: of that size, the last one perhaps shorter, or of "
+        "sizes that sum to the dimension's.",
+    .samples = "t(5, 4), 2\n"
+               "t(5, 4), [1, 0, 3], -1",
     .forward = forward,
     .is_composite = true,
 };

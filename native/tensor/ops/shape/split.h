@@ -1,4 +1,5 @@
-/* tensor/ops/pieces.h -- pieces of a tensor, each a view by an operator, appended to a list of outputs. */
+/* tensor/ops/pieces.h -- pieces of a tensor, each a view by an operator, appended to a list of
+ * outputs. */
 #ifndef OPSCOPE_TENSOR_OPS_PIECES_H
 #define OPSCOPE_TENSOR_OPS_PIECES_H
 
@@ -15,10 +16,11 @@ static inline int opscope__append_piece(struct opscope__call *call, const char *
     return status == OPSCOPE_OK ? opscope__call_append(call, piece) : status;
 }
 
-/* `count` stretches of dimension `dim`, each of `size` elements or as long as `sizes` (where not NULL)
- * says; the last one ends with the dimension. */
-static inline int opscope__append_stretches(struct opscope__call *call, opscope_tensor *self, int dim,
-                                            int64_t count, int64_t size, const int64_t *sizes)
+/* `count` stretches of dimension `dim`, each of `size` elements or as long as `sizes` (where not
+ * NULL) says; the last one ends with the dimension. */
+static inline int opscope__append_stretches(struct opscope__call *call, opscope_tensor *self,
+                                            int dim, int64_t count, int64_t size,
+                                            const int64_t *sizes)
 {
     int status = OPSCOPE_OK;
     int64_t start = 0, whole = opscope__sizes(self)[dim];
@@ -34,7 +36,8 @@ static inline int opscope__append_stretches(struct opscope__call *call, opscope_
 }
 
 /* As opscope__wrap_dim, but a tensor without dimensions cannot be cut. */
-static inline int opscope__cut_dim(const char *name, const opscope_tensor *self, int64_t dim, int *out)
+static inline int opscope__cut_dim(const char *name, const opscope_tensor *self, int64_t dim,
+                                   int *out)
 {
     if (self->dims == 0) {
         return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,

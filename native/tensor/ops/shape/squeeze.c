@@ -31,8 +31,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     struct opscope__formula f = {0};
     opscope_tensor *grad = backward->gradients[0];
     const opscope_tensor *self = backward->inputs[0];
-    gradients[0] = opscope__keep(opscope__f(&f, "reshape", opscope__T(grad),
-                                            opscope__L(opscope__sizes(self), self->dims)));
+    gradients[0] = opscope__keep(
+        opscope__f(&f, "reshape", opscope__T(grad), opscope__L(opscope__sizes(self), self->dims)));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
@@ -40,7 +40,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(squeeze) = {
     .schema = "squeeze(Tensor self, int[]? dim=None) -> Tensor",
     .doc = "A view without the dimensions of size 1, or without those of the list that have size "
            "1.",
-    .samples = "t(1, 3, 1)\n" "t(1, 3, 1), [0]",
+    .samples = "t(1, 3, 1)\n"
+               "t(1, 3, 1), [0]",
     .forward = forward,
     .backward = backward,
     .is_view = true,

@@ -1,4 +1,5 @@
-/* tensor/ops/strided.h -- tensors in a given layout, and views of them, for the strided operators. */
+/* tensor/ops/strided.h -- tensors in a given layout, and views of them, for the strided operators.
+ */
 #ifndef OPSCOPE_TENSOR_OPS_STRIDED_H
 #define OPSCOPE_TENSOR_OPS_STRIDED_H
 
@@ -13,8 +14,9 @@ static inline int opscope__check_strides(const char *name, const char *what, int
 {
     return (int)strides->count == dims
                ? OPSCOPE_OK
-               : opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: %u strides for the %d dimensions of %s",
-                                     name, strides->count, dims, what);
+               : opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
+                                     "%s: %u strides for the %d dimensions of %s", name,
+                                     strides->count, dims, what);
 }
 
 /* A new tensor of those sizes with those strides, zero in all of its memory. */
@@ -26,8 +28,8 @@ static inline int opscope__zeros_strided(const char *name, int dims, const int64
     opscope_tensor *memory;
     int status = dims <= OPSCOPE_DIM_LIMIT
                      ? opscope__check_strides(name, "the base", dims, strides)
-                     : opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: at most %d dimensions, not %d", name,
-                                           OPSCOPE_DIM_LIMIT, dims);
+                     : opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: at most %d dimensions, not %d",
+                                           name, OPSCOPE_DIM_LIMIT, dims);
     for (int i = 0; i < dims && status == OPSCOPE_OK; i++) {
         if (sizes[i] < 0) {
             status = opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s: size %lld is negative", name,
@@ -57,7 +59,8 @@ static inline int opscope__as_laid_out(const char *name, opscope_tensor *self,
                                        opscope_tensor **out)
 {
     if (!copies && (int)strides->count == self->dims &&
-        memcmp(strides->as.integers, opscope__strides(self), strides->count * sizeof(int64_t)) == 0) {
+        memcmp(strides->as.integers, opscope__strides(self), strides->count * sizeof(int64_t)) ==
+            0) {
         *out = opscope_tensor_retain(self);
         return OPSCOPE_OK;
     }
@@ -76,7 +79,8 @@ static inline int opscope__as_laid_out(const char *name, opscope_tensor *self,
     return OPSCOPE_OK;
 }
 
-/* The view of `base` of those sizes whose first element lies `offset` elements behind base's first. */
+/* The view of `base` of those sizes whose first element lies `offset` elements behind base's first.
+ */
 static inline int opscope__strided_part(const char *name, const opscope_tensor *base, int dims,
                                         const int64_t *sizes, const opscope_argument *strides,
                                         int64_t offset, opscope_tensor **out)
@@ -90,7 +94,8 @@ static inline int opscope__strided_part(const char *name, const opscope_tensor *
         }
     }
     if (status == OPSCOPE_OK) {
-        status = opscope__extent_of(base->dims, opscope__sizes(base), opscope__strides(base), &whole);
+        status =
+            opscope__extent_of(base->dims, opscope__sizes(base), opscope__strides(base), &whole);
     }
     if (status == OPSCOPE_OK) {
         status = opscope__extent_of(dims, sizes, strides->as.integers, &part);
@@ -98,13 +103,15 @@ static inline int opscope__strided_part(const char *name, const opscope_tensor *
     int64_t first, last;
     if (status == OPSCOPE_OK && opscope__count_of(dims, sizes) != 0 &&
         (base->count == 0 || __builtin_add_overflow(offset, part.first, &first) ||
-         __builtin_add_overflow(offset, part.last, &last) || first < whole.first || last > whole.last)) {
-        status = opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                     "%s: sizes %s with strides %s from element %lld reach beyond a base of "
-                                     "sizes %s",
-                                     name, opscope__sizes_text(dims, sizes).text,
-                                     opscope__sizes_text(dims, strides->as.integers).text,
-                                     (long long)offset, opscope__shape_text(base).text);
+         __builtin_add_overflow(offset, part.last, &last) || first < whole.first ||
+         last > whole.last)) {
+        status = opscope_tensor_fail(
+            OPSCOPE_ERROR_VALUE,
+            "%s: sizes %s with strides %s from element %lld reach beyond a base of "
+            "sizes %s",
+            name, opscope__sizes_text(dims, sizes).text,
+            opscope__sizes_text(dims, strides->as.integers).text, (long long)offset,
+            opscope__shape_text(base).text);
     }
     if (status != OPSCOPE_OK) {
         return status;

@@ -35,12 +35,14 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     opscope_tensor *grad = backward->gradients[0];
     const opscope_tensor *src = backward->inputs[1];
     const opscope_argument *layout = backward->arguments + 2;
-    opscope_tensor *part = opscope__f(&f, "strided_view", opscope__T(grad), layout[0],
-                                      opscope__L(opscope__sizes(src), src->dims), layout[1], layout[2]);
+    opscope_tensor *part =
+        opscope__f(&f, "strided_view", opscope__T(grad), layout[0],
+                   opscope__L(opscope__sizes(src), src->dims), layout[1], layout[2]);
     if (backward->wanted[0]) {
         opscope_tensor *zeros = opscope__f(&f, "fill", opscope__T(part), opscope__I(0));
-        gradients[0] = opscope__keep(opscope__f(&f, "strided_scatter", opscope__T(grad),
-                                                opscope__T(zeros), layout[0], layout[1], layout[2]));
+        gradients[0] =
+            opscope__keep(opscope__f(&f, "strided_scatter", opscope__T(grad), opscope__T(zeros),
+                                     layout[0], layout[1], layout[2]));
     }
     if (backward->wanted[1]) {
         gradients[1] = opscope__keep(part);
@@ -49,12 +51,15 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(strided_scatter) = {
-    .schema = "strided_scatter(Tensor self, Tensor src, int[] base_stride, int[] stride, int offset) -> "
-              "Tensor",
-    .doc = "A copy of self, laid out with the strides base_stride, in which src stands where "
-           "strided_view with its sizes and these strides and offset would see it. What a base becomes "
-           "whose view was written in place.",
-    .samples = "t(3, 4), t(2, 2), [4, 1], [4, 2], 1\n" "t(3, 4), t(4), [1, 3], [3], 2",
+    .schema =
+        "strided_scatter(Tensor self, Tensor src, int[] base_stride, int[] stride, int offset) -> "
+        "Tensor",
+    .doc =
+        "A copy of self, laid out with the strides base_stride, in which src stands where "
+        "strided_view with its sizes and these strides and offset would see it. What a base becomes "
+        "whose view was written in place.",
+    .samples = "t(3, 4), t(2, 2), [4, 1], [4, 2], 1\n"
+               "t(3, 4), t(4), [1, 3], [3], 2",
     .forward = forward,
     .backward = backward,
 };

@@ -1,4 +1,5 @@
-/* tensor/ops/strided_view.c -- core::strided_view: a view by strides, of a base in a given layout. */
+/* tensor/ops/strided_view.c -- core::strided_view: a view by strides, of a base in a given layout.
+ */
 #include "tensor/formula.h"
 #include "tensor/ops/strided.h"
 
@@ -9,8 +10,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     opscope_tensor *base;
     int status = opscope__as_laid_out(name, arguments[0].as.tensor, &arguments[1], false, &base);
     if (status == OPSCOPE_OK) {
-        status = opscope__strided_part(name, base, (int)arguments[2].count, arguments[2].as.integers,
-                                       &arguments[3], arguments[4].as.integer, outputs);
+        status =
+            opscope__strided_part(name, base, (int)arguments[2].count, arguments[2].as.integers,
+                                  &arguments[3], arguments[4].as.integer, outputs);
         opscope_tensor_release(base);
     }
     return status;
@@ -20,20 +22,23 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 {
     struct opscope__formula f = {0};
     const opscope_tensor *self = backward->inputs[0];
-    gradients[0] = opscope__keep(opscope__f(
-        &f, "strided_view_backward", opscope__T(backward->gradients[0]),
-        opscope__L(opscope__sizes(self), self->dims), backward->arguments[1], backward->arguments[3],
-        backward->arguments[4]));
+    gradients[0] = opscope__keep(
+        opscope__f(&f, "strided_view_backward", opscope__T(backward->gradients[0]),
+                   opscope__L(opscope__sizes(self), self->dims), backward->arguments[1],
+                   backward->arguments[3], backward->arguments[4]));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(strided_view) = {
-    .schema = "strided_view(Tensor self, int[] base_stride, int[] size, int[] stride, int offset) -> "
-              "Tensor",
-    .doc = "A view of self, laid out with the strides base_stride: a copy where it is not. It has the "
-           "sizes and strides given, and begins offset elements behind the first. What a view becomes "
-           "whose base was written in place.",
-    .samples = "t(3, 4), [4, 1], [2, 2], [4, 2], 1\n" "t(3, 4), [1, 3], [4], [3], 2\n"
+    .schema =
+        "strided_view(Tensor self, int[] base_stride, int[] size, int[] stride, int offset) -> "
+        "Tensor",
+    .doc =
+        "A view of self, laid out with the strides base_stride: a copy where it is not. It has the "
+        "sizes and strides given, and begins offset elements behind the first. What a view becomes "
+        "whose base was written in place.",
+    .samples = "t(3, 4), [4, 1], [2, 2], [4, 2], 1\n"
+               "t(3, 4), [1, 3], [4], [3], 2\n"
                "t(4), [1], [3, 2], [1, 1], 0",
     .forward = forward,
     .backward = backward,

@@ -1,21 +1,22 @@
-/* tensor/ops/strided_view_backward.c -- core::strided_view_backward: the gradient through strided_view. */
+/* tensor/ops/strided_view_backward.c -- core::strided_view_backward: the gradient through
+ * strided_view. */
 #include "tensor/formula.h"
 #include "tensor/ops/strided.h"
 
 /* Elements that share memory add up, in row-major order. */
-#define ADD(name, type)                                                                              \
-    static void name(char *to, const int64_t *to_strides, const char *from,                          \
-                     const int64_t *from_strides, int dims, const int64_t *sizes)                     \
-    {                                                                                                 \
-        if (dims == 0) {                                                                              \
-            *(type *)(void *)to += *(const type *)(const void *)from;                                 \
-            return;                                                                                   \
-        }                                                                                             \
-        for (int64_t i = 0; i < sizes[0]; i++) {                                                      \
-            name(to + i * to_strides[0] * (int64_t)sizeof(type), to_strides + 1,                      \
-                 from + i * from_strides[0] * (int64_t)sizeof(type), from_strides + 1, dims - 1,      \
-                 sizes + 1);                                                                          \
-        }                                                                                             \
+#define ADD(name, type)                                                                            \
+    static void name(char *to, const int64_t *to_strides, const char *from,                        \
+                     const int64_t *from_strides, int dims, const int64_t *sizes)                  \
+    {                                                                                              \
+        if (dims == 0) {                                                                           \
+            *(type *)(void *)to += *(const type *)(const void *)from;                              \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < sizes[0]; i++) {                                                   \
+            name(to + i * to_strides[0] * (int64_t)sizeof(type), to_strides + 1,                   \
+                 from + i * from_strides[0] * (int64_t)sizeof(type), from_strides + 1, dims - 1,   \
+                 sizes + 1);                                                                       \
+        }                                                                                          \
     }
 
 ADD(add_float32, float)
@@ -30,9 +31,9 @@ static int add(const char *name, const opscope_tensor *to, const opscope_tensor 
         return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: not defined for %s", name,
                                    opscope_dtype_name((opscope_dtype)to->dtype));
     }
-    (to->dtype == OPSCOPE_FLOAT32 ? add_float32 : add_float64)(
-        to->data, opscope__strides(to), from->data, opscope__strides(from), to->dims,
-        opscope__sizes(to));
+    (to->dtype == OPSCOPE_FLOAT32 ? add_float32 : add_float64)(to->data, opscope__strides(to),
+                                                               from->data, opscope__strides(from),
+                                                               to->dims, opscope__sizes(to));
     return OPSCOPE_OK;
 }
 
@@ -65,18 +66,22 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 {
     struct opscope__formula f = {0};
     const opscope_tensor *grad = backward->inputs[0];
-    gradients[0] = opscope__keep(opscope__f(
-        &f, "strided_view", opscope__T(backward->gradients[0]), backward->arguments[2],
-        opscope__L(opscope__sizes(grad), grad->dims), backward->arguments[3], backward->arguments[4]));
+    gradients[0] = opscope__keep(opscope__f(&f, "strided_view", opscope__T(backward->gradients[0]),
+                                            backward->arguments[2],
+                                            opscope__L(opscope__sizes(grad), grad->dims),
+                                            backward->arguments[3], backward->arguments[4]));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(strided_view_backward) = {
-    .schema = "strided_view_backward(Tensor grad_output, int[] size, int[] base_stride, int[] stride, "
-              "int offset) -> Tensor",
-    .doc = "Zeros of those sizes, laid out with the strides base_stride, to which grad_output is added "
-           "where strided_view would see them: the gradient through it.",
-    .samples = "t(2, 2), [3, 4], [4, 1], [4, 2], 1\n" "t(3, 2), [4], [1], [1, 1], 0",
+    .schema =
+        "strided_view_backward(Tensor grad_output, int[] size, int[] base_stride, int[] stride, "
+        "int offset) -> Tensor",
+    .doc =
+        "Zeros of those sizes, laid out with the strides base_stride, to which grad_output is added "
+        "where strided_view would see them: the gradient through it.",
+    .samples = "t(2, 2), [3, 4], [4, 1], [4, 2], 1\n"
+               "t(3, 2), [4], [1], [1, 1], 0",
     .forward = forward,
     .backward = backward,
 };

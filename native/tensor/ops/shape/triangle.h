@@ -10,8 +10,8 @@
 #include "tensor/tensor.h"
 
 /* Of the last two dimensions; arguments are the tensor and which diagonal. */
-static inline int opscope__triangle(const char *name, const opscope_argument *arguments, bool is_upper,
-                                    opscope_tensor **out)
+static inline int opscope__triangle(const char *name, const opscope_argument *arguments,
+                                    bool is_upper, opscope_tensor **out)
 {
     const opscope_tensor *self = arguments[0].as.tensor;
     if (self->dims < 2) {
@@ -24,11 +24,14 @@ static inline int opscope__triangle(const char *name, const opscope_argument *ar
     if (status != OPSCOPE_OK) {
         return status;
     }
-    int64_t rows = opscope__sizes(self)[self->dims - 2], columns = opscope__sizes(self)[self->dims - 1];
-    int64_t item = (int64_t)opscope_dtype_bytes((opscope_dtype)self->dtype), shift = arguments[1].as.integer;
+    int64_t rows = opscope__sizes(self)[self->dims - 2],
+            columns = opscope__sizes(self)[self->dims - 1];
+    int64_t item = (int64_t)opscope_dtype_bytes((opscope_dtype)self->dtype),
+            shift = arguments[1].as.integer;
     shift = shift > columns ? columns : shift < -rows ? -rows : shift;
     for (int64_t i = 0; made->count > 0 && i < made->count / columns; i++) {
-        int64_t edge = i % rows + shift + (is_upper ? 0 : 1); /* the first column on the right side */
+        int64_t edge =
+            i % rows + shift + (is_upper ? 0 : 1); /* the first column on the right side */
         edge = edge < 0 ? 0 : edge > columns ? columns : edge;
         char *row = made->data + i * columns * item;
         if (is_upper) {
@@ -42,8 +45,8 @@ static inline int opscope__triangle(const char *name, const opscope_argument *ar
 }
 
 /* The gradient: the same of the gradient. */
-static inline int opscope__triangle_backward(const struct opscope__backward *backward, const char *name,
-                                             opscope_tensor **gradients)
+static inline int opscope__triangle_backward(const struct opscope__backward *backward,
+                                             const char *name, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
     gradients[0] = opscope__keep(

@@ -18,7 +18,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(unbind) = {
     .schema = "unbind(Tensor self, int dim=0) -> Tensor[]",
     .doc = "A view of each index of dim, which disappears.",
-    .samples = "t(3, 4)\n" "t(3, 4), -1",
+    .samples = "t(3, 4)\n"
+               "t(3, 4), -1",
     .forward = forward,
     .is_composite = true,
 };

@@ -1,5 +1,5 @@
-/* tensor/ops/unfolded.h -- windows along a dimension as a view, for unfold and its gradient. Those that
- * slide over images are window.h.
+/* tensor/ops/unfolded.h -- windows along a dimension as a view, for unfold and its gradient. Those
+ * that slide over images are window.h.
  */
 #ifndef OPSCOPE_TENSOR_OPS_UNFOLDED_H
 #define OPSCOPE_TENSOR_OPS_UNFOLDED_H
@@ -19,11 +19,12 @@ static inline int opscope__unfolded(const char *name, const opscope_tensor *self
     int64_t size = arguments[1].as.integer, step = arguments[2].as.integer;
     int64_t whole = self->dims > 0 ? opscope__sizes(self)[dim] : 1;
     if (size < 0 || size > whole || step <= 0 || self->dims == OPSCOPE_DIM_LIMIT) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: windows of %lld, %lld apart, along dimension %d of sizes %s: expected a "
-                                   "size within the dimension, a positive step, and less than %d dimensions",
-                                   name, (long long)size, (long long)step, dim,
-                                   opscope__shape_text(self).text, OPSCOPE_DIM_LIMIT);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "%s: windows of %lld, %lld apart, along dimension %d of sizes %s: expected a "
+            "size within the dimension, a positive step, and less than %d dimensions",
+            name, (long long)size, (long long)step, dim, opscope__shape_text(self).text,
+            OPSCOPE_DIM_LIMIT);
     }
     int64_t sizes[OPSCOPE_DIM_LIMIT], strides[OPSCOPE_DIM_LIMIT];
     for (int i = 0; i < self->dims; i++) {

@@ -32,15 +32,16 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     struct opscope__formula f = {0};
     opscope_tensor *grad = backward->gradients[0];
     const opscope_tensor *self = backward->inputs[0];
-    gradients[0] = opscope__keep(opscope__f(&f, "reshape", opscope__T(grad),
-                                            opscope__L(opscope__sizes(self), self->dims)));
+    gradients[0] = opscope__keep(
+        opscope__f(&f, "reshape", opscope__T(grad), opscope__L(opscope__sizes(self), self->dims)));
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(unsqueeze) = {
     .schema = "unsqueeze(Tensor self, int dim) -> Tensor",
     .doc = "A view with a new dimension of size 1 at that place.",
-    .samples = "t(3, 4), 1\n" "t(3), -1",
+    .samples = "t(3, 4), 1\n"
+               "t(3), -1",
     .forward = forward,
     .backward = backward,
     .is_view = true,

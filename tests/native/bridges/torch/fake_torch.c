@@ -1,5 +1,5 @@
-/* tests/native/torch/fake_torch.c -- becomes a libtorch_cpu.so; see fake_torch.h. At exit its registry is
- * destroyed, as PyTorch's is, and whoever uses it afterwards ends the process badly. */
+/* tests/native/torch/fake_torch.c -- becomes a libtorch_cpu.so; see fake_torch.h. At exit its
+ * registry is destroyed, as PyTorch's is, and whoever uses it afterwards ends the process badly. */
 #include "fake_torch.h"
 
 #include <pthread.h>
@@ -140,8 +140,8 @@ const char *fake_overload(const struct fake_function *fn)
     return fn->has_schema ? schema_of(fn)->overload_name.text : "";
 }
 
-FAKE size_t fake_num_inputs(const struct fake_function *fn) __asm__(
-    "_ZNK2at14RecordFunction10num_inputsEv");
+FAKE size_t
+fake_num_inputs(const struct fake_function *fn) __asm__("_ZNK2at14RecordFunction10num_inputsEv");
 size_t fake_num_inputs(const struct fake_function *fn)
 {
     return fn->input_count;

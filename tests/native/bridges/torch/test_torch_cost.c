@@ -1,6 +1,6 @@
-/* tests/native/torch/test_torch_cost.c -- what a range of PyTorch's costs more is found out while the
- * bridge is tried out, on a PyTorch that is none: who is looked at meanwhile, what stays of it, and that
- * it is in the dictionary whenever the recorder starts. */
+/* tests/native/torch/test_torch_cost.c -- what a range of PyTorch's costs more is found out while
+ * the bridge is tried out, on a PyTorch that is none: who is looked at meanwhile, what stays of it,
+ * and that it is in the dictionary whenever the recorder starts. */
 #include <sched.h>
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
-/* tests/native/torch/test_torch_life.c -- the PyTorch bridge under windows, threads, forks and at exit,
- * on a PyTorch that is none and that ends the process where its registry is used too late. */
+/* tests/native/torch/test_torch_life.c -- the PyTorch bridge under windows, threads, forks and at
+ * exit, on a PyTorch that is none and that ends the process where its registry is used too late. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -107,9 +107,8 @@ static int child_of(pid_t parent)
     (void)snprintf(prefix, sizeof prefix, "%ld-", (long)parent);
     const char *name = strrchr(status.path, '/');
     const bool is_own = name != NULL && strncmp(name + 1, prefix, strlen(prefix)) != 0;
-    return status.running && is_own && opscope_torch_is_called() && fake_callback_count() == 1
-               ? 0
-               : 1;
+    return status.running && is_own && opscope_torch_is_called() && fake_callback_count() == 1 ? 0
+                                                                                               : 1;
 }
 
 static void children_of_forks_within_windows_go_on_by_themselves(void)

@@ -23,8 +23,8 @@ static void a_range_without_an_end_goes_when_one_around_it_ends(void)
     segment_free(segment);
 }
 
-/* Ranges that say nothing of it beforehand, which PyTorch's record_function may be: they are lost, which
- * is to be seen at once and once, and their thread is to go on. */
+/* Ranges that say nothing of it beforehand, which PyTorch's record_function may be: they are lost,
+ * which is to be seen at once and once, and their thread is to go on. */
 static void ranges_that_end_elsewhere_are_dropped_and_their_thread_goes_on(void)
 {
     enum { COUNT = 600 };
@@ -143,7 +143,8 @@ static void what_ran_within_a_lost_range_is_no_time_of_the_one_around(void)
     const struct totals within = segment_sum_of(segment, "over");
     const struct totals add = segment_sum_of(segment, "aten::add");
     CHECK_EQUAL(around_sum.samples, 2);
-    CHECK_EQUAL(around_sum.self_ticks, around_sum.total_ticks - within.total_ticks - add.total_ticks);
+    CHECK_EQUAL(around_sum.self_ticks,
+                around_sum.total_ticks - within.total_ticks - add.total_ticks);
     segment_free(segment);
 }
 

@@ -1,5 +1,6 @@
-/* tests/native/torch/test_torch_ranges.c -- the PyTorch bridge on a PyTorch that is none: when it is
- * added, what the recorder makes of its ranges, what it does with ends that come elsewhere or not. */
+/* tests/native/torch/test_torch_ranges.c -- the PyTorch bridge on a PyTorch that is none: when it
+ * is added, what the recorder makes of its ranges, what it does with ends that come elsewhere or
+ * not. */
 #include <pthread.h>
 
 #include "attached.h"
@@ -244,9 +245,8 @@ static int look(const opscope_range *fn, void *user, void **context)
 
 static void callbacks_see_the_overload_of_an_operator_that_is_counted_as_one(void)
 {
-    opscope_handle handle =
-        add_global((opscope_callback){.start = look, .end = count_end, .user = &(struct calls){0},
-                                      .sampling_prob = 1.0});
+    opscope_handle handle = add_global((opscope_callback){
+        .start = look, .end = count_end, .user = &(struct calls){0}, .sampling_prob = 1.0});
     run_op("aten::sub", "Tensor");
     CHECK_TEXT(seen_name, "aten::sub");
     CHECK_TEXT(seen_overload, "Tensor");
