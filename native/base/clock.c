@@ -5,16 +5,15 @@
 
 #include <pthread.h>
 
-#include "opscope/segment.h"
-
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
-/* Two readings, each good to some 20 ns, at least half a millisecond apart: a rate good to 0.01 %.
- * The first is taken as the library is loaded: what a process does between that and its first
- * segment mostly takes longer, so that nobody has to wait. One of long ago is not used, as the
- * counter may go on through a suspend and the clock does not. */
+/* The rate comes from two readings, each accurate to about 20 ns and at least half a millisecond
+ * apart: this makes the rate accurate to 0.01 %. The first is taken when the library is loaded. A
+ * process usually takes longer than that until its first segment, so the second reading rarely
+ * waits. An old first reading is not used, because the counter may run during a suspend while the
+ * clock stops. */
 enum { MEASURE_NS = 500000, FIRST_READING_LASTS_NS = 100000000, READ_TRIES = 5 };
 
 bool opscope__clock_is_counter = false;
@@ -23,7 +22,7 @@ static pthread_once_t measured = PTHREAD_ONCE_INIT;
 static uint64_t source_measured;
 static uint64_t rate_measured;
 #if defined(__x86_64__)
-static uint64_t first_ticks, first_ns; /* written by begin(), then within the once */
+static uint64_t first_ticks, first_ns; /* begin() writes them, then measure() within the once */
 #endif
 
 static uint64_t read_clock_ns(clockid_t id)
@@ -38,7 +37,13 @@ uint64_t opscope__monotonic_ns(void)
     return read_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* The counter and a clock at the same moment: of a few tries the one with the least in between. */
+uint64_t opscope__thread_cpu_ns(void)
+{
+    return read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Reads the counter and a clock at the same moment: of several tries, uses the one with the fewest
+ * ticks in between. */
 static void read_together(clockid_t id, uint64_t *ticks, uint64_t *ns)
 {
     uint64_t best = UINT64_MAX;
@@ -61,20 +66,20 @@ static uint64_t find_source(void)
     /* Advanced power management, bit 8: the counter runs at one rate in all states (AMD APM vol. 3,
      * CPUID Fn8000_0007; Intel SDM vol. 3B, "Invariant TSC"). */
     if (__get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx) && (edx & (1u << 8))) {
-        return OPSCOPE_CLOCK_TSC;
+        return OPSCOPE__CLOCK_TSC;
     }
-    return OPSCOPE_CLOCK_MONOTONIC;
+    return OPSCOPE__CLOCK_MONOTONIC;
 #elif defined(__aarch64__)
-    return OPSCOPE_CLOCK_CNTVCT;
+    return OPSCOPE__CLOCK_CNTVCT;
 #else
-    return OPSCOPE_CLOCK_MONOTONIC;
+    return OPSCOPE__CLOCK_MONOTONIC;
 #endif
 }
 
 static __attribute__((constructor)) void begin(void)
 {
     source_measured = find_source();
-    opscope__clock_is_counter = source_measured != OPSCOPE_CLOCK_MONOTONIC;
+    opscope__clock_is_counter = source_measured != OPSCOPE__CLOCK_MONOTONIC;
 #if defined(__x86_64__)
     read_together(CLOCK_MONOTONIC_RAW, &first_ticks, &first_ns);
 #endif
@@ -83,7 +88,7 @@ static __attribute__((constructor)) void begin(void)
 static void measure(void)
 {
     rate_measured = 1000000000u;
-    if (source_measured == OPSCOPE_CLOCK_MONOTONIC) {
+    if (source_measured == OPSCOPE__CLOCK_MONOTONIC) {
         return;
     }
 #if defined(__aarch64__)

@@ -1,7 +1,7 @@
-/* base/clock.h -- time for durations, in ticks of the cheapest counter this machine has.
+/* base/clock.h -- time for durations, in ticks of the cheapest counter of this machine.
  *
- * The processor's invariant counter where there is one, clock_gettime else. Not for wall-clock
- * time: that is read once, at calibration, together with the counter.
+ * It uses the processor's invariant counter, or clock_gettime on a processor without one. It does
+ * not give wall-clock time: calibration reads that once, together with the counter.
  */
 #ifndef OPSCOPE_BASE_CLOCK_H
 #define OPSCOPE_BASE_CLOCK_H
@@ -10,22 +10,32 @@
 #include <stdint.h>
 #include <time.h>
 
+/* The values are those of opscope_clock_source in opscope/segment.h. */
+enum opscope__clock_source {
+    OPSCOPE__CLOCK_TSC = 1,
+    OPSCOPE__CLOCK_CNTVCT = 2,
+    OPSCOPE__CLOCK_MONOTONIC = 3
+};
+
 typedef struct opscope__clock {
-    uint64_t source; /* opscope_clock_source of opscope/segment.h */
+    uint64_t source; /* opscope__clock_source */
     uint64_t ticks_per_second;
     uint64_t anchor_ticks; /* read together with anchor_unix_ns */
     uint64_t anchor_unix_ns;
 } opscope__clock;
 
-/* Written once, as the library is loaded. */
+/* Written once, when the library is loaded. */
 extern bool opscope__clock_is_counter;
 
-/* The source and its rate; the first time, waits until half a millisecond after the library was
- * loaded, or for as long where that is long ago. */
+/* Fills in the source and its rate. The first call measures: it waits until half a millisecond has
+ * passed since the library was loaded; if that was long ago, it waits half a millisecond. */
 void opscope__clock_start(opscope__clock *out);
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t opscope__monotonic_ns(void);
+
+/* CLOCK_THREAD_CPUTIME_ID in nanoseconds: a system call. */
+uint64_t opscope__thread_cpu_ns(void);
 
 static inline uint64_t opscope__ticks(void)
 {

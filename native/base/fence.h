@@ -1,28 +1,29 @@
-/* base/fence.h -- an asymmetric pair of fences: free on the hot path, dear on the rare one.
+/* base/fence.h -- an asymmetric pair of fences: free on the hot path, expensive on the rare one.
  *
  * Two threads each store their own flag and then read the other's; at least one must see the other.
  * That takes a full fence on both sides, some 20 cycles each. Here the hot side issues a light
- * fence, which only keeps the compiler from reordering, and the rare side a heavy fence, which
- * makes the kernel run a full fence on every processor that runs a thread of this process
- * (membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED). Where the kernel has no membarrier, and under
- * ThreadSanitizer, which does not know it, the light fence is a full one.
+ * fence, which only keeps the compiler from reordering. The rare side issues a heavy fence: the
+ * kernel runs a full fence on every processor that runs a thread of this process (membarrier(2),
+ * MEMBARRIER_CMD_PRIVATE_EXPEDITED). On a kernel without membarrier, and under ThreadSanitizer,
+ * which does not know it, the light fence is a full one.
  */
 #ifndef OPSCOPE_BASE_FENCE_H
 #define OPSCOPE_BASE_FENCE_H
 
 #include <stdbool.h>
 
-/* Whether light fences must be full ones. Written once, before a second thread uses the library. */
+/* True if light fences must be full ones. Written once, before a second thread uses the library. */
 extern bool opscope__fence_is_symmetric;
 
-/* Idempotent; to be called before the first heavy fence. */
+/* Idempotent; call it before the first heavy fence. */
 void opscope__fence_start(void);
 void opscope__fence_heavy(void);
 
 static inline void opscope__fence_full(void)
 {
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-/* ThreadSanitizer takes no ordering from a fence; nothing here is ordered by this one alone. */
+/* ThreadSanitizer derives no ordering from a fence. No code here relies on this fence alone for its
+ * order. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtsan"
 #endif

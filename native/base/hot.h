@@ -1,13 +1,16 @@
 /* base/hot.h -- marks the few functions that run at every recorded range.
  *
- * They come to lie together, apart from what is rare, so that a program that spends most of its
- * time elsewhere finds them in few cache lines.
+ * The linker places them together, apart from the cold ones. A program that spends most of its time
+ * elsewhere then loads few cache lines for them.
  */
 #ifndef OPSCOPE_BASE_HOT_H
 #define OPSCOPE_BASE_HOT_H
 
 #define OPSCOPE__HOT __attribute__((hot))
-/* What the hot ones leave for others to do. */
-#define OPSCOPE__SELDOM __attribute__((noinline, cold))
+/* The rare cases that hot functions delegate. */
+#define OPSCOPE__COLD __attribute__((noinline, cold))
+
+/* A variable for the files of this library only: its address is known at link time. */
+#define OPSCOPE__INTERNAL __attribute__((visibility("hidden")))
 
 #endif

@@ -1,4 +1,4 @@
-/* base/status.c -- the words for opscope/status.h's codes. */
+/* base/status.c -- the texts for the codes in opscope/status.h. */
 #include "opscope/status.h"
 
 const char *opscope_status_text(int status)
@@ -13,9 +13,9 @@ const char *opscope_status_text(int status)
     case OPSCOPE_ERR_NOT_FOUND:
         return "not found";
     case OPSCOPE_ERR_FULL:
-        return "a fixed limit is reached";
+        return "a fixed limit was reached";
     case OPSCOPE_ERR_WOULD_DEADLOCK:
-        return "called from within the callback it waits for";
+        return "called from inside the callback that it waits for";
     case OPSCOPE_ERR_NO_SPACE:
         return "no space";
     case OPSCOPE_ERR_READ_ONLY:
@@ -25,7 +25,7 @@ const char *opscope_status_text(int status)
     case OPSCOPE_ERR_IO:
         return "input/output error";
     case OPSCOPE_ERR_UNSUPPORTED:
-        return "unsupported here";
+        return "not supported here";
     case OPSCOPE_ERR_BUSY:
         return "already running";
     case OPSCOPE_ERR_LOST:

@@ -1,5 +1,6 @@
-/* record/callback.c -- the registry of callbacks: add, remove, enable, disable, clear. What a
- * thread makes of it is in record/firing.c, what happens when a range opens in record/range.c. */
+/* record/callback.c -- the registry of callbacks: add, remove, enable, disable, clear.
+ * record/snapshot.c builds a thread's snapshot from it; record/range.c fires callbacks when a range
+ * opens. */
 #include "record/callback.h"
 
 #include <stdlib.h>
@@ -9,14 +10,14 @@
 #include "base/atomics.h"
 #include "base/fence.h"
 #include "record/demand.h"
-#include "record/process.h"
-#include "record/trace.h"
+#include "record/observer.h"
 
 enum { WAIT_STEP_NS = 50000 };
 
 static struct opscope__callback *globals[OPSCOPE__CALLBACK_LIMIT]; /* registry lock */
 static uint32_t global_count;                                      /* registry lock */
 static opscope_handle last_handle;                                 /* registry lock */
+struct opscope__snapshot *opscope__orphans;
 
 /* ---- references --------------------------------------------------------------------------- */
 
@@ -51,8 +52,8 @@ void opscope__callback_list_release(struct opscope__callback_list *list,
     }
 }
 
-/* A copy of `list` without the item at `omitted` (none: UINT32_MAX) and with `added` (may be NULL)
- * at its end. The copy has one reference. */
+/* A copy of `list` without the item at `omitted` (UINT32_MAX: with all items) and with `added` (may
+ * be NULL) at its end. The copy has one reference. */
 static struct opscope__callback_list *list_copy(const struct opscope__callback_list *list,
                                                 uint32_t omitted, struct opscope__callback *added)
 {
@@ -83,12 +84,12 @@ uint32_t opscope__callbacks_enabled(const struct opscope__thread *thread,
     uint32_t count = 0;
     for (uint32_t i = 0; i < global_count; i++) {
         if (globals[i]->enabled &&
-            (!thread->is_traced_alone || opscope__trace_is_tracer(&globals[i]->spec))) {
+            (!thread->is_private ||
+             (globals[i]->leaf != NULL && globals[i]->leaf->sees_private_threads))) {
             out[count++] = globals[i];
         }
     }
-    uint32_t local_count =
-        thread->local != NULL && !thread->is_traced_alone ? thread->local->count : 0;
+    uint32_t local_count = thread->local != NULL && !thread->is_private ? thread->local->count : 0;
     for (uint32_t i = 0; i < local_count && count < OPSCOPE__CALLBACK_LIMIT; i++) {
         if (thread->local->items[i]->enabled) {
             out[count++] = thread->local->items[i];
@@ -103,10 +104,14 @@ static void add_demand(struct opscope__demand *demand, const struct opscope__cal
     if (!callback->enabled || spec->sampling_prob <= 0.0) {
         return;
     }
+    if (callback->leaf != NULL && callback->leaf->is_outer) {
+        demand->outer_scopes |= spec->scopes;
+        return;
+    }
     const bool is_first = demand->scopes == 0;
     demand->scopes |= spec->scopes != 0 ? spec->scopes : (1u << OPSCOPE_SCOPE_COUNT) - 1;
     demand->prob = is_first ? spec->sampling_prob : 1.0;
-    demand->is_recorder = is_first && callback->is_leaf;
+    demand->is_recorder = is_first && callback->leaf != NULL;
     demand->needs_inputs |= spec->needs_inputs;
     demand->needs_outputs |= spec->needs_outputs;
 }
@@ -148,7 +153,7 @@ static int make(const opscope_callback *spec, struct opscope__callback **out)
     return OPSCOPE_OK;
 }
 
-/* With the registry lock held: the most local callbacks that any thread has. */
+/* With the registry lock held: the largest number of local callbacks of any thread. */
 static uint32_t most_local(void)
 {
     uint32_t most = 0;
@@ -158,14 +163,15 @@ static uint32_t most_local(void)
     return most;
 }
 
-static int add_global(const opscope_callback *spec, bool is_leaf, opscope_handle *out)
+int opscope__add_global_leaf(const opscope_callback *spec, const struct opscope__leaf *leaf,
+                             opscope_handle *out)
 {
     struct opscope__callback *callback;
     int status = make(spec, &callback);
     if (status != OPSCOPE_OK) {
         return status;
     }
-    callback->is_leaf = is_leaf;
+    callback->leaf = leaf;
     opscope__process_start();
     opscope__registry_lock();
     if (global_count + most_local() >= OPSCOPE__CALLBACK_LIMIT) {
@@ -185,12 +191,7 @@ static int add_global(const opscope_callback *spec, bool is_leaf, opscope_handle
 
 int opscope_add_global_callback(const opscope_callback *spec, opscope_handle *out)
 {
-    return add_global(spec, false, out);
-}
-
-int opscope__add_global_leaf(const opscope_callback *spec, opscope_handle *out)
-{
-    return add_global(spec, true, out);
+    return opscope__add_global_leaf(spec, NULL, out);
 }
 
 int opscope_add_thread_local_callback(const opscope_callback *spec, opscope_handle *out)
@@ -217,7 +218,7 @@ int opscope_add_thread_local_callback(const opscope_callback *spec, opscope_hand
             opscope__callback_list_release(thread->local, &dead);
         }
         thread->local = list;
-        callback->reference_count--; /* the list has it now */
+        callback->reference_count--; /* the list owns it now */
     }
     opscope__registry_unlock();
     if (status != OPSCOPE_OK) {
@@ -230,14 +231,14 @@ int opscope_add_thread_local_callback(const opscope_callback *spec, opscope_hand
     return OPSCOPE_OK;
 }
 
-/* Where a handle was found. */
+/* The position of a handle in the registry. */
 struct place {
     struct opscope__callback *callback;
     bool is_local;
     uint32_t index;
 };
 
-/* With the registry lock held: in the thread's local list first, then in the global one. */
+/* With the registry lock held: searches the thread's local list first, then the global one. */
 static bool find(const struct opscope__thread *thread, opscope_handle handle, struct place *out)
 {
     uint32_t local_count = thread != NULL && thread->local != NULL ? thread->local->count : 0;
@@ -256,23 +257,23 @@ static bool find(const struct opscope__thread *thread, opscope_handle handle, st
     return false;
 }
 
-static uint64_t open_in(const struct opscope__firing *firing,
+static uint64_t open_in(const struct opscope__snapshot *snapshot,
                         const struct opscope__callback *callback)
 {
-    for (uint32_t i = 0; firing != NULL && i < firing->count; i++) {
-        if (firing->callbacks[i] == callback) {
-            return opscope__firing_open_total(firing);
+    for (uint32_t i = 0; snapshot != NULL && i < snapshot->count; i++) {
+        if (snapshot->callbacks[i] == callback) {
+            return opscope__snapshot_open_total(snapshot);
         }
     }
     return 0;
 }
 
-/* With the registry lock held: ranges open on `thread` that may hold the callback. */
+/* With the registry lock held: the number of ranges open on `thread` that may use the callback. */
 static uint64_t open_on(const struct opscope__thread *thread,
                         const struct opscope__callback *callback)
 {
-    uint64_t open = open_in(thread->firing, callback);
-    for (const struct opscope__firing *stale = thread->stale; stale; stale = stale->next_stale) {
+    uint64_t open = open_in(thread->snapshot, callback);
+    for (const struct opscope__snapshot *stale = thread->stale; stale; stale = stale->next_stale) {
         open += open_in(stale, callback);
     }
     return open;
@@ -284,13 +285,13 @@ static uint64_t open_anywhere(const struct opscope__callback *callback)
     for (const struct opscope__thread *t = opscope__registry_first(); t != NULL; t = t->next) {
         open += open_on(t, callback);
     }
-    for (const struct opscope__firing *f = opscope__registry_orphans(); f; f = f->next_stale) {
+    for (const struct opscope__snapshot *f = opscope__orphans; f; f = f->next_stale) {
         open += open_in(f, callback);
     }
     return open;
 }
 
-/* The caller holds a reference to `callback`, which is in no list any more. */
+/* The caller holds a reference to `callback`, which it has removed from all lists. */
 static int wait_until_left(const struct opscope__thread *self,
                            const struct opscope__callback *callback)
 {
@@ -329,7 +330,7 @@ int opscope_remove_callback(opscope_handle handle, bool wait)
         opscope__registry_unlock();
         return status;
     }
-    place.callback->reference_count++; /* ours, for the wait */
+    place.callback->reference_count++; /* our reference, for the wait */
     if (place.is_local) {
         opscope__callback_list_release(thread->local, &dead);
         thread->local = shorter;
@@ -396,13 +397,4 @@ void opscope_clear_callbacks(void)
     opscope__registry_unlock();
     opscope__demand_changed();
     opscope__callbacks_drop(dead);
-}
-
-bool opscope_has_callbacks(void)
-{
-    const struct opscope__hot *hot = &opscope__hot;
-    if (hot->version != opscope__load_relaxed(&opscope__version)) {
-        (void)opscope__thread_refresh();
-    }
-    return hot->thread != NULL && hot->thread->firing != NULL;
 }

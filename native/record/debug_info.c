@@ -1,7 +1,8 @@
-/* record/debug_info.c -- debug info chains: push, pop, look up, and the chain inherited over exec.
+/* record/debug_info.c -- debug info chains: push, pop, look-up, and the chain inherited over exec.
  *
- * Reference counts are atomic, as chains are shared by captured states on any thread: a retain is
- * relaxed (the caller holds a reference already), a release orders everything before the free.
+ * Captured states share chains between threads, so reference counts are atomic. A retain is
+ * relaxed, because the caller already holds a reference; a release orders everything before the
+ * free.
  */
 #include "record/debug_info.h"
 
@@ -10,16 +11,15 @@
 #include <string.h>
 
 #include "base/atomics.h"
-#include "record/recorder.h"
+#include "record/observer.h"
 #include "record/thread.h"
-#include "record/trace.h"
 
-enum { TEXT_LIMIT = 65536 };
+enum { LISTENER_LIMIT = 4 };
 
 static pthread_once_t root_once = PTHREAD_ONCE_INIT;
 static const opscope_debug_info *root;
-/* Written once, by release; load_acquire by whoever calls it. */
-static const struct opscope__debug_info_listener *listener;
+/* Each slot is written once, with release, in order; callers read with load_acquire. */
+static const struct opscope__debug_info_listener *listeners[LISTENER_LIMIT];
 
 static struct opscope__debug_info_node *node_of(const opscope_debug_info *link)
 {
@@ -36,8 +36,7 @@ const opscope_debug_info *opscope__debug_info_retain(const opscope_debug_info *l
 
 void opscope__debug_info_release(const opscope_debug_info *link)
 {
-    while (link != NULL &&
-           __atomic_fetch_sub(&node_of(link)->reference_count, 1, __ATOMIC_ACQ_REL) == 1) {
+    while (link != NULL && opscope__drop_reference(&node_of(link)->reference_count) == 1) {
         const opscope_debug_info *parent = link->parent;
         free(node_of(link));
         link = parent;
@@ -46,24 +45,34 @@ void opscope__debug_info_release(const opscope_debug_info *link)
 
 void opscope__debug_info_listen(const struct opscope__debug_info_listener *new_listener)
 {
-    opscope__store_release(&listener, new_listener);
+    for (int i = 0; i < LISTENER_LIMIT; i++) {
+        const struct opscope__debug_info_listener *none = NULL;
+        if (opscope__replace_release(&listeners[i], &none, new_listener) || none == new_listener) {
+            return;
+        }
+    }
+}
+
+static const struct opscope__debug_info_listener *listener(int index)
+{
+    return index < LISTENER_LIMIT ? opscope__load_acquire(&listeners[index]) : NULL;
 }
 
 void opscope__debug_info_changed(const struct opscope__thread *thread)
 {
-    opscope__recorder_labels_changed(thread);
-    opscope__trace_labels_changed(thread);
-    const struct opscope__debug_info_listener *known = opscope__load_acquire(&listener);
-    if (known != NULL) {
+    const struct opscope__debug_info_listener *known;
+    for (int i = 0; (known = listener(i)) != NULL; i++) {
         known->changed(thread->debug_info);
     }
 }
 
 static void will_change(void)
 {
-    const struct opscope__debug_info_listener *known = opscope__load_acquire(&listener);
-    if (known != NULL) {
-        known->will_change();
+    const struct opscope__debug_info_listener *known;
+    for (int i = 0; (known = listener(i)) != NULL; i++) {
+        if (known->will_change != NULL) {
+            known->will_change();
+        }
     }
 }
 
@@ -79,8 +88,8 @@ const opscope_debug_info *opscope__debug_info_swap(const opscope_debug_info *cha
     return previous;
 }
 
-/* A link before `parent`, whose reference it takes over; the strings are given with their lengths.
- */
+/* Makes a link in front of `parent` and takes over the caller's reference to it. The strings come
+ * with their lengths; `value` may be NULL. */
 static const opscope_debug_info *make(const opscope_debug_info *parent, const char *key,
                                       size_t key_bytes, const char *value, size_t value_bytes)
 {
@@ -91,42 +100,67 @@ static const opscope_debug_info *make(const opscope_debug_info *parent, const ch
     char *text = (char *)(node + 1);
     memcpy(text, key, key_bytes);
     text[key_bytes] = '\0';
-    memcpy(text + key_bytes + 1, value, value_bytes);
-    text[key_bytes + 1 + value_bytes] = '\0';
-    node->link = (opscope_debug_info){parent, text, text + key_bytes + 1};
+    node->link = (opscope_debug_info){parent, text, NULL};
+    if (value != NULL) {
+        memcpy(text + key_bytes + 1, value, value_bytes);
+        text[key_bytes + 1 + value_bytes] = '\0';
+        node->link.value = text + key_bytes + 1;
+    }
     node->reference_count = 1;
     node->label_set = 0;
     return &node->link;
 }
 
-/* OPSCOPE_DEBUG_INFO is key=value pairs, one a line: what the parent's guards held. */
-static void read_root(void)
+const opscope_debug_info *opscope__debug_info_parse(const char *text)
 {
-    const char *text = getenv("OPSCOPE_DEBUG_INFO");
-    while (text != NULL && *text != '\0') {
+    const opscope_debug_info *chain = NULL;
+    while (*text != '\0') {
         size_t bytes = strcspn(text, "\n");
         const char *equals = memchr(text, '=', bytes);
-        if (equals != NULL && equals != text && bytes < TEXT_LIMIT) {
+        if (equals != NULL && equals != text && bytes < OPSCOPE__DEBUG_INFO_BYTES) {
             size_t key_bytes = (size_t)(equals - text);
             const opscope_debug_info *link =
-                make(root, text, key_bytes, equals + 1, bytes - key_bytes - 1);
-            root = link != NULL ? link : root;
+                make(chain, text, key_bytes, equals + 1, bytes - key_bytes - 1);
+            chain = link != NULL ? link : chain;
         }
         text += bytes + (text[bytes] == '\n');
     }
+    return chain;
 }
 
-const opscope_debug_info *opscope__debug_info_root(void)
+/* OPSCOPE_DEBUG_INFO: the labels in force when the parent started this process. */
+static void read_root(void)
+{
+    const char *text = getenv("OPSCOPE_DEBUG_INFO");
+    root = text != NULL ? opscope__debug_info_parse(text) : NULL;
+}
+
+/* A thread starts with the labels that the process inherited. */
+static void begin_thread(struct opscope__thread *thread)
 {
     pthread_once(&root_once, read_root);
-    return opscope__debug_info_retain(root);
+    thread->debug_info = opscope__debug_info_retain(root);
+}
+
+static void free_chain(struct opscope__thread *thread)
+{
+    opscope__debug_info_release(thread->debug_info);
+}
+
+static const struct opscope__observer observer = {.thread_begins = begin_thread,
+                                                  .thread_freed = free_chain};
+
+static void __attribute__((constructor)) load(void)
+{
+    opscope__observe(OPSCOPE__PLACE_DEBUG_INFO, &observer);
 }
 
 int opscope_debug_info_push(const char *key, const char *value, opscope_debug_info_guard *out)
 {
     size_t key_bytes = strlen(key);
-    size_t value_bytes = strlen(value);
-    if (key_bytes == 0 || key_bytes >= TEXT_LIMIT || value_bytes >= TEXT_LIMIT) {
+    size_t value_bytes = value != NULL ? strlen(value) : 0;
+    if (key_bytes == 0 || key_bytes >= OPSCOPE__DEBUG_INFO_BYTES ||
+        value_bytes >= OPSCOPE__DEBUG_INFO_BYTES) {
         return OPSCOPE_ERR_INVALID;
     }
     struct opscope__thread *thread = opscope__thread_self();
@@ -177,4 +211,22 @@ const char *opscope_debug_info_get(const char *key)
         }
     }
     return NULL;
+}
+
+const opscope_debug_info *opscope_debug_info_hold(void)
+{
+    return opscope__debug_info_retain(opscope_debug_info_current());
+}
+
+void opscope_debug_info_release(const opscope_debug_info *chain)
+{
+    opscope__debug_info_release(chain);
+}
+
+void opscope_debug_info_switch(const opscope_debug_info *chain)
+{
+    if (opscope__thread_self() != NULL) {
+        will_change();
+        opscope__debug_info_release(opscope__debug_info_swap(opscope__debug_info_retain(chain)));
+    }
 }

@@ -1,16 +1,17 @@
-/* record/demand.c -- tells the listeners when what the callbacks want may have changed. What they
- * want is read from the registry in record/callback.c. */
+/* record/demand.c -- notifies the listeners when the demand of the callbacks may have changed.
+ * record/callback.c computes the demand from its registry. */
 #include "record/demand.h"
 
 #include <stddef.h>
 
 #include "base/atomics.h"
+#include "record/observer.h"
 
 enum { LISTENER_LIMIT = 4 };
 
-/* Each written once, by release, the first free one first; load_acquire by whoever calls it. */
+/* Each slot is written once, with release, in order; callers read with load_acquire. */
 static const struct opscope__demand_listener *listeners[LISTENER_LIMIT];
-/* So many were told of the fork under way. Settings lock. */
+/* How many listeners prepared for the fork in progress. Settings lock. */
 static int told_count;
 
 static const struct opscope__demand_listener *listener(int index)
@@ -22,9 +23,7 @@ void opscope__demand_listen(const struct opscope__demand_listener *new_listener)
 {
     for (int i = 0; i < LISTENER_LIMIT; i++) {
         const struct opscope__demand_listener *none = NULL;
-        if (__atomic_compare_exchange_n(&listeners[i], &none, new_listener, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED) ||
-            none == new_listener) {
+        if (opscope__replace_release(&listeners[i], &none, new_listener) || none == new_listener) {
             return;
         }
     }
@@ -38,8 +37,21 @@ void opscope__demand_changed(void)
     }
 }
 
-void opscope__demand_thread_ends(void)
+void opscope__demand_thread_recorded(void)
 {
+    const struct opscope__demand_listener *known;
+    for (int i = 0; (known = listener(i)) != NULL; i++) {
+        if (known->thread_recorded != NULL) {
+            known->thread_recorded();
+        }
+    }
+}
+
+/* ---- threads and forks --------------------------------------------------------------------------- */
+
+static void end_thread(struct opscope__thread *thread)
+{
+    (void)thread;
     const struct opscope__demand_listener *known;
     for (int i = 0; (known = listener(i)) != NULL; i++) {
         if (known->thread_ends != NULL) {
@@ -48,7 +60,7 @@ void opscope__demand_thread_ends(void)
     }
 }
 
-void opscope__demand_fork_prepare(void)
+static void prepare_fork(void)
 {
     const struct opscope__demand_listener *known;
     for (told_count = 0; (known = listener(told_count)) != NULL; told_count++) {
@@ -56,9 +68,17 @@ void opscope__demand_fork_prepare(void)
     }
 }
 
-void opscope__demand_fork_done(void)
+static void end_fork(void)
 {
     while (told_count > 0) {
         listener(--told_count)->fork_done();
     }
+}
+
+static const struct opscope__observer observer = {
+    .thread_ends = end_thread, .fork_prepare = prepare_fork, .fork_unlock = end_fork};
+
+static void __attribute__((constructor)) load(void)
+{
+    opscope__observe(OPSCOPE__PLACE_BRIDGES, &observer);
 }

@@ -1,31 +1,32 @@
-/* record/op.c -- the operators of this process: interned by name, overload, scope and phase, never
+/* record/op.c -- the operators of this process: interned by name, overload, scope and phase; never
  * freed. */
-#include "record/op.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/atomics.h"
-#include "record/process.h"
+#include "opscope/record.h"
+#include "record/observer.h"
 
 enum { OP_LIMIT = 65536, SLOT_LIMIT = 2 * OP_LIMIT, SLOTS_AT_FIRST = 1024 };
 
-/* Filled in order of ids, each published by `op_count`. */
+/* Filled in order of ids; `op_count` publishes each entry. */
 static const opscope_op *ops[OP_LIMIT + 1];
-static uint32_t op_count; /* store_release under the lock; load_acquire by readers without it */
-/* lock: open addressing, ids; 0 is free. In use is as much from its start as the operators need, so
- * that a few hundred of them, interned while a program starts, do not touch all of its pages. */
+static uint32_t
+    op_count; /* store_release under the lock; load_acquire by readers without the lock */
+/* Lock: open addressing; values are ids, 0 is free. Only the first slot_count entries are in use,
+ * so a few hundred operators do not touch all pages of the table during a program's start. */
 static uint32_t slots[SLOT_LIMIT];
-static uint32_t slot_count = SLOTS_AT_FIRST; /* a power of two, at least half of them free */
+static uint32_t slot_count =
+    SLOTS_AT_FIRST; /* a power of two; at least half of the slots are free */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-void opscope__ops_lock(void)
+static void lock_registry(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-void opscope__ops_unlock(void)
+static void unlock_registry(void)
 {
     pthread_mutex_unlock(&lock);
 }
@@ -39,7 +40,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash;
 }
 
-/* The slot where the search for an operator begins. */
+/* The slot where the search for an operator starts. */
 static uint32_t first_slot(const char *name, const char *overload_name, unsigned scope)
 {
     uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u + scope, name), overload_name);
@@ -51,7 +52,7 @@ static uint32_t next_slot(uint32_t slot)
     return (slot + 1) & (slot_count - 1);
 }
 
-/* With the lock held: twice as many slots, where one more operator would take more than half. */
+/* With the lock held: doubles the slots if one more operator would fill more than half of them. */
 static void grow_slots(void)
 {
     if (2 * (op_count + 1) <= slot_count || slot_count == SLOT_LIMIT) {
@@ -75,7 +76,7 @@ static char *copy_text(const char *text)
     return copy != NULL ? memcpy(copy, text, bytes) : NULL;
 }
 
-/* With the lock held: a new operator in `slot`. */
+/* With the lock held: makes a new operator in `slot`. */
 static int make(const char *name, const char *overload_name, opscope_scope scope,
                 opscope_phase phase, uint32_t slot, const opscope_op **out)
 {
@@ -121,7 +122,7 @@ static int intern(const char *name, const char *overload_name, opscope_scope sco
     return make(name, overload_name, scope, phase, slot, out);
 }
 
-/* With the lock held: id 1 is "other", whatever is interned first. */
+/* With the lock held: makes "other" first, so that its id is 1. */
 static int start(void)
 {
     const opscope_op *other;
@@ -133,16 +134,16 @@ int opscope_op_intern(const char *name, const char *overload_name, opscope_scope
                       opscope_phase phase, const opscope_op **out)
 {
     if (name == NULL || name[0] == '\0' || overload_name == NULL ||
-        (unsigned)scope >= OPSCOPE_SCOPE_COUNT || (unsigned)phase >= OPSCOPE_PHASE_COUNT) {
+        (unsigned)scope >= OPSCOPE_SCOPE_COUNT || (unsigned)phase >= OPSCOPE_UNKNOWN) {
         return OPSCOPE_ERR_INVALID;
     }
     opscope__process_start();
-    opscope__ops_lock();
+    lock_registry();
     int status = start();
     if (status == OPSCOPE_OK) {
         status = intern(name, overload_name, scope, phase, out);
     }
-    opscope__ops_unlock();
+    unlock_registry();
     return status;
 }
 
@@ -166,4 +167,12 @@ const opscope_op *opscope_op_other(void)
         return &without_memory;
     }
     return other;
+}
+
+static const struct opscope__observer observer = {.fork_prepare = lock_registry,
+                                                  .fork_unlock = unlock_registry};
+
+static void __attribute__((constructor)) load(void)
+{
+    opscope__observe(OPSCOPE__PLACE_OPERATORS, &observer);
 }

@@ -3,8 +3,12 @@
 #include "record/random.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <sys/random.h>
 #include <time.h>
+
+#include "base/atomics.h"
+#include "base/clock.h"
 
 static uint64_t mix(uint64_t value)
 {
@@ -13,20 +17,44 @@ static uint64_t mix(uint64_t value)
     return value ^ (value >> 31);
 }
 
-void opscope__random_seed(opscope__random *random, uint64_t seed, uint64_t stream)
+/* This process's seed from the operating system, drawn with its first thread; 0: not yet drawn.
+ * Relaxed: no other memory depends on it. */
+static uint64_t process_seed;
+
+static uint64_t draw(void)
 {
-    if (seed != 0) {
-        /* Twice mixed, so that neighbouring streams do not start on neighbouring states. */
-        random->state = mix(mix(seed) ^ stream);
-        return;
-    }
-    uint64_t state;
-    if (getrandom(&state, sizeof state, GRND_NONBLOCK) != (ssize_t)sizeof state) {
+    uint64_t drawn;
+    if (getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != (ssize_t)sizeof drawn) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        state = mix((uint64_t)now.tv_nsec ^ mix((uint64_t)now.tv_sec ^ mix(stream)));
+        drawn = mix((uint64_t)now.tv_nsec ^ mix((uint64_t)now.tv_sec));
     }
-    random->state = state;
+    return drawn | 1;
+}
+
+static uint64_t seed_of_process(void)
+{
+    uint64_t found = opscope__load_relaxed(&process_seed);
+    if (found == 0) {
+        const uint64_t drawn = draw();
+        /* Partner: the same exchange on other threads; the first one wins. */
+        found = opscope__replace_relaxed(&process_seed, &found, drawn) ? drawn : found;
+    }
+    return found;
+}
+
+void opscope__random_seed(opscope__random *random, uint64_t seed, uint64_t stream)
+{
+    /* Mixed twice, so that neighbouring streams do not start at neighbouring states. */
+    random->state = mix(mix(seed != 0 ? seed : seed_of_process()) ^ stream);
+}
+
+void opscope__random_fork_child(void)
+{
+    const uint64_t parents = opscope__load_relaxed(&process_seed);
+    if (parents != 0) {
+        opscope__store_relaxed(&process_seed, mix(parents ^ mix(opscope__ticks())) | 1);
+    }
 }
 
 uint64_t opscope__random_next(opscope__random *random)

@@ -8,8 +8,8 @@
 
 enum { TYPE_LIMIT = 8 };
 
-/* Entries are written once, under the lock; `known_count` covers them: store_release there,
- * load_acquire by whoever reads. */
+/* Entries are written once, under the lock. `known_count` publishes them: store_release there,
+ * load_acquire by readers. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     const char *type;

@@ -1,5 +1,5 @@
-/* record/shape.h -- the shapes of what ranges take and give: of the values whose kind somebody
- * above knows how to read. */
+/* record/shape.h -- the shapes of a range's inputs and outputs, read by functions that the layers
+ * above register for each type of value. */
 #ifndef OPSCOPE_RECORD_SHAPE_H
 #define OPSCOPE_RECORD_SHAPE_H
 
@@ -9,14 +9,14 @@
 
 enum { OPSCOPE__RANK_LIMIT = 16 };
 
-/* The rank of the array, its sizes in *sizes (the first OPSCOPE__RANK_LIMIT of them); -1 where it
- * has none, or none that is known. Called within a callback, with no lock held. */
+/* Returns the rank of the array and its sizes in *sizes (at most the first OPSCOPE__RANK_LIMIT); -1
+ * if it has no rank or an unknown one. Called within a callback, without locks. */
 typedef int opscope__shape_reader(const void *object, int64_t *sizes);
 
-/* Values of that type (opscope_value.type; a literal) are read by `reader`, for good. ERR_FULL
- * beyond 8 types; a type that is known keeps its reader. */
+/* Registers `reader` for values of that type (opscope_value.type; a literal), permanently. ERR_FULL
+ * beyond 8 types; a known type keeps its reader. */
 OPSCOPE_API int opscope__shape_register(const char *type, opscope__shape_reader *reader);
-/* The rank, at most OPSCOPE__RANK_LIMIT; -1 for what is no array. */
+/* The rank, at most OPSCOPE__RANK_LIMIT; -1 for a value that is not an array. */
 int opscope__shape_read(const opscope_value *value, int64_t *sizes);
 
 #endif

@@ -1,13 +1,13 @@
-/* record/state.c -- capturing a thread's state (debug info, local callbacks, switch) and entering
- * it on another thread. */
+/* record/state.c -- captures a thread's state (debug info, local callbacks, switch) and enters it
+ * on another thread. */
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/atomics.h"
 #include "opscope/debug_info.h"
 #include "record/callback.h"
 #include "record/debug_info.h"
 #include "record/demand.h"
-#include "record/recorder.h"
 
 enum { WORD_LIMIT = 4 };
 
@@ -19,8 +19,8 @@ struct opscope_state {
     uintptr_t words[WORD_LIMIT];
 };
 
-/* Words of the layers above. Entries are written once, under the lock; `carrier_count` covers them.
- */
+/* Words of the layers above. Entries are written once, under the lock; `carrier_count` publishes
+ * them. */
 static pthread_mutex_t carrier_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     uintptr_t (*read)(void);
@@ -36,7 +36,7 @@ int opscope_state_carry(uintptr_t (*read)(void), uintptr_t (*exchange)(uintptr_t
         carriers[carrier_count].read = read;
         carriers[carrier_count].exchange = exchange;
         /* Partner: the load in opscope_state_capture. */
-        __atomic_store_n(&carrier_count, carrier_count + 1, __ATOMIC_RELEASE);
+        opscope__store_release(&carrier_count, carrier_count + 1);
         status = OPSCOPE_OK;
     }
     pthread_mutex_unlock(&carrier_lock);
@@ -74,7 +74,7 @@ int opscope_state_capture(opscope_state **out)
     state->debug_info = opscope__debug_info_retain(thread->debug_info);
     state->local = retain(thread->local);
     state->recording = thread->recording;
-    state->word_count = __atomic_load_n(&carrier_count, __ATOMIC_ACQUIRE);
+    state->word_count = opscope__load_acquire(&carrier_count);
     for (int i = 0; i < state->word_count; i++) {
         state->words[i] = carriers[i].read();
     }
@@ -89,7 +89,7 @@ void opscope_state_release(opscope_state *state)
     free(state);
 }
 
-/* Moves the three parts of `from` into the thread and those of the thread into `into`. */
+/* Moves the parts of `from` into the thread, and the thread's previous parts into `into`. */
 static void exchange(struct opscope__thread *thread, const opscope_state *from, opscope_state *into)
 {
     opscope_state old = {.debug_info = thread->debug_info,

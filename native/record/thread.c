@@ -1,29 +1,26 @@
-/* record/thread.c -- the registry of threads: how a thread's state begins, is rebuilt and ends. */
+/* record/thread.c -- the registry of threads: how a thread's state begins and ends, and the
+ * threads' CPU time. */
 #include "record/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/atomics.h"
-#include "base/fence.h"
-#include "record/callback.h"
-#include "record/debug_info.h"
-#include "record/demand.h"
-#include "record/process.h"
-#include "record/range.h"
-#include "record/recorder.h"
+#include "record/observer.h"
 
-OPSCOPE__THREAD_LOCAL struct opscope__hot opscope__hot __attribute__((tls_model("initial-exec")));
+OPSCOPE__THREAD_LOCAL struct opscope__hot opscope__hot OPSCOPE__TLS_MODEL;
 uint64_t opscope__version = 1;
+static OPSCOPE__THREAD_LOCAL bool is_driver; /* this thread drives windows */
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static struct opscope__thread *threads; /* registry lock */
-static struct opscope__firing *orphans; /* registry lock: firings that outlived their thread */
-static uint64_t thread_count;           /* registry lock: threads ever seen */
+static uint64_t thread_count;           /* registry lock: threads that ever registered */
 static uint64_t seed;                   /* registry lock; 0: the operating system's */
-static uint64_t ended_cpu_ns;           /* registry lock: processor time of threads that ended */
+static uint64_t ended_cpu_ns;           /* registry lock: CPU time of threads that ended */
+static uint64_t ended_driver_ns;        /* registry lock: the same, of window drivers */
+static bool is_in_window;               /* registry lock: threads that register now are new */
 
 void opscope__registry_lock(void)
 {
@@ -40,18 +37,14 @@ struct opscope__thread *opscope__registry_first(void)
     return threads;
 }
 
-struct opscope__firing *opscope__registry_orphans(void)
-{
-    return orphans;
-}
-
 void opscope__version_bump(void)
 {
-    /* Partner: the relaxed load of opscope_range_open; what changed is read under the lock. */
+    /* Partner: the relaxed load in opscope_range_open. Threads read the changed callbacks under the
+     * lock. */
     opscope__store_release(&opscope__version, opscope__version + 1);
 }
 
-/* ---- processor time -------------------------------------------------------------------------- */
+/* ---- CPU time -------------------------------------------------------------------------------- */
 
 static uint64_t cpu_clock_ns(clockid_t clock)
 {
@@ -60,118 +53,98 @@ static uint64_t cpu_clock_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* By the thread itself. */
+/* Called by the thread itself. */
 static void start_cpu_clock(struct opscope__thread *thread)
 {
     pthread_getcpuclockid(pthread_self(), &thread->cpu_clock);
     thread->cpu_start_ns = cpu_clock_ns(thread->cpu_clock);
 }
 
-/* With the lock held: since it was started. */
+/* With the lock held: CPU time since start_cpu_clock. */
 static uint64_t cpu_ns(const struct opscope__thread *thread)
 {
     const uint64_t now = cpu_clock_ns(thread->cpu_clock);
     return now > thread->cpu_start_ns ? now - thread->cpu_start_ns : 0;
 }
 
-uint64_t opscope__registry_cpu_ns(void)
+/* With the lock held. */
+static uint64_t drivers_cpu_ns(void)
+{
+    return ended_driver_ns + (is_driver ? cpu_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0);
+}
+
+void opscope__registry_read_cpu(struct opscope__cpu_times *out)
 {
     opscope__registry_lock();
-    uint64_t sum = ended_cpu_ns;
+    *out = (struct opscope__cpu_times){.known_ns = ended_cpu_ns};
     for (const struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
-        sum += cpu_ns(thread);
-    }
-    opscope__registry_unlock();
-    return sum;
-}
-
-/* ---- firings that are done with ---------------------------------------------------------------- */
-
-static void set_skips(uint64_t skip)
-{
-    for (int scope = 0; scope < OPSCOPE_SCOPE_COUNT; scope++) {
-        opscope__hot.skip[scope] = skip;
-    }
-}
-
-/* With the lock held: frees a firing no range of which is open, else keeps it on `list`. */
-static void retire(struct opscope__firing *firing, struct opscope__firing **list,
-                   struct opscope__callback **dead)
-{
-    if (firing == NULL) {
-        return;
-    }
-    if (opscope__firing_open_total(firing) == 0) {
-        opscope__firing_destroy(firing, dead);
-        return;
-    }
-    firing->next_stale = *list;
-    *list = firing;
-}
-
-static void sweep(struct opscope__firing **list, struct opscope__callback **dead)
-{
-    struct opscope__firing **link = list;
-    while (*link != NULL) {
-        struct opscope__firing *firing = *link;
-        if (opscope__firing_open_total(firing) == 0) {
-            *link = firing->next_stale;
-            opscope__firing_destroy(firing, dead);
+        /* Also for a new thread: reading a thread's clock brings the process clock up to date with
+         * that thread. */
+        const uint64_t own = cpu_ns(thread);
+        if (thread->is_new != 0) {
+            out->has_new = true;
         } else {
-            link = &firing->next_stale;
+            out->known_ns += own;
         }
     }
-}
-
-void opscope__firing_sweep(struct opscope__thread *thread)
-{
-    struct opscope__callback *dead = NULL;
-    opscope__registry_lock();
-    if (thread != NULL) {
-        sweep(&thread->stale, &dead);
-    }
-    sweep(&orphans, &dead);
+    const uint64_t drivers_ns = drivers_cpu_ns();
+    const uint64_t all_ns = cpu_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    const uint64_t not_rest_ns = out->known_ns + drivers_ns;
+    out->rest_ns = all_ns > not_rest_ns ? all_ns - not_rest_ns : 0;
     opscope__registry_unlock();
-    opscope__callbacks_drop(dead);
 }
 
-/* With the lock held: gives up what a thread holds. Its open async ranges keep their firings. */
-static void end_thread(struct opscope__thread *thread, struct opscope__callback **dead)
+void opscope__registry_driver_begins(void)
 {
-    struct opscope__firing *stale = thread->stale;
-    while (stale != NULL) {
-        struct opscope__firing *next = stale->next_stale;
-        opscope__store_relaxed(&stale->owner, NULL);
-        retire(stale, &orphans, dead);
-        stale = next;
-    }
-    if (thread->firing != NULL) {
-        opscope__store_relaxed(&thread->firing->owner, NULL);
-        retire(thread->firing, &orphans, dead);
-    }
-    if (thread->local != NULL) {
-        opscope__callback_list_release(thread->local, dead);
-    }
+    is_driver = true;
 }
 
-static void free_thread(struct opscope__thread *thread)
+void opscope__registry_driver_ends(void)
 {
-    opscope__kept_ranges_free(thread->kept_ranges);
-    opscope__debug_info_release(thread->debug_info);
-    opscope__recorder_thread_free(thread->recorder);
-    free(thread->trace);
-    free(thread->inputs.items);
-    free(thread->outputs.items);
-    free(thread);
+    opscope__registry_lock();
+    ended_driver_ns = drivers_cpu_ns();
+    opscope__registry_unlock();
 }
 
-/* The destructor of `key`: runs as the thread ends. */
+uint64_t opscope__registry_drivers_ns(void)
+{
+    opscope__registry_lock();
+    const uint64_t ns = drivers_cpu_ns();
+    opscope__registry_unlock();
+    return ns;
+}
+
+/* A thread that came in the last window and lives on becomes known only here. Most threads that
+ * come in windows end before the next window. Until then their work belongs to the totals of new
+ * threads, which are weighted separately. */
+void opscope__registry_window_opens(void)
+{
+    opscope__registry_lock();
+    is_in_window = true;
+    for (struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
+        if (thread->is_new != 0) {
+            thread->cpu_start_ns = cpu_clock_ns(thread->cpu_clock);
+            /* Partner: the load in recorder/recorder.c, by the thread. */
+            opscope__store_relaxed(&thread->is_new, 0);
+        }
+    }
+    opscope__registry_unlock();
+}
+
+void opscope__registry_window_closes(void)
+{
+    opscope__registry_lock();
+    is_in_window = false;
+    opscope__registry_unlock();
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------- */
+
+/* The destructor of `key`: runs when the thread ends. */
 static void thread_ended(void *value)
 {
     struct opscope__thread *thread = value;
-    struct opscope__callback *dead = NULL;
-    opscope__demand_thread_ends();
-    opscope__recorder_thread_end(thread);
+    opscope__observers_thread_ends(thread);
     opscope__hot = (struct opscope__hot){0};
     opscope__registry_lock();
     struct opscope__thread **link = &threads;
@@ -179,15 +152,10 @@ static void thread_ended(void *value)
         link = &(*link)->next;
     }
     *link = thread->next;
-    ended_cpu_ns += cpu_ns(thread);
-    const bool had_local = thread->local != NULL;
-    end_thread(thread, &dead);
+    ended_cpu_ns += thread->is_new == 0 ? cpu_ns(thread) : 0;
     opscope__registry_unlock();
-    if (had_local) {
-        opscope__demand_changed();
-    }
-    opscope__callbacks_drop(dead);
-    free_thread(thread);
+    opscope__observers_thread_freed(thread);
+    free(thread);
 }
 
 static void make_key(void)
@@ -212,45 +180,16 @@ struct opscope__thread *opscope__thread_self(void)
         return NULL;
     }
     thread->recording = true;
-    thread->debug_info = opscope__debug_info_root();
     start_cpu_clock(thread);
     opscope__registry_lock();
     thread->id = ++thread_count;
+    opscope__store_relaxed(&thread->is_new, is_in_window);
     opscope__random_seed(&thread->random, seed, thread->id);
     thread->next = threads;
     threads = thread;
     opscope__registry_unlock();
     opscope__hot.thread = thread;
-    opscope__recorder_labels_changed(thread);
-    return thread;
-}
-
-struct opscope__thread *opscope__thread_refresh(void)
-{
-    struct opscope__thread *thread = opscope__thread_self();
-    struct opscope__callback *dead = NULL;
-    opscope__registry_lock();
-    opscope__hot.version = opscope__version;
-    opscope__hot.solo = NULL;
-    set_skips(UINT64_MAX);
-    if (thread == NULL) {
-        opscope__registry_unlock();
-        return NULL;
-    }
-    bool empty = false;
-    struct opscope__firing *firing = opscope__firing_create(thread, &empty);
-    retire(thread->firing, &thread->stale, &dead);
-    sweep(&thread->stale, &dead);
-    thread->firing = firing;
-    if (firing != NULL) {
-        for (int scope = 0; scope < OPSCOPE_SCOPE_COUNT; scope++) {
-            opscope__hot.skip[scope] = firing->lanes[scope].armed;
-        }
-        opscope__hot.solo = opscope__fence_is_symmetric ? NULL : firing;
-    }
-    opscope__registry_unlock();
-    opscope__callbacks_drop(dead);
-    opscope__recorder_labels_follow(thread);
+    opscope__observers_thread_begins(thread);
     return thread;
 }
 
@@ -277,19 +216,31 @@ uint64_t opscope_thread_id(void)
     return thread != NULL ? thread->id : 0;
 }
 
-void opscope__registry_fork_child(void)
+static void fork_child(void)
 {
     struct opscope__thread *self = opscope__hot.thread;
-    /* The others are leaked: each may have been in the middle of changing what is its own, and an
-     * async range of its may yet be closed here. */
+    opscope__random_fork_child();
+    /* The other threads' states are leaked: each thread may have been changing its own state, and
+     * the child may still close one of its async ranges. */
     threads = NULL;
-    orphans = NULL;
     ended_cpu_ns = 0;
+    ended_driver_ns = 0;
+    is_in_window = false;
     if (self != NULL) {
         self->next = NULL;
+        opscope__store_relaxed(&self->is_new, 0);
         threads = self;
-        start_cpu_clock(self); /* it is another thread now, whose clock begins anew */
+        start_cpu_clock(self); /* the child runs on another thread, whose clock starts anew */
         opscope__thread_reseed(self);
         opscope__hot_invalidate();
     }
+}
+
+static const struct opscope__observer observer = {.fork_prepare = opscope__registry_lock,
+                                                  .fork_child = fork_child,
+                                                  .fork_unlock = opscope__registry_unlock};
+
+static void __attribute__((constructor)) load(void)
+{
+    opscope__observe(OPSCOPE__PLACE_REGISTRY, &observer);
 }

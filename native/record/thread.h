@@ -1,8 +1,8 @@
-/* record/thread.h -- what the record layer keeps for each thread, and the registry of threads.
+/* record/thread.h -- the record layer's state of each thread, and the registry of threads.
  *
- * The registry lock guards: the list of threads, the global callbacks, every reference count of a
- * callback, and the building and freeing of firings. It is never held while a callback runs. The
- * order in which this library takes its locks stands in record/process.c.
+ * The registry lock guards the list of threads, the global callbacks, every reference count of a
+ * callback, and the building and freeing of snapshots. It is never held while a callback runs.
+ * record/observer.h has the order of this library's locks.
  */
 #ifndef OPSCOPE_RECORD_THREAD_H
 #define OPSCOPE_RECORD_THREAD_H
@@ -17,7 +17,7 @@
 
 struct opscope__callback;
 struct opscope__callback_list;
-struct opscope__firing;
+struct opscope__snapshot;
 
 /* Values boxed for the callbacks of one range. Owner: the thread. */
 struct opscope__values {
@@ -27,29 +27,30 @@ struct opscope__values {
 };
 
 struct opscope__thread {
-    struct opscope__thread *next;              /* registry lock */
-    uint64_t id;                               /* dense from 1, never reused */
-    clockid_t cpu_clock;                       /* registry lock: its processor time */
-    uint64_t cpu_start_ns;                     /* registry lock: of that clock, when it was made */
-    bool recording;                            /* owner: the switch */
-    struct opscope__firing *firing;            /* registry lock to change; NULL: nothing to fire */
-    struct opscope__firing *stale;             /* registry lock: earlier ones with open ranges */
-    struct opscope__callback_list *local;      /* owner; immutable list, NULL when empty */
-    const opscope_debug_info *debug_info;      /* owner */
-    opscope__random random;                    /* owner */
-    uint64_t handle_count;                     /* owner */
+    struct opscope__thread *next; /* registry lock */
+    uint64_t id;                  /* counts up from 1, never reused */
+    uint64_t is_new; /* registry lock to write, relaxed: it came while the last window was open */
+    clockid_t cpu_clock;   /* registry lock: its CPU time */
+    uint64_t cpu_start_ns; /* registry lock: value of that clock when the state was made */
+    bool recording;        /* owner: the recording switch */
+    struct opscope__snapshot *snapshot;   /* registry lock to change; NULL: nothing fires */
+    struct opscope__snapshot *stale;      /* registry lock: earlier snapshots with open ranges */
+    struct opscope__callback_list *local; /* owner; immutable list, NULL when empty */
+    const opscope_debug_info *debug_info; /* owner */
+    opscope__random random;               /* owner */
+    uint64_t handle_count;                /* owner */
     struct opscope__recorder_thread *recorder; /* owner; NULL until the recorder sees a range */
     struct opscope__trace_thread *trace;       /* owner; NULL until a trace sees a range */
-    bool is_traced_alone;                      /* owner: no callback but the tracer sees it */
-    struct opscope__kept_range *kept_ranges;   /* owner: free list of opscope_range_begin */
-    struct opscope__values inputs;             /* of the range in inputs_of */
-    const opscope_range *inputs_of;            /* the one whose starts run now */
-    struct opscope__values outputs;            /* of the range in outputs_of */
+    bool is_private; /* owner: only leaves that ask for it see this thread */
+    struct opscope__heap_range *heap_ranges; /* owner: free list of opscope_range_begin */
+    struct opscope__values inputs;           /* of the range in inputs_of */
+    const opscope_range *inputs_of;          /* the range whose starts run now */
+    struct opscope__values outputs;          /* of the range in outputs_of */
     const opscope_range *outputs_of;
 };
 
-/* Sends this thread through its slow path at its next range: its own callbacks or switch changed.
- */
+/* Sends this thread through its slow path at its next range, because its own callbacks or switch
+ * changed. */
 static inline void opscope__hot_invalidate(void)
 {
     opscope__hot.version = 0;
@@ -58,25 +59,41 @@ static inline void opscope__hot_invalidate(void)
 
 void opscope__registry_lock(void);
 void opscope__registry_unlock(void);
-/* With the lock held: the first thread of the registry; the rest by `next`. */
+/* With the lock held: the first thread of the registry; `next` links the others. */
 struct opscope__thread *opscope__registry_first(void);
 
-/* The processor time of all threads that ever were in the registry, from when they came on. Takes
- * the lock. To the point: the clock of the process is behind for threads that run now. */
-uint64_t opscope__registry_cpu_ns(void);
+/* The process's CPU time since it started, in ns, in two parts: known_ns of the threads in the
+ * registry, each since it came, and rest_ns of all other threads. A thread that came while the
+ * current window was open belongs to the rest until that window closes, so everything that runs in
+ * a window, and everything before it, stays in one part. The window driver's time is in neither
+ * part, because its work is not the program's.
+ *
+ * The time of the threads in the registry is exact. The rest comes from the process clock, which
+ * may lag by up to a timer tick for each thread that runs at that moment. This is an error of a
+ * single reading; it does not accumulate over the differences.
+ */
+struct opscope__cpu_times {
+    uint64_t known_ns;
+    uint64_t rest_ns;
+    bool has_new; /* a thread has come since the window opened */
+};
 
-/* With the lock held: firings that outlived their thread, by `next_stale`. */
-struct opscope__firing *opscope__registry_orphans(void);
+/* Takes the lock. While a driver runs, only the driver calls it. */
+void opscope__registry_read_cpu(struct opscope__cpu_times *out);
+/* Marks the calling thread as a window driver, from its first moment to its last. */
+void opscope__registry_driver_begins(void);
+void opscope__registry_driver_ends(void);
+/* CPU time of all window drivers so far; a driver that is still running is included only if it is
+ * the caller. Takes the lock. */
+uint64_t opscope__registry_drivers_ns(void);
+/* Threads that register between these two calls are new. They stay new until the next window opens.
+ * Both take the lock. */
+void opscope__registry_window_opens(void);
+void opscope__registry_window_closes(void);
 
-/* The calling thread's state, made at the first call; NULL where memory ran out. */
+/* The calling thread's state; the first call makes it. NULL if memory ran out. */
 struct opscope__thread *opscope__thread_self(void);
-/* Rebuilds what fires on this thread and resets its countdowns; NULL where memory ran out, and then
- * nothing fires. */
-struct opscope__thread *opscope__thread_refresh(void);
-
-/* For record/process.c: in the child, forgets all threads but the caller. */
-void opscope__registry_fork_child(void);
-/* Makes every thread take the slow path once. With the registry lock held. */
+/* Sends every thread through the slow path once. Call it with the registry lock held. */
 void opscope__version_bump(void);
 /* Reseeds this thread's random numbers. */
 void opscope__thread_reseed(struct opscope__thread *thread);

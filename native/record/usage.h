@@ -1,28 +1,24 @@
-/* record/usage.h -- the lock of the API-usage log, for record/process.c; and logging without
- * telling, for bridges. */
+/* record/usage.h -- logging API usage without calling the handlers, for bridges. */
 #ifndef OPSCOPE_RECORD_USAGE_H
 #define OPSCOPE_RECORD_USAGE_H
 
 #include "opscope/usage.h"
 
-/* Who is to be told of a key; handler NULL: nobody, or it is not new. */
+/* The handler to call for a key; NULL if no handler is set or the key is not new. */
 struct opscope__usage_listener {
     opscope_usage_handler handler;
     void *user;
 };
 
-/* All of opscope_log_api_usage_once but the call of the handler, which is left to the caller: for
- * one that is called within locks of others. */
+/* Does everything that opscope_log_api_usage_once does except calling the handler, which is left to
+ * the caller: for callers that run under locks of other libraries. */
 OPSCOPE_API struct opscope__usage_listener opscope__usage_log(const char *key);
 
-/* Who is to be told of metadata; handler NULL: nobody. */
+/* The handler to call for metadata; NULL if none is set. */
 struct opscope__usage_metadata_listener {
     opscope_usage_metadata_handler handler;
     void *user;
 };
 OPSCOPE_API struct opscope__usage_metadata_listener opscope__usage_metadata_listener(void);
-
-void opscope__usage_lock(void);
-void opscope__usage_unlock(void);
 
 #endif

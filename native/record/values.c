@@ -1,20 +1,20 @@
-/* record/values.c -- inputs and outputs of ranges: boxed for the callbacks that ask, read by them.
- */
+/* record/values.c -- inputs and outputs of ranges: boxes them for the callbacks that need them. */
 #include "record/range.h"
 
 #include <stdlib.h>
 
 #include "record/callback.h"
+#include "record/observer.h"
 
 enum { VALUES_AT_FIRST = 16 };
 
-/* Operators it runs are not recorded: their values would take the place of these. */
-static size_t fill_quietly(opscope_box fill, void *arg, struct opscope__values *into)
+/* Calls `fill` such that operators it runs are not recorded: their values would overwrite these. */
+static size_t fill_quietly(opscope_box fill, void *arg, opscope_value *items, size_t capacity)
 {
     static const struct opscope__callback boxing;
     const struct opscope__callback *running = opscope__hot.running;
     opscope__hot.running = &boxing;
-    size_t count = fill(arg, into->items, into->capacity);
+    size_t count = fill(arg, items, capacity);
     opscope__hot.running = running;
     return count;
 }
@@ -32,7 +32,7 @@ void opscope__values_box(struct opscope__values *into, opscope_box fill, void *a
             into->items = items;
             into->capacity = wanted;
         }
-        wanted = fill_quietly(fill, arg, into);
+        wanted = fill_quietly(fill, arg, into->items, into->capacity);
         if (wanted <= into->capacity) {
             into->count = wanted;
             return;
@@ -67,10 +67,30 @@ const opscope_value *opscope_fn_outputs(const opscope_range *fn, size_t *count)
 void opscope_range_outputs(opscope_range *range, opscope_box outputs, void *arg)
 {
     struct opscope__thread *thread = opscope__hot.thread;
-    if (range->firing == NULL || thread == NULL ||
-        (range->fired & range->firing->needs_outputs) == 0) {
+    if (range->snapshot == NULL || thread == NULL ||
+        (range->fired & range->snapshot->needs_outputs) == 0) {
         return;
     }
     thread->outputs_of = range;
     opscope__values_box(&thread->outputs, outputs, arg);
+}
+
+size_t opscope_value_items(const opscope_value *list, opscope_value *items, size_t capacity)
+{
+    return list->kind == OPSCOPE_VALUE_LIST && list->items != NULL
+               ? fill_quietly(list->items, list->as.object, items, capacity)
+               : 0;
+}
+
+static void free_values(struct opscope__thread *thread)
+{
+    free(thread->inputs.items);
+    free(thread->outputs.items);
+}
+
+static const struct opscope__observer observer = {.thread_freed = free_values};
+
+static void __attribute__((constructor)) load(void)
+{
+    opscope__observe(OPSCOPE__PLACE_VALUES, &observer);
 }

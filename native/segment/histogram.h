@@ -1,17 +1,17 @@
-/* record/histogram.h -- which bucket of the exponential histogram a duration belongs to.
+/* segment/histogram.h -- maps a duration to its bucket of the exponential histogram.
  *
- * Base 2^(1/8): eight buckets an octave (OpenTelemetry's scale 3, Prometheus's schema 3), so that a
+ * Base 2^(1/8): eight buckets per octave (OpenTelemetry's scale 3, Prometheus's schema 3), so a
  * value differs from the geometric middle of its bucket by at most 4.5 %. Durations are integers in
- * units of 2^-40 s (0.9 ps): the octave is the place of the top bit, the bucket within it comes
- * from comparing the rest with seven constants. Integers only, so no floating-point flag of the
- * observed program changes.
+ * units of 2^-40 s (0.9 ps): the octave is the position of the top bit; comparing the rest with
+ * seven constants gives the bucket within it. The code uses integers only, so it changes no
+ * floating-point flag of the observed program.
  */
-#ifndef OPSCOPE_RECORD_HISTOGRAM_H
-#define OPSCOPE_RECORD_HISTOGRAM_H
+#ifndef OPSCOPE_SEGMENT_HISTOGRAM_H
+#define OPSCOPE_SEGMENT_HISTOGRAM_H
 
 #include <stdint.h>
 
-/* 2^63 * 2^(k/8), rounded down, for k = 1..7; then nothing is larger. */
+/* 2^63 * 2^(k/8), rounded down, for k = 1..7; the last bound exceeds every value. */
 static const uint64_t opscope__bucket_bounds[9] = {
     0,
     0x8b95c1e3ea8bd6e6u,
@@ -24,13 +24,15 @@ static const uint64_t opscope__bucket_bounds[9] = {
     UINT64_MAX,
 };
 
-/* The last bound at or below the start of each sixteenth of the octave; none holds two bounds. */
+/* The last bound at or below the start of each sixteenth of the octave. No sixteenth contains two
+ * bounds. */
 static const uint8_t opscope__bucket_guess[16] = {0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 6, 7, 7};
 
 /* `duration` in units of 2^-40 s. Octave o and bucket k cover [2^((8(o-40)+k)/8), the next) s. */
 static inline void opscope__bucket_of(uint64_t duration, uint32_t *octave, uint32_t *bucket)
 {
-    uint64_t value = duration | 1; /* so that there is a top bit; a picosecond more moves nothing */
+    uint64_t value = duration | 1; /* sets the lowest bit, so that a top bit exists; one unit more
+                                      does not change the bucket */
     uint32_t top_bit = 63 ^ (uint32_t)__builtin_clzll(value);
     uint64_t mantissa = value << (63 - top_bit);
     uint32_t guess = opscope__bucket_guess[mantissa >> 59 & 15];

@@ -1,6 +1,6 @@
-/* record/identity.c -- see record/identity.h. Reads three files of /proc, allocates nothing. */
+/* segment/identity.c -- see segment/identity.h. Reads three files of /proc, allocates nothing. */
 #define _GNU_SOURCE
-#include "record/identity.h"
+#include "segment/identity.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { START_TIME_FIELD = 22, AFTER_NAME_FIELD = 3 };
 
-/* The start of a small file as text; empty where it cannot be read. */
+/* Reads the start of a small file as text; empty if the file cannot be read. */
 static void read_text(const char *path, char *text, size_t capacity)
 {
     ssize_t bytes = -1;
@@ -47,7 +47,8 @@ static uint64_t read_process_start(void)
 {
     char text[1024];
     read_text("/proc/self/stat", text, sizeof text);
-    /* The name, field 2, is in parentheses and may hold any character, a parenthesis too. */
+    /* The name, field 2, is in parentheses and may contain any character, including a
+     * parenthesis. */
     const char *rest = strrchr(text, ')');
     for (int field = AFTER_NAME_FIELD; rest != NULL && field <= START_TIME_FIELD; field++) {
         rest = strchr(rest + 1, ' ');

@@ -1,7 +1,7 @@
-/* record/identity.h -- who this process is: what tells it from every other, on this host and over
+/* segment/identity.h -- identifies this process among all processes of this host, also over
  * restarts. */
-#ifndef OPSCOPE_RECORD_IDENTITY_H
-#define OPSCOPE_RECORD_IDENTITY_H
+#ifndef OPSCOPE_SEGMENT_IDENTITY_H
+#define OPSCOPE_SEGMENT_IDENTITY_H
 
 #include <stdint.h>
 
@@ -13,7 +13,7 @@ typedef struct opscope__identity {
     uint64_t uid;
 } opscope__identity;
 
-/* What cannot be found out is 0. */
+/* Unknown fields are 0. */
 void opscope__identity_read(opscope__identity *out);
 
 #endif

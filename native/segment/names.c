@@ -1,15 +1,15 @@
-/* record/names.c -- see record/names.h. */
-#include "record/names.h"
+/* segment/names.c -- see segment/names.h. */
+#include "segment/names.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "opscope/record.h"
 #include "opscope/status.h"
-#include "record/cost.h"
+#include "segment/op_cost.h"
 
 enum { VALUE_LIMIT = 128, OP_ID_LIMIT = 65536, LABEL_SET_LIMIT = 1024 };
-/* Room beyond the limit for the sets named "other", one for each choice of keys. */
+/* Room beyond the limit for the label sets "other": one for each choice of keys. */
 enum { KEPT_LABEL_SETS = 16 };
 
 /* "key NUL value NUL" for each label, as in the dictionary. */
@@ -18,11 +18,12 @@ struct label_text {
     char text[OPSCOPE__LABEL_KEY_LIMIT * (OPSCOPE__LABEL_KEY_BYTES + VALUE_LIMIT)];
 };
 
-/* All guarded by the segment lock. */
+/* The segment lock guards all of these. */
 static uint8_t op_is_written[OP_ID_LIMIT + 1];
 static struct label_text *label_sets[LABEL_SET_LIMIT + KEPT_LABEL_SETS]; /* by id, from 1 */
 static uint32_t label_set_count;
-static uint32_t other_label_set; /* for what finds no room; 0: none yet for these keys */
+static uint32_t
+    other_label_set; /* for labels without room of their own; 0: none yet for these keys */
 static char label_keys[OPSCOPE__LABEL_KEY_LIMIT][OPSCOPE__LABEL_KEY_BYTES];
 static uint32_t label_key_count;
 
@@ -82,7 +83,7 @@ int opscope__names_start(const char *keys)
     if (status != OPSCOPE_OK) {
         return status;
     }
-    memset(op_is_written, 0, (size_t)opscope_op_count() + 1); /* no page beyond */
+    memset(op_is_written, 0, (size_t)opscope_op_count() + 1); /* touches no page beyond */
     for (uint32_t id = 1; id <= label_set_count; id++) {
         free(label_sets[id]);
     }
@@ -110,7 +111,7 @@ bool opscope__names_add_op(opscope__segment *segment, uint32_t op_id)
                                  .detail = op->scope,
                                  .id = op_id,
                                  .bytes = (uint32_t)(name_bytes + overload_bytes + 2),
-                                 .extra_cost_ps = opscope__cost_settle(op_id)};
+                                 .extra_cost_ps = opscope__op_cost_settle(op_id)};
     op_is_written[op_id] = opscope__segment_add_entry(segment, &entry, text);
     return op_is_written[op_id];
 }
@@ -123,8 +124,8 @@ static void append(struct label_text *into, const char *text, size_t limit)
     into->bytes += (uint32_t)bytes + 1;
 }
 
-/* The id of these labels, which are among the first `limit` sets or are made; 0 where there is no
- * room for one more. */
+/* Finds or adds the set of these labels among the first `limit` sets and returns its id; 0 if there
+ * is no room for one more. */
 static uint32_t find_or_add(opscope__segment *segment, const struct label_text *labels,
                             uint32_t limit)
 {
@@ -147,7 +148,7 @@ static uint32_t find_or_add(opscope__segment *segment, const struct label_text *
     return id;
 }
 
-/* Before the first set: the one for what finds no room, so that it is there when room is short. */
+/* Adds the set "other" before the first set, so that it exists when room runs out. */
 static void add_other(opscope__segment *segment)
 {
     struct label_text other = {.bytes = 0};
@@ -166,7 +167,7 @@ uint32_t opscope__names_label_set(opscope__segment *segment, const opscope_debug
         while (link != NULL && strcmp(link->key, label_keys[i]) != 0) {
             link = link->parent;
         }
-        if (link != NULL) {
+        if (link != NULL && link->value != NULL) {
             append(&labels, link->key, OPSCOPE__LABEL_KEY_BYTES);
             append(&labels, link->value, VALUE_LIMIT);
         }

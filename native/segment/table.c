@@ -1,12 +1,12 @@
-/* record/table.c -- see record/table.h: how a table begins and grows. */
-#include "record/table.h"
+/* segment/table.c -- see segment/table.h: creates tables and lets them grow. */
+#include "segment/table.h"
 
 #include <stdlib.h>
 
 #include "base/atomics.h"
-#include "record/names.h"
+#include "segment/names.h"
 
-enum { SLOTS_LOG2_AT_FIRST = 8, SLOTS_LOG2_LIMIT = 17, OTHER_OP_ID = 1 };
+enum { SLOTS_LOG2_AT_FIRST = 8, SLOTS_LOG2_LIMIT = 17 };
 
 opscope_cell opscope__no_room;
 
@@ -28,7 +28,7 @@ static struct opscope__slot *put(opscope__table *table, struct opscope__slot slo
     return &table->slots[at];
 }
 
-/* Keeps half of the slots free; false where they cannot grow any more. */
+/* Keeps half of the slots free; false if they cannot grow any more. */
 static bool make_room(opscope__table *table)
 {
     uint32_t log2 = 64 - table->shift;
@@ -54,7 +54,7 @@ static bool make_room(opscope__table *table)
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-/* The chunk to put the next cell or line in: `current`, or a new one once that holds `capacity`. */
+/* The chunk for the next cell or line: `current`, or a new one once `current` holds `capacity`. */
 static opscope_chunk *chunk_with_room(opscope__segment *segment, opscope_chunk *current,
                                       enum opscope_chunk_kind kind, uint32_t table,
                                       uint32_t capacity, uint32_t stride)
@@ -77,7 +77,7 @@ static opscope_cell *add_cell(opscope__table *table, opscope__segment *segment, 
     table->cells = chunk;
     opscope_cell *cell = (opscope_cell *)chunk_items(chunk) + chunk->used;
     cell->key = key;
-    /* Partner: the reader of the file; the key is there before the cell is counted. */
+    /* Partner: the reader of the file; the key is stored before the cell is counted. */
     opscope__store_release(&chunk->used, chunk->used + 1);
     return cell;
 }
@@ -99,7 +99,7 @@ static opscope_line *add_line(opscope__table *table, opscope__segment *segment, 
     uint32_t number = chunk->first + chunk->used;
     table->lines = chunk;
     table->line_chunks[number >> OPSCOPE__LINE_CHUNK_LOG2] = chunk_items(chunk);
-    /* Partner: the reader of the file; it takes a cell's line number only below `used`. */
+    /* Partner: the reader of the file; it follows a cell's line number only below `used`. */
     opscope__store_release(&chunk->used, chunk->used + 1);
     opscope__store_release(&cell->octave_line[octave], (uint16_t)(number + 1));
     return opscope__table_line(table, cell, octave);
@@ -117,7 +117,7 @@ opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id)
     table->epoch = segment->epoch;
     table->shift = 64 - SLOTS_LOG2_AT_FIRST;
     table->slots = calloc((size_t)1 << SLOTS_LOG2_AT_FIRST, sizeof *table->slots);
-    table->other = table->slots != NULL ? add_cell(table, segment, OTHER_OP_ID) : NULL;
+    table->other = table->slots != NULL ? add_cell(table, segment, OPSCOPE__OTHER_OP_ID) : NULL;
     bool complete = table->other != NULL;
     for (uint32_t octave = 0; complete && octave < OPSCOPE_SEGMENT_OCTAVES; octave++) {
         complete = add_line(table, segment, table->other, octave) != NULL;
@@ -126,7 +126,8 @@ opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id)
         opscope__table_destroy(table);
         return NULL;
     }
-    (void)put(table, (struct opscope__slot){OTHER_OP_ID, table->other, NULL, OPSCOPE__NO_OCTAVE});
+    (void)put(table, (struct opscope__slot){OPSCOPE__OTHER_OP_ID, table->other, NULL,
+                                            OPSCOPE__NO_OCTAVE, 0});
     table->slot_used_count = 1;
     return table;
 }
@@ -153,7 +154,7 @@ struct opscope__slot *opscope__table_add(opscope__table *table, opscope__segment
     }
     cell = cell != NULL ? cell : &opscope__no_room;
     table->slot_used_count++;
-    return put(table, (struct opscope__slot){key, cell, NULL, OPSCOPE__NO_OCTAVE});
+    return put(table, (struct opscope__slot){key, cell, NULL, OPSCOPE__NO_OCTAVE, 0});
 }
 
 opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,

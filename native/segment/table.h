@@ -1,22 +1,23 @@
-/* record/table.h -- one thread's table of cells in the segment.
+/* segment/table.h -- one thread's table of cells in the segment.
  *
- * The cells and the lines of their histograms lie in the segment; what finds them, a hash from key
- * to cell, in private memory. A table outlives its thread: the next new thread takes it over and
- * goes on counting in it, so nothing is folded or copied when a thread ends, and the sum over the
- * tables is right at every moment. Owner of a table: the thread that holds it. Only what asks the
- * segment for more takes the segment lock.
+ * The cells and the lines of their histograms lie in the segment; the hash table from key to cell
+ * lies in private memory. A table outlives its thread: the next new thread takes it over and
+ * continues counting in it. Nothing is merged or copied when a thread ends, and the sum over the
+ * tables is correct at every moment. Owner of a table: the thread that holds it. Only functions
+ * that allocate from the segment take the segment lock.
  */
-#ifndef OPSCOPE_RECORD_TABLE_H
-#define OPSCOPE_RECORD_TABLE_H
+#ifndef OPSCOPE_SEGMENT_TABLE_H
+#define OPSCOPE_SEGMENT_TABLE_H
 
-#include "record/segment.h"
+#include "base/hot.h"
+#include "segment/segment.h"
 
 enum {
     OPSCOPE__CELLS_PER_CHUNK =
         (OPSCOPE_SEGMENT_CHUNK_BYTES - OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES) / sizeof(opscope_cell),
     OPSCOPE__LINES_PER_CHUNK =
         (OPSCOPE_SEGMENT_CHUNK_BYTES - OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES) / sizeof(opscope_line),
-    /* Lines are numbered chunk << 8 | place: a shift finds a line, and no chunk holds 256. */
+    /* Lines are numbered chunk << 8 | index: a shift finds a line, and no chunk holds 256 lines. */
     OPSCOPE__LINE_CHUNK_LOG2 = 8,
     OPSCOPE__LINE_CHUNK_LIMIT = UINT16_MAX >> OPSCOPE__LINE_CHUNK_LOG2
 };
@@ -26,38 +27,38 @@ enum {
 struct opscope__slot {
     uint64_t key; /* 0: free */
     opscope_cell *cell;
-    opscope_line *last_line; /* counted in last; operators seldom leave their octave */
-    uint64_t last_octave;    /* of last_line; OPSCOPE__NO_OCTAVE: none yet */
+    opscope_line *last_line;  /* the last line counted in; an operator rarely leaves its octave */
+    uint64_t last_octave;     /* of last_line; OPSCOPE__NO_OCTAVE: none yet */
+    uint64_t owed_self_ticks; /* of an outer range's cell: see count_outer in recorder/recorder.c */
 };
 
 typedef struct opscope__table {
-    struct opscope__table *next_free; /* segment lock, while nobody holds it */
+    struct opscope__table *next_free; /* segment lock, while no thread holds the table */
     uint32_t id;                      /* in the segment */
     uint32_t epoch;                   /* of the segment */
     uint32_t shift;                   /* 64 - log2 of the number of slots */
     struct opscope__slot *slots;
     uint32_t slot_used_count;
-    opscope_cell *other;  /* the first cell: what finds no room of its own */
-    opscope_chunk *cells; /* the chunks being filled now */
+    opscope_cell *other;  /* the first cell, for ranges without room of their own */
+    opscope_chunk *cells; /* the chunks being filled */
     opscope_chunk *lines;
     opscope_chunk *exemplars; /* NULL: none yet */
     uint64_t exemplar_count;  /* written so far */
     opscope_line *line_chunks[OPSCOPE__LINE_CHUNK_LIMIT];
 } opscope__table;
 
-/* With the segment lock held: a table with its `other` cell, complete with all its lines. */
+/* With the segment lock held: makes a table with its `other` cell, which has all its lines. */
 opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id);
 void opscope__table_destroy(opscope__table *table);
 
-/* What a key has for a cell when there was no room for one: it has no lines, and is never written.
- */
-extern opscope_cell opscope__no_room;
+/* The cell of a key that found no room for one: it has no lines and is never written. */
+extern OPSCOPE__INTERNAL opscope_cell opscope__no_room;
 
-/* Cold: the slot of a key seen for the first time; NULL where there is no room for a slot, and its
- * cell opscope__no_room where there is none for a cell. */
+/* Cold: adds the slot of a new key. NULL if there is no room for a slot; if there is no room for a
+ * cell, the slot's cell is opscope__no_room. */
 struct opscope__slot *opscope__table_add(opscope__table *table, opscope__segment *segment,
                                          uint64_t key);
-/* Cold: the line of an octave seen for the first time; NULL where there is no room. */
+/* Cold: adds the line of a new octave; NULL if there is no room. */
 opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,
                                       opscope_cell *cell, uint32_t octave);
 
@@ -66,7 +67,7 @@ static inline uint64_t opscope__table_slot(const opscope__table *table, uint64_t
     return key * 0x9e3779b97f4a7c15u >> table->shift;
 }
 
-/* NULL where the key is new. */
+/* NULL if the key is new. */
 static inline struct opscope__slot *opscope__table_find(const opscope__table *table, uint64_t key)
 {
     const uint64_t mask = UINT64_MAX >> table->shift;

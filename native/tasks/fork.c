@@ -1,8 +1,8 @@
-/* record/fork.c -- fork and wait: futures, each a job of the pool.
+/* tasks/fork.c -- fork and wait: futures, each a job of the pool.
  *
- * A wait on a task that is still queued takes it out of the queue and runs it on the spot; so a
- * thread that waits only ever waits for a task that is running, and tasks that wait for tasks
- * cannot block each other, however small the pool is.
+ * A thread that waits for a queued task takes the task out of the queue and runs it itself. A
+ * thread therefore only ever blocks on a task that is running, and tasks that wait for tasks cannot
+ * deadlock, however small the pool is.
  */
 #include "opscope/fork.h"
 
@@ -10,13 +10,15 @@
 #include <stdlib.h>
 
 #include "opscope/debug_info.h"
-#include "record/pool.h"
-#include "record/process.h"
-#include "record/trace.h"
+#include "record/observer.h"
+#include "tasks/pool.h"
+#include "tasks/watch.h"
 
 enum phase { QUEUED, RUNNING, DONE };
 
-/* Guarded by the pool's lock, but for what is set before the job is posted. */
+const struct opscope__task_watch *opscope__task_watch;
+
+/* The pool's lock guards all fields except those set before the job is posted. */
 struct opscope_future {
     struct opscope__job job;
     opscope_task task;
@@ -26,10 +28,10 @@ struct opscope_future {
     uint32_t reference_count; /* one for the caller, one for the task until it is done */
     enum phase phase;
     int result;
-    uint64_t number; /* in a trace; 0: none was taken */
+    uint64_t number; /* of the task, for the watcher; 0: no watcher */
 };
 
-/* With the lock held; lets go of it while the task runs. */
+/* With the lock held; releases it while the task runs. */
 static bool run(struct opscope__job *job)
 {
     opscope_future *future = (opscope_future *)job;
@@ -37,8 +39,11 @@ static bool run(struct opscope__job *job)
     future->phase = RUNNING;
     opscope__pool_unlock();
 
-    struct opscope__trace_task traced;
-    opscope__trace_task_begin(&traced, future->number);
+    const struct opscope__task_watch *watch = opscope__task_watch;
+    struct opscope__task_run watched;
+    if (watch != NULL) {
+        watch->run_begins(&watched, future->number);
+    }
     opscope_state *previous;
     bool entered = opscope_state_enter(future->state, &previous) == OPSCOPE_OK;
     int result = future->task(future->arg);
@@ -46,7 +51,9 @@ static bool run(struct opscope__job *job)
         opscope_state_leave(previous);
     }
     opscope_state_release(future->state);
-    opscope__trace_task_end(&traced);
+    if (watch != NULL) {
+        watch->run_ended(&watched);
+    }
 
     opscope__pool_lock();
     future->result = result;
@@ -72,7 +79,8 @@ int opscope_fork(opscope_task task, void *arg, opscope_future **out)
     }
     future->job.run = run;
     future->task = task;
-    uint64_t number, begun = opscope__trace_fork_begin(&number);
+    const struct opscope__task_watch *watch = opscope__task_watch;
+    uint64_t number = 0, begun = watch != NULL ? watch->fork_begins(&number) : 0;
     future->number = number;
     future->arg = arg;
     future->reference_count = 2;
@@ -80,7 +88,9 @@ int opscope_fork(opscope_task task, void *arg, opscope_future **out)
     opscope__pool_lock();
     future->generation = opscope__pool_generation;
     opscope__pool_post(&future->job, 1, false);
-    opscope__trace_fork_end(begun, number);
+    if (watch != NULL) {
+        watch->fork_ended(begun, number);
+    }
     *out = future;
     return OPSCOPE_OK;
 }

@@ -1,18 +1,18 @@
-/* record/pool.c -- the pool: threads that run queued jobs. What a job is, fork.c and split.c say.
+/* tasks/pool.c -- the pool: threads that run queued jobs. fork.c and split.c define the jobs.
  *
- * A thread that has just run a piece of a split looks for the next one for a moment before it
- * sleeps: waking a sleeping thread takes longer than many a piece does. It looks at one word alone,
- * which a post changes after it has let go of the lock, so that the two do not meet at the lock.
+ * After a piece of a split, a thread polls for the next one for a moment before it sleeps: waking a
+ * sleeping thread takes longer than many pieces do. It polls a single word, which a post changes
+ * after releasing the lock, so poster and poller do not contend for the lock.
  *
- * Linux mostly wakes a thread on the processor it slept on, also where the one that wakes it is
- * busy there and another processor has nothing to do (it does not look for one where the processors
- * were busy of late, and libraries whose threads spin keep them so). The two would then take turns,
- * for as long as the pool is used. So a thread that sleeps on the waker's processor is sent away
- * from it before it is woken, and may run everywhere again once it does: three system calls, only
- * in that case.
+ * Linux usually wakes a thread on the processor where it went to sleep, even if the waking thread
+ * is busy there and another processor is idle. (It does not search for an idle one if the
+ * processors were busy recently, and libraries whose threads spin keep them busy.) The two threads
+ * would then take turns for as long as the pool is used. Therefore a thread that sleeps on the
+ * waker's processor is first bound to the other processors, then woken; once it runs, it may run
+ * everywhere again. This takes three system calls, only in that case.
  */
 #define _GNU_SOURCE
-#include "record/pool.h"
+#include "tasks/pool.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -24,11 +24,12 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "opscope/fork.h"
+#include "record/observer.h"
 
 enum {
     THREAD_LIMIT = 256,
     SPIN_NS =
-        50000, /* some wakings' worth: the most a thread is busy with nothing, for each split */
+        50000, /* a few times the cost of a wake-up: the longest a thread polls after each split */
     SPIN_STEPS = 4
 };
 
@@ -36,20 +37,23 @@ uint64_t opscope__pool_generation = 1;
 int opscope__pool_expected;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* for those that wait for a job */
+static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* for threads that wait for a job */
 static struct opscope__job *first, *last;
 static int queued_count;
 static int thread_count;
-static int busy_count;   /* of the threads: inside of a job's run */
-static int asleep_count; /* of the threads: in the list of sleepers. The rest looks at post_count */
-static int waiting_count;    /* for `finished` */
-static int guest_count;      /* other threads at work on a split; atomic, relaxed: any of them */
-static int wanted_threads;   /* 0: as many as processors. Written under the lock, read relaxed */
-static int found_processors; /* 0: not yet counted. Any thread, relaxed: all find the same */
-static _Thread_local bool is_of_pool, is_at_work; /* in busy_count or guest_count */
+static int busy_count; /* pool threads that run a job */
+static int
+    asleep_count; /* pool threads in the list of sleepers; the other idle ones poll post_count */
+static int waiting_count; /* threads that wait for `finished` */
+static int
+    guest_count; /* other threads that work on a split; atomic, relaxed: any thread writes it */
+static int wanted_threads; /* 0: the number of processors. Written under the lock, read relaxed */
+static int
+    found_processors; /* 0: not yet counted. Any thread, relaxed: all compute the same value */
+static _Thread_local bool is_of_pool, is_at_work; /* counted in busy_count or guest_count */
 
-/* A thread of the pool while it sleeps; it does not outlive its thread, and that never ends. All
- * under the lock. */
+/* A sleeping thread of the pool. It lies on the thread's stack, and pool threads never end. The
+ * lock guards all fields. */
 struct sleeper {
     struct sleeper *next;
     pthread_cond_t woken;
@@ -57,14 +61,15 @@ struct sleeper {
     int processor; /* where it went to sleep */
     bool is_asleep;
     bool is_sent_away;
-    cpu_set_t processors; /* where it may run, while it is sent away from one */
+    cpu_set_t processors; /* its allowed processors, while it is kept off one */
 };
 
-static struct sleeper *sleepers; /* the one that fell asleep last first: its cache is the warmest */
+static struct sleeper
+    *sleepers; /* the thread that fell asleep last is first: its cache is the warmest */
 
-/* Goes up with every post, relaxed, after the lock was let go; read relaxed by threads that look
- * for work. What they find is under the lock. On a line of its own, as they read it over and over.
- */
+/* Increases with every post, after the lock was released; relaxed. Idle threads poll it, relaxed;
+ * the lock orders the queue itself. It has a cache line of its own because they read it
+ * continually. */
 static _Alignas(64) struct {
     uint32_t value;
     char rest[60];
@@ -80,13 +85,13 @@ void opscope__pool_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-void opscope__pool_fork_child(void)
+static void fork_child(void)
 {
-    /* The parent's threads and jobs are not here; its futures stay as they were. */
+    /* The parent's threads and jobs do not exist here; its futures stay as they were. */
     first = last = NULL;
     sleepers = NULL;
     queued_count = asleep_count = waiting_count = opscope__pool_expected = 0;
-    /* The task or the piece that forked goes on here. */
+    /* The task or piece that forked continues here. */
     thread_count = busy_count = is_of_pool ? 1 : 0;
     guest_count = is_at_work && !is_of_pool ? 1 : 0;
     opscope__pool_generation++;
@@ -160,7 +165,7 @@ int opscope_pool_free_threads(void)
 bool opscope__pool_spin(uint64_t *started)
 {
     if (opscope_pool_threads() > processors()) {
-        return false; /* it would be the others' time */
+        return false; /* spinning would take time from the other threads */
     }
     for (int i = 0; i < SPIN_STEPS; i++) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -174,8 +179,9 @@ bool opscope__pool_spin(uint64_t *started)
     return now - *started < SPIN_NS;
 }
 
-/* With the lock held, which it lets go of: until there is a post or it has taken too long. */
-static void look_for_post(void)
+/* With the lock held; releases it meanwhile. Returns after a post, or when the time limit has
+ * passed. */
+static void poll_for_post(void)
 {
     uint32_t seen = opscope__load_relaxed(&post_count.value);
     uint64_t started = 0;
@@ -185,7 +191,7 @@ static void look_for_post(void)
     pthread_mutex_lock(&lock);
 }
 
-/* With the lock held, which it lets go of while it sleeps. */
+/* With the lock held; releases it while the thread sleeps. */
 static void sleep_until_woken(struct sleeper *self)
 {
     self->processor = sched_getcpu();
@@ -202,7 +208,7 @@ static void sleep_until_woken(struct sleeper *self)
     }
 }
 
-/* With the lock held. The thread is to be signalled once it is let go of. */
+/* With the lock held. The caller signals the thread after it releases the lock. */
 static struct sleeper *take_sleeper(int processor)
 {
     struct sleeper *sleeper = sleepers;
@@ -229,7 +235,7 @@ static void *work(void *unused)
     pthread_mutex_lock(&lock);
     for (;;) {
         if (first == NULL && more_is_likely) {
-            look_for_post();
+            poll_for_post();
         }
         while (first == NULL) {
             sleep_until_woken(&self);
@@ -243,10 +249,10 @@ static void *work(void *unused)
     return NULL;
 }
 
-/* With the lock held. Failing is no error: who waits for a job runs it. */
+/* With the lock held. A failure is not an error: the thread that waits for the job runs it. */
 static bool add_thread(void)
 {
-    /* Signals are the program's: its own threads get them. */
+    /* Signals are for the program's own threads. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -284,7 +290,7 @@ void opscope__pool_post(struct opscope__job *job, int threads, bool is_urgent)
     put_in(job, is_urgent);
     int idle = thread_count - busy_count, needed = queued_count - 1 + threads;
     int limit = opscope_pool_threads();
-    int to_wake = needed - (idle - asleep_count); /* who is awake looks before it sleeps */
+    int to_wake = needed - (idle - asleep_count); /* awake threads poll before they sleep */
     while (idle < needed && thread_count < limit && add_thread()) {
         idle++;
     }
@@ -312,4 +318,13 @@ void opscope__pool_finished(void)
     if (waiting_count > 0) {
         pthread_cond_broadcast(&finished);
     }
+}
+
+static const struct opscope__observer observer = {.fork_prepare = opscope__pool_lock,
+                                                  .fork_child = fork_child,
+                                                  .fork_unlock = opscope__pool_unlock};
+
+static void __attribute__((constructor)) load(void)
+{
+    opscope__observe(OPSCOPE__PLACE_TASKS, &observer);
 }

@@ -1,29 +1,30 @@
-/* record/split.c -- work split into pieces, for the threads of the pool that are free at once.
+/* tasks/split.c -- splits work into pieces for the pool's threads that are free at once.
  *
- * The caller takes pieces from the front, the others from the back, until none are left: nobody
- * waits for a thread that is yet to come, and a thread that works on the same memory again and
- * again mostly finds its part of it in its own cache.
+ * The caller takes pieces from the front, helpers from the back, until none are left. No thread
+ * waits for a helper that has not started. A thread that works on the same memory repeatedly
+ * usually finds its part in its own cache.
  *
- * What there is of a split lies on the caller's stack. A helper joins with the lock held, while the
- * job is queued; its last touch is the release of `helpers`. The caller leaves when the job is not
- * queued any more and `helpers` is 0, so when nobody can join and all have left.
+ * A split lies on the caller's stack. A helper joins with the lock held, while the job is queued;
+ * its last access is the release of `helpers`. The caller returns when the job is no longer queued
+ * and `helpers` is 0: then no helper can join, and all have left.
  */
 #include <stddef.h>
 
 #include "base/atomics.h"
 #include "opscope/fork.h"
-#include "record/pool.h"
-#include "record/process.h"
+#include "record/observer.h"
+#include "tasks/pool.h"
 
 struct split {
     struct opscope__job job;
     opscope_piece piece;
     void *arg;
     int count;
-    int taken;      /* atomic: the pieces that were taken, and each failing try */
-    int from_back;  /* atomic: those of them that helpers took */
+    int taken;      /* atomic: pieces taken, plus one for each failed try */
+    int from_back;  /* atomic: pieces that helpers took */
     int places;     /* helpers that may still join; under the lock */
-    bool is_queued; /* written under the lock, with release; the caller's acquire sees it early */
+    bool is_queued; /* written under the lock, with release; the caller's acquire may see it before
+                       it takes the lock */
     int helpers;    /* written under the lock, with release; partner: the caller's acquire */
 };
 
@@ -41,7 +42,7 @@ static void leave_queue(struct split *split)
     }
 }
 
-/* With the lock held; lets go of it in between. */
+/* With the lock held; releases it meanwhile. */
 static bool help(struct opscope__job *job)
 {
     struct split *split = (struct split *)job;
@@ -62,7 +63,7 @@ static bool help(struct opscope__job *job)
     return true;
 }
 
-/* The caller's own part is done. */
+/* Called when the caller's own part is done. */
 static void finish(struct split *split)
 {
     if (opscope__load_acquire(&split->is_queued)) {

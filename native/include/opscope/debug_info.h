@@ -1,12 +1,13 @@
-/* opscope/debug_info.h -- labels that follow the work: debug info and what carries it.
+/* opscope/debug_info.h -- debug info: labels that follow the work, and the states that carry them.
  *
  * The idea: debug info is an immutable chain for each thread. A guard pushes one key and value;
- * leaving restores exactly the chain that was there. A later key shadows an earlier one of the
- * same name. A captured state (debug info, local callbacks, the recording switch) can be entered
- * on another thread; fork tasks and backward passes do so.
+ * popping it restores exactly the previous chain. A later link shadows an earlier one with the same
+ * key. A link without a value masks its key: inside the block that key has no label. A captured
+ * state (debug info, local callbacks, the recording switch) can be entered on another thread; fork
+ * tasks and backward passes do so.
  *
- * Threads: a chain belongs to its thread; nodes are shared and counted, so a state may be entered
- * on any number of threads at once. Forks: the child keeps the forking thread's chain.
+ * Threads: a chain belongs to its thread; nodes are shared and reference-counted, so any number of
+ * threads may enter one state at once. Forks: the child keeps the forking thread's chain.
  *
  *     opscope_debug_info_guard guard;
  *     opscope_debug_info_push("model_id", "resnet", &guard);
@@ -28,35 +29,45 @@ OPSCOPE_BEGIN_DECLS
 typedef struct opscope_debug_info {
     const struct opscope_debug_info *parent;
     const char *key;
-    const char *value;
+    const char *value; /* NULL: masks the key, here and in all links behind */
 } opscope_debug_info;
 
-/* What a push leaves behind for its pop. */
+/* A push fills it in for the matching pop. */
 typedef struct opscope_debug_info_guard {
     const opscope_debug_info *previous;
     const opscope_debug_info *pushed;
 } opscope_debug_info_guard;
 
-/* Strings are copied (at most 64 KiB each; ERR_INVALID beyond, or for an empty key). */
+/* Copies the strings (at most 64 KiB each; ERR_INVALID beyond, or for an empty key). A `value` of
+ * NULL masks the key until the pop, for this thread and for all tasks and threads that take over
+ * its labels. */
 OPSCOPE_API int opscope_debug_info_push(const char *key, const char *value,
                                         opscope_debug_info_guard *out);
 OPSCOPE_API void opscope_debug_info_pop(opscope_debug_info_guard *guard);
-/* The innermost link of this thread, NULL where there is none; valid until the next pop. */
+/* The innermost link of this thread, or NULL if its chain is empty; valid until the next pop. */
 OPSCOPE_API const opscope_debug_info *opscope_debug_info_current(void);
-/* The value of `key` on this thread, or NULL. */
+/* The value of `key` on this thread; NULL if the chain has no such key or masks it. */
 OPSCOPE_API const char *opscope_debug_info_get(const char *key);
+
+/* For schedulers that run several tasks on one thread in turn. Takes a reference to the chain of
+ * this thread, which stays valid until opscope_debug_info_release; NULL is the empty chain. */
+OPSCOPE_API const opscope_debug_info *opscope_debug_info_hold(void);
+OPSCOPE_API void opscope_debug_info_release(const opscope_debug_info *chain);
+/* Makes `chain` the chain of this thread; the caller keeps its reference. Before a pop, the
+ * thread's chain must be the one that the matching push, and the pops of later guards, left. */
+OPSCOPE_API void opscope_debug_info_switch(const opscope_debug_info *chain);
 
 /* A captured thread state: debug info, local callbacks and the recording switch. */
 typedef struct opscope_state opscope_state;
 
 OPSCOPE_API int opscope_state_capture(opscope_state **out);
 OPSCOPE_API void opscope_state_release(opscope_state *state);
-/* Makes this thread's state that of `state`; *previous is to be given to opscope_state_leave. */
+/* Makes this thread's state that of `state`. The caller passes *previous to opscope_state_leave. */
 OPSCOPE_API int opscope_state_enter(const opscope_state *state, opscope_state **previous);
 OPSCOPE_API void opscope_state_leave(opscope_state *previous);
-/* Has states carry one more word, of a library above this one that keeps it for each thread: `read`
- * gives the calling thread's, `exchange` makes `word` the calling thread's and returns the one
- * before. For good; ERR_FULL beyond 4. */
+/* Adds one more word to all states, for a library above this one that keeps such a word for each
+ * thread. `read` returns the calling thread's word; `exchange` sets it to `word` and returns the
+ * previous one. The registration is permanent; ERR_FULL beyond 4. */
 OPSCOPE_API int opscope_state_carry(uintptr_t (*read)(void), uintptr_t (*exchange)(uintptr_t word));
 
 OPSCOPE_END_DECLS

@@ -1,4 +1,4 @@
-/* opscope/export.h -- how a symbol leaves the library. No declarations of its own. */
+/* opscope/export.h -- exports symbols from the library. It declares none itself. */
 #ifndef OPSCOPE_EXPORT_H
 #define OPSCOPE_EXPORT_H
 

@@ -1,12 +1,13 @@
-/* opscope/memory.h -- telling the recorder what an operator allocates.
+/* opscope/memory.h -- reports to the recorder what an operator allocates.
  *
- * The idea: an allocator says how many bytes it gives out; they are added to the innermost range
- * that is open on this thread, as self time is: the operator that allocates has them, not those
- * around it. Where no range is open they are in no operator's sum.
+ * The idea: an allocator reports how many bytes it hands out. The recorder adds them to the
+ * innermost open range of this thread, as it does with self time: the operator that allocates gets
+ * the bytes, the operators around it do not. Bytes allocated outside all ranges are in no
+ * operator's sum.
  *
- * Known only while every range is recorded, in a window or at probability 1: otherwise the range
- * that allocates may be one that nobody saw, and nothing is added. A range that outlasts its window
- * has what it allocated within.
+ * Bytes are known only while every range is recorded, in a window or at probability 1: otherwise
+ * the range that allocates may be an unobserved one, and nothing is added. A range that outlasts
+ * its window gets the bytes that it allocated inside the window.
  *
  * Threads: any, without a lock. Forks: nothing to do.
  *
@@ -24,7 +25,7 @@ OPSCOPE_API void opscope__note_allocation(uint64_t bytes);
 
 static inline void opscope_note_allocation(uint64_t bytes)
 {
-    if (opscope__hot.thread != NULL) { /* else no range was ever looked at on this thread */
+    if (opscope__hot.thread != NULL) { /* NULL: this thread never observed a range */
         opscope__note_allocation(bytes);
     }
 }

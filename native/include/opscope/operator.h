@@ -1,12 +1,12 @@
-/* opscope/operator.h -- operators, and allocators, of a shared library of your own.
+/* opscope/operator.h -- operators and allocators in a shared library of your own.
  *
- * The idea: the library is compiled against the installed headers (opscope.get_include()) and
- * linked with nothing. opscope.tensor.load_library(path) opens it and calls its one entry point
- * with a table of the core's functions, through which it registers what it has. Its operators are
- * then called, recorded and differentiated like the built-in ones.
+ * The idea: compile the library against the installed headers (opscope.get_include()) and link it
+ * with nothing. opscope.tensor.load_library(path) opens it and calls its one entry point with a
+ * table of the core's functions; the entry point registers the library's operators through that
+ * table. Programs then call, record and differentiate them like the built-in ones.
  *
- * Threads: operators run on any thread, several at a time. Registering is for the entry point,
- * while it runs. A library is never unloaded. Forks: nothing to do.
+ * Threads: operators run on any thread, several at a time. Only the entry point may register, while
+ * it runs. A library is never unloaded. Forks: nothing to do.
  *
  *     static const opscope_core *core;
  *     static int forward(opscope_operator_call *call, const opscope_argument *arguments,
@@ -26,8 +26,8 @@
 
 OPSCOPE_BEGIN_DECLS
 
-/* Goes up when what was compiled before cannot be loaded any more. Tables only grow at their end,
- * which needs no other version: their `struct_bytes` says what is there. */
+/* Increases when libraries compiled earlier can no longer be loaded. Tables only grow at their end,
+ * which needs no new version: `struct_bytes` says which fields a table has. */
 enum { OPSCOPE_OPERATOR_ABI = 1 };
 
 /* ---- what an operator is ------------------------------------------------------------------- */
@@ -35,56 +35,58 @@ enum { OPSCOPE_OPERATOR_ABI = 1 };
 /* A call in flight. */
 typedef struct opscope__call opscope_operator_call;
 
-/* What backward is given. Fields are only ever added at the end. */
+/* The arguments of backward. New fields are only ever added at the end. */
 typedef struct opscope__backward {
     const opscope_argument
-        *arguments; /* those of the forward call, defaults filled in. A tensor that
-                       saves_inputs does not name has sizes and dtype only */
+        *arguments; /* the arguments of the forward call, with defaults filled in. A tensor outside
+                       saves_inputs has only sizes and dtype */
     size_t argument_count;
-    opscope_tensor *const *inputs; /* the tensor arguments alone, in order, lists laid flat; NULL
-                                      for one that was absent or a number */
+    opscope_tensor *const *inputs; /* only the tensor arguments, in order, with lists flattened;
+                                      NULL for one that was absent or a number */
     size_t input_count;
-    opscope_tensor *const *saved; /* outputs that saves_outputs names, then what forward saved */
+    opscope_tensor *const
+        *saved; /* the outputs in saves_outputs, then the tensors that forward saved */
     size_t saved_count;
     opscope_tensor *const *gradients; /* of the outputs; NULL: zero */
-    const bool *wanted;               /* for each of `inputs`: its gradient is asked for */
+    const bool *wanted;               /* for each of `inputs`: true if its gradient is needed */
 } opscope_operator_backward;
 
-/* Texts must stay; the rest is copied. What is zero is absent. */
+/* The library must keep the texts; the core copies the rest. A field of zero is absent. */
 typedef struct opscope_operator_spec {
     size_t struct_bytes; /* sizeof(opscope_operator_spec) */
-    /* "mine::scale(Tensor self, Scalar factor=2) -> Tensor": its name, with a namespace that is not
-     * "core" and no "Backward" at its end, for so its node of backward is called
-     * ("mine::ScaleBackward", of "mine::scale_rows" "mine::ScaleRowsBackward"); its parameters and
-     * outputs in PyTorch's notation. Types: Tensor, Tensor?, Tensor[], int, int?, int[], int[]?,
-     * float, float?, bool, Scalar, dtype?, str. Several outputs:
-     * "-> (Tensor values, Tensor indices)". */
+    /* "mine::scale(Tensor self, Scalar factor=2) -> Tensor": the name, then the parameters and
+     * outputs in PyTorch's notation. The namespace must not be "core". The name must not end in
+     * "Backward", because that suffix names the backward node: "mine::scale" has
+     * "mine::ScaleBackward", "mine::scale_rows" has "mine::ScaleRowsBackward". Types: Tensor,
+     * Tensor?, Tensor[], int, int?, int[], int[]?, float, float?, bool, Scalar, dtype?, str.
+     * Several outputs: "-> (Tensor values, Tensor indices)". */
     const char *schema;
     const char *doc;
-    const char *samples; /* Python expressions, one a line, each the arguments of a sample call */
-    /* Computes; outputs are new references. The arguments are there in full, of the kinds the
-     * schema says. Runs inside the operator's range, grad mode off. Returns 0, or what core->fail
-     * gave. */
+    const char *samples; /* Python expressions, one per line: the arguments of sample calls */
+    /* Computes the outputs, as new references. All arguments are present and of the kinds in the
+     * schema. Runs inside the operator's range, with grad mode off. Returns 0, or the result of
+     * core->fail. */
     int (*forward)(opscope_operator_call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs);
-    /* NULL: not differentiable. Leaves one new reference for each of `inputs`, NULL where not
-     * wanted. Is best written with core->call, so that what it does is ranges. */
+    /* NULL: not differentiable. Stores one new reference for each of `inputs`, or NULL if it is not
+     * wanted. Call operators with core->call here, so that each of them is a range. */
     int (*backward)(const opscope_operator_backward *backward, opscope_tensor **gradients);
     uint32_t saves_inputs;  /* bit i: backward reads the data of input i */
     uint32_t saves_outputs; /* bit i: backward reads output i */
-    bool is_view;           /* its output shares the storage of the first argument */
-    bool takes_numbers;     /* a Tensor slot takes a number too */
+    bool is_view;           /* the output shares the storage of the first argument */
+    bool takes_numbers;     /* a Tensor parameter also takes a number */
 } opscope_operator_spec;
 
 /* ---- the core ------------------------------------------------------------------------------- */
 
-/* The functions of opscope/tensor.h by their names there, and what only operators need. */
+/* The functions of opscope/tensor.h under the same names, and functions that only operators
+ * need. */
 typedef struct opscope_core {
     size_t struct_bytes;
-    /* Within the entry point. An error where the name is taken or the schema does not parse. */
+    /* For the entry point. Fails if the name is taken or the schema does not parse. */
     int (*operator_register)(const opscope_operator_spec *spec);
     int (*allocator_register)(const opscope_allocator *allocator);
-    /* For forward and backward: what went wrong (printf's format). */
+    /* For forward and backward: sets the error text (printf's format). */
     int (*fail)(opscope_error_kind kind, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
     /* For forward. */
@@ -128,8 +130,8 @@ typedef struct opscope_core {
 #define OPSCOPE__ENTRY extern __attribute__((visibility("default")))
 #endif
 
-/* Stands before the body of the entry point; `core` is its parameter. Where it does not return 0,
- * nothing of what it registered is there. */
+/* Precedes the body of the entry point; `core` is its parameter. If the entry point does not return
+ * 0, none of its registrations take effect. */
 #define OPSCOPE_OPERATOR_LIBRARY(core)                                                             \
     OPSCOPE__ENTRY const uint32_t opscope_operators_abi;                                           \
     OPSCOPE__ENTRY int opscope_operators_init(const opscope_core *core);                           \
@@ -138,14 +140,15 @@ typedef struct opscope_core {
 
 /* ---- the program's side ------------------------------------------------------------------------ */
 
-/* The library's operators, in the order it registered them; of the core, for ever. */
+/* The library's operators, in the order of their registration. They belong to the core and are
+ * never freed. */
 typedef struct opscope_operator_library {
     const opscope_operator *const *operators;
     size_t count;
 } opscope_operator_library;
 
-/* Loads it, or, where it is loaded already, only says what it has. Any thread; libraries load one
- * after another. */
+/* Loads the library; for a library that is already loaded, only fills in *out. Any thread;
+ * libraries load one after another. */
 OPSCOPE_API int opscope_operators_load(const char *path, opscope_operator_library *out);
 
 OPSCOPE_END_DECLS

@@ -1,8 +1,8 @@
-/* opscope/status.h -- the codes every function of the library returns.
+/* opscope/status.h -- the status codes of the library's functions.
  *
- * Functions return OPSCOPE_OK or one of the negative codes below; results come back through
- * out parameters, which stand last and are untouched on failure. The library never prints,
- * aborts or sets errno for its caller.
+ * Functions return OPSCOPE_OK or one of the negative codes below. They store results through out
+ * parameters, which come last and stay untouched on failure. The library never prints, aborts or
+ * sets errno for its caller.
  */
 #ifndef OPSCOPE_STATUS_H
 #define OPSCOPE_STATUS_H
@@ -14,22 +14,22 @@ OPSCOPE_BEGIN_DECLS
 enum opscope_status {
     OPSCOPE_OK = 0,
     OPSCOPE_ERR_INVALID = -1,        /* an argument outside its range */
-    OPSCOPE_ERR_NO_MEMORY = -2,      /* the allocator said no */
+    OPSCOPE_ERR_NO_MEMORY = -2,      /* out of memory */
     OPSCOPE_ERR_NOT_FOUND = -3,      /* unknown handle or key */
-    OPSCOPE_ERR_FULL = -4,           /* a fixed limit is reached */
-    OPSCOPE_ERR_WOULD_DEADLOCK = -5, /* waiting for what the caller itself is inside of */
-    OPSCOPE_ERR_NO_SPACE = -6,       /* the file system has no room */
-    OPSCOPE_ERR_READ_ONLY = -7,      /* the directory cannot be written */
-    OPSCOPE_ERR_PERMISSION = -8,   /* the directory belongs to somebody else, or access is denied */
-    OPSCOPE_ERR_IO = -9,           /* another failure of the operating system */
-    OPSCOPE_ERR_UNSUPPORTED = -10, /* this machine, version or layout is not one we know */
+    OPSCOPE_ERR_FULL = -4,           /* a fixed limit was reached */
+    OPSCOPE_ERR_WOULD_DEADLOCK = -5, /* the caller waits for a callback that it is inside */
+    OPSCOPE_ERR_NO_SPACE = -6,       /* no space in the file system */
+    OPSCOPE_ERR_READ_ONLY = -7,      /* the directory is not writable */
+    OPSCOPE_ERR_PERMISSION = -8,   /* the directory belongs to another user, or access is denied */
+    OPSCOPE_ERR_IO = -9,           /* any other failure of the operating system */
+    OPSCOPE_ERR_UNSUPPORTED = -10, /* unsupported machine, version or layout */
     OPSCOPE_ERR_BUSY = -11,        /* already running, or already attached */
-    OPSCOPE_ERR_LOST = -12,        /* a task that vanished because the process forked */
-    OPSCOPE_ERR_CALLBACK = -13,    /* a callback or task reported a failure */
-    OPSCOPE_ERR_LIMITED = -14      /* the process needs what it is allowed for itself (ulimit -v) */
+    OPSCOPE_ERR_LOST = -12,     /* the process forked, and the task does not exist in the child */
+    OPSCOPE_ERR_CALLBACK = -13, /* a callback or task reported a failure */
+    OPSCOPE_ERR_LIMITED = -14   /* the process needs its limited address space itself (ulimit -v) */
 };
 
-/* What `status` means, in a few words; never NULL. */
+/* A short text for `status`; never NULL. */
 OPSCOPE_API const char *opscope_status_text(int status);
 
 OPSCOPE_END_DECLS

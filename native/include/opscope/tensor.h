@@ -1,12 +1,11 @@
 /* opscope/tensor.h -- the bundled tensor core: strided tensors whose every operator is a range.
  *
  * The idea: a tensor is sizes, strides and an offset over a reference-counted storage; a view
- * shares its storage. An operator is one entry of a table: a schema, a function, a backward.
- * Calling it opens exactly one range, computes, and, where an input requires grad, leaves a node on
- * the tape.
+ * shares its storage. An operator is one entry of a table: a schema, a function, a backward. A call
+ * opens exactly one range, computes, and records a node on the tape if an input requires grad.
  *
- * Threads: tensors may be shared and read from any thread; writing one is the caller's to order.
- * Forks: tensors live on in the child; the fork pool starts anew there.
+ * Threads: any number of threads may share and read a tensor; callers must synchronise writes.
+ * Forks: tensors stay valid in the child, which starts with an empty fork pool.
  *
  *     opscope_tensor *a, *b, *sum;
  *     opscope_tensor_empty(2, (int64_t[]){3, 4}, OPSCOPE_FLOAT32, NULL, &a);
@@ -43,22 +42,22 @@ typedef enum opscope_dtype {
 OPSCOPE_API const char *opscope_dtype_name(opscope_dtype dtype); /* "float32" */
 OPSCOPE_API size_t opscope_dtype_bytes(opscope_dtype dtype);
 OPSCOPE_API bool opscope_dtype_is_floating(opscope_dtype dtype);
-/* What two tensors of these dtypes compute in, as NumPy and PyTorch agree. */
+/* The dtype in which two tensors of these dtypes compute, as in NumPy and PyTorch. */
 OPSCOPE_API opscope_dtype opscope_dtype_promote(opscope_dtype a, opscope_dtype b);
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
-/* What kind of mistake a failure was, for languages with exceptions. */
+/* The kind of a failure, for languages with exceptions. */
 typedef enum opscope_error_kind {
     OPSCOPE_ERROR_RUNTIME = 0,
-    OPSCOPE_ERROR_VALUE = 1, /* sizes or numbers that do not fit */
-    OPSCOPE_ERROR_TYPE = 2,  /* a dtype, or an argument of another kind */
+    OPSCOPE_ERROR_VALUE = 1, /* sizes or numbers that do not match or are out of range */
+    OPSCOPE_ERROR_TYPE = 2,  /* a wrong dtype or kind of argument */
     OPSCOPE_ERROR_INDEX = 3, /* a dimension or index out of range */
     OPSCOPE_ERROR_MEMORY = 4
 } opscope_error_kind;
 
-/* The text of this thread's last failed call of the tensor core: operator, shapes, what would have
- * been right. Valid until its next failure. */
+/* The error text of this thread's last failed call of the tensor core: operator, shapes, and what
+ * the call expects. Valid until the thread's next failure. */
 OPSCOPE_API const char *opscope_tensor_error(void);
 OPSCOPE_API opscope_error_kind opscope_tensor_error_kind(void);
 /* For operators: sets that text (printf's format); returns OPSCOPE_ERR_INVALID, or for
@@ -68,7 +67,7 @@ OPSCOPE_API int opscope_tensor_fail(opscope_error_kind kind, const char *format,
 
 /* ---- storage ------------------------------------------------------------------------------ */
 
-/* Where memory comes from. `allocate` returns memory aligned to 64 bytes, or NULL. */
+/* A source of memory. `allocate` returns memory aligned to 64 bytes, or NULL. */
 typedef struct opscope_allocator {
     const char *name;
     void *(*allocate)(void *user, size_t bytes);
@@ -77,7 +76,7 @@ typedef struct opscope_allocator {
 } opscope_allocator;
 
 typedef struct opscope_allocator_stats {
-    uint64_t allocated_bytes; /* in all, ever growing */
+    uint64_t allocated_bytes; /* total, never decreases */
     uint64_t live_bytes;
     uint64_t peak_bytes;
     uint64_t allocation_count;
@@ -86,18 +85,19 @@ typedef struct opscope_allocator_stats {
 OPSCOPE_API const opscope_allocator *opscope_allocator_cpu(void); /* aligned_alloc and free */
 OPSCOPE_API const opscope_allocator *opscope_allocator_caching(
     void); /* keeps freed blocks by size */
-/* Makes it known by its name before it is used: it must never be freed. An error where another has
- * the name, or there are 16. */
+/* Registers the allocator under its name. It must stay valid for ever. Fails if another allocator
+ * has the name, or beyond 16 allocators. */
 OPSCOPE_API int opscope_allocator_register(const opscope_allocator *allocator);
-/* The known one of that name ("cpu", "caching", ...), or NULL. */
+/* The registered allocator of that name ("cpu", "caching", ...), or NULL. */
 OPSCOPE_API const opscope_allocator *opscope_allocator_find(const char *name);
-/* The allocator of tensors that name none; process-wide. NULL: the first one again. */
+/* Sets the allocator for tensors created without one; process-wide. NULL: restores the first
+ * default. */
 OPSCOPE_API void opscope_allocator_set_default(const opscope_allocator *allocator);
 OPSCOPE_API const opscope_allocator *opscope_allocator_default(void);
-/* Allocators beyond 15 that were not registered share their counts. */
+/* Beyond 15, allocators that are not registered share one set of counts. */
 OPSCOPE_API void opscope_allocator_read_stats(const opscope_allocator *allocator,
                                               opscope_allocator_stats *out);
-/* The peak is what is live now. */
+/* Sets the peak to the current live_bytes. */
 OPSCOPE_API void opscope_allocator_reset_peak(const opscope_allocator *allocator);
 
 typedef struct opscope_storage opscope_storage;
@@ -106,17 +106,17 @@ typedef struct opscope_storage opscope_storage;
 
 typedef struct opscope_tensor opscope_tensor;
 
-/* New tensors: one reference, contiguous. allocator NULL: the default one. */
+/* Creates a contiguous tensor with one reference. allocator NULL: the default one. */
 OPSCOPE_API int opscope_tensor_empty(int dims, const int64_t *sizes, opscope_dtype dtype,
                                      const opscope_allocator *allocator, opscope_tensor **out);
-/* Over memory of somebody else: `release(user)` is called when the last view is gone. Strides in
- * elements, any sign. A read-only tensor refuses to be written. */
+/* Creates a tensor over the caller's memory; the core calls `release(user)` when the last view is
+ * gone. Strides are in elements, of any sign. Writing to a read-only tensor fails. */
 OPSCOPE_API int opscope_tensor_from_memory(void *data, int dims, const int64_t *sizes,
                                            const int64_t *strides, opscope_dtype dtype,
                                            bool read_only, void (*release)(void *user), void *user,
                                            opscope_tensor **out);
-/* A view of `base`: its storage with other sizes, strides (elements) and offset (elements, from the
- * start of the storage); checked to lie inside the storage. */
+/* Creates a view of `base`: the same storage with other sizes, strides (in elements) and offset (in
+ * elements, from the start of the storage). Fails if it does not lie inside the storage. */
 OPSCOPE_API int opscope_tensor_as_strided(opscope_tensor *base, int dims, const int64_t *sizes,
                                           const int64_t *strides, int64_t offset,
                                           opscope_tensor **out);
@@ -134,7 +134,7 @@ OPSCOPE_API void *opscope_tensor_storage_data(const opscope_tensor *tensor);
 OPSCOPE_API size_t opscope_tensor_storage_bytes(const opscope_tensor *tensor);
 OPSCOPE_API bool opscope_tensor_is_contiguous(const opscope_tensor *tensor);
 OPSCOPE_API bool opscope_tensor_is_read_only(const opscope_tensor *tensor);
-/* Goes up with every write in place to the storage, by any view. */
+/* Increases with every write in place to the storage, through any view. */
 OPSCOPE_API uint64_t opscope_tensor_version(const opscope_tensor *tensor);
 
 /* ---- calling operators -------------------------------------------------------------------- */
@@ -147,7 +147,7 @@ typedef enum opscope_argument_kind {
     OPSCOPE_ARGUMENT_FLOAT = 4,
     OPSCOPE_ARGUMENT_INTS = 5, /* as.integers, count */
     OPSCOPE_ARGUMENT_TEXT = 6,
-    OPSCOPE_ARGUMENT_BOOL = 7 /* as.integer; an INT of 0 or 1 will do as well */
+    OPSCOPE_ARGUMENT_BOOL = 7 /* as.integer; an INT of 0 or 1 is also accepted */
 } opscope_argument_kind;
 
 typedef struct opscope_argument {
@@ -171,9 +171,9 @@ OPSCOPE_API const opscope_operator *opscope_operator_find(const char *name);
 OPSCOPE_API size_t opscope_operator_count(void);
 OPSCOPE_API const opscope_operator *opscope_operator_at(size_t index);
 OPSCOPE_API const char *opscope_operator_name(const opscope_operator *op);
-/* Calls it: one range. `arguments` follow the schema, missing ones at the end take its defaults. A
- * Tensor slot of an elementwise operator takes a number as well, which then has no say in the dtype
- * within its category. Outputs are new references. */
+/* Calls the operator: one range. `arguments` follow the schema; missing ones at the end take its
+ * defaults. A Tensor parameter of an elementwise operator also takes a number, which affects the
+ * result's dtype only across categories. Outputs are new references. */
 OPSCOPE_API int opscope_call(const opscope_operator *op, const opscope_argument *arguments,
                              size_t count, opscope_tensor **outputs);
 
@@ -182,27 +182,27 @@ typedef struct opscope_tensor_list {
     size_t count;
 } opscope_tensor_list;
 
-/* The same for an operator that gives any number of tensors ("-> Tensor[]"). The list is the
- * caller's, who gives it to opscope_tensor_list_release. */
+/* The same for an operator with any number of outputs ("-> Tensor[]"). The caller owns the list and
+ * frees it with opscope_tensor_list_release. */
 OPSCOPE_API int opscope_call_list(const opscope_operator *op, const opscope_argument *arguments,
                                   size_t count, opscope_tensor_list *out);
 OPSCOPE_API void opscope_tensor_list_release(opscope_tensor_list *list);
-/* The same with the results written into tensors of the caller's, one for each output, of its sizes
- * and of a dtype that can hold it. One without elements is replaced by a new tensor of the right
- * sizes. Not where a gradient would have to be recorded. */
+/* The same, but writes the results into tensors of the caller, one for each output, with the
+ * output's sizes and a dtype that can hold it. A tensor without elements is replaced by a new one
+ * of the right sizes. Fails if it would have to record a gradient. */
 OPSCOPE_API int opscope_call_out(const opscope_operator *op, const opscope_argument *arguments,
                                  size_t count, opscope_tensor **into);
 
 /* ---- matrix products ----------------------------------------------------------------------- */
 
-/* Takes sgemm and dgemm from a BLAS: `library_path` is opened with dlopen, its CBLAS names are
- * prefix + "cblas_sgemm" + suffix; a suffix that ends in "64_" means 64-bit integers. Until then
+/* Takes sgemm and dgemm from a BLAS: opens `library_path` with dlopen; its CBLAS names are prefix +
+ * "cblas_sgemm" + suffix; a suffix that ends in "64_" means 64-bit integers. Before this call,
  * matrix products are plain loops. */
 OPSCOPE_API int opscope_blas_load(const char *library_path, const char *prefix, const char *suffix);
 
-/* Makes this process's random operators repeatable from here on. */
+/* Seeds this process's random operators, which are repeatable from here on. */
 OPSCOPE_API void opscope_tensor_seed(uint64_t seed);
-/* 64 bits of that sequence, to seed another one with. */
+/* Draws 64 bits from that sequence, as a seed for another one. */
 OPSCOPE_API uint64_t opscope_tensor_draw_seed(void);
 
 OPSCOPE_END_DECLS

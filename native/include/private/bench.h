@@ -1,17 +1,17 @@
-/* opscope/bench.h -- what a range costs, timed by loops that have to run in C.
+/* private/bench.h -- measures the cost of a range, in loops that must run in C.
  *
- * The idea: a bench operator is a C function that does nothing. It is called in a loop through a
- * pointer, so the compiler can neither see into it nor move anything out of the loop: bare, around
- * two reads of the clock, and within a range. The difference to the bare one is what was added.
- * What is registered meanwhile is the caller's choice (agent/opscope/bench/record.py).
+ * The idea: a bench operator is a C function that does nothing. A loop calls it through a pointer,
+ * so the compiler can neither inline it nor move code out of the loop: alone, between two reads of
+ * the clock, and inside a range. The difference from the first is the added cost. The caller
+ * chooses which callbacks are registered meanwhile (agent/opscope/bench/record.py).
  *
  * Threads: any; a loop runs on the caller's. Forks: nothing to do.
  *
  *     double ns;
  *     opscope_bench_ns(OPSCOPE_BENCH_RANGE, 1000000, &ns);
  */
-#ifndef OPSCOPE_BENCH_H
-#define OPSCOPE_BENCH_H
+#ifndef OPSCOPE_PRIVATE_BENCH_H
+#define OPSCOPE_PRIVATE_BENCH_H
 
 #include <stdint.h>
 
@@ -26,10 +26,10 @@ typedef enum opscope_bench_loop {
     OPSCOPE_BENCH_RANGE = 2      /* with a range around its work */
 } opscope_bench_loop;
 
-/* Nanoseconds one call of that operator takes, over `count` calls (at least 1). */
+/* Nanoseconds per call of that operator, over `count` calls (at least 1). */
 OPSCOPE_API int opscope_bench_ns(opscope_bench_loop loop, uint64_t count, double *out);
 
-/* A callback pair that does nothing, as the cheapest there can be. */
+/* A callback pair that does nothing: the cheapest possible one. */
 OPSCOPE_API int opscope_bench_empty_start(const opscope_range *fn, void *user, void **context);
 OPSCOPE_API int opscope_bench_empty_end(const opscope_range *fn, void *user, void *context);
 

@@ -1,0 +1,130 @@
+/* record/extra_files.c -- the hook that adds files to archives, and the files that it adds. */
+#define _GNU_SOURCE
+#include "opscope/extra_files.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomics.h"
+
+struct hook {
+    opscope_extra_files_hook call;
+    void *user;
+    struct hook *earlier; /* kept: a save on another thread may be about to call it */
+};
+
+/* Owner: the thread that collects. Names and data are copies. */
+struct opscope_extra_files {
+    opscope_extra_file *files;
+    size_t count;
+};
+
+static struct hook *current; /* atomic: published by set, read by collect */
+static uint64_t error_count; /* atomic, a counter */
+
+int opscope_set_export_extra_files_hook(opscope_extra_files_hook hook, void *user)
+{
+    struct hook *fresh = malloc(sizeof *fresh);
+    if (fresh == NULL) {
+        return OPSCOPE_ERR_NO_MEMORY;
+    }
+    struct hook *earlier = opscope__load_acquire(&current);
+    do {
+        *fresh = (struct hook){.call = hook, .user = user, .earlier = earlier};
+        /* acq_rel: pairs with the acquire in collect, which reads what `fresh` points to. */
+    } while (!opscope__replace_acq_rel(&current, &earlier, fresh));
+    return OPSCOPE_OK;
+}
+
+uint64_t opscope_extra_files_error_count(void)
+{
+    return opscope__load_relaxed(&error_count);
+}
+
+static void free_file(opscope_extra_file *file)
+{
+    free((void *)(uintptr_t)file->name);
+    free((void *)(uintptr_t)file->data);
+}
+
+static bool copy_file(const char *name, const void *data, size_t bytes, opscope_extra_file *out)
+{
+    char *name_copy = strdup(name);
+    void *data_copy = malloc(bytes + 1);
+    *out = (opscope_extra_file){.name = name_copy, .data = data_copy, .bytes = bytes};
+    if (name_copy == NULL || data_copy == NULL) {
+        free_file(out);
+        return false;
+    }
+    if (bytes > 0) {
+        memcpy(data_copy, data, bytes);
+    }
+    return true;
+}
+
+int opscope_extra_files_add(opscope_extra_files *files, const char *name, const void *data,
+                            size_t bytes)
+{
+    if (files == NULL || name == NULL || name[0] == '\0' || (data == NULL && bytes > 0)) {
+        return OPSCOPE_ERR_INVALID;
+    }
+    size_t i = 0;
+    while (i < files->count && strcmp(files->files[i].name, name) != 0) {
+        i++;
+    }
+    opscope_extra_file *grown = files->files;
+    if (i == files->count) {
+        grown = reallocarray(files->files, files->count + 1, sizeof *grown);
+        if (grown == NULL) {
+            return OPSCOPE_ERR_NO_MEMORY;
+        }
+        files->files = grown;
+    }
+    opscope_extra_file copy;
+    if (!copy_file(name, data, bytes, &copy)) {
+        return OPSCOPE_ERR_NO_MEMORY;
+    }
+    if (i < files->count) {
+        free_file(&grown[i]);
+    } else {
+        files->count++;
+    }
+    grown[i] = copy;
+    return OPSCOPE_OK;
+}
+
+opscope_extra_files *opscope_extra_files_collect(void)
+{
+    struct hook *hook = opscope__load_acquire(&current); /* partner: the exchange in set */
+    if (hook == NULL || hook->call == NULL) {
+        return NULL;
+    }
+    opscope_extra_files *files = calloc(1, sizeof *files);
+    if (files != NULL && hook->call(files, hook->user) < 0) {
+        opscope__add_relaxed(&error_count, 1);
+    }
+    return files;
+}
+
+size_t opscope_extra_files_count(const opscope_extra_files *files)
+{
+    return files != NULL ? files->count : 0;
+}
+
+opscope_extra_file opscope_extra_files_at(const opscope_extra_files *files, size_t index)
+{
+    return files->files[index];
+}
+
+void opscope_extra_files_free(opscope_extra_files *files)
+{
+    if (files == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < files->count; i++) {
+        free_file(&files->files[i]);
+    }
+    free(files->files);
+    free(files);
+}
