@@ -1,6 +1,6 @@
-/* record/control.c -- see record/control.h. What may be asked for, and how wishes lie over one
- * another, is in record/settings.c; what the governor decides in record/governor.c. */
-#include "record/control.h"
+/* recorder/control.c -- see recorder/control.h. recorder/settings.c validates settings and combines
+ * the layers; recorder/governor.c makes the governor's decisions. */
+#include "recorder/control.h"
 
 #include <string.h>
 #include <time.h>
@@ -8,11 +8,12 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "opscope/recorder.h"
-#include "record/cost.h"
-#include "record/names.h"
-#include "record/recorder_state.h"
-#include "record/sampling.h"
-#include "record/trace.h"
+#include "recorder/cost.h"
+#include "recorder/sampling.h"
+#include "recorder/state.h"
+#include "segment/names.h"
+
+const struct opscope__trace_control *opscope__trace_control;
 
 _Static_assert(sizeof(opscope_control) % sizeof(uint64_t) == 0, "copied by words");
 
@@ -28,8 +29,8 @@ static opscope_control_answer *answer_of(opscope_segment_header *header)
     return (void *)((char *)header + OPSCOPE_SEGMENT_ANSWER_OFFSET);
 }
 
-/* False where the block is just being written, or was left half written. Partner: the controller,
- * which writes an odd serial first and the next even one last. */
+/* False if the block is being written, or was left half written. Partner: the controller, which
+ * writes an odd serial first and the next even one last. */
 static bool copy_block(const opscope_control *shared, opscope_control *out)
 {
     uint64_t words[sizeof *out / sizeof(uint64_t)];
@@ -39,7 +40,7 @@ static bool copy_block(const opscope_control *shared, opscope_control *out)
         return false;
     }
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        words[i] = opscope__load_acquire(&from[i]); /* before the second look at the serial */
+        words[i] = opscope__load_acquire(&from[i]); /* before the second load of the serial */
     }
     if (opscope__load_relaxed(&shared->serial) != serial) {
         return false;
@@ -67,7 +68,7 @@ static void answer_settings(struct opscope__recorder *recorder, uint64_t serial,
         opscope_control_answer *answer = answer_of(opscope__segment_header(&recorder->segment));
         opscope__store_relaxed(&answer->settings_status, (uint64_t)-status);
         opscope__store_relaxed(&answer->refused, refused);
-        /* Partner: the controller, which looks at the rest once it sees its serial. */
+        /* Partner: the controller, which reads the other fields once it sees its serial. */
         opscope__store_release(&answer->settings_serial, serial);
     }
     opscope__segment_unlock();
@@ -97,18 +98,20 @@ static uint64_t cpu_ns(void)
 /* With the segment lock held. */
 static struct opscope__governor_reading read_costs(const struct opscope__recorder *recorder)
 {
+    opscope__cost_update_factor(&recorder->segment);
     return (struct opscope__governor_reading){
         .wall_ns = opscope__monotonic_ns(),
         .cpu_ns = cpu_ns(),
         .recording_ns = opscope__cost_of_samples_ns(&recorder->segment),
-        .on_ns =
-            recorder->segment.base != NULL
-                ? opscope__load_relaxed(&opscope__segment_header(&recorder->segment)->window_on_ns)
-                : 0};
+        .outer_ns = recorder->outer_handle != 0 ? opscope__cost_of_outer_ns(&recorder->segment) : 0,
+        .driver_ns = recorder->segment.base != NULL
+                         ? opscope__load_relaxed(
+                               &opscope__segment_header(&recorder->segment)->window_thread_ns)
+                         : 0};
 }
 
-/* With the segment lock held. Partner of the stores: the reader of the file, to whom these are
- * facts by themselves. */
+/* With the segment lock held. Partner of the stores: the reader of the file; each value is
+ * independent of other memory. */
 static void show_costs(const struct opscope__recorder *recorder)
 {
     if (recorder->segment.base != NULL) {
@@ -122,10 +125,10 @@ static void show_costs(const struct opscope__recorder *recorder)
 
 static void plan_next(struct opscope__recorder *recorder)
 {
-    /* Partner: opscope__control_poll, to which a moment more or less is nothing. */
+    /* Partner: opscope__control_poll; a late or early governor does no harm. */
     opscope__store_relaxed(&recorder->governor_due_ticks,
-                           opscope__ticks() + opscope__load_relaxed(&recorder->look_period_ticks) *
-                                                  OPSCOPE__LOOKS_PER_SECOND / 2);
+                           opscope__ticks() + opscope__load_relaxed(&recorder->poll_period_ticks) *
+                                                  OPSCOPE__POLLS_PER_SECOND / 2);
 }
 
 /* With the segment lock held. */
@@ -144,7 +147,8 @@ static void govern(struct opscope__recorder *recorder)
     const struct opscope__governor_reading now = read_costs(recorder);
     opscope__segment_unlock();
     const struct opscope__sampling *asked = &recorder->wanted.sampling;
-    bool is_changed = opscope__governor_look(&recorder->governor, asked, &now);
+    bool is_changed = opscope__governor_judge(&recorder->governor, asked, &now);
+    recorder->spares_outer = recorder->governor.spares_outer;
     if (is_changed && !opscope__settings_are_off(&recorder->wanted)) {
         (void)opscope__sampling_apply(recorder,
                                       opscope__governor_scaled(&recorder->governor, asked), false);
@@ -157,7 +161,7 @@ static void govern(struct opscope__recorder *recorder)
 
 /* ---- taking effect ------------------------------------------------------------------------------- */
 
-/* What is wanted by that block over what was configured and inherited. */
+/* The settings in force: the block's over the inherited ones over the configured ones. */
 static int combine(const struct opscope__recorder *recorder, const opscope_control *block,
                    struct opscope__settings *out, uint64_t *out_refused)
 {
@@ -171,12 +175,12 @@ static int combine(const struct opscope__recorder *recorder, const opscope_contr
 static void set_label_keys(struct opscope__recorder *recorder, const char *keys)
 {
     opscope__segment_lock();
-    (void)opscope__names_set_label_keys(keys); /* checked by the overlay */
+    (void)opscope__names_set_label_keys(keys); /* the overlay has checked them */
     (void)opscope__notes_set(&recorder->segment, "labels", keys);
     opscope__labels_forget(recorder);
     opscope__segment_unlock();
     opscope__registry_lock();
-    opscope__version_bump(); /* threads look their labels up again at their next range */
+    opscope__version_bump(); /* threads look up their labels again at their next range */
     opscope__registry_unlock();
 }
 
@@ -193,6 +197,7 @@ static int put_into_force(struct opscope__recorder *recorder,
     if (!is_same || opscope__settings_budget_ppb(wanted) != recorder->governor.budget_ppb) {
         opscope__segment_lock();
         start_governor(recorder);
+        recorder->spares_outer = false;
         opscope__segment_unlock();
         status = opscope__sampling_apply(recorder, wanted->sampling, is_off);
     }
@@ -203,7 +208,7 @@ static int put_into_force(struct opscope__recorder *recorder,
         return status;
     }
     opscope__segment_lock();
-    opscope__sampling_show(recorder); /* enabled or not may be all that has changed */
+    opscope__sampling_show(recorder); /* perhaps only `enabled` has changed */
     opscope__segment_unlock();
     if (strcmp(before.label_keys, wanted->label_keys) != 0) {
         set_label_keys(recorder, wanted->label_keys);
@@ -239,18 +244,18 @@ static void take_trace(struct opscope__recorder *recorder, const opscope_control
     opscope__segment_lock();
     memcpy(path, recorder->segment.path, sizeof path);
     opscope__segment_unlock();
-    int status = opscope__trace_wish(path, block->trace_serial, block->trace_duration_ns,
-                                     block->trace_bytes, block->trace_flags);
+    int status = opscope__trace_control->start(path, block->trace_serial, block->trace_duration_ns,
+                                               block->trace_bytes, block->trace_flags);
     answer_trace(recorder, block->trace_serial, status);
 }
 
 /* With the settings lock held. */
-static void look(struct opscope__recorder *recorder)
+static void poll_block(struct opscope__recorder *recorder)
 {
     opscope_control block;
     if (read_block(recorder, &block) &&
         block.serial != opscope__load_relaxed(&recorder->seen_serial)) {
-        /* Partner: the polls, which compare. */
+        /* Partner: the polls, which compare it. */
         opscope__store_relaxed(&recorder->seen_serial, block.serial);
         if (block.settings_serial != recorder->seen_settings_serial) {
             recorder->seen_settings_serial = block.settings_serial;
@@ -266,21 +271,20 @@ static void look(struct opscope__recorder *recorder)
     }
 }
 
-void opscope__control_look(void)
+void opscope__control_apply(void)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
     if (!opscope__settings_trylock()) {
-        return; /* somebody else is about it */
+        return; /* another thread is polling */
     }
     if (recorder->is_running) {
-        look(recorder);
+        poll_block(recorder);
     }
     opscope__settings_unlock();
-    opscope__trace_poll();
+    opscope__trace_control->poll();
 }
 
-/* The segment may just be closed: the reader then sees the old memory or the new, which is as good.
- */
+/* The segment may be closing. The reader then sees the old memory or the new; either is correct. */
 static bool OPSCOPE__UNSYNCHRONIZED is_news(const opscope_segment_header *header)
 {
     return opscope__load_relaxed(&control_of(header)->serial) !=
@@ -292,11 +296,11 @@ uint64_t opscope__control_poll(const opscope_segment_header *header, uint64_t no
     const struct opscope__recorder *recorder = &opscope__recorder;
     if ((header != NULL ? is_news(header) : opscope__control_is_news()) ||
         now_ticks >= opscope__load_relaxed(&recorder->governor_due_ticks)) {
-        opscope__control_look();
+        opscope__control_apply();
     } else {
-        opscope__trace_poll();
+        opscope__trace_control->poll();
     }
-    return now_ticks + opscope__load_relaxed(&recorder->look_period_ticks);
+    return now_ticks + opscope__load_relaxed(&recorder->poll_period_ticks);
 }
 
 bool opscope__control_is_news(void)
@@ -309,11 +313,34 @@ bool opscope__control_is_news(void)
     return found;
 }
 
+int opscope_recorder_set_sampling(double sampling_prob, uint64_t window_ns, uint64_t period_ns)
+{
+    struct opscope__recorder *recorder = &opscope__recorder;
+    const struct opscope__sampling sampling = {sampling_prob, window_ns, period_ns};
+    int status = opscope__sampling_check(&sampling);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    opscope__settings_lock();
+    if (recorder->is_running) {
+        const struct opscope__sampling before = recorder->configured.sampling;
+        recorder->configured.sampling = sampling;
+        status = opscope__control_refresh(recorder);
+        if (status != OPSCOPE_OK) {
+            recorder->configured.sampling = before;
+        }
+    } else {
+        status = OPSCOPE_ERR_NOT_FOUND;
+    }
+    opscope__settings_unlock();
+    return status;
+}
+
 /* ---- beginnings ----------------------------------------------------------------------------------- */
 
 void opscope__control_start(struct opscope__recorder *recorder)
 {
-    opscope__wish_merge(&recorder->inherited, &recorder->block);
+    opscope__change_merge(&recorder->inherited, &recorder->block);
     recorder->inherited.given &= OPSCOPE_CONTROL_ALL;
     recorder->block = (opscope_control){0};
     recorder->seen_settings_serial = recorder->seen_trace_serial = 0;
@@ -321,7 +348,7 @@ void opscope__control_start(struct opscope__recorder *recorder)
     start_governor(recorder);
 }
 
-int opscope_recorder_inherit(const opscope_control *wish, uint64_t *out_refused)
+int opscope_recorder_inherit(const opscope_control *change, uint64_t *out_refused)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
     struct opscope__settings unused;
@@ -330,11 +357,11 @@ int opscope_recorder_inherit(const opscope_control *wish, uint64_t *out_refused)
     int status = recorder->is_running ? OPSCOPE_OK : OPSCOPE_ERR_NOT_FOUND;
     if (status == OPSCOPE_OK) {
         unused = recorder->configured;
-        status = opscope__settings_overlay(&unused, wish, &refused);
+        status = opscope__settings_overlay(&unused, change, &refused);
     }
     if (status == OPSCOPE_OK) {
         const opscope_control before = recorder->inherited;
-        opscope__wish_merge(&recorder->inherited, wish);
+        opscope__change_merge(&recorder->inherited, change);
         status = opscope__control_refresh(recorder);
         if (status != OPSCOPE_OK) {
             recorder->inherited = before;

@@ -1,16 +1,17 @@
-/* record/cost_trial.c -- see record/cost_trial.h. */
-#include "record/cost_trial.h"
+/* recorder/cost_trial.c -- see recorder/cost_trial.h. */
+#include "recorder/cost_trial.h"
 
 #include <stdlib.h>
 
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "record/callback.h"
-#include "record/cost.h"
+#include "recorder/cost.h"
+#include "segment/op_cost.h"
 
 static const uint64_t TIME_LIMIT_NS = 1000000;
 
-static struct opscope__firing *needed; /* registry lock: by next_stale, for ever */
+static struct opscope__snapshot *needed; /* registry lock: linked by next_stale, kept for ever */
 
 static int nothing(const opscope_range *fn, void *user, void *context)
 {
@@ -28,8 +29,9 @@ static int nothing_yet(const opscope_range *fn, void *user, void **context)
     return OPSCOPE_OK;
 }
 
+static const struct opscope__leaf plain;
 static struct opscope__callback leaf = {
-    .spec = {.start = nothing_yet, .end = nothing, .sampling_prob = 1.0}, .is_leaf = true};
+    .spec = {.start = nothing_yet, .end = nothing, .sampling_prob = 1.0}, .leaf = &plain};
 
 bool opscope__cost_trial_begin(opscope__cost_trial *trial)
 {
@@ -37,20 +39,21 @@ bool opscope__cost_trial_begin(opscope__cost_trial *trial)
     if (thread == NULL || opscope__hot.running != NULL) {
         return false;
     }
-    /* A firing of nobody's, in the place of this thread's own. */
-    struct opscope__firing *firing = calloc(1, sizeof *firing + sizeof(struct opscope__callback *));
-    if (firing == NULL) {
+    /* A snapshot without a thread, which replaces this thread's own. */
+    struct opscope__snapshot *snapshot =
+        calloc(1, sizeof *snapshot + sizeof(struct opscope__callback *));
+    if (snapshot == NULL) {
         return false;
     }
-    firing->owner = thread;
-    firing->thread_id = thread->id;
-    firing->count = 1;
-    firing->callbacks[0] = &leaf;
+    snapshot->owner = thread;
+    snapshot->thread_id = thread->id;
+    snapshot->count = 1;
+    snapshot->callbacks[0] = &leaf;
     for (int scope = 0; scope < OPSCOPE_SCOPE_COUNT; scope++) {
-        firing->lanes[scope] =
-            (struct opscope__lane){.always = 1, .armed = 1, .only = &leaf, .solo = &leaf};
+        snapshot->scope_slots[scope] =
+            (struct opscope__scope_slot){.always = 1, .armed = 1, .only = &leaf, .solo = &leaf};
     }
-    *trial = (opscope__cost_trial){.firing = firing,
+    *trial = (opscope__cost_trial){.snapshot = snapshot,
                                    .end_ns = opscope__monotonic_ns() + TIME_LIMIT_NS,
                                    .least_ticks = {UINT64_MAX, UINT64_MAX}};
     trial->was_recording =
@@ -63,8 +66,8 @@ void opscope__cost_trial_set(opscope__cost_trial *trial, bool is_seen)
 {
     struct opscope__hot *hot = &opscope__hot;
     trial->is_seen = is_seen;
-    trial->firing->version = hot->version = opscope__load_relaxed(&opscope__version);
-    hot->solo = is_seen ? trial->firing : NULL;
+    trial->snapshot->version = hot->version = opscope__load_relaxed(&opscope__version);
+    hot->solo = is_seen ? trial->snapshot : NULL;
     for (int scope = 0; scope < OPSCOPE_SCOPE_COUNT; scope++) {
         hot->skip[scope] = is_seen ? 1 : UINT64_MAX;
     }
@@ -81,38 +84,38 @@ void opscope__cost_trial_stop(opscope__cost_trial *trial)
 {
     const uint64_t ticks = opscope__ticks() - trial->start_ticks;
     const struct opscope__hot *hot = &opscope__hot;
-    const bool is_disturbed = hot->version != trial->firing->version ||
+    const bool is_disturbed = hot->version != trial->snapshot->version ||
                               hot->version != opscope__load_relaxed(&opscope__version) ||
-                              hot->solo != (trial->is_seen ? trial->firing : NULL);
+                              hot->solo != (trial->is_seen ? trial->snapshot : NULL);
     uint64_t *least = &trial->least_ticks[trial->is_seen];
     if (!is_disturbed && ticks < *least) {
         *least = ticks;
     }
 }
 
-/* Something else may have opened a range meanwhile that is still to be closed: it needs the firing.
- */
-static void give_up(struct opscope__firing *firing)
+/* Keeps the snapshot: other code may have opened a range meanwhile that is still open and needs
+ * it. */
+static void give_up(struct opscope__snapshot *snapshot)
 {
     opscope__registry_lock();
-    const bool is_needed = opscope__firing_open_total(firing) != 0;
+    const bool is_needed = opscope__snapshot_open_total(snapshot) != 0;
     if (is_needed) {
-        firing->next_stale = needed;
-        needed = firing;
+        snapshot->next_stale = needed;
+        needed = snapshot;
     }
     opscope__registry_unlock();
     if (!is_needed) {
-        free(firing);
+        free(snapshot);
     }
 }
 
 uint64_t opscope__cost_trial_end(opscope__cost_trial *trial, uint32_t count)
 {
     const uint64_t unseen = trial->least_ticks[false], seen = trial->least_ticks[true];
-    opscope__hot_invalidate(); /* what it was may be gone */
+    opscope__hot_invalidate(); /* the previous state may be gone */
     (void)opscope_recording_set(trial->was_recording);
-    give_up(trial->firing);
-    trial->firing = NULL;
+    give_up(trial->snapshot);
+    trial->snapshot = NULL;
     if (seen == UINT64_MAX || unseen == UINT64_MAX || seen <= unseen) {
         return 0;
     }

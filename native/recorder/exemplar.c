@@ -1,9 +1,9 @@
-/* record/exemplar.c -- see exemplar.h: which ranges are kept, and how one is written down.
+/* recorder/exemplar.c -- see exemplar.h: selects ranges and writes them.
  *
- * A table has one chunk of them at most, made with its first one, and written around and around.
- * The reader tells by the check word whether it has seen an entry whole.
+ * A table has at most one chunk of exemplars, made with its first one and used as a ring. The check
+ * word lets a reader detect an entry that is half written.
  */
-#include "record/exemplar.h"
+#include "recorder/exemplar.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static const char *find(const opscope_debug_info *labels, const char *key)
     return NULL;
 }
 
-/* False where the text is anything but so many lower-case hexadecimal digits, or they are all 0. */
+/* False unless the text is exactly that many lower-case hexadecimal digits, not all 0. */
 static bool parse(const char *text, uint8_t *out, uint32_t bytes)
 {
     uint8_t any = 0;
@@ -86,7 +86,7 @@ static void write_down(opscope__table *table, const opscope_exemplar *exemplar)
     opscope_chunk *chunk = table->exemplars;
     uint64_t *place = (uint64_t *)(void *)((char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES) +
                       table->exemplar_count % EXEMPLAR_LIMIT * EXEMPLAR_WORDS;
-    /* Partner: the reader of the file, which believes an entry only if its check is right. */
+    /* Partner: the reader of the file, which uses an entry only if its check is correct. */
     for (uint32_t i = 0; i < EXEMPLAR_WORDS; i++) {
         opscope__store_relaxed(&place[i], words[i]);
     }
@@ -111,7 +111,7 @@ void opscope__exemplar_consider(opscope__table *table, opscope__segment *segment
     }
     if (table->exemplars == NULL) {
         opscope__segment_lock();
-        /* Not in another segment than the table, should this one have been closed meanwhile. */
+        /* The table's segment may be closed meanwhile; never add to a later one. */
         table->exemplars =
             segment->base != NULL && segment->epoch == table->epoch
                 ? opscope__segment_add_chunk(segment, OPSCOPE_CHUNK_EXEMPLARS, table->id, 0)

@@ -1,15 +1,15 @@
-/* record/governor.c -- see record/governor.h. */
-#include "record/governor.h"
+/* recorder/governor.c -- see recorder/governor.h. */
+#include "recorder/governor.h"
 
-/* An interval has so many windows, that their random number says little; and so much processor
- * time, that a nearly idle process is not judged by a handful of ranges. */
+/* Each period has one window, so an interval of 16 periods has 15 to 17. It also has enough CPU
+ * time that a handful of ranges does not decide about a nearly idle process. */
 static const uint64_t INTERVAL_NS = 2000000000, INTERVAL_CPU_NS = 20000000, INTERVAL_WINDOWS = 16;
-/* Below these there would be nothing to see any more. */
+/* Sampling less than this would observe almost nothing. */
 static const double FLOOR_PROB = 1e-5;
 static const uint64_t CEILING_PERIOD_NS = 60000000000;
-static const double TARGET = 0.75, WELL_BELOW = 0.5, RISE_LIMIT = 2.0;
+static const double OUTER_SHARE = 0.5, TARGET = 0.75, WELL_BELOW = 0.5, RISE_LIMIT = 2.0;
 
-/* The least scale: one that leaves the sampling at its floor. */
+/* The lowest scale: it keeps the sampling at its floor. */
 static double floor_of(const struct opscope__sampling *asked)
 {
     double least = asked->window_ns != 0 ? (double)asked->period_ns / (double)CEILING_PERIOD_NS
@@ -46,20 +46,8 @@ struct opscope__sampling opscope__governor_scaled(const opscope__governor *gover
     return scaled;
 }
 
-/* Windows come at random: of the cost measured, the part that is due to there having been more or
- * fewer of them than planned is taken out before the sampling is judged by it. */
-static double judged(double overhead, const struct opscope__sampling *sampling, uint64_t wall_ns,
-                     uint64_t on_ns)
-{
-    if (sampling->window_ns == 0 || on_ns == 0) {
-        return overhead;
-    }
-    double planned = (double)sampling->window_ns / (double)sampling->period_ns;
-    return overhead * planned * (double)wall_ns / (double)on_ns;
-}
-
-bool opscope__governor_look(opscope__governor *governor, const struct opscope__sampling *asked,
-                            const struct opscope__governor_reading *now)
+bool opscope__governor_judge(opscope__governor *governor, const struct opscope__sampling *asked,
+                             const struct opscope__governor_reading *now)
 {
     const struct opscope__sampling before = opscope__governor_scaled(governor, asked);
     const struct opscope__governor_reading *start = &governor->start;
@@ -68,9 +56,16 @@ bool opscope__governor_look(opscope__governor *governor, const struct opscope__s
         return false;
     }
     const double overhead = (double)(now->recording_ns - start->recording_ns) / (double)cpu_ns;
-    const double budget = (double)governor->budget_ppb / 1e9;
-    const double share = judged(overhead, &before, wall_ns, now->on_ns - start->on_ns);
-    governor->overhead_ppb = (uint64_t)(overhead * 1e9);
+    const double outer = (double)(now->outer_ns - start->outer_ns) / (double)cpu_ns;
+    const double opening =
+        (double)(now->driver_ns - start->driver_ns) / (double)(cpu_ns > wall_ns ? cpu_ns : wall_ns);
+    const double whole_budget = (double)governor->budget_ppb / 1e9;
+    const bool is_dear = outer > OUTER_SHARE * whole_budget && governor->budget_ppb != 0;
+    const double budget = is_dear ? whole_budget : whole_budget - outer;
+    const double share = overhead - outer + opening;
+    const bool is_given_up = is_dear && !governor->spares_outer;
+    governor->spares_outer |= is_dear;
+    governor->overhead_ppb = (uint64_t)((overhead + opening) * 1e9);
     governor->start = *now;
     double scale = governor->scale;
     if (governor->budget_ppb == 0) {
@@ -85,7 +80,7 @@ bool opscope__governor_look(opscope__governor *governor, const struct opscope__s
     const double least = floor_of(asked);
     scale = scale < least ? least : scale > 1.0 ? 1.0 : scale;
     if (scale == governor->scale) {
-        return false;
+        return is_given_up;
     }
     governor->scale = scale;
     governor->adaptation_count++;

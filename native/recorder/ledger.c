@@ -1,7 +1,7 @@
-/* record/refusal.c -- see record/refusal.h. A process that attaches writes its reasons in Python;
- * the child of a fork begins its segment in the middle of its work, where there is none to ask. */
+/* recorder/ledger.c -- see recorder/ledger.h. An attaching process writes its reasons from Python;
+ * a forked child begins its segment in the middle of its work, where it cannot call Python. */
 #define _GNU_SOURCE
-#include "record/refusal.h"
+#include "recorder/ledger.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "opscope/status.h"
-#include "record/identity.h"
+#include "segment/identity.h"
 
-/* As much of a link as tmpfs keeps in the inode: it takes no room where there is none. */
+/* tmpfs keeps a link of this length in the inode, so it needs no block on a full file system. */
 enum { TARGET_BYTES = 128, PATH_BYTES = 512 };
 
 static bool link_in(const char *directory, const opscope__identity *self, const char *target)
@@ -34,7 +34,8 @@ static bool link_in(const char *directory, const opscope__identity *self, const 
     return true;
 }
 
-/* The directory is in one that all may write: names in somebody else's could lead anywhere. */
+/* The directory's parent is writable for all users: names in another user's directory could lead
+ * anywhere. */
 static bool is_own_directory(const char *path)
 {
     struct stat found;
@@ -43,7 +44,7 @@ static bool is_own_directory(const char *path)
            (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-void opscope__refusal_write(const char *directory, int status)
+void opscope__ledger_write(const char *directory, int status)
 {
     char target[TARGET_BYTES], fallback[PATH_BYTES];
     opscope__identity self;

@@ -1,10 +1,5 @@
-/* record/recorder_life.c -- the recorder's life: start, stop, settings, forks. What it does with a
- * range is in record/recorder.c.
- *
- * The settings lock makes starts, stops and changes of settings follow one another; it is taken
- * before every other lock.
- */
-#include <pthread.h>
+/* recorder/life.c -- the recorder's life cycle: start, stop, settings, forks. recorder/recorder.c
+ * records the ranges. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,37 +8,21 @@
 #include "base/clock.h"
 #include "opscope/usage.h"
 #include "record/callback.h"
-#include "record/control.h"
-#include "record/metric.h"
-#include "record/names.h"
-#include "record/process.h"
+#include "record/observer.h"
 #include "record/range.h"
-#include "record/recorder_state.h"
-#include "record/refusal.h"
-#include "record/sampling.h"
+#include "recorder/control.h"
+#include "recorder/ledger.h"
+#include "recorder/metric.h"
+#include "recorder/sampling.h"
+#include "recorder/state.h"
+#include "segment/names.h"
+#include "segment/sandbox.h"
 
 enum { COST_RANGES = 64, USAGE_BYTES = 256 };
 
-static pthread_mutex_t settings = PTHREAD_MUTEX_INITIALIZER;
-
-void opscope__settings_lock(void)
-{
-    pthread_mutex_lock(&settings);
-}
-
-bool opscope__settings_trylock(void)
-{
-    return pthread_mutex_trylock(&settings) == 0;
-}
-
-void opscope__settings_unlock(void)
-{
-    pthread_mutex_unlock(&settings);
-}
-
 /* ---- the segment --------------------------------------------------------------------------- */
 
-/* With the segment lock held: an empty segment, not yet published. */
+/* With the segment lock held: creates an empty segment, not yet published. */
 static int make_segment(struct opscope__recorder *recorder)
 {
     int status = opscope__names_start(recorder->wanted.label_keys);
@@ -58,8 +37,9 @@ static int make_segment(struct opscope__recorder *recorder)
     recorder->free_tables = NULL;
     opscope__labels_forget(recorder);
     uint64_t rate = opscope__segment_header(&recorder->segment)->ticks_per_second;
-    opscope__store_relaxed(&recorder->look_period_ticks, rate / OPSCOPE__LOOKS_PER_SECOND);
-    /* The same for every segment of a process. Partner: find_bucket, on threads still at work. */
+    opscope__store_relaxed(&recorder->poll_period_ticks, rate / OPSCOPE__POLLS_PER_SECOND);
+    /* Every segment of a process has the same value. Partner: find_bucket, on threads that still
+     * record. */
     opscope__store_relaxed(
         &recorder->units_per_tick,
         (uint64_t)(((unsigned __int128)1 << (OPSCOPE_SEGMENT_SECOND_LOG2 + 32)) / rate));
@@ -67,8 +47,8 @@ static int make_segment(struct opscope__recorder *recorder)
     return OPSCOPE_OK;
 }
 
-/* With the segment lock held: the API usage said since what was last written. A forked child goes
- * on where its parent was, as it does not say the parent's keys again. */
+/* With the segment lock held: writes the API-usage keys added since the last call. A forked child
+ * continues after its parent's keys, because it does not report them again. */
 static void write_usage(struct opscope__recorder *recorder)
 {
     const char *key;
@@ -81,16 +61,16 @@ static void write_usage(struct opscope__recorder *recorder)
     }
 }
 
-/* Whose files are made. Written at a start, under the settings lock, and in a child, which is
- * alone. */
+/* The user who owns the files. Written at a start, under the settings lock, and in a child, which
+ * has a single thread. */
 static uid_t user;
 
-/* A child that has become another user, as workers of a server that root started, has its files
- * where that user's belong: a directory named after a user is that user's alone. */
+/* A child that has become another user, such as a worker of a server started by root, puts its
+ * files into that user's directory: a directory named after a user belongs to that user alone. */
 static void follow_user(char *directory, size_t capacity)
 {
     if (geteuid() == user) {
-        return; /* whatever the directory is called */
+        return; /* the directory has a name of its own */
     }
     user = geteuid();
     static const char prefix[] = "opscope-";
@@ -110,11 +90,16 @@ void opscope__recorder_resume(void)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
     recorder->is_pending = false;
+    if (opscope__sandbox_is_new()) {
+        opscope__store_relaxed(&recorder->is_open,
+                               0); /* make no files, not even the ledger entry */
+        return;
+    }
     follow_user(recorder->directory, sizeof recorder->directory);
     int status = make_segment(recorder);
     if (status != OPSCOPE_OK) {
-        opscope__store_relaxed(&recorder->weight, 0);
-        opscope__refusal_write(recorder->directory, status);
+        opscope__store_relaxed(&recorder->is_open, 0);
+        opscope__ledger_write(recorder->directory, status);
         return;
     }
     opscope__segment_header(&recorder->segment)->record_cost_ps = recorder->record_cost_ps;
@@ -124,8 +109,8 @@ void opscope__recorder_resume(void)
     status = opscope__segment_publish(&recorder->segment);
     if (status != OPSCOPE_OK) {
         opscope__segment_close(&recorder->segment, true);
-        opscope__store_relaxed(&recorder->weight, 0);
-        opscope__refusal_write(recorder->directory, status);
+        opscope__store_relaxed(&recorder->is_open, 0);
+        opscope__ledger_write(recorder->directory, status);
         return;
     }
     opscope__metrics_open(&recorder->segment);
@@ -138,12 +123,14 @@ void opscope__recorder_fork_child(void)
     if (recorder->segment.base == NULL) {
         return;
     }
+    opscope__store_relaxed(&recorder->awaits_range,
+                           0); /* it makes the segment and everything else */
     opscope__segment_abandon(&recorder->segment);
     opscope__metrics_fork_child();
     recorder->free_tables = NULL; /* the parent's; a forked child leaks them */
     recorder->is_pending = true;
     if (recorder->sampling.window_ns != 0) {
-        opscope__store_relaxed(&recorder->weight, 0);
+        opscope__store_relaxed(&recorder->is_open, 0);
     }
 }
 
@@ -157,9 +144,9 @@ void opscope__recorder_fork_child_done(void)
 
 /* ---- what recording costs ------------------------------------------------------------------ */
 
-/* A recorded range as this processor runs it now, dispatch and both clock reads included, in
- * picoseconds. Counted in the `other` cell of this thread's table, which is emptied again before
- * anybody can read it. */
+/* The cost of a recorded range as this processor runs it now, including dispatch and both clock
+ * reads, in picoseconds. The ranges are counted in the `other` cell of this thread's table, which
+ * is cleared again before the segment is published. */
 static uint64_t measure_cost_ps(const struct opscope__recorder *recorder)
 {
     struct opscope__thread *thread = opscope__thread_self();
@@ -168,7 +155,7 @@ static uint64_t measure_cost_ps(const struct opscope__recorder *recorder)
     }
     const opscope_callback callback = {.start = opscope__recorder_range_start,
                                        .end = opscope__recorder_range_end};
-    opscope__hot.label_bits = 0; /* the cell that is emptied is the one without labels */
+    opscope__hot.label_bits = 0; /* the cleared cell is the one without labels */
     uint64_t ticks = opscope__range_cost_ticks(&callback, opscope_op_other(), COST_RANGES);
     opscope__recorder_labels_changed(thread);
     const opscope__table *table = thread->recorder->table;
@@ -177,7 +164,10 @@ static uint64_t measure_cost_ps(const struct opscope__recorder *recorder)
     }
     memset(&table->other->sample_count, 0,
            offsetof(opscope_cell, octave_line) - offsetof(opscope_cell, sample_count));
-    uint64_t rate = opscope__segment_header(&recorder->segment)->ticks_per_second;
+    opscope_segment_header *header = opscope__segment_header(&recorder->segment);
+    /* The program did not cause this cost. Partner: threads that already add theirs. */
+    opscope__store_relaxed(&header->uncounted_cost_ps, 0);
+    uint64_t rate = header->ticks_per_second;
     return (uint64_t)((double)ticks / COST_RANGES * 1e12 / (double)rate);
 }
 
@@ -191,7 +181,7 @@ static int take_options(struct opscope__recorder *recorder, const opscope_record
         .is_enabled = true,
         .sampling = {options->sampling_prob, options->window_ns, options->period_ns},
         .max_overhead_ppb = options->max_overhead_ppb,
-        .spares_all = options->spares_all};
+        .budget_is_default = options->budget_is_default};
     if (directory_bytes == 0 || directory_bytes >= sizeof recorder->directory ||
         options->directory[0] != '/' || strlen(keys) >= sizeof settings.label_keys ||
         options->max_overhead_ppb > 1000000000 || options->scopes >> OPSCOPE_SCOPE_COUNT != 0) {
@@ -221,9 +211,10 @@ static int open_segment(struct opscope__recorder *recorder)
     if (status != OPSCOPE_OK) {
         return status;
     }
-    opscope__store_relaxed(&recorder->weight, OPSCOPE__WEIGHT_ONE);
+    opscope__store_relaxed(&recorder->is_open, 1);
+    opscope__store_relaxed(&recorder->weights[0], OPSCOPE__WEIGHT_ONE);
     recorder->record_cost_ps = measure_cost_ps(recorder);
-    opscope__store_relaxed(&recorder->weight, 0);
+    opscope__store_relaxed(&recorder->is_open, 0);
 
     opscope__segment_lock();
     opscope__segment_header(&recorder->segment)->record_cost_ps = recorder->record_cost_ps;
@@ -249,10 +240,15 @@ int opscope_recorder_start(const opscope_recorder_options *options)
     int status = recorder->is_running ? OPSCOPE_ERR_BUSY : take_options(recorder, options);
     if (status == OPSCOPE_OK) {
         user = geteuid();
+        opscope__sandbox_note();
         status = open_segment(recorder);
     }
     if (status == OPSCOPE_OK) {
         recorder->is_running = true;
+        /* Sampling by probability, ranges call the recorder from the start, and a later plan may
+         * begin at one. */
+        opscope__store_relaxed(&recorder->awaits_range,
+                               recorder->is_off || recorder->sampling.window_ns != 0);
         status = opscope__sampling_apply(recorder, recorder->sampling, recorder->is_off);
     }
     opscope__settings_unlock();
@@ -296,11 +292,11 @@ void opscope_recorder_read_status(opscope_recorder_status *out)
     opscope_recorder_status status = {0};
     opscope__settings_lock();
     opscope__segment_lock();
-    /* A forked child's segment comes with its first range, or not at all. */
+    /* A forked child's segment is made at its first range, or not at all. */
     status.running =
         recorder->is_running && (recorder->segment.base != NULL || recorder->is_pending);
     status.in_window = recorder->is_running && (recorder->sampling.window_ns == 0 ||
-                                                opscope__load_relaxed(&recorder->weight) != 0);
+                                                opscope__load_relaxed(&recorder->is_open) != 0);
     status.record_cost_ps = recorder->record_cost_ps;
     if (recorder->segment.base != NULL) {
         opscope_segment_header *header = opscope__segment_header(&recorder->segment);

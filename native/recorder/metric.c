@@ -1,10 +1,11 @@
-/* record/metric.c -- see opscope/metric.h: the list of metrics, and their way in and out of
- * segments.
+/* recorder/metric.c -- see opscope/metric.h: keeps the list of metrics, and moves their values into
+ * and out of segments.
  *
- * Threads add without a lock while a value moves. Whoever took the old place just before adds there
- * a moment after it was emptied; what he adds is found and moved on at the next look.
+ * Threads add without a lock while a value moves. A thread that loaded the old place just before
+ * may add there a moment after it was emptied; the next move or read finds that amount and adds it
+ * to the value.
  */
-#include "record/metric.h"
+#include "recorder/metric.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 
 #include "base/atomics.h"
 #include "opscope/metric.h"
-#include "record/recorder_state.h"
+#include "recorder/state.h"
 
 enum { METRIC_LIMIT = 256, TEXT_LIMIT = 128 };
 
@@ -22,16 +23,16 @@ _Static_assert(METRIC_LIMIT * sizeof(uint64_t) <=
 
 /* Segment lock. */
 static opscope_metric *first;
-static opscope_chunk *chunk; /* of the segment there is; NULL */
+static opscope_chunk *chunk; /* of the current segment, or NULL */
 
 /* ---- moving --------------------------------------------------------------------------------- */
 
 static uint64_t take(uint64_t *from)
 {
-    return __atomic_exchange_n(from, 0, __ATOMIC_RELAXED);
+    return opscope__exchange_relaxed(from, 0);
 }
 
-/* What was added to the last place after it was left. */
+/* Moves amounts that were added to the previous place after the value had left it. */
 static void take_stragglers(opscope_metric *metric)
 {
     if (metric->left == NULL) {
@@ -44,7 +45,7 @@ static void take_stragglers(opscope_metric *metric)
     }
 }
 
-/* Partner of the stores of `value`: the acquire of whoever adds. */
+/* Partner of the stores of `value`: the acquire in opscope_metric_add. */
 static void enter(opscope_metric *metric, uint64_t *slot)
 {
     take_stragglers(metric);
@@ -60,7 +61,7 @@ static void enter(opscope_metric *metric, uint64_t *slot)
     }
 }
 
-/* The value in the segment stays: it is the last that readers see. */
+/* The value in the segment stays, as the last one that readers see. */
 static void leave(opscope_metric *metric)
 {
     uint64_t *slot = metric->value;
@@ -100,7 +101,7 @@ static void show(opscope__segment *segment, opscope_metric *metric)
     }
     uint64_t *values = (uint64_t *)(void *)((char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES);
     enter(metric, &values[chunk->used]);
-    /* Partner: the reader of the file; name and value are there before they are counted. */
+    /* Partner: the reader of the file; name and value are stored before they are counted. */
     opscope__store_release(&chunk->used, chunk->used + 1);
 }
 
@@ -139,7 +140,7 @@ void opscope__metrics_fork_child(void)
             bool is_counter = metric->kind == OPSCOPE_METRIC_COUNTER;
             metric->before += is_counter ? metric->at_fork : 0;
             metric->here = is_counter ? 0 : metric->at_fork;
-            metric->value = &metric->here; /* no other thread lives to see it */
+            metric->value = &metric->here; /* no other thread exists here */
         }
         metric->left = NULL;
     }

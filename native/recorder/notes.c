@@ -1,14 +1,14 @@
-/* record/notes.c -- facts about the process (key and value), kept to be written into every segment
- * the process makes. Everything is called with the segment lock held. */
+/* recorder/notes.c -- facts about the process (key and value), written into every segment that the
+ * process makes. Call everything with the segment lock held. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/recorder_state.h"
+#include "recorder/state.h"
 
 enum { NOTE_LIMIT = 64, TEXT_LIMIT = 512 };
 
 struct note {
-    uint32_t bytes; /* of key and value, with both NULs */
+    uint32_t bytes; /* of key and value, including both NULs */
     char text[];
 };
 
@@ -49,7 +49,7 @@ int opscope__notes_set(opscope__segment *segment, const char *key, const char *v
         note_count++;
     }
     notes[at] = note;
-    /* Without a segment, in a forked child, it is written into the one to come. */
+    /* In a forked child without a segment, the next segment gets it. */
     return segment->base == NULL || write_note(segment, note) ? OPSCOPE_OK : OPSCOPE_ERR_NO_SPACE;
 }
 

@@ -1,10 +1,10 @@
-/* record/recorder.c -- the recorder's hot path: what it does at the start and the end of a range.
- * Its life cycle (start, stop, settings, forks) is in record/recorder_life.c.
+/* recorder/recorder.c -- the recorder's hot path: the start and the end of a range. recorder/life.c
+ * has its life cycle (start, stop, settings, forks).
  *
- * Nothing here locks, allocates, logs or enters the kernel, but for the first range of a thread, of
- * an operator and label set, and of an octave.
+ * Nothing here locks, allocates, logs or enters the kernel, except for the first range of a thread,
+ * of an operator and label set, and of an octave.
  */
-#include "record/recorder_state.h"
+#include "recorder/state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,23 +12,23 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "base/hot.h"
-#include "record/control.h"
-#include "record/debug_info.h"
-#include "record/exemplar.h"
-#include "record/histogram.h"
-#include "record/names.h"
 #include "record/range.h"
+#include "recorder/cost.h"
+#include "recorder/exemplar.h"
+#include "recorder/variance.h"
+#include "segment/histogram.h"
 
-struct opscope__recorder opscope__recorder;
+/* Serial of an async frame at its end: it equals no serial of the recorder or of an outer range. */
+static const uint64_t NO_SERIAL = UINT64_MAX - 1;
 
 _Static_assert(offsetof(opscope_op, phase) == offsetof(opscope_op, id) + 4 &&
                    sizeof(opscope_op) >= offsetof(opscope_op, id) + 8 &&
                    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "op_and_phase reads both at once");
 
-/* Only the owner of a cell writes it, and only other processes read it meanwhile. A plain add, so
- * that it is one instruction; a reader sees the old or the new value, as an aligned store of eight
- * bytes is not divided on the processors we know. */
+/* Only the owner of a cell writes it; meanwhile only other processes read it. A plain addition
+ * compiles to one instruction. A reader sees the old or the new value, because the supported
+ * processors do not split an aligned store of eight bytes. */
 static inline void add(uint64_t *counter, uint64_t amount)
 {
     *counter += amount;
@@ -41,46 +41,6 @@ static inline uint64_t weighted(uint64_t ticks, uint64_t weight)
 
 /* ---- start --------------------------------------------------------------------------------- */
 
-static uint64_t find_label_set(const opscope_debug_info *chain)
-{
-    struct opscope__recorder *recorder = &opscope__recorder;
-    opscope__segment_lock();
-    uint32_t id =
-        recorder->segment.base != NULL ? opscope__names_label_set(&recorder->segment, chain) : 0;
-    uint64_t found = (uint64_t)recorder->label_epoch << 32 | id;
-    opscope__segment_unlock();
-    /* Partner: the load in opscope__recorder_labels_changed; any thread would store the same. */
-    opscope__store_relaxed(&((struct opscope__debug_info_node *)(uintptr_t)chain)->label_set,
-                           found);
-    return found;
-}
-
-void opscope__recorder_labels_changed(const struct opscope__thread *thread)
-{
-    const opscope_debug_info *chain = thread->debug_info;
-    const uint32_t epoch = opscope__load_relaxed(&opscope__recorder.label_epoch);
-    uint64_t found = 0;
-    if (chain != NULL) {
-        found = opscope__load_relaxed(&((const struct opscope__debug_info_node *)chain)->label_set);
-        if (found >> 32 != epoch) {
-            found = find_label_set(chain);
-        }
-    }
-    opscope__hot.label_bits = (found & UINT32_MAX) << 40;
-    if (thread->recorder != NULL) {
-        thread->recorder->label_epoch = epoch;
-    }
-}
-
-void opscope__recorder_labels_follow(const struct opscope__thread *thread)
-{
-    const struct opscope__recorder_thread *state = thread->recorder;
-    if (state != NULL &&
-        state->label_epoch != opscope__load_relaxed(&opscope__recorder.label_epoch)) {
-        opscope__recorder_labels_changed(thread);
-    }
-}
-
 static inline bool is_full(const struct opscope__recorder_thread *state)
 {
     return state->top == &state->frames[1 + OPSCOPE__FRAME_LIMIT];
@@ -91,18 +51,33 @@ static inline bool is_async(const opscope_range *fn)
     return fn->info != NULL && __builtin_expect(fn->info->is_async, 0);
 }
 
-/* Operator and phase, as in a cell's key. A weak phase gives way to a strong one around it. */
+/* Operator and phase, as in a cell's key. A weak phase is replaced by a strong one around it: that
+ * of the enclosing range, else the thread's (opscope__hot.phase_bits). */
 static inline uint64_t op_and_phase(const opscope_op *op, const struct opscope__frame *frame)
 {
-    const uint64_t first_strong = (uint64_t)OPSCOPE_BACKWARD << 32;
-    const uint64_t enclosing = frame[-1].key & (uint64_t)0xff << 32;
+    const uint64_t first_strong = OPSCOPE__PHASE_BITS(OPSCOPE_BACKWARD);
+    uint64_t enclosing = frame[-1].key & OPSCOPE__PHASE_BITS(0xff);
     uint64_t own;
-    memcpy(&own, &op->id, sizeof own); /* id, phase, then what is cut off: one load */
-    own &= (uint64_t)0xff << 32 | UINT32_MAX;
-    if (__builtin_expect(own < first_strong && enclosing >= first_strong, 0)) {
-        return op->id | enclosing;
+    memcpy(&own, &op->id,
+           sizeof own); /* one load: id, phase, and bytes that are masked out below */
+    own &= OPSCOPE__PHASE_BITS(0xff) | UINT32_MAX;
+    if (__builtin_expect(own >= first_strong, 0)) {
+        return own;
     }
-    return own;
+    if ((enclosing < first_strong || enclosing == OPSCOPE__PHASE_BITS(OPSCOPE_UNKNOWN)) &&
+        __builtin_expect(opscope__hot.phase_bits != 0, 0)) {
+        enclosing = opscope__hot.phase_bits;
+    }
+    return __builtin_expect(enclosing >= first_strong, 0) ? op->id | enclosing : own;
+}
+
+/* A range has ended: adds its duration to the child time of the enclosing range. */
+static inline void add_to_parent(struct opscope__frame *frame, uint64_t ticks)
+{
+    if (__builtin_expect(frame[-1].serial == OPSCOPE__OUTER, 0)) {
+        ticks = weighted(ticks, frame->weight);
+    }
+    frame[-1].child_ticks += ticks;
 }
 
 static inline void begin(struct opscope__frame *frame, uint64_t key, const opscope_range *fn,
@@ -116,18 +91,26 @@ static inline void begin(struct opscope__frame *frame, uint64_t key, const opsco
     *context = frame;
 }
 
-/* Everything but the common case: a thread's first range in a segment, async ranges, more nesting
+static inline uint64_t weight_now(const struct opscope__thread *thread)
+{
+    return opscope__load_relaxed(
+        &opscope__recorder.weights[opscope__load_relaxed(&thread->is_new) & 1]);
+}
+
+/* All other cases: a thread's first range in a segment, async ranges, outer ranges, deeper nesting
  * than there are frames. */
-static int OPSCOPE__SELDOM start_seldom(const opscope_range *fn, void **context)
+static int OPSCOPE__COLD start_slow(const opscope_range *fn, bool is_outer, void **context)
 {
     struct opscope__thread *thread = opscope__hot.thread;
     struct opscope__recorder_thread *state = thread->recorder;
+    if (__builtin_expect(opscope__load_relaxed(&opscope__recorder.awaits_range) != 0, 0)) {
+        opscope__recorder.hooks->first_range(&opscope__recorder);
+    }
     if (state == NULL || state->epoch != opscope__load_relaxed(&opscope__recorder.segment.epoch)) {
         state = opscope__recorder_thread_open(thread);
     }
-    uint64_t weight = opscope__load_relaxed(&opscope__recorder.weight);
-    if (state == NULL || weight == 0) {
-        return OPSCOPE_OK; /* no room; or between windows */
+    if (state == NULL || (!is_outer && opscope__load_relaxed(&opscope__recorder.is_open) == 0)) {
+        return OPSCOPE_OK; /* no room, or between windows */
     }
     struct opscope__frame *frame = NULL;
     if (is_async(fn)) {
@@ -139,8 +122,10 @@ static int OPSCOPE__SELDOM start_seldom(const opscope_range *fn, void **context)
         opscope__recorder_drop(state);
         return OPSCOPE_OK;
     }
-    begin(frame, op_and_phase(fn->op, is_async(fn) ? state->top : frame), fn, weight, context);
-    frame->epoch = state->epoch;
+    begin(frame, op_and_phase(fn->op, is_async(fn) ? state->top : frame), fn,
+          is_outer ? OPSCOPE__WEIGHT_ONE : weight_now(thread), context);
+    frame->serial = is_outer ? OPSCOPE__OUTER : frame->serial;
+    frame->epoch = is_async(fn) ? state->epoch : opscope__load_relaxed(&opscope__recorder.serial);
     frame->start_ticks = opscope__ticks();
     return OPSCOPE_OK;
 }
@@ -149,18 +134,24 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
 {
     (void)user;
     const struct opscope__recorder *recorder = &opscope__recorder;
-    struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
-    uint64_t weight = opscope__load_relaxed(&recorder->weight);
-    if (__builtin_expect(state == NULL ||
-                             state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
-                             weight == 0 || is_async(fn) || is_full(state),
-                         0)) {
-        return start_seldom(fn, context);
+    const struct opscope__thread *thread = opscope__hot.thread;
+    struct opscope__recorder_thread *state = thread->recorder;
+    if (__builtin_expect(
+            state == NULL || state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
+                opscope__load_relaxed(&recorder->is_open) == 0 || is_async(fn) || is_full(state),
+            0)) {
+        return start_slow(fn, false, context);
     }
     struct opscope__frame *frame = state->top++;
-    begin(frame, op_and_phase(fn->op, frame), fn, weight, context);
+    begin(frame, op_and_phase(fn->op, frame), fn, weight_now(thread), context);
     frame->start_ticks = opscope__ticks();
     return OPSCOPE_OK;
+}
+
+int opscope__recorder_outer_start(const opscope_range *fn, void *user, void **context)
+{
+    (void)user;
+    return start_slow(fn, true, context);
 }
 
 /* ---- end ----------------------------------------------------------------------------------- */
@@ -168,10 +159,10 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
 typedef uint64_t two_weights __attribute__((vector_size(16), may_alias));
 typedef uint64_t two_weights_anywhere __attribute__((vector_size(16), may_alias, aligned(8)));
 
-/* Adds to one of the line's buckets by adding to all of them, to all but one of them nothing. That
- * way the addresses of the stores do not hang on the counter just read: on some processors reading
- * the counter again waits for the addresses of earlier stores, and a range that starts right after
- * this one would wait for the whole computation of the bucket. */
+/* Adds to one of the line's buckets by adding to all of them, zero to all but one. The addresses of
+ * the stores then do not depend on the counter just read. On some processors, reading the counter
+ * again waits for the addresses of earlier stores, so a range that starts right after this one
+ * would wait for the whole computation of the bucket. */
 static inline void add_to_line(opscope_line *line, uint32_t bucket, uint64_t weight)
 {
     static const uint64_t window[15] = {[7] = UINT64_MAX};
@@ -188,7 +179,7 @@ static inline void add_to_line(opscope_line *line, uint32_t bucket, uint64_t wei
 static inline void add_to(opscope_cell *cell, opscope_line *line, uint32_t bucket,
                           const struct opscope__frame *frame, uint64_t ticks)
 {
-    /* All loads first: for all the compiler knows, a cell might be part of the frame. */
+    /* Do all loads first: as far as the compiler knows, a cell might be part of the frame. */
     const uint64_t weight = frame->weight;
     const uint64_t child_ticks = frame->child_ticks;
     const bool is_whole = frame->serial == opscope__load_relaxed(&opscope__recorder.whole_serial);
@@ -216,12 +207,11 @@ static inline void find_bucket(uint64_t ticks, uint32_t *octave, uint32_t *bucke
     opscope__bucket_of(units, octave, bucket);
 }
 
-/* Everything but the common case: the first range of a key, another octave than the last one, a
- * full table, a range that failed. Where no line can be had, the table's `other` cell has them all.
- */
-static int __attribute__((noinline)) count_seldom(struct opscope__recorder_thread *state,
-                                                  const struct opscope__frame *frame,
-                                                  uint64_t ticks, bool failed)
+/* All other cases: the first range of a key, another octave than the last one, a full table, a
+ * range that failed. If there is no line, the table's `other` cell has all of them. */
+static int __attribute__((noinline)) count_slow(struct opscope__recorder_thread *state,
+                                                const struct opscope__frame *frame, uint64_t ticks,
+                                                bool failed)
 {
     opscope__table *table = state->table;
     opscope__segment *segment = &opscope__recorder.segment;
@@ -252,22 +242,66 @@ static int __attribute__((noinline)) count_seldom(struct opscope__recorder_threa
     if (failed) {
         add(&cell->error_weight, frame->weight);
     }
-    /* The labels of an async range are not those of whichever thread ends it. */
+    /* An async range does not have the labels of the thread that ends it. */
     const opscope_debug_info *labels = opscope__hot.thread->debug_info;
-    if (__builtin_expect(labels != NULL && frame->serial != UINT64_MAX, 0)) {
+    if (__builtin_expect(labels != NULL && frame->serial != NO_SERIAL, 0)) {
         opscope__exemplar_consider(table, segment, cell, octave, ticks, labels);
     }
     return OPSCOPE_OK;
 }
 
-/* The counter of another processor may be a little behind. */
+/* Counts the cost of a range of a window that is in no cell, because it only encloses others or
+ * belongs to the warm-up. */
+static int OPSCOPE__COLD count_enclosing(const struct opscope__recorder_thread *state,
+                                         const struct opscope__frame *frame)
+{
+    opscope__add_relaxed(&state->header->uncounted_cost_ps,
+                         opscope__cost_of_range_ps(state->header, (uint32_t)frame->key));
+    return OPSCOPE_OK;
+}
+
+/* Another processor's counter may be slightly behind. */
 static uint64_t ticks_since(const struct opscope__frame *frame, uint64_t now)
 {
     return now > frame->start_ticks ? now - frame->start_ticks : 0;
 }
 
-/* Everything but the common case: a range that was not recorded at its start, is async, or belongs
- * to another thread, process or segment than this. */
+/* The self time of an outer range is its duration minus the windows' estimate for the ranges inside
+ * it. The estimate can exceed the duration; the excess is then subtracted from the operator's next
+ * ranges. */
+static uint64_t outer_self_ticks(struct opscope__slot *slot, uint64_t ticks, uint64_t child_ticks)
+{
+    const int64_t self = (int64_t)ticks - (int64_t)child_ticks - (int64_t)slot->owed_self_ticks;
+    slot->owed_self_ticks = self < 0 ? (uint64_t)-self : 0;
+    return self < 0 ? 0 : (uint64_t)self;
+}
+
+/* Counts an outer range that has ended. */
+static int count_outer(struct opscope__recorder_thread *state, struct opscope__frame *frame,
+                       uint64_t ticks, bool failed)
+{
+    struct opscope__slot *slot = opscope__table_find(state->table, frame->key);
+    if (slot == NULL) {
+        slot = opscope__table_add(state->table, &opscope__recorder.segment, frame->key);
+    }
+    const uint64_t child_ticks = frame->child_ticks;
+    (void)count_slow(state, frame, ticks, failed);
+    if (slot != NULL && slot->cell != &opscope__no_room) {
+        add(&slot->cell->whole_ticks, ticks);
+        add(&slot->cell->self_ticks, outer_self_ticks(slot, ticks, child_ticks));
+        if (child_ticks != 0) {
+            /* The serial increases twice for each window. */
+            const uint64_t serials =
+                opscope__load_relaxed(&opscope__recorder.serial) - frame->epoch;
+            opscope__variance_add_outer(
+                frame->key, (double)child_ticks * (double)child_ticks / (double)(serials / 2 + 1));
+        }
+    }
+    return OPSCOPE_OK;
+}
+
+/* All other cases: a range that was not recorded at its start, is async, or belongs to another
+ * thread, process or segment. */
 static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64_t now)
 {
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
@@ -282,43 +316,54 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
             state =
                 opscope__recorder_thread_open(opscope__hot.thread); /* its first range ends here */
         }
-        if (is_now && state != NULL) {
-            frame->serial = UINT64_MAX; /* what runs meanwhile on its thread is not within it */
-            (void)count_seldom(state, frame, ticks_since(frame, now),
-                               (fn->failed & OPSCOPE__FAILED) != 0);
+        if (is_now && state != NULL && frame->weight != 0) {
+            frame->serial = NO_SERIAL; /* work that runs meanwhile on its thread is not inside it */
+            (void)count_slow(state, frame, ticks_since(frame, now),
+                             (fn->failed & OPSCOPE__FAILED) != 0);
         }
         free(frame);
         return OPSCOPE_OK;
     }
     if (!is_here || frame < &state->frames[1] || frame >= state->top || frame->range != fn) {
-        return OPSCOPE_OK; /* unwound already, when a range around it ended first */
+        return OPSCOPE_OK; /* already unwound, when an enclosing range ended first */
     }
     for (const struct opscope__frame *within = frame + 1; within < state->top; within++) {
         frame->child_ticks += within->child_ticks;
     }
     opscope__recorder_unwind(state, frame + 1);
     if ((fn->failed & OPSCOPE__LOST) != 0) {
-        frame[-1].child_ticks += frame->child_ticks; /* as if it had not been */
+        add_to_parent(frame, frame->child_ticks); /* as if the range had not existed */
         opscope__recorder_unwind(state, frame);
         return OPSCOPE_OK;
     }
     state->top = frame;
     uint64_t ticks = ticks_since(frame, now);
-    frame[-1].child_ticks += ticks;
-    return count_seldom(state, frame, ticks, (fn->failed & OPSCOPE__FAILED) != 0);
+    add_to_parent(frame, ticks);
+    const bool failed = (fn->failed & OPSCOPE__FAILED) != 0;
+    if (frame->weight == 0) {
+        return count_enclosing(state, frame);
+    }
+    return frame->serial == OPSCOPE__OUTER ? count_outer(state, frame, ticks, failed)
+                                           : count_slow(state, frame, ticks, failed);
 }
 
-/* The same, and where it is time, a look at the control block, after which all may be different. */
-static int OPSCOPE__SELDOM end_seldom(const opscope_range *fn, struct opscope__frame *frame,
-                                      uint64_t now)
+/* The same, and a poll of the control block if one is due, which may change everything. */
+static int OPSCOPE__COLD end_slow(const opscope_range *fn, struct opscope__frame *frame,
+                                  uint64_t now)
 {
     (void)end_any(fn, frame, now);
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
-    if (state != NULL && now >= state->look_ticks) {
-        state->look_ticks = UINT64_MAX; /* not from within the look */
-        state->look_ticks = opscope__control_poll(state->header, now);
+    if (state != NULL && now >= state->next_poll_ticks) {
+        state->next_poll_ticks = UINT64_MAX; /* no poll within the poll */
+        state->next_poll_ticks = opscope__recorder.hooks->poll(state->header, now);
     }
     return OPSCOPE_OK;
+}
+
+int opscope__recorder_outer_end(const opscope_range *fn, void *user, void *context)
+{
+    (void)user;
+    return end_slow(fn, context, opscope__ticks());
 }
 
 int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user, void *context)
@@ -327,25 +372,28 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
     (void)user;
     struct opscope__frame *frame = context;
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
-    /* The common case: the innermost frame of this thread, so not an async one; not failed. Should
-     * its segment have been closed meanwhile, its table lies in private memory by now: counting
-     * there harms nobody. */
+    /* The common case: the innermost frame of this thread, so not an async one; not failed. If its
+     * segment was closed meanwhile, its table now lies in private memory, and counting there does
+     * no harm. */
     if (__builtin_expect(state == NULL || frame != state->top - 1 || frame->range != fn ||
-                             fn->failed != 0 || now >= state->look_ticks,
+                             fn->failed != 0 || now >= state->next_poll_ticks,
                          0)) {
-        return end_seldom(fn, frame, now);
+        return end_slow(fn, frame, now);
     }
     uint64_t ticks = now - frame->start_ticks;
     if (__builtin_expect((int64_t)ticks < 0, 0)) {
-        return end_seldom(fn, frame, now);
+        return end_slow(fn, frame, now);
     }
     state->top = frame;
-    frame[-1].child_ticks += ticks;
+    add_to_parent(frame, ticks);
+    if (__builtin_expect(frame->weight == 0, 0)) {
+        return count_enclosing(state, frame);
+    }
     struct opscope__slot *slot = opscope__table_find(state->table, frame->key);
     uint32_t octave, bucket;
     find_bucket(ticks, &octave, &bucket);
     if (__builtin_expect(slot == NULL || slot->last_octave != octave, 0)) {
-        return count_seldom(state, frame, ticks, false);
+        return count_slow(state, frame, ticks, false);
     }
     add_to(slot->cell, slot->last_line, bucket, frame, ticks);
     return OPSCOPE_OK;

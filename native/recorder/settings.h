@@ -1,12 +1,12 @@
-/* record/settings.h -- what is wanted of the recorder, and how wishes are laid over one another.
+/* recorder/settings.h -- the recorder's settings, and how changes combine.
  *
- * Three layers, the later over the earlier: what the process was configured with; what it
- * inherited, from the process that forked it or from the directory's settings file; what its
- * control block says. Plain data and checks: who may say what, and when it takes effect, is in
- * record/control.c.
+ * There are three layers, each over the one before: the process's configuration; the settings it
+ * inherited, from the process that forked it or from the directory's settings file; the settings in
+ * its control block. This file has plain data and checks; recorder/control.c knows who may change
+ * which layer, and when a change takes effect.
  */
-#ifndef OPSCOPE_RECORD_SETTINGS_H
-#define OPSCOPE_RECORD_SETTINGS_H
+#ifndef OPSCOPE_RECORDER_SETTINGS_H
+#define OPSCOPE_RECORDER_SETTINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 enum { OPSCOPE__LABEL_KEYS_BYTES = sizeof(((opscope_control *)0)->label_keys) };
 
 struct opscope__sampling {
-    double prob;        /* where window_ns is 0; 0: nothing is recorded */
+    double prob;        /* while window_ns is 0; 0: records nothing */
     uint64_t window_ns; /* 0: by probability */
     uint64_t period_ns;
 };
@@ -24,33 +24,33 @@ struct opscope__sampling {
 struct opscope__settings {
     bool is_enabled;
     struct opscope__sampling sampling;
-    uint64_t max_overhead_ppb; /* 0: any */
-    bool spares_all;           /* no limit while every range is recorded */
+    uint64_t max_overhead_ppb; /* 0: no limit */
+    bool budget_is_default;    /* no limit while every range is recorded */
     char label_keys[OPSCOPE__LABEL_KEYS_BYTES];
 };
 
-/* ERR_INVALID where the weights, or the sums over them, would not fit their integers. */
+/* ERR_INVALID if the weights, or the sums over them, would not fit their integers. */
 int opscope__sampling_check(const struct opscope__sampling *sampling);
 bool opscope__sampling_is_same(const struct opscope__sampling *a,
                                const struct opscope__sampling *b);
 
-/* Whether anything is recorded at all. */
+/* True if nothing is recorded. */
 static inline bool opscope__settings_are_off(const struct opscope__settings *settings)
 {
     return !settings->is_enabled ||
            (settings->sampling.window_ns == 0 && settings->sampling.prob == 0.0);
 }
 
-/* The share that recording may take, times 1e9; 0: any. */
+/* The maximum share for recording, times 1e9; 0: no limit. */
 uint64_t opscope__settings_budget_ppb(const struct opscope__settings *settings);
 
-/* What `wish` gives over what `settings` say; of the wish the fields up to label_keys, which are
- * anybody's. ERR_INVALID, nothing changed, where any of them is out of its range: *out_refused then
- * has the bits of those. */
-int opscope__settings_overlay(struct opscope__settings *settings, const opscope_control *wish,
+/* Applies the settings that `change` gives over `settings`. It reads the fields of the change up to
+ * label_keys and trusts none of them. ERR_INVALID, with nothing changed, if a value is out of
+ * range: *out_refused then has the bits of those settings. */
+int opscope__settings_overlay(struct opscope__settings *settings, const opscope_control *change,
                               uint64_t *out_refused);
 
-/* What `later` gives over what `wish` gives. */
-void opscope__wish_merge(opscope_control *wish, const opscope_control *later);
+/* Applies the settings that `later` gives over those of `change`. */
+void opscope__change_merge(opscope_control *change, const opscope_control *later);
 
 #endif

@@ -1,11 +1,13 @@
-/* record/recorder_thread.c -- what the recorder keeps for a thread: how it gets a table and gives
- * it back. */
-#include "record/recorder_state.h"
+/* recorder/thread.c -- the recorder's state of a thread: how it gets a table and gives it back. */
+#include "recorder/state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/atomics.h"
+#include "record/demand.h"
+#include "recorder/cost.h"
+#include "recorder/recorder.h"
 
 void opscope__recorder_drop(struct opscope__recorder_thread *state)
 {
@@ -17,8 +19,8 @@ void opscope__recorder_drop(struct opscope__recorder_thread *state)
 void opscope__recorder_unwind(struct opscope__recorder_thread *state, struct opscope__frame *first)
 {
     for (struct opscope__frame *frame = first; frame < state->top; frame++) {
-        /* Partner: the store in opscope__recorder_lose; ordered by whoever found the range there.
-         */
+        /* Partner: the store in opscope__recorder_lose. The code that found the range there orders
+         * the two. */
         if (opscope__load_relaxed(&frame->is_lost) == 0) {
             opscope__recorder_drop(state);
         }
@@ -31,7 +33,7 @@ bool opscope__recorder_lose(const opscope_range *range, void *context)
 {
     struct opscope__frame *frame = context;
     if (frame == NULL || frame->range != range) {
-        return false; /* not recorded; or of a recorder that was stopped since */
+        return false; /* not recorded, or by a recorder that has stopped since */
     }
     opscope__store_relaxed(&frame->is_lost, 1); /* partner: the load in opscope__recorder_unwind */
     return true;
@@ -63,7 +65,8 @@ static opscope__table *take_table(struct opscope__recorder *recorder)
     return table;
 }
 
-/* With the segment lock held: back to the others, or away where its segment is no more. */
+/* With the segment lock held: puts the table among the free ones, or frees it if its segment is
+ * closed. */
 static void give_table(struct opscope__recorder *recorder, opscope__table *table)
 {
     if (table->epoch != recorder->segment.epoch) {
@@ -77,7 +80,12 @@ static void give_table(struct opscope__recorder *recorder, opscope__table *table
 static struct opscope__recorder_thread *state_of(struct opscope__thread *thread)
 {
     if (thread->recorder == NULL) {
-        thread->recorder = calloc(1, sizeof *thread->recorder);
+        struct opscope__recorder_thread *state = calloc(1, sizeof *state);
+        if (state != NULL) {
+            state->top = &state->frames[1];
+            /* Partner: the load in opscope__recorder_has_open_ranges. */
+            opscope__store_release(&thread->recorder, state);
+        }
     }
     return thread->recorder;
 }
@@ -93,27 +101,67 @@ struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__t
         opscope__recorder_drop(state);
         return NULL;
     }
+    const uint64_t start_ns = opscope__cost_setup_start();
     opscope__segment_lock();
     if (state->table != NULL) {
         give_table(recorder, state->table);
     }
     if (recorder->is_pending) {
-        opscope__recorder_resume();
+        recorder->hooks->resume();
     }
     state->table = take_table(recorder);
     state->header =
         recorder->segment.base != NULL ? opscope__segment_header(&recorder->segment) : NULL;
-    state->epoch = state->table != NULL ? recorder->segment.epoch : 0;
+    /* Partner: the load in opscope__recorder_has_open_ranges, which may see either value. */
+    opscope__store_relaxed(&state->epoch, state->table != NULL ? recorder->segment.epoch : 0);
     state->tried_epoch = state->table != NULL ? 0 : recorder->segment.epoch;
-    memset(state->frames, 0, sizeof state->frames); /* ranges open now are of an earlier segment */
+    memset(state->frames, 0,
+           sizeof state->frames); /* ranges open now belong to an earlier segment */
+    state->frames[0].key = opscope__load_relaxed(&recorder->unseen_phase_bits);
     state->top = &state->frames[1];
     opscope__segment_unlock();
     if (state->table == NULL) {
         opscope__recorder_drop(state);
         return NULL;
     }
-    opscope__recorder_labels_changed(thread); /* ids are another segment's no more */
+    opscope__recorder_labels_changed(thread); /* ids of an earlier segment are no longer valid */
+    opscope__demand_thread_recorded();
+    opscope__cost_setup_end(start_ns);
     return state;
+}
+
+/* The owner writes its frames without synchronisation. The values read here may be slightly old;
+ * they only decide when a window closes. */
+static bool OPSCOPE__UNSYNCHRONIZED is_any_open(const struct opscope__recorder_thread *state,
+                                                uint64_t serial)
+{
+    const struct opscope__frame *const end = &state->frames[1 + OPSCOPE__FRAME_LIMIT];
+    const struct opscope__frame *top = *(struct opscope__frame *const volatile *)&state->top;
+    for (const struct opscope__frame *frame = &state->frames[1]; frame < top && frame < end;
+         frame++) {
+        if (*(const volatile uint64_t *)&frame->serial == serial &&
+            *(const volatile uint64_t *)&frame->weight != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool opscope__recorder_has_open_ranges(void)
+{
+    const uint64_t serial = opscope__load_relaxed(&opscope__recorder.serial);
+    const uint32_t epoch = opscope__load_relaxed(&opscope__recorder.segment.epoch);
+    bool found = false;
+    opscope__registry_lock();
+    for (const struct opscope__thread *thread = opscope__registry_first(); thread != NULL && !found;
+         thread = thread->next) {
+        /* Partner: the store in state_of, after all other fields were set. */
+        const struct opscope__recorder_thread *state = opscope__load_acquire(&thread->recorder);
+        found = state != NULL && opscope__load_relaxed(&state->epoch) == epoch &&
+                is_any_open(state, serial);
+    }
+    opscope__registry_unlock();
+    return found;
 }
 
 void opscope__recorder_thread_end(struct opscope__thread *thread)
@@ -130,7 +178,7 @@ void opscope__recorder_thread_end(struct opscope__thread *thread)
     }
 }
 
-void opscope__recorder_thread_free(struct opscope__recorder_thread *state)
+void opscope__recorder_thread_free(struct opscope__thread *thread)
 {
-    free(state);
+    free(thread->recorder);
 }

@@ -1,16 +1,17 @@
-/* record/allocation.c -- adds what an operator allocates to the cell of its range.
+/* trace/allocation.c -- adds the bytes that an operator allocates to the cell of its range.
  *
- * At once, not when the range ends: the hot path in record/recorder.c need not know of it. The cell
- * may so be made before its first range has ended; a reader leaves it out until then.
+ * The bytes are added at once, not when the range ends, so the hot path in recorder/recorder.c does
+ * not handle them. This may create the cell before its first range has ended; a reader ignores the
+ * cell until then.
  */
 #include "base/atomics.h"
 #include "opscope/memory.h"
-#include "record/recorder_state.h"
 #include "record/thread.h"
-#include "record/trace.h"
+#include "recorder/state.h"
+#include "trace/trace.h"
 
-/* A sampled byte stands for a fraction more than some whole bytes; what is cut off stays with the
- * thread and counts next time, so that sums of small allocations are not too low. */
+/* A sampled byte counts as a fixed-point number of bytes. The thread keeps the fraction for its
+ * next allocation, so that sums of small allocations are not too low. */
 static uint64_t weighted(struct opscope__recorder_thread *state, uint64_t bytes, uint64_t weight)
 {
     unsigned __int128 exact = (unsigned __int128)bytes * weight + state->bytes_rest;
@@ -36,12 +37,12 @@ void opscope__note_allocation(uint64_t bytes)
     }
     if (state == NULL || state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
         state->top == &state->frames[1] || opscope__hot.running != NULL) {
-        return; /* no range is recorded, or this is a callback's own */
+        return; /* no range is recorded, or a callback allocates */
     }
     const struct opscope__frame *frame = state->top - 1;
     if (frame->serial != opscope__load_relaxed(&recorder->whole_serial)) {
-        return; /* a range within it may be the one that allocates */
+        return; /* a range inside it, not recorded, may be the one that allocates */
     }
-    /* A plain add, as in record/recorder.c: only the owner writes. */
+    /* A plain add, as in recorder/recorder.c: only the owner writes. */
     cell_of(state->table, frame->key)->bytes += weighted(state, bytes, frame->weight);
 }

@@ -1,11 +1,11 @@
-/* record/trace.c -- the tracer's hot path: a range's record, written at its start, its end filled
- * in later. What goes before a range, names and labels, is written here too. Where records go is in
- * record/trace_block.c.
+/* trace/range.c -- the tracer's hot path: writes the record of a range at its start, and fills in
+ * its end later. This file also writes the names and labels that precede a range. trace/block.c
+ * says where records go.
  *
- * Nothing here locks, allocates, logs or enters the kernel, but for a thread's first record in a
+ * Nothing here locks, allocates, logs or enters the kernel, except for a thread's first record in a
  * trace and its next block.
  */
-#include "record/trace.h"
+#include "trace/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +18,13 @@
 #include "record/shape.h"
 
 enum {
-    NAME_BYTES = 256, /* with the NUL, as all of these */
+    NAME_BYTES = 256, /* with the NUL, as the other texts */
     KEY_BYTES = 64,
     VALUE_BYTES = 128,
     LABEL_LIMIT = 8, /* innermost first */
     TEXT_BYTES = LABEL_LIMIT * (KEY_BYTES + VALUE_BYTES),
     INFO_WORDS = 2,
-    SHAPE_WORDS = 96, /* of all inputs: what a range of many long shapes has is cut */
+    SHAPE_WORDS = 96,                                     /* of all inputs; longer lists are cut */
     MOST_WORDS = OPSCOPE__TRACE_RECORD_WORDS + INFO_WORDS /* of a range without shapes */
 };
 
@@ -36,8 +36,8 @@ _Static_assert(2 * NAME_BYTES <= TEXT_BYTES && TEXT_BYTES / sizeof(uint64_t) <= 
 
 /* ---- room -------------------------------------------------------------------------------------- */
 
-void OPSCOPE__SELDOM opscope__trace_lose(struct opscope__trace *trace,
-                                         const struct opscope__trace_thread *state)
+void OPSCOPE__COLD opscope__trace_lose(struct opscope__trace *trace,
+                                       const struct opscope__trace_thread *state)
 {
     if (trace->is_scratch) {
         return;
@@ -65,10 +65,11 @@ opscope_trace_record *opscope__trace_take(struct opscope__trace *trace,
     return record;
 }
 
-/* Whole, and visible to whoever reads from now on. */
+/* Complete, and visible to later readers. */
 static void publish(opscope_trace_record *record, uint64_t start_ticks)
 {
-    /* Partner: the reader of the file: what `start_ticks` is seen of is there. */
+    /* Partner: the reader of the file. A reader that sees `start_ticks` also sees the rest of the
+     * record. */
     opscope__store_release(&record->start_ticks, start_ticks);
 }
 
@@ -99,7 +100,7 @@ static bool write_name(struct opscope__trace *trace, struct opscope__trace_threa
                        const opscope_op *op)
 {
     char text[2 * NAME_BYTES];
-    /* Of operators with one id and several overloads (PyTorch's), the first one names all. */
+    /* Operators with one id and several overloads (PyTorch's) all get the name of the first. */
     const opscope_op *named = opscope_op_by_id(op->id);
     named = named != NULL ? named : op;
     size_t bytes = append(text, named->name, NAME_BYTES);
@@ -112,8 +113,8 @@ static bool write_name(struct opscope__trace *trace, struct opscope__trace_threa
     record->phase = op->phase;
     record->flags = op->scope;
     publish(record, opscope__ticks());
-    /* Only threads of this process read it; two that find 0 both write the name, which is no harm.
-     */
+    /* Only threads of this process read it. Two threads that find 0 both write the name, which is
+     * harmless. */
     opscope__store_relaxed(&trace->op_is_named[op->id], 1);
     return true;
 }
@@ -128,14 +129,14 @@ static bool is_shadowed(const opscope_debug_info *chain, const opscope_debug_inf
     return false;
 }
 
-/* The labels in force, from the innermost, each key once. */
+/* The labels in force, innermost first, each key once. */
 static size_t label_text(const opscope_debug_info *chain, char *into)
 {
     size_t bytes = 0;
     int count = 0;
     for (const opscope_debug_info *link = chain; link != NULL && count < LABEL_LIMIT;
          link = link->parent) {
-        if (!is_shadowed(chain, link)) {
+        if (link->value != NULL && !is_shadowed(chain, link)) {
             bytes += append(into + bytes, link->key, KEY_BYTES);
             bytes += append(into + bytes, link->value, VALUE_BYTES);
             count++;
@@ -205,7 +206,7 @@ static inline void write_numbers(opscope_trace_record *record, const opscope_ran
     words[1] = info != NULL ? info->forward_thread_id : 0;
 }
 
-/* All but the words. */
+/* All but the words that follow the record. */
 static inline void describe(opscope_trace_record *record, const opscope_range *fn, uint8_t more)
 {
     const opscope_op *op = fn->op;
@@ -220,14 +221,15 @@ static inline void describe(opscope_trace_record *record, const opscope_range *f
     record->more = more;
 }
 
-/* The clock is read last, so that what the record costs is not in its time. */
+/* Reads the clock last, so that the range's time does not include the writing of the record. */
 static inline int start_clock(struct opscope__trace *trace, struct opscope__trace_thread *state,
                               opscope_trace_record *record, void **context)
 {
     uint64_t now = opscope__ticks();
     if (__builtin_expect(now >= trace->deadline_ticks, 0)) {
-        state->next = (uint64_t *)(void *)record; /* without a start it is the end of the block */
-        opscope__trace_expire(trace);
+        state->next =
+            (uint64_t *)(void *)record; /* without a start, the record marks the end of the block */
+        trace->expire(trace);
         return OPSCOPE_OK;
     }
     *context = record;
@@ -235,18 +237,19 @@ static inline int start_clock(struct opscope__trace *trace, struct opscope__trac
     return OPSCOPE_OK;
 }
 
-/* A record for the range, with whatever has to stand before it; NULL where it is lost. */
-static opscope_trace_record *OPSCOPE__SELDOM take_seldom(struct opscope__trace *trace,
-                                                         const opscope_range *fn, uint32_t more,
-                                                         struct opscope__trace_thread **out)
+/* A record for the range, after its name and labels if they are missing; NULL if the range is
+ * lost. */
+static opscope_trace_record *OPSCOPE__COLD take_slow(struct opscope__trace *trace,
+                                                     const opscope_range *fn, uint32_t more,
+                                                     struct opscope__trace_thread **out)
 {
     if (opscope__ticks() >= trace->deadline_ticks) {
-        opscope__trace_expire(trace);
+        trace->expire(trace);
         return NULL;
     }
     struct opscope__trace_thread *state = opscope__trace_thread_open(trace, opscope__hot.thread);
     opscope_trace_record *record = NULL;
-    /* A range under other labels than its own, or without a name, would be worse than none. */
+    /* Without its name, or under wrong labels, the range would mislead: it is lost instead. */
     if (state != NULL && !state->labels_are_stale &&
         (opscope__load_relaxed(&trace->op_is_named[fn->op->id]) ||
          write_name(trace, state, fn->op))) {
@@ -278,7 +281,7 @@ int OPSCOPE__HOT opscope__trace_range_start(const opscope_range *fn, void *user,
     if (__builtin_expect(is_ready(trace, state, fn->op), 1)) {
         record = (opscope_trace_record *)(void *)state->next;
         state->next += OPSCOPE__TRACE_RECORD_WORDS + more;
-    } else if ((record = take_seldom(trace, fn, more, &state)) == NULL) {
+    } else if ((record = take_slow(trace, fn, more, &state)) == NULL) {
         return OPSCOPE_OK;
     }
     describe(record, fn, more);
@@ -290,7 +293,8 @@ int OPSCOPE__HOT opscope__trace_range_start(const opscope_range *fn, void *user,
 
 /* ---- shapes -------------------------------------------------------------------------------------- */
 
-/* For each input its rank and sizes, or -1 where it is no array; returns how many words. */
+/* Writes the rank and sizes of each input, or -1 for an input that is no array; returns the number
+ * of words. */
 static uint32_t read_shapes(const opscope_range *fn, int64_t *words, bool *cut)
 {
     size_t count;
@@ -321,14 +325,14 @@ int opscope__trace_range_start_shapes(const opscope_range *fn, void *user, void 
     bool cut;
     const uint32_t count = read_shapes(fn, shapes, &cut);
     const uint8_t more = (uint8_t)(INFO_WORDS + 1 + count);
-    opscope_trace_record *record = take_seldom(trace, fn, more, &state);
+    opscope_trace_record *record = take_slow(trace, fn, more, &state);
     if (record == NULL) {
         return OPSCOPE_OK;
     }
     describe(record, fn, more);
     record->flags |= cut ? OPSCOPE_TRACE_CUT : 0;
     write_numbers(record, fn->info);
-    opscope__trace_words(record)[INFO_WORDS] = count; /* no inputs are said, too */
+    opscope__trace_words(record)[INFO_WORDS] = count; /* also if 0: a range without inputs */
     memcpy(opscope__trace_words(record) + INFO_WORDS + 1, shapes, count * sizeof *shapes);
     return start_clock(trace, state, record, context);
 }
@@ -346,8 +350,7 @@ int OPSCOPE__HOT opscope__trace_range_end(const opscope_range *fn, void *user, v
     if (__builtin_expect(fn->failed != 0, 0)) {
         record->flags |= (fn->failed & OPSCOPE__FAILED) != 0 ? OPSCOPE_TRACE_FAILED : 0;
         if ((fn->failed & OPSCOPE__LOST) != 0) {
-            record->flags |=
-                OPSCOPE_TRACE_LOST; /* it ended at another time than now: who knows when */
+            record->flags |= OPSCOPE_TRACE_LOST; /* it ended at an unknown time */
             return OPSCOPE_OK;
         }
     }

@@ -1,18 +1,19 @@
-/* record/trace_task.c -- what a trace shows besides ranges: tasks that are forked and run, memory
- * that is allocated. All of it is cold but for the question whether a trace is taken at all. */
-#include "record/trace.h"
+/* trace/task.c -- other contents of a trace: tasks that are forked and run, and memory that is
+ * allocated. All of it is cold except the check whether a trace runs. */
+#include "trace/trace.h"
 
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "record/callback.h"
+#include "tasks/watch.h"
 
-/* Numbers tasks, of all traces; relaxed: any thread that forks one. */
+/* Numbers the tasks of all traces; relaxed: any thread that forks a task increments it. */
 static uint64_t task_count;
 
-static struct opscope__trace *trace_of(const struct opscope__firing *firing)
+static struct opscope__trace *trace_of(const struct opscope__snapshot *snapshot)
 {
-    for (uint32_t i = 0; firing != NULL && i < firing->count; i++) {
-        const opscope_callback *spec = &firing->callbacks[i]->spec;
+    for (uint32_t i = 0; snapshot != NULL && i < snapshot->count; i++) {
+        const opscope_callback *spec = &snapshot->callbacks[i]->spec;
         if (opscope__trace_is_tracer(spec)) {
             return spec->user;
         }
@@ -29,7 +30,7 @@ struct opscope__trace *opscope__trace_here(struct opscope__trace_thread **out)
     if (thread != NULL && opscope__hot.version != opscope__load_relaxed(&opscope__version)) {
         (void)opscope__thread_refresh();
     }
-    struct opscope__trace *trace = thread != NULL ? trace_of(thread->firing) : NULL;
+    struct opscope__trace *trace = thread != NULL ? trace_of(thread->snapshot) : NULL;
     if (trace == NULL || opscope__ticks() >= trace->deadline_ticks) {
         return NULL;
     }
@@ -40,7 +41,7 @@ struct opscope__trace *opscope__trace_here(struct opscope__trace_thread **out)
     return *out != NULL ? trace : NULL;
 }
 
-/* A record with a start; NULL where no trace is taken, or it is lost. *out: the trace. */
+/* A record with a start, and its trace in *out; NULL if no trace runs or the record is lost. */
 static opscope_trace_record *write(uint8_t kind, uint64_t start, uint64_t end, uint64_t number,
                                    struct opscope__trace **out)
 {
@@ -63,7 +64,7 @@ static opscope_trace_record *write(uint8_t kind, uint64_t start, uint64_t end, u
     return record;
 }
 
-uint64_t opscope__trace_fork_begin(uint64_t *task_number)
+static uint64_t fork_begins(uint64_t *task_number)
 {
     *task_number = 0;
     if (!opscope__load_acquire(&opscope__trace_is_on)) {
@@ -73,7 +74,7 @@ uint64_t opscope__trace_fork_begin(uint64_t *task_number)
     return opscope__ticks();
 }
 
-void opscope__trace_fork_end(uint64_t begun, uint64_t task_number)
+static void fork_ended(uint64_t begun, uint64_t task_number)
 {
     struct opscope__trace *trace;
     if (task_number != 0) {
@@ -81,24 +82,28 @@ void opscope__trace_fork_end(uint64_t begun, uint64_t task_number)
     }
 }
 
-void opscope__trace_task_begin(struct opscope__trace_task *task, uint64_t task_number)
+static void run_begins(struct opscope__task_run *run, uint64_t task_number)
 {
-    task->record = NULL;
+    struct opscope__trace *trace = NULL;
+    run->record = NULL;
     if (opscope__load_acquire(&opscope__trace_is_on)) {
-        task->record = write(OPSCOPE_TRACE_TASK, opscope__ticks(), 0, task_number, &task->trace);
+        run->record = write(OPSCOPE_TRACE_TASK, opscope__ticks(), 0, task_number, &trace);
     }
-    if (task->record != NULL) {
-        /* Another reference can only be had from somebody who has one: the callback. */
-        opscope__add_relaxed(&task->trace->reference_count, 1);
+    if (run->record != NULL) {
+        /* Only an owner of a reference can hand out another one: here, the callback. The task may
+         * outlive the callback. */
+        opscope__add_relaxed(&trace->reference_count, 1);
+        run->watcher = trace;
     }
 }
 
-void opscope__trace_task_end(const struct opscope__trace_task *task)
+static void run_ended(const struct opscope__task_run *run)
 {
-    if (task->record != NULL) {
+    opscope_trace_record *record = run->record;
+    if (record != NULL) {
         /* Partner: the reader of the file. */
-        opscope__store_release(&task->record->end_ticks, opscope__ticks());
-        opscope__trace_release(task->trace);
+        opscope__store_release(&record->end_ticks, opscope__ticks());
+        opscope__trace_release(run->watcher);
     }
 }
 
@@ -107,4 +112,11 @@ void opscope__trace_allocation(uint64_t bytes)
     struct opscope__trace *trace;
     uint64_t now = opscope__ticks();
     (void)write(OPSCOPE_TRACE_ALLOCATION, now, now, bytes, &trace);
+}
+
+static const struct opscope__task_watch watch = {fork_begins, fork_ended, run_begins, run_ended};
+
+static void __attribute__((constructor)) load(void)
+{
+    opscope__task_watch = &watch;
 }

@@ -1,0 +1,51 @@
+/* recorder/cost.h -- what recording costs per range, and has cost so far.
+ *
+ * At its start the recorder measures the cost of a range that is opened and closed with nothing in
+ * between (record_cost_ps). A range from a framework costs more: the path from the framework to the
+ * recorder comes on top, which for PyTorch costs several times as much. A bridge reports this extra
+ * cost of its operators by opscope_recorder_extra_cost. The reported value is a difference, so it
+ * is independent of when the recorder measures its own cost.
+ */
+#ifndef OPSCOPE_RECORDER_COST_H
+#define OPSCOPE_RECORDER_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "segment/segment.h"
+
+/* Both figures come from a loop that does nothing else. In a program that leaves little of the
+ * recorder in the caches, a range costs several times as much. Therefore one range in some is
+ * timed, from a framework's call to its return, both in the loop and in the program. The ratio of
+ * the two scales all costs (cost_factor_ppm). The framework's own part is not timed; the recorder
+ * assumes that it grows by the same ratio. */
+
+/* The clock of probes, in ticks. */
+OPSCOPE_API uint64_t opscope__cost_probe_clock(void);
+/* Reports a timed range: the ticks of its start and its end together, without the work inside
+ * it. */
+OPSCOPE_API void opscope__cost_probe(uint64_t ticks);
+/* Assigns the following probes to the loop, or to the program again. Only one thread measures at a
+ * time; the few probes of other threads meanwhile are mixed in. */
+OPSCOPE_API void opscope__cost_probe_loop(bool is_loop);
+/* With the segment lock held: writes the factor from the probes so far into the header. */
+void opscope__cost_update_factor(const opscope__segment *segment);
+
+/* Around the code that prepares the calling thread for its first recorded range, whose time is a
+ * cost. In CPU time, because a new thread often waits for a processor. */
+OPSCOPE_API uint64_t opscope__cost_setup_start(void);
+OPSCOPE_API void opscope__cost_setup_end(uint64_t start_ns);
+
+/* The cost of recording one range of that operator, as measured at the start. The operator has a
+ * cell, or may get one. */
+uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_t op_id);
+
+/* With the segment lock held: the cost of recording all ranges of the segment so far. A reader
+ * computes the same: samples times (record_cost_ps plus their operator's extra), and
+ * uncounted_cost_ps, summed, times the cost factor, rounded down. */
+uint64_t opscope__cost_of_samples_ns(const opscope__segment *segment);
+/* With the segment lock held: the part of that cost from cells that count every range. While
+ * operators are sampled, those are the cells of outer ranges. */
+uint64_t opscope__cost_of_outer_ns(const opscope__segment *segment);
+
+#endif

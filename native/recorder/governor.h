@@ -1,0 +1,70 @@
+/* recorder/governor.h -- keeps the cost of recording within a budget by sampling less.
+ *
+ * The cost of recording is the number of recorded ranges times the cost of a range of their
+ * operator (recorder/cost.h). The budget is a share of the whole process's CPU time. Wall time
+ * would be wrong: a program that waits much, or runs on a large machine, would pay more per second
+ * of work than one that computes on one thread. A share of CPU time is how much more expensive the
+ * work becomes, whatever the number of threads, and what a fleet pays.
+ *
+ * The budget is a limit. Above it, the governor scales sampling down at once, to three quarters of
+ * the budget. Below half of it, it scales sampling up again, by at most a factor of two at a time
+ * and never above the requested sampling. Between the two it changes nothing, so that it does not
+ * oscillate.
+ *
+ * Opening windows takes a thread's time, whatever the program does. The governor compares that time
+ * with the larger of the process's CPU time and the wall time. A program that mostly waits
+ * therefore keeps its windows, and windows that open every few microseconds take no more than the
+ * budget of one processor.
+ *
+ * Outer ranges are always followed; no scale makes them cheaper. While they take less than half of
+ * the budget, operators get the rest. If they take more, the recorder stops following them until
+ * the settings change: following is not meant for programs that open outer ranges every few
+ * microseconds.
+ *
+ * This code is arithmetic: no clock, no lock. Its caller, recorder/control.c, passes the time and
+ * holds the settings lock.
+ */
+#ifndef OPSCOPE_RECORDER_GOVERNOR_H
+#define OPSCOPE_RECORDER_GOVERNOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "recorder/settings.h"
+
+/* Counted from any fixed moment. */
+struct opscope__governor_reading {
+    uint64_t wall_ns;
+    uint64_t cpu_ns;       /* of the process, all threads */
+    uint64_t recording_ns; /* the part of it for recording (recorder/cost.h) */
+    uint64_t outer_ns;     /* the part of that for following outer ranges, which does not depend on
+                              windows */
+    uint64_t driver_ns;    /* CPU time of the thread that opens windows, counted separately */
+};
+
+typedef struct opscope__governor {
+    uint64_t budget_ppb; /* 0: no limit, and no scaling */
+    double scale; /* of the requested sampling: 1 for all of it, less while over the budget */
+    uint64_t overhead_ppb; /* measured over the last interval; 0 before the end of the first */
+    uint64_t adaptation_count;
+    bool spares_outer; /* outer ranges took more than half of the budget: do not follow them */
+    struct opscope__governor_reading start; /* of the interval */
+} opscope__governor;
+
+/* Starts measuring at `now`, with the sampling as requested. Counts continue. */
+void opscope__governor_start(opscope__governor *governor, uint64_t budget_ppb,
+                             const struct opscope__governor_reading *now);
+
+/* The length of an interval with this sampling. */
+uint64_t opscope__governor_interval_ns(const struct opscope__sampling *sampling);
+
+/* Call it at each poll: after an interval it measures and scales; `asked` is the requested
+ * sampling. True if the resulting sampling changes. */
+bool opscope__governor_judge(opscope__governor *governor, const struct opscope__sampling *asked,
+                             const struct opscope__governor_reading *now);
+
+/* The requested sampling, scaled. */
+struct opscope__sampling opscope__governor_scaled(const opscope__governor *governor,
+                                                  const struct opscope__sampling *asked);
+
+#endif

@@ -1,0 +1,82 @@
+/* recorder/observer.c -- connects the recorder with the layers below: the record layer's observers,
+ * and the hooks for the recorder's own parts. */
+#include "record/debug_info.h"
+#include "record/observer.h"
+#include "recorder/control.h"
+#include "recorder/metric.h"
+#include "recorder/sampling.h"
+#include "recorder/state.h"
+#include "recorder/window.h"
+
+static void thread_begins(struct opscope__thread *thread)
+{
+    opscope__recorder_labels_changed(thread);
+}
+
+static void labels_changed(const opscope_debug_info *chain)
+{
+    (void)chain;
+    opscope__recorder_labels_changed(opscope__hot.thread);
+}
+
+/* ---- forks ------------------------------------------------------------------------------------- */
+
+static void fork_prepare(void)
+{
+    opscope__window_fork_prepare(); /* waits for its thread, which may need any of the locks */
+    opscope__settings_lock();
+    opscope__segment_lock();
+    opscope__window_lock();
+    opscope__metrics_fork_prepare();
+}
+
+static void fork_child(void)
+{
+    opscope__window_fork_child();
+    opscope__recorder_fork_child();
+}
+
+static void fork_unlock(void)
+{
+    opscope__window_unlock();
+    opscope__segment_unlock();
+    opscope__settings_unlock();
+}
+
+static void fork_done(bool is_child)
+{
+    if (is_child) {
+        opscope__recorder_fork_child_done();
+    } else {
+        opscope__window_fork_parent();
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+static const struct opscope__observer observer = {
+    .thread_begins = thread_begins,
+    .thread_refreshed = opscope__recorder_labels_follow,
+    .thread_ends = opscope__recorder_thread_end,
+    .thread_freed = opscope__recorder_thread_free,
+    .api_used = opscope__recorder_usage,
+    .callback_failed = opscope__recorder_callback_error,
+    .fork_prepare = fork_prepare,
+    .fork_child = fork_child,
+    .fork_unlock = fork_unlock,
+    .fork_done = fork_done};
+
+static const struct opscope__debug_info_listener listener = {.changed = labels_changed};
+
+static const struct opscope__recorder_hooks hooks = {.resume = opscope__recorder_resume,
+                                                     .first_range = opscope__sampling_first_range,
+                                                     .apply = opscope__control_apply,
+                                                     .poll = opscope__control_poll,
+                                                     .is_news = opscope__control_is_news};
+
+static void __attribute__((constructor)) load(void)
+{
+    opscope__recorder.hooks = &hooks;
+    opscope__observe(OPSCOPE__PLACE_RECORDER, &observer);
+    opscope__debug_info_listen(&listener);
+}

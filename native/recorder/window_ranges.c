@@ -1,0 +1,73 @@
+/* recorder/window_ranges.c -- applies the parts of a window to the recorder: whether ranges are
+ * recorded, and with which weight. recorder/window_cycle.c decides when. */
+#include "base/atomics.h"
+#include "recorder/cost.h"
+#include "recorder/state.h"
+#include "recorder/variance.h"
+
+void opscope__recorder_begin_serial(bool is_whole)
+{
+    struct opscope__recorder *recorder = &opscope__recorder;
+    uint64_t serial = opscope__add_relaxed(&recorder->serial, 1) + 1;
+    opscope__store_relaxed(&recorder->whole_serial, is_whole ? serial : 0);
+}
+
+void opscope__recorder_set_weights(uint64_t known_weight, uint64_t new_weight)
+{
+    struct opscope__recorder *recorder = &opscope__recorder;
+    opscope__store_relaxed(&recorder->weights[0], known_weight);
+    opscope__store_relaxed(&recorder->weights[1], new_weight);
+}
+
+void opscope__recorder_window_open(void)
+{
+    struct opscope__recorder *recorder = &opscope__recorder;
+    opscope__recorder_set_weights(0, 0);
+    opscope__store_relaxed(&recorder->is_open, 1);
+    opscope__recorder_begin_serial(true);
+    (void)opscope_enable_callback(recorder->handle);
+}
+
+void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns)
+{
+    struct opscope__recorder *recorder = &opscope__recorder;
+    opscope__recorder_begin_serial(
+        false); /* first: ranges open now will miss some of those inside them */
+    (void)opscope_disable_callback(recorder->handle);
+    opscope__store_relaxed(&recorder->is_open, 0);
+    opscope__segment_lock();
+    if (recorder->segment.base != NULL) {
+        opscope_segment_header *header = opscope__segment_header(&recorder->segment);
+        opscope__add_relaxed(&header->window_count, 1);
+        opscope__add_relaxed(&header->window_on_ns, on_ns);
+        opscope__add_relaxed(&header->window_wall_ns, wall_ns);
+    }
+    opscope__segment_unlock();
+}
+
+void opscope__recorder_window_thread(uint64_t cpu_ns)
+{
+    opscope__segment_lock();
+    if (opscope__recorder.segment.base != NULL) {
+        opscope__add_relaxed(&opscope__segment_header(&opscope__recorder.segment)->window_thread_ns,
+                             cpu_ns);
+    }
+    opscope__segment_unlock();
+}
+
+void opscope__recorder_window_vary(double work, double owed)
+{
+    opscope__segment_lock();
+    opscope__variance_window(&opscope__recorder.segment, work, owed);
+    opscope__segment_unlock();
+}
+
+uint64_t opscope__recorder_cost_ns(void)
+{
+    const struct opscope__recorder *recorder = &opscope__recorder;
+    opscope__segment_lock();
+    opscope__cost_update_factor(&recorder->segment);
+    const uint64_t cost_ns = opscope__cost_of_samples_ns(&recorder->segment);
+    opscope__segment_unlock();
+    return cost_ns;
+}

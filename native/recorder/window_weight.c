@@ -1,0 +1,73 @@
+/* recorder/window_weight.c -- see recorder/window_weight.h. */
+#include "recorder/window_weight.h"
+
+/* Windows pay back owed work over this many windows. A low number leaves little owed work when a
+ * program ends, which is an error of its estimates; a lower one makes the weights, and so the
+ * estimates, vary too much. By simulation of programs that work all the time, or in bursts for a
+ * half to a hundredth of it: over 60 windows 2 to 4 are best; over 1,200 it makes no difference. */
+static const double HORIZON_WINDOWS = 4.0;
+static const double PRIOR_WINDOWS = 10.0;
+/* A window, or the time before it, that took this many times its planned length means that the
+ * process was stopped meanwhile: it is ignored when learning the share of time in windows. */
+static const double STOPPED = 50.0;
+/* A part with less work than this in windows gives no information on how to pay back its owed
+ * work. */
+static const double LEAST_WORK = 0.02;
+/* However much work is owed, a range represents at most this many times its share by time. */
+static const double RISE_LIMIT = 4.0;
+/* Whatever the estimated cost of recording, some of a window was work. */
+static const double RECORDING_LIMIT = 0.9;
+
+void opscope__window_weight_plan(opscope__window_weight *book, double window_ns, double period_ns)
+{
+    book->planned_on = window_ns;
+    book->planned_wall = period_ns;
+    book->on = book->wall = book->count = 0.0;
+}
+
+void opscope__window_weight_expect(opscope__window_weight *book, double on_ns)
+{
+    book->planned_on = on_ns;
+}
+
+double opscope__window_weight_now(const opscope__window_weight *book)
+{
+    const double by_time = (PRIOR_WINDOWS * book->planned_wall + book->wall) /
+                           (PRIOR_WINDOWS * book->planned_on + book->on);
+    /* Without this factor, the time that recording takes from a window would always leave owed
+     * work. */
+    const double share = by_time * (book->work > 0.0 ? book->inside / book->work : 1.0);
+    double weight = share;
+    /* The first windows pay back sooner: a short process has no later ones. */
+    const double horizon =
+        book->count + 2.0 < HORIZON_WINDOWS ? book->count + 2.0 : HORIZON_WINDOWS;
+    if (book->typical > LEAST_WORK * book->planned_on) {
+        weight += book->owed / (horizon * book->typical);
+    }
+    weight = weight < RISE_LIMIT * by_time ? weight : RISE_LIMIT * by_time;
+    return weight > 1.0 ? weight : 1.0;
+}
+
+double opscope__window_weight_count(opscope__window_weight *book,
+                                    const struct opscope__window_weight_cycle *cycle)
+{
+    const double limit = RECORDING_LIMIT * cycle->inside;
+    const double work = cycle->inside - (cycle->recording < limit ? cycle->recording : limit);
+    if (cycle->on < STOPPED * book->planned_on && cycle->wall < STOPPED * book->planned_wall) {
+        book->on += cycle->on;
+        book->wall += cycle->wall;
+    }
+    book->count += cycle->weight > 0.0;
+    if (work > 0.0) {
+        book->inside += cycle->inside;
+        book->work += work;
+    }
+    book->owed += cycle->outside + work - cycle->weight * work;
+    if (work > 0.0) {
+        /* Windows with more work have more influence: `typical` is the pay-back of a window that
+         * pays back; windows with almost no work pay back nothing. */
+        const double share = work / (HORIZON_WINDOWS * book->typical + work);
+        book->typical += share * (work - book->typical);
+    }
+    return cycle->weight * work;
+}

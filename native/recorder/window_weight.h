@@ -1,0 +1,58 @@
+/* recorder/window_weight.h -- the weight of a window: how many ranges each recorded one represents.
+ *
+ * In the long run the weight is total time divided by time in windows. This holds if the program
+ * does as much work in a moment of a window as in any other moment. It fails on an oversubscribed
+ * processor: waking the thread that opens a window preempts another thread, often one of its own
+ * program, and other processes get the next time slice. It also fails if recording takes a
+ * considerable part of the time of small operators: windows then contain less work.
+ *
+ * Therefore an account (a "book") tracks the work: the CPU time of the program's threads minus the
+ * cost of recording. There are two: one for the threads known before the window opened, which is
+ * exact; one for the rest of the process, whose threads come and go (for example one per request)
+ * and are observed only if they open a range in a window. Ranges get the weight of their thread's
+ * account, so that spinning BLAS threads, in the rest, do not disturb the first account.
+ *
+ * All windows together represent all of the work. Work that earlier windows do not represent is
+ * owed; each later window pays back a part. The weights are therefore right on average, however
+ * windows differ from other times. A window's weight depends only on earlier windows, not on its
+ * own contents, so estimates stay unbiased. A program that does little at a time would need many
+ * windows before a plain quotient of the two sums were useful; owed work is never wrong.
+ *
+ * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
+ */
+#ifndef OPSCOPE_RECORDER_WINDOW_WEIGHT_H
+#define OPSCOPE_RECORDER_WINDOW_WEIGHT_H
+
+typedef struct opscope__window_weight {
+    double planned_on, planned_wall; /* ns, of one window: used in place of measured values for the
+                                        first few windows */
+    double on, wall;                 /* ns, over all windows of this plan */
+    double owed;                     /* ns of work that no window represents yet */
+    double typical;                  /* ns of work in a window that has any; 0: unknown */
+    double count;                    /* windows of this plan */
+    double inside, work; /* ns of CPU time in all windows, with and without the cost of recording */
+} opscope__window_weight;
+
+/* All in ns. */
+struct opscope__window_weight_cycle {
+    double weight;    /* of the window; 0: there was no window, and the next is not soon */
+    double on, wall;  /* its length; the time from the end of the last one to its own end */
+    double inside;    /* CPU time inside it */
+    double outside;   /* CPU time from the end of the last one to its beginning */
+    double recording; /* the part of `inside` for recording; an estimate */
+};
+
+/* Starts another plan of windows. Owed work stays. */
+void opscope__window_weight_plan(opscope__window_weight *book, double window_ns, double period_ns);
+
+/* Sets the expected length of a window, including the usual delay of timers. */
+void opscope__window_weight_expect(opscope__window_weight *book, double on_ns);
+
+/* The weight of the next window: at least 1. */
+double opscope__window_weight_now(const opscope__window_weight *book);
+
+/* Accounts for a window that has ended. Returns the work that it represents, in ns. */
+double opscope__window_weight_count(opscope__window_weight *book,
+                                    const struct opscope__window_weight_cycle *cycle);
+
+#endif
