@@ -1,7 +1,8 @@
-/* pages.c -- asks /proc/self/maps. Knows nothing of Python.
+/* pages.c -- queries /proc/self/maps. Does not depend on Python.
  *
- * From Linux 6.11 on it can be asked about single addresses. Elsewhere it is read whole, which
- * takes the kernel a microsecond a line, and the program waits. */
+ * Linux 6.11 and later answer queries about single addresses. On older kernels it reads the whole
+ * file, which takes the kernel a microsecond per line while the program waits.
+ */
 #include "bridges/pages.h"
 
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "opscope/status.h"
@@ -23,17 +25,17 @@ struct page_run {
 struct opscope__page_runs {
     size_t count;
     size_t capacity;
-    struct page_run runs[]; /* by rising start */
+    struct page_run runs[]; /* by ascending start */
 };
 
-/* As in <linux/fs.h>, which most systems have of an earlier kernel. */
+/* As in <linux/fs.h>, of which most systems have an older version. */
 struct query {
     uint64_t size;
     uint64_t flags;
     uint64_t address;
-    uint64_t start; /* from here on filled in */
+    uint64_t start; /* from here on, output fields */
     uint64_t end;
-    uint64_t access; /* bits as PROT_READ, PROT_WRITE and PROT_EXEC; more above */
+    uint64_t access; /* PROT_READ, PROT_WRITE and PROT_EXEC bits; more above */
     uint64_t page_size, offset, inode;
     uint32_t device_major, device_minor, name_size, build_id_size;
     uint64_t name, build_id;
@@ -42,12 +44,13 @@ _Static_assert(sizeof(struct query) == 104, "part of the request's number");
 #define QUERY _IOWR('f', 17, struct query)
 _Static_assert((PROT_READ | PROT_WRITE | PROT_EXEC) == 7, "the kernel's bits");
 
-enum { KNOWN_LIMIT = 64 }; /* runs that are kept where single ones are asked for */
+enum { KNOWN_LIMIT = 64 }; /* runs kept from queries about single addresses */
 
 static bool ask(int file, uintptr_t address, struct page_run *out)
 {
     struct query query = {.size = sizeof query, .address = address};
-    if (ioctl(file, QUERY, &query) != 0) {
+    /* Not ioctl(), whose type of the request is not the same in all C libraries. */
+    if (syscall(SYS_ioctl, file, QUERY, &query) != 0) {
         return false;
     }
     *out = (struct page_run){.start = (uintptr_t)query.start,
@@ -58,7 +61,7 @@ static bool ask(int file, uintptr_t address, struct page_run *out)
 
 /* ---- the file read whole -------------------------------------------------------------------- */
 
-/* As one string, to be freed. */
+/* The whole file as one string, which the caller frees. */
 static int read_text(int file, char **out)
 {
     size_t capacity = 65536;
@@ -93,7 +96,7 @@ static int read_text(int file, char **out)
     return OPSCOPE_OK;
 }
 
-/* A line starts "55d0c0000000-55d0c0021000 rw-p ". */
+/* A line starts with "55d0c0000000-55d0c0021000 rw-p ". */
 static bool parse_line(const char *line, struct page_run *out)
 {
     char *end;
@@ -145,7 +148,7 @@ static int read_all(int file, struct opscope__page_runs **out)
     return OPSCOPE_OK;
 }
 
-/* ---- what is granted ------------------------------------------------------------------------ */
+/* ---- access rights -------------------------------------------------------------------------- */
 
 int opscope__pages_read(struct opscope__pages *out)
 {
@@ -189,7 +192,8 @@ static const struct page_run *find(const struct opscope__page_runs *known, const
     return bsearch(address, known->runs, known->count, sizeof *known->runs, compare_address);
 }
 
-/* In its place. A run may have grown since it was asked for; the longer one then stands behind. */
+/* Inserts the run in order. A run may have grown since an earlier query; the longer one then comes
+ * second. */
 static void keep(struct opscope__page_runs *known, const struct page_run *run)
 {
     if (known->count == known->capacity) {

@@ -1,7 +1,7 @@
-/* numpy.c -- attaches and detaches the NumPy bridge as a whole. Which operators there are and what
- * they are called is decided in agent/opscope/bridges/numpy.py; how each kind of pointer is found
- * and replaced, in numpy_ufunc.c, numpy_builtin.c and numpy_index.c. */
-#include "bridges/numpy_pointers.h"
+/* numpy/attach.c -- attaches and detaches the NumPy bridge as a whole. agent/opscope/bridges/numpy/
+ * chooses the operators and their names; numpy/ufunc.c, numpy/builtin.c and numpy/index.c find and
+ * replace each kind of pointer. */
+#include "bridges/numpy/pointers.h"
 
 #include <string.h>
 
@@ -22,9 +22,9 @@ static int attach_one(const opscope_numpy_target *target, const struct opscope__
     return OPSCOPE_ERR_INVALID;
 }
 
-/* The first of all, so that the others are given what their ranges cost as they are interned:
- * `add`, by which that is measured. Returns which of the targets it is; `count` where there is
- * none. */
+/* Attaches `add` before all other targets, and measures the cost of a range with it, so that the
+ * others get their cost when they are interned. Returns its index among the targets; `count` if it
+ * is not among them. */
 static size_t attach_to_measure(opscope_numpy_target *targets, size_t count,
                                 const struct opscope__pages *pages)
 {
@@ -54,7 +54,7 @@ int opscope_numpy_attach(opscope_numpy_target *targets, size_t count)
         return status;
     }
     PyGILState_STATE gil = PyGILState_Ensure();
-    /* The calls that try out a pointer are not the program's. */
+    /* The calls that verify a pointer are not the program's. */
     bool recording = opscope_recording_set(false);
     const size_t first = attach_to_measure(targets, count, &pages);
     for (size_t i = 0; i < count; i++) {

@@ -1,12 +1,11 @@
-/* numpy_builtin.c -- calls of builtin functions and methods.
+/* numpy/builtin.c -- calls of builtin functions and methods.
  *
  * CPython reads ml_meth from a builtin's definition at each call, and all bound copies of a method
  * share one definition, so replacing ml_meth catches every caller. The pointer carries no data:
- * each definition takes a slot with a trampoline of its own, from a pool for its calling
- * convention.
+ * each definition takes a slot with its own trampoline, from a pool for its calling convention.
  */
-#include "bridges/numpy_pointers.h"
-#include "bridges/numpy_range.h"
+#include "bridges/numpy/pointers.h"
+#include "bridges/numpy/range.h"
 
 #include <string.h>
 
@@ -14,14 +13,14 @@ typedef PyObject *(*keywords_function)(PyObject *, PyObject *, PyObject *);
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 typedef PyObject *(*fast_keywords_function)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
-/* All under the GIL. A slot stays with its definition for ever, so that a call in flight outlives a
- * detach and a new attach finds it again. */
+/* The GIL guards all slots. A slot stays with its definition for ever, so that a call in flight
+ * survives a detach, and a later attach reuses it. */
 struct slot {
     PyMethodDef *definition; /* NULL: free */
     PyCFunction original;
     const opscope_op *op;
     PyCFunction trampoline;
-    int ufunc_method; /* index among the ufunc methods; -1: not one */
+    int ufunc_method; /* index among the ufunc methods; -1: not a ufunc method */
     bool self_is_input;
 };
 
@@ -39,21 +38,22 @@ static const opscope_op *op_of(const struct slot *slot, PyObject *self)
     return op != NULL ? op : slot->op;
 }
 
-/* One for each calling convention: ORIGINAL_CALL is the call of the original, the rest fills in an
- * opscope__call. */
+/* One per calling convention: ORIGINAL_CALL calls the original, the other arguments initialise an
+ * opscope__numpy_arguments. */
 #define CALL_SEEN(slot, self, ORIGINAL_CALL, ...)                                                  \
     do {                                                                                           \
-        struct opscope__call call = {.self = (slot)->self_is_input ? (self) : NULL, __VA_ARGS__};  \
-        const opscope_range_info info = OPSCOPE__CALL_INFO(&call);                                 \
+        struct opscope__numpy_arguments call = {.self = (slot)->self_is_input ? (self) : NULL,     \
+                                                __VA_ARGS__};                                      \
+        const opscope_range_info info = OPSCOPE__NUMPY_RANGE_INFO(&call);                          \
         opscope_range range;                                                                       \
         opscope__range_open_slow(&range, op_of(slot, self), &info);                                \
-        return opscope__call_close(&range, ORIGINAL_CALL);                                         \
+        return opscope__numpy_range_close(&range, ORIGINAL_CALL);                                  \
     } while (0)
 
-/* METH_VARARGS, METH_O and METH_NOARGS, which all come with one object or NULL. */
+/* METH_VARARGS, METH_O and METH_NOARGS, which all pass one object or NULL. */
 static PyObject *call_plain(const struct slot *slot, PyObject *self, PyObject *arg)
 {
-    if (opscope__call_is_skipped()) {
+    if (opscope__numpy_range_is_skipped()) {
         return slot->original(self, arg);
     }
     bool is_tuple = (slot->definition->ml_flags & METH_VARARGS) != 0;
@@ -64,7 +64,7 @@ static PyObject *call_plain(const struct slot *slot, PyObject *self, PyObject *a
 static PyObject *call_keywords(const struct slot *slot, PyObject *self, PyObject *args,
                                PyObject *names)
 {
-    if (opscope__call_is_skipped()) {
+    if (opscope__numpy_range_is_skipped()) {
         return ORIGINAL(slot, keywords_function)(self, args, names);
     }
     CALL_SEEN(slot, self, ORIGINAL(slot, keywords_function)(self, args, names), .tuple = args,
@@ -74,7 +74,7 @@ static PyObject *call_keywords(const struct slot *slot, PyObject *self, PyObject
 static PyObject *call_fast(const struct slot *slot, PyObject *self, PyObject *const *args,
                            Py_ssize_t count)
 {
-    if (opscope__call_is_skipped()) {
+    if (opscope__numpy_range_is_skipped()) {
         return ORIGINAL(slot, fast_function)(self, args, count);
     }
     CALL_SEEN(slot, self, ORIGINAL(slot, fast_function)(self, args, count), .vector = args,
@@ -84,7 +84,7 @@ static PyObject *call_fast(const struct slot *slot, PyObject *self, PyObject *co
 static PyObject *call_fast_keywords(const struct slot *slot, PyObject *self, PyObject *const *args,
                                     Py_ssize_t count, PyObject *names)
 {
-    if (opscope__call_is_skipped()) {
+    if (opscope__numpy_range_is_skipped()) {
         return ORIGINAL(slot, fast_keywords_function)(self, args, count, names);
     }
     CALL_SEEN(slot, self, ORIGINAL(slot, fast_keywords_function)(self, args, count, names),
@@ -95,7 +95,7 @@ static PyObject *call_fast_keywords(const struct slot *slot, PyObject *self, PyO
 
 enum { POOL_SIZE = 64 };
 
-/* Octal numbers 00 to 077. */
+/* Octal numbers from 00 to 077. */
 #define EIGHT(X, high)                                                                             \
     X(0##high##0)                                                                                  \
     X(0##high##1)                                                                                  \
@@ -191,7 +191,7 @@ static PyObject *probe_fast_keywords(PyObject *self, PyObject *const *args, Py_s
 
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
-/* The pool for a definition's calling convention and its probe; false where there is none. */
+/* The pool for a definition's calling convention, and its probe; false if there is no such pool. */
 static bool find_pool(const PyMethodDef *definition, struct slot **pool, PyCFunction *probe)
 {
     switch (definition->ml_flags) {
@@ -266,11 +266,12 @@ int opscope__builtin_attach(const opscope_numpy_target *target, const struct ops
         return OPSCOPE_ERR_BUSY;
     }
     const opscope_op *op = opscope__numpy_op(target->name);
-    bool is_ufunc_method = target->kind == OPSCOPE_NUMPY_UFUNC_METHOD;
+    const bool is_ufunc_method = target->kind == OPSCOPE_NUMPY_UFUNC_METHOD;
+    const struct slot before = *slot;
     if (slot->definition == NULL) {
         PyObject *self = PyCFunction_GetSelf(builtin);
         slot->self_is_input = !is_ufunc_method && self != NULL && !PyModule_Check(self);
-        slot->ufunc_method = is_ufunc_method ? next_ufunc_method() : -1;
+        slot->ufunc_method = -1; /* until it is attached: there are few of these indexes */
     }
     slot->definition = definition;
     slot->op = op;
@@ -278,7 +279,11 @@ int opscope__builtin_attach(const opscope_numpy_target *target, const struct ops
     definition->ml_meth = slot->trampoline;
     if (!call_arrives(builtin, slot, probe)) {
         definition->ml_meth = slot->original;
+        *slot = before;
         return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    if (before.definition == NULL && is_ufunc_method) {
+        slot->ufunc_method = next_ufunc_method();
     }
     return OPSCOPE_OK;
 }

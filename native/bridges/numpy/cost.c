@@ -1,14 +1,14 @@
-/* numpy_cost.c -- the operators of the bridge, and what their ranges cost beyond the recorder's own
- * part: the way through the trampoline, measured once, while attaching. */
-#include "bridges/numpy_pointers.h"
+/* numpy/cost.c -- the operators of the bridge, and the extra cost of their ranges beyond the
+ * recorder's own part: the path through the trampoline, measured once while attaching. */
+#include "bridges/numpy/pointers.h"
 #include "opscope/recorder.h"
-#include "record/cost_trial.h"
+#include "recorder/cost_trial.h"
 
 enum { TURNS = 10, CALLS = 10 };
-/* Where it could not be measured: about what it is on the machines that were looked at. */
+/* Used if the measurement fails: a typical value of the machines measured so far. */
 static const uint64_t USUAL_EXTRA_PS = 35000;
 
-static uint64_t extra_cost_ps; /* under the GIL; 0: not known yet */
+static uint64_t extra_cost_ps; /* under the GIL; 0: unknown */
 
 const opscope_op *opscope__numpy_op(const char *name)
 {
@@ -26,7 +26,7 @@ static bool run(PyObject *add, PyObject *array)
     return result != NULL;
 }
 
-/* 0 where NumPy or the machine does not play along. */
+/* 0 if NumPy or the machine does not allow a measurement. */
 static uint64_t measure(PyObject *add, PyObject *array)
 {
     opscope__cost_trial trial;
@@ -36,7 +36,7 @@ static uint64_t measure(PyObject *add, PyObject *array)
     }
     for (int turn = 0; turn < TURNS && works; turn++) {
         opscope__cost_trial_set(&trial, turn % 2 != 0);
-        works = run(add, array); /* the first one finds everything cold */
+        works = run(add, array); /* the first call runs with cold caches */
         if (!opscope__cost_trial_start(&trial)) {
             break;
         }

@@ -1,15 +1,15 @@
-/* numpy_index.c -- reading and writing arrays by an index that is, or holds, an array or a list.
+/* numpy/index.c -- reads and writes of arrays with an index that is or contains an array or a list.
  *
- * Replaces mp_subscript and mp_ass_subscript of ndarray itself. Basic indexing passes straight on:
- * it is too cheap to be looked at. Does not see subclasses of ndarray, which have slots of their
- * own, nor calls of ndarray.__getitem__ by name.
+ * Replaces mp_subscript and mp_ass_subscript of ndarray itself. Basic indexing calls the original
+ * directly: it is too cheap to observe. Does not see subclasses of ndarray, which have their own
+ * slots, or calls of ndarray.__getitem__ by name.
  */
-#include "bridges/numpy_pointers.h"
-#include "bridges/numpy_range.h"
+#include "bridges/numpy/pointers.h"
+#include "bridges/numpy/range.h"
 
 static PyTypeObject *array_type;
 static struct opscope__mapping_layout *mapping;
-static size_t tuple_items_offset; /* PyTuple_GetItem would slow down a[i, j] by a tenth */
+static size_t tuple_items_offset; /* PyTuple_GetItem would make a[i, j] a tenth slower */
 static const opscope_op *read_op;
 static const opscope_op *write_op;
 static binaryfunc original_read;
@@ -42,16 +42,16 @@ static inline bool is_advanced(PyObject *index)
 static __attribute__((noinline)) PyObject *read_seen(PyObject *array, PyObject *index)
 {
     PyObject *const inputs[] = {array, index};
-    struct opscope__call call = {.vector = inputs, .vector_count = 2};
-    const opscope_range_info info = OPSCOPE__CALL_INFO(&call);
+    struct opscope__numpy_arguments call = {.vector = inputs, .vector_count = 2};
+    const opscope_range_info info = OPSCOPE__NUMPY_RANGE_INFO(&call);
     opscope_range range;
     opscope__range_open_slow(&range, read_op, &info);
-    return opscope__call_close(&range, original_read(array, index));
+    return opscope__numpy_range_close(&range, original_read(array, index));
 }
 
 static PyObject *read_trampoline(PyObject *array, PyObject *index)
 {
-    if (!is_advanced(index) || opscope__call_is_skipped()) {
+    if (!is_advanced(index) || opscope__numpy_range_is_skipped()) {
         return original_read(array, index);
     }
     return read_seen(array, index);
@@ -60,18 +60,19 @@ static PyObject *read_trampoline(PyObject *array, PyObject *index)
 static __attribute__((noinline)) int write_seen(PyObject *array, PyObject *index, PyObject *value)
 {
     PyObject *const inputs[] = {array, index, value};
-    struct opscope__call call = {.vector = inputs, .vector_count = value == NULL ? 2 : 3};
-    const opscope_range_info info = OPSCOPE__CALL_INFO(&call);
+    struct opscope__numpy_arguments call = {.vector = inputs,
+                                            .vector_count = value == NULL ? 2 : 3};
+    const opscope_range_info info = OPSCOPE__NUMPY_RANGE_INFO(&call);
     opscope_range range;
     opscope__range_open_slow(&range, write_op, &info);
     int status = original_write(array, index, value);
-    opscope__call_close(&range, status == 0 ? Py_None : NULL);
+    opscope__numpy_range_close(&range, status == 0 ? Py_None : NULL);
     return status;
 }
 
 static int write_trampoline(PyObject *array, PyObject *index, PyObject *value)
 {
-    if (!is_advanced(index) || opscope__call_is_skipped()) {
+    if (!is_advanced(index) || opscope__numpy_range_is_skipped()) {
         return original_write(array, index, value);
     }
     return write_seen(array, index, value);
@@ -79,7 +80,7 @@ static int write_trampoline(PyObject *array, PyObject *index, PyObject *value)
 
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
-static PyObject *probed; /* the array that the last call of a probe was for */
+static PyObject *probed; /* the array of the last call of a probe */
 
 static PyObject *probe_read(PyObject *array, PyObject *index)
 {

@@ -1,5 +1,5 @@
-/* numpy_layout.c -- finds the pointers to replace, and believes nothing unchecked. Writes none. */
-#include "bridges/numpy_layout.h"
+/* numpy/layout.c -- finds the pointers to replace, and verifies every assumption. Writes none. */
+#include "bridges/numpy/layout.h"
 
 #include <stdalign.h>
 #include <string.h>
@@ -49,7 +49,7 @@ size_t opscope__tuple_items_offset(void)
     return found ? (size_t)offset : 0;
 }
 
-/* The type as mirrored, or NULL where it is another type or another layout. */
+/* The type through the mirror struct, or NULL for another type or layout. */
 static const struct opscope__type_layout *checked_type(PyTypeObject *type, const char *name)
 {
     const struct opscope__type_layout *layout = (const struct opscope__type_layout *)type;
@@ -66,7 +66,7 @@ static const struct opscope__type_layout *checked_type(PyTypeObject *type, const
 opscope__vectorcall *opscope__ufunc_vectorcall(PyObject *ufunc, const struct opscope__pages *pages)
 {
     const unsigned long have_vectorcall = 1UL << 11; /* Py_TPFLAGS_HAVE_VECTORCALL */
-    static const struct opscope__type_layout *type;  /* under the GIL; of all ufunc the same */
+    static const struct opscope__type_layout *type;  /* under the GIL; the same for all ufuncs */
     if (type != (const void *)Py_TYPE(ufunc)) {
         type = checked_type(Py_TYPE(ufunc), "numpy.ufunc");
     }

@@ -1,8 +1,9 @@
-/* numpy_layout.h -- the fields of CPython's objects that the bridge touches and the limited API
- * does not name.
+/* numpy/layout.h -- fields of CPython's objects that the bridge uses and the limited API does not
+ * have.
  *
- * Mirrors of CPython 3.10 to 3.14 with the GIL. A mirror is believed for one object only after the
- * fields around the wanted one have been found equal to what the limited API says of that object.
+ * The structs mirror CPython 3.10 to 3.14 with the GIL. Before the code uses a mirror for an
+ * object, it checks that the fields around the needed one equal what the limited API returns for
+ * that object.
  */
 #ifndef OPSCOPE_BRIDGES_NUMPY_LAYOUT_H
 #define OPSCOPE_BRIDGES_NUMPY_LAYOUT_H
@@ -30,7 +31,7 @@ struct opscope__mapping_layout {
     objobjargproc assign_subscript;
 };
 
-/* PyTypeObject as far as tp_as_mapping. */
+/* PyTypeObject up to tp_as_mapping. */
 struct opscope__type_layout {
     PyVarObject head;
     const char *name;
@@ -47,13 +48,16 @@ struct opscope__type_layout {
     struct opscope__mapping_layout *as_mapping;
 };
 
-/* Where in a tuple its items start, in bytes; 0 where that cannot be told. */
+/* The offset of a tuple's items, in bytes; 0 if it is unknown. */
 size_t opscope__tuple_items_offset(void);
-/* The definition behind a builtin, its ml_meth writable; NULL where it is not as mirrored. */
+/* The definition behind a builtin, with a writable ml_meth; NULL if the layout differs from the
+ * mirror. */
 PyMethodDef *opscope__builtin_definition(PyObject *builtin, const struct opscope__pages *pages);
-/* Where a ufunc of NumPy keeps its vectorcall, writable; NULL where it is not as mirrored. */
+/* The address of the vectorcall of a NumPy ufunc, writable; NULL if the layout differs from the
+ * mirror. */
 opscope__vectorcall *opscope__ufunc_vectorcall(PyObject *ufunc, const struct opscope__pages *pages);
-/* The mapping methods of an ndarray's type, writable; NULL where they are not as mirrored. */
+/* The mapping methods of an ndarray's type, writable; NULL if the layout differs from the
+ * mirror. */
 struct opscope__mapping_layout *opscope__array_mapping(PyObject *array,
                                                        const struct opscope__pages *pages);
 

@@ -1,40 +1,40 @@
-/* numpy_pointers.h -- the three kinds of pointers the bridge replaces, a file for each.
+/* numpy/pointers.h -- the three kinds of pointers that the bridge replaces, one file for each.
  *
- * attach: the caller holds the GIL and has silenced recording on its thread. detach: the caller
- * holds the GIL. Statuses as in opscope/numpy.h.
+ * attach: the caller holds the GIL and has switched recording off on its thread. detach: the caller
+ * holds the GIL. private/numpy.h lists the statuses.
  */
 #ifndef OPSCOPE_BRIDGES_NUMPY_POINTERS_H
 #define OPSCOPE_BRIDGES_NUMPY_POINTERS_H
 
-#include "bridges/numpy_layout.h"
-#include "opscope/numpy.h"
+#include "bridges/numpy/layout.h"
 #include "opscope/record.h"
+#include "private/numpy.h"
 
-/* numpy_cost.c: the operator of that name; `other` where there is no room. */
+/* numpy/cost.c: the operator of that name; `other` if there is no room. */
 const opscope_op *opscope__numpy_op(const char *name);
-/* Measures, once in a process, what a range of NumPy's costs beyond the recorder's own part, by
- * adding the small `array` to itself by the attached ufunc `add`; without them (NULL) takes a usual
- * cost. Of the operators interned before, the one called `name` is given it; those to come get it
- * as they are. */
+/* Measures, once per process, the extra cost of a range of NumPy beyond the recorder's own part, by
+ * adding the small `array` to itself with the attached ufunc `add`; with NULL it assumes a typical
+ * cost. Of the operators already interned, the one called `name` gets that cost; later ones get it
+ * when they are interned. */
 void opscope__numpy_measure(PyObject *add, PyObject *array, const char *name);
 
-/* numpy_ufunc.c: the vectorcall of a ufunc object. */
+/* numpy/ufunc.c: the vectorcall of a ufunc object. */
 int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opscope__pages *pages);
 void opscope__ufunc_detach(void);
-/* From now on the pointers of attached ufuncs are replaced only while somebody wants to see
- * operators; at first they always are. Repeated, does nothing. */
+/* From now on the pointers of attached ufuncs are replaced only while a callback needs operators;
+ * before this call they are replaced all the time. Idempotent. */
 void opscope__ufunc_follow_demand(void);
-/* The operator METHOD of that ufunc; NULL where the ufunc was never attached. `index` is the
- * method's own, below OPSCOPE__UFUNC_METHOD_LIMIT. */
+/* The operator METHOD of that ufunc; NULL if the ufunc was never attached. `index` is the method's
+ * own, below OPSCOPE__UFUNC_METHOD_LIMIT. */
 const opscope_op *opscope__ufunc_method_op(PyObject *ufunc, int index, const char *method);
 
 enum { OPSCOPE__UFUNC_METHOD_LIMIT = 5 };
 
-/* numpy_builtin.c: the ml_meth of a builtin's definition. */
+/* numpy/builtin.c: the ml_meth of a builtin's definition. */
 int opscope__builtin_attach(const opscope_numpy_target *target, const struct opscope__pages *pages);
 void opscope__builtin_detach(void);
 
-/* numpy_index.c: the subscript slots of ndarray. */
+/* numpy/index.c: the subscript slots of ndarray. */
 int opscope__index_attach(const opscope_numpy_target *target, const struct opscope__pages *pages);
 void opscope__index_detach(void);
 

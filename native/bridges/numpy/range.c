@@ -1,5 +1,5 @@
-/* numpy_range.c -- boxes the arguments and the result of a call; keeps its exception. */
-#include "bridges/numpy_range.h"
+/* numpy/range.c -- boxes the arguments and the result of a call, and preserves its exception. */
+#include "bridges/numpy/range.h"
 
 static void put(opscope_value *values, size_t capacity, size_t index, PyObject *object)
 {
@@ -18,9 +18,9 @@ static size_t put_tuple(opscope_value *values, size_t capacity, size_t count, Py
     return count;
 }
 
-size_t opscope__call_box(void *arg, opscope_value *values, size_t capacity)
+size_t opscope__numpy_arguments_box(void *arg, opscope_value *values, size_t capacity)
 {
-    const struct opscope__call *call = arg;
+    const struct opscope__numpy_arguments *call = arg;
     size_t count = 0;
     if (call->self != NULL) {
         put(values, capacity, count++, call->self);
@@ -56,14 +56,14 @@ static size_t box_result(void *arg, opscope_value *values, size_t capacity)
     return 1;
 }
 
-PyObject *opscope__call_close_rare(opscope_range *range, PyObject *result)
+PyObject *opscope__numpy_range_close_rare(opscope_range *range, PyObject *result)
 {
     if (result != NULL) {
         opscope_range_outputs(range, box_result, result);
         opscope__range_close_slow(range);
         return result;
     }
-    /* A callback in Python must neither see nor end the exception in flight. */
+    /* A callback in Python must neither see nor clear the exception in flight. */
     PyObject *type;
     PyObject *value;
     PyObject *traceback;

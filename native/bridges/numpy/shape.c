@@ -1,16 +1,16 @@
-/* numpy_shape.c -- the shapes of NumPy's arrays among the inputs of ranges, for traces that ask.
+/* numpy/shape.c -- the shapes of NumPy arrays among the inputs of ranges, for traces with shapes.
  *
- * Two fields of an array are read, number of dimensions and sizes, at the place where NumPy's C
- * interface for compiled modules has them since its first version. Believed after one array has
- * shown to have them there; else shapes of arrays are not known.
+ * It reads two fields of an array, the number of dimensions and the sizes, at the offsets that
+ * NumPy's C interface for compiled modules has had since its first version. It verifies these
+ * offsets with one array; if they differ, shapes of arrays stay unknown.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "opscope/numpy.h"
+#include "private/numpy.h"
 #include "record/shape.h"
 
-/* PyArrayObject_fields as far as the sizes. */
+/* PyArrayObject_fields up to the sizes. */
 struct array_layout {
     PyObject head;
     char *data;

@@ -1,21 +1,21 @@
-/* numpy_ufunc.c -- calls of ufuncs, and the names of their methods.
+/* numpy/ufunc.c -- calls of ufuncs, and the names of their methods.
  *
- * A ufunc object carries a vectorcall pointer, the same NumPy function in all of them; the
- * operators of ndarray call the object too. One trampoline serves all: it finds the ufunc in a hash
- * table. Does not see ufuncs that nobody attached.
+ * Every ufunc object has a vectorcall pointer to the same NumPy function; the operators of ndarray
+ * also call the object. One trampoline serves all ufuncs: it finds the ufunc in a hash table. Does
+ * not see ufuncs that were not attached.
  *
- * The trampoline is there only while somebody wants to see operators, as in a window: between
- * windows a ufunc costs what it costs without Opscope (of an addition of ten numbers the way
- * through a trampoline is 2 %). Who opens a window is a thread without the GIL, so pointers change
- * while the program calls through them. That is harmless: they are aligned words, NumPy's function
- * and the trampoline are both right at any moment, the ufuncs are kept alive, and a call in flight
- * ends where it began. A pointer that somebody else has replaced meanwhile is left alone. Builtins
- * are not treated so: Python hashes them by the pointer, which must not change while they lie in a
- * dict.
+ * The trampoline is in place only while a callback needs operators, as in a window. Between windows
+ * a ufunc costs the same as without Opscope (the path through a trampoline takes 2 % of an addition
+ * of ten numbers). The thread that opens a window does not hold the GIL, so pointers change while
+ * the program calls through them. That is safe: they are aligned words; NumPy's function and the
+ * trampoline are both correct at any moment; the bridge keeps the ufuncs alive; a call in flight
+ * ends where it began. The bridge does not touch a pointer that other code has replaced meanwhile.
+ * Builtins keep their trampolines: Python hashes them by the pointer, which must not change while
+ * they are keys of a dict.
  */
 #include "base/hot.h"
-#include "bridges/numpy_pointers.h"
-#include "bridges/numpy_range.h"
+#include "bridges/numpy/pointers.h"
+#include "bridges/numpy/range.h"
 #include "record/demand.h"
 
 #include <pthread.h>
@@ -25,8 +25,8 @@
 
 enum { TABLE_LOG2 = 9, TABLE_SIZE = 1 << TABLE_LOG2, TABLE_LIMIT = TABLE_SIZE * 3 / 4 };
 
-/* All under the GIL, `slot` also under the lock. Entries stay for ever, so that a call in flight
- * outlives a detach. */
+/* The GIL guards all fields; `slot` also needs the lock to write. Entries stay for ever, so that a
+ * call in flight survives a detach. */
 struct entry {
     PyObject *ufunc; /* the key; owned while attached */
     const opscope_op *op;
@@ -36,18 +36,18 @@ struct entry {
 
 static struct entry table[TABLE_SIZE];
 static size_t table_count;
-static opscope__vectorcall original; /* NumPy's, the same for every ufunc attached; or the probe */
+static opscope__vectorcall original; /* NumPy's, the same for every attached ufunc; or the probe */
 
-/* Taken with the GIL or without, and never held while Python runs. In a fork it comes where
- * listeners to demand do (record/process.c). */
+/* Taken with or without the GIL, and never held while Python runs. In a fork it comes in the order
+ * of the demand listeners (record/observer.c). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static opscope__vectorcall numpys; /* lock: `original`, and never the probe */
+static opscope__vectorcall numpys; /* lock: `original`, but never the probe */
 static bool is_wanted = true;      /* lock */
-static bool is_frozen;             /* lock: the interpreter ends, nothing is changed any more */
+static bool is_frozen;             /* lock: the interpreter ends, so pointers no longer change */
 
 /* ---- hot path ------------------------------------------------------------------------------- */
 
-/* The ufunc's entry, or the free one where it belongs. */
+/* The ufunc's entry, or the free entry for it. */
 static inline struct entry *find(PyObject *ufunc)
 {
     uint64_t hash = ((uint64_t)(uintptr_t)ufunc >> 4) * UINT64_C(0x9E3779B97F4A7C15);
@@ -67,18 +67,18 @@ static __attribute__((noinline)) OPSCOPE__HOT PyObject *call_seen(PyObject *ufun
     if (op == NULL) {
         return original(ufunc, args, nargsf, names);
     }
-    struct opscope__call call = {
+    struct opscope__numpy_arguments call = {
         .vector = args, .vector_count = nargsf & ~offset_flag, .names = names};
-    const opscope_range_info info = OPSCOPE__CALL_INFO(&call);
+    const opscope_range_info info = OPSCOPE__NUMPY_RANGE_INFO(&call);
     opscope_range range;
     opscope__range_open_slow(&range, op, &info);
-    return opscope__call_close(&range, original(ufunc, args, nargsf, names));
+    return opscope__numpy_range_close(&range, original(ufunc, args, nargsf, names));
 }
 
 static OPSCOPE__HOT PyObject *trampoline(PyObject *ufunc, PyObject *const *args, size_t nargsf,
                                          PyObject *names)
 {
-    if (opscope__call_is_skipped()) {
+    if (opscope__numpy_range_is_skipped()) {
         return original(ufunc, args, nargsf, names);
     }
     return call_seen(ufunc, args, nargsf, names);
@@ -105,8 +105,8 @@ static opscope__vectorcall trampoline_or(bool is_in)
     return is_in ? trampoline : numpys;
 }
 
-/* With the lock held. Partner: CPython's plain load at each call, which finds all it needs by
- * either pointer. */
+/* With the lock held. Partner: CPython's plain load at each call; either pointer is complete for
+ * the call. */
 static void put(const struct entry *entry, bool is_in)
 {
     opscope__vectorcall expected = trampoline_or(!is_in);
@@ -143,8 +143,8 @@ static void fork_done(void)
 
 void opscope__ufunc_follow_demand(void)
 {
-    static const struct opscope__demand_listener listener = {follow_demand, fork_prepare, fork_done,
-                                                             NULL};
+    static const struct opscope__demand_listener listener = {
+        .changed = follow_demand, .fork_prepare = fork_prepare, .fork_done = fork_done};
     opscope__demand_listen(&listener);
     follow_demand();
 }
@@ -158,9 +158,9 @@ void opscope_numpy_freeze(void)
 
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
-static PyObject *probed; /* the ufunc that the last call of `probe` was for */
+static PyObject *probed; /* the ufunc of the last call of `probe` */
 
-/* Stands in for NumPy's function while a fresh pointer is tried out. */
+/* Replaces NumPy's function while the bridge verifies a pointer. */
 static PyObject *probe(PyObject *ufunc, PyObject *const *args, size_t nargsf, PyObject *names)
 {
     (void)args;
@@ -201,6 +201,13 @@ int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opsco
     if (entry->ufunc == NULL && table_count == TABLE_LIMIT) {
         return OPSCOPE_ERR_FULL;
     }
+    const opscope__vectorcall found = *slot;
+    *slot = trampoline;
+    if (!call_arrives(ufunc)) {
+        *slot = found; /* no other code has changed it */
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    original = found;
     const opscope_op *op = opscope__numpy_op(target->name);
     table_count += entry->ufunc == NULL;
     if (op != entry->op) {
@@ -208,15 +215,9 @@ int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opsco
     }
     entry->ufunc = ufunc;
     entry->op = op;
-    original = *slot;
-    *slot = trampoline;
-    if (!call_arrives(ufunc)) {
-        *slot = original;
-        return OPSCOPE_ERR_UNSUPPORTED;
-    }
     Py_INCREF(ufunc);
     pthread_mutex_lock(&lock);
-    numpys = original;
+    numpys = found;
     entry->slot = slot;
     if (!is_wanted) {
         put(entry, false);

@@ -1,25 +1,27 @@
-/* torch_cost.c -- see torch_cost.h. The caller runs a cheap operator, OPSCOPE_TORCH_COST_CALLS
- * times a round. Turns of rounds in which PyTorch calls the bridge's own callbacks follow turns in
- * which it calls nobody, as outside of windows; what differs is PyTorch's machinery, the bridge,
- * and the way to the recorder. After each change PyTorch finds out once on each thread: the first
- * round of a turn does not count.
+/* torch/cost.c -- see torch/cost.h. The caller runs a cheap operator OPSCOPE_TORCH_COST_CALLS times
+ * a round. Groups of rounds with the bridge's callbacks registered alternate with groups without
+ * callbacks, as outside of windows. The difference is the cost of PyTorch's machinery, the bridge,
+ * and the path to the recorder. After each change PyTorch rebuilds its cache once on each thread,
+ * so the first round of a group does not count.
  *
- * Only the thread that measures is looked at. The others' operators pass by, as they have no cost
- * yet.
+ * Only the measuring thread is observed. Operators of other threads are not recorded, because they
+ * have no cost yet.
  */
-#include "bridges/torch_cost.h"
+#include "bridges/torch/cost.h"
 
-#include "bridges/torch_range.h"
-#include "opscope/torch.h"
-#include "record/cost_trial.h"
+#include "bridges/torch/op.h"
+#include "bridges/torch/range.h"
+#include "private/torch.h"
+#include "recorder/cost.h"
+#include "recorder/cost_trial.h"
 
 enum { TURNS = 8, ROUNDS_OF_A_TURN = 7 };
-/* Where it could not be measured: about what it is on the machines that were looked at. */
+/* Used if the measurement fails: a typical value of the machines measured so far. */
 static const uint64_t USUAL_EXTRA_PS = 130000;
 
-/* Owner: the thread that tries the bridge out, of which there is one at a time. */
+/* Owner: the thread that runs the trial; there is one at a time. */
 static opscope__cost_trial trial;
-static uint32_t round_count; /* begun; 0: not measuring */
+static uint32_t round_count; /* rounds begun; 0: not measuring */
 static uint64_t handle;      /* PyTorch's; 0: not added */
 static bool is_known;
 
@@ -42,7 +44,9 @@ static struct opscope__torch_context **start(struct opscope__torch_context **con
         *context = &passed;
         return context;
     }
-    return opscope__torch_range_start(context, fn);
+    return opscope__torch.is_basic
+               ? opscope__torch_range_starts_basic[OPSCOPE_FUNCTION](context, fn)
+               : opscope__torch_range_start(context, fn);
 }
 
 static void end(const struct opscope__torch_function *fn, struct opscope__torch_context *context)
@@ -61,7 +65,7 @@ static void set_seen(bool is_seen)
     if (is_seen) {
         struct opscope__torch_callback callback = {
             .start = start, .end = end, .sampling_prob = 1.0};
-        memset(callback.scopes, true, sizeof callback.scopes);
+        callback.scopes[OPSCOPE_FUNCTION] = true;
         handle = opscope__torch.add_global_callback(callback);
     }
     opscope__cost_trial_set(&trial, is_seen);
@@ -75,12 +79,13 @@ static bool begin(void)
         return false;
     }
     is_measuring = true;
+    opscope__cost_probe_loop(true);
     return true;
 }
 
 bool opscope__torch_cost_round(void)
 {
-    const uint32_t place = round_count % ROUNDS_OF_A_TURN; /* of the round that begins */
+    const uint32_t place = round_count % ROUNDS_OF_A_TURN; /* of the next round in its group */
     if (round_count == 0 && !begin()) {
         return false;
     }
@@ -103,6 +108,7 @@ void opscope__torch_cost_end(bool is_attached)
     if (round_count != 0) {
         set_seen(false);
         is_measuring = false;
+        opscope__cost_probe_loop(false);
         extra_ps = opscope__cost_trial_end(&trial, OPSCOPE_TORCH_COST_CALLS);
         round_count = 0;
     }

@@ -1,8 +1,8 @@
-/* torch_empty.c -- a callback pair that does nothing, added to PyTorch: what the bridge is measured
- * against (agent/opscope/bench/torch.py). */
-#include "opscope/torch.h"
+/* torch/empty.c -- adds a callback pair that does nothing to PyTorch: the baseline for measurements
+ * of the bridge (agent/opscope/bench/torch.py). */
+#include "private/torch.h"
 
-#include "bridges/torch_symbols.h"
+#include "bridges/torch/symbols.h"
 
 static uint64_t handle; /* 0: not added */
 

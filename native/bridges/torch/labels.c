@@ -1,27 +1,27 @@
-/* torch_labels.c -- debug info that goes where PyTorch takes a thread's state: into the tasks of
+/* torch/labels.c -- carries debug info wherever PyTorch carries a thread's state: into the tasks of
  * torch.jit.fork, to the threads of a backward.
  *
  * PyTorch carries a chain of its own, c10::ThreadLocalDebugInfo, to those threads. While a thread
- * has labels, a link of ours is in its chain, holding them; where a range starts on a thread whose
- * chain has a link that this thread did not put there, its labels are taken on. Links are found by
- * their kind, wherever they are, but whoever pops one must find it on top: a profiler, which may
- * start or stop within a block of labels. So ours is always the last, put in by making the chain
- * anew; what is in use of the old one (states taken before) stays as it was.
+ * has labels, its chain contains a link of ours that holds them. When a range starts on a thread
+ * whose chain contains a link that another thread put there, the thread takes on that link's
+ * labels. PyTorch finds links by their kind anywhere in the chain, but a pop requires its link on
+ * top: a profiler may start or stop inside a block of labels. Our link is therefore always the last
+ * one: the bridge inserts it by building the chain anew. Parts of the old chain that are still in
+ * use (states captured before) stay unchanged.
  *
- * C++ objects made by hand, as libstdc++ has them: a std::shared_ptr is the pointer and its control
- * block, a control block is a table of functions and two counts, one of which stands for all of the
- * first. A std::shared_ptr goes in by address and comes back empty. The trial says whether that
- * holds.
+ * The C++ objects are built by hand, in libstdc++'s layout. A std::shared_ptr is the pointer and
+ * its control block. A control block is a table of functions and two counts; all shared_ptrs
+ * together hold one reference of the second. A std::shared_ptr argument is passed by address and
+ * comes back empty. The trial verifies all this.
  */
-#define _GNU_SOURCE
-#include "bridges/torch_labels.h"
+#include "bridges/torch/labels.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/atomics.h"
-#include "bridges/torch_symbols.h"
+#include "bridges/torch/symbols.h"
 #include "record/debug_info.h"
 
 enum { LINK_LIMIT = 16 };
@@ -31,17 +31,18 @@ struct box;
 struct control_type {
     void (*destroy_nothing)(struct box *box);
     void (*free_nothing)(struct box *box);
-    void (*dispose)(struct box *box); /* the last shared_ptr is gone */
-    void (*destroy)(struct box *box); /* the last of all is */
+    void (*dispose)(struct box *box); /* called when the last shared_ptr is gone */
+    void (*destroy)(struct box *box); /* called when the last reference of any kind is gone */
     void *(*get_deleter)(struct box *box, const void *type);
 };
 
-/* A control block, what it counts and what we keep. Of PyTorch's own, the first two fields. */
+/* A control block, the object it counts, and our own fields. For a control block of PyTorch's, only
+ * the first two fields are valid. */
 struct box {
     const struct control_type *control;
     int use_count; /* atomic, as PyTorch changes it */
     int weak_count;
-    const void *const *info; /* c10::DebugInfoBase: a virtual destructor, never called */
+    const void *const *info; /* c10::DebugInfoBase: its virtual destructor is never called */
     const opscope_debug_info *labels;
 };
 
@@ -53,7 +54,7 @@ struct shared_ptr {
 /* c10::ThreadLocalDebugInfo. Never written. */
 struct link {
     struct shared_ptr info;
-    uint64_t kind; /* or a byte of it */
+    uint64_t kind; /* only its first byte before 2.13 */
     const struct link *parent;
 };
 
@@ -64,23 +65,26 @@ static struct {
     void (*push)(uint64_t kind, struct shared_ptr *by_value);
 } torch;
 
-/* A c10::DebugInfoKind is the address of a std::string_view with its name. */
+/* A c10::DebugInfoKind is the address of a std::string_view with its name. Before 2.13 it is a
+ * byte: PyTorch's own are small numbers. */
 static const struct {
     size_t bytes;
     const char *text;
 } kind_name = {7, "opscope"};
+enum { OUR_BYTE = 0xd6 };
 static uint64_t our_kind;
+static uint64_t kind_mask = UINT64_MAX; /* the bits of a link's kind that count */
 
 static bool is_found;
-/* Set once a thread has had labels, by any thread; relaxed: no other thread's depends on it before
- * PyTorch has carried them there, with order. */
+/* Set once a thread has labels, by any thread. Relaxed: another thread depends on it only after
+ * PyTorch has carried labels there, which orders the two. */
 bool opscope__torch_has_labels;
 
 /* Owner: the thread. */
-static _Thread_local struct box *own_box;      /* put into the chain for the labels in force here */
-static _Thread_local struct box *own_followed; /* `followed` at that time; only to be compared */
-static _Thread_local struct box *followed;     /* put there by others, in force here */
-static _Thread_local const opscope_debug_info *laid_by; /* what was in force before */
+static _Thread_local struct box *own_box; /* our link in the chain for this thread's own labels */
+static _Thread_local struct box *own_followed; /* `followed` at that time; only for comparison */
+static _Thread_local struct box *followed;     /* a link from another thread, in force here */
+static _Thread_local const opscope_debug_info *laid_by; /* the labels in force before */
 static _Thread_local bool is_swapping;
 
 /* ---- boxes ------------------------------------------------------------------------------------- */
@@ -110,7 +114,7 @@ static void *get_deleter(struct box *box, const void *type)
 
 static const struct control_type control_type = {do_nothing, do_nothing, dispose, destroy,
                                                  get_deleter};
-static const void *const no_functions[4]; /* of an info nobody destroys */
+static const void *const no_functions[4]; /* of an info that is never destroyed */
 
 static struct box *retain(struct box *box)
 {
@@ -120,7 +124,7 @@ static struct box *retain(struct box *box)
 
 static void release(struct box *box)
 {
-    /* No weak pointers are made: the last use is the end. Partner: PyTorch's own releases. */
+    /* There are no weak pointers: the last use is the end. Partner: PyTorch's own releases. */
     if (box != NULL && __atomic_fetch_sub(&box->use_count, 1, __ATOMIC_ACQ_REL) == 1) {
         dispose(box);
         destroy(box);
@@ -147,19 +151,25 @@ static struct box *box_of(void *info)
 
 /* ---- PyTorch's chain ---------------------------------------------------------------------------- */
 
-/* The first link of this thread's chain, NULL where there is none; the thread's own till it
- * changes. */
+static uint64_t kind_of(const struct link *link)
+{
+    return link->kind & kind_mask;
+}
+
+/* The first link of this thread's chain, NULL if the chain is empty. The link is valid until the
+ * chain changes. */
 static const struct link *first_link(void)
 {
     struct shared_ptr current;
     torch.current(&current);
     const struct link *link = current.object;
-    torch.force(&current); /* puts back what is there: our reference goes in, the one there goes */
+    torch.force(
+        &current); /* restores the chain: our reference goes in, the chain's own comes out */
     return link;
 }
 
-/* Makes this thread's chain anew: the links that are not ours in their order, and last, where it is
- * not NULL, one with `box`. False, and nothing done, where there are too many. */
+/* Builds this thread's chain anew: the links that are not ours in their order, then, if `box` is
+ * not NULL, a link with it. Returns false, and changes nothing, if there are too many links. */
 static bool put_last(struct box *box)
 {
     struct {
@@ -168,13 +178,13 @@ static bool put_last(struct box *box)
     } others[LINK_LIMIT];
     size_t count = 0;
     for (const struct link *link = first_link(); link != NULL; link = link->parent) {
-        if (link->kind == our_kind) {
+        if (kind_of(link) == our_kind) {
             continue;
         }
         if (count == LINK_LIMIT) {
             return false;
         }
-        others[count].kind = link->kind;
+        others[count].kind = kind_of(link);
         others[count++].info = link->info;
     }
     for (size_t i = 0; i < count; i++) {
@@ -194,7 +204,7 @@ static bool put_last(struct box *box)
     return true;
 }
 
-/* What the chain holds of ours, by this thread or another. */
+/* Our box in the chain, put there by this thread or another. */
 static struct box *box_here(void)
 {
     void *info = torch.get(our_kind);
@@ -214,7 +224,7 @@ static void labels_changed(const opscope_debug_info *labels)
         box = make_box(labels);
     }
     if (box != here && !put_last(box)) {
-        release(box); /* then they are carried nowhere */
+        release(box); /* the labels then stay on this thread */
         box = NULL;
     }
     release(own_box);
@@ -227,7 +237,7 @@ static void labels_changed(const opscope_debug_info *labels)
 
 /* ---- on another thread --------------------------------------------------------------------------- */
 
-/* The box whose labels this thread is to have in place of its own; NULL: its own. */
+/* The box whose labels replace this thread's own; NULL: its own are in force. */
 static struct box *wanted_here(void)
 {
     struct box *box = box_here();
@@ -235,7 +245,7 @@ static struct box *wanted_here(void)
         return own_followed == followed ? followed : NULL; /* its own came last */
     }
     if (box != NULL && box->labels == opscope_debug_info_current()) {
-        return followed; /* as it is already */
+        return followed; /* already in force */
     }
     return box;
 }
@@ -266,7 +276,8 @@ void opscope__torch_follow_labels(void)
     }
 }
 
-/* What this thread has is about to change: that is to be what it has by now. */
+/* This thread's labels are about to change: first takes on carried ones, so that the change applies
+ * to them. */
 static void labels_will_change(void)
 {
     if (opscope__load_relaxed(&opscope__torch_has_labels)) {
@@ -287,15 +298,9 @@ void opscope__torch_forget_labels(void)
 
 /* ---- trial --------------------------------------------------------------------------------------- */
 
-static bool find(void *library, const char *name, void *function, size_t bytes)
-{
-    void *found = dlsym(library, name);
-    memcpy(function, &found, bytes);
-    return found != NULL;
-}
-
 #define FIND(field, name)                                                                          \
-    find(library, "_ZN3c1020ThreadLocalDebugInfo" name, &torch.field, sizeof torch.field)
+    opscope__torch_symbol(library, "_ZN3c1020ThreadLocalDebugInfo" name, &torch.field,             \
+                          sizeof torch.field)
 
 static unsigned disposed_count;
 
@@ -305,9 +310,11 @@ static void count_dispose(struct box *box)
     disposed_count++;
 }
 
-/* Whether links go in, are found, are where they are looked for, and are let go of. On a thread of
- * its own, whose chain is nobody's. */
-static void *try_out(void *is_as_assumed)
+enum outcome { SOUND, UNSOUND, SHORT_KINDS };
+
+/* Verifies that links can be inserted, found at the expected place, and released. SHORT_KINDS: all
+ * is as expected but the kind, of which PyTorch has kept the first byte. */
+static enum outcome try_links(void)
 {
     static const struct control_type counting = {do_nothing, do_nothing, count_dispose, do_nothing,
                                                  get_deleter};
@@ -321,8 +328,10 @@ static void *try_out(void *is_as_assumed)
     bool is_sound = info.control == NULL && torch.get(other_kind) == &other.info;
     const struct link *first = first_link();
     is_sound = is_sound && first != NULL && first->info.object == &other.info &&
-               first->info.control == &other && first->kind == other_kind &&
-               first->parent == NULL && put_last(&ours);
+               first->info.control == &other && first->parent == NULL;
+    const bool has_short_kind =
+        is_sound && kind_of(first) != other_kind && (uint8_t)first->kind == (uint8_t)other_kind;
+    is_sound = is_sound && kind_of(first) == other_kind && put_last(&ours);
     first = is_sound ? first_link() : NULL;
     is_sound = is_sound && first != NULL && first->info.object == &other.info &&
                first->parent != NULL && first->parent->info.object == &ours.info &&
@@ -332,7 +341,23 @@ static void *try_out(void *is_as_assumed)
                torch.get(other_kind) == &other.info && disposed_count == 0;
     struct shared_ptr none = {NULL, NULL};
     torch.force(&none);
-    *(bool *)is_as_assumed = is_sound && disposed_count == 1 && first_link() == NULL;
+    const bool is_released = disposed_count == 1 && first_link() == NULL;
+    return !is_released ? UNSOUND : is_sound ? SOUND : has_short_kind ? SHORT_KINDS : UNSOUND;
+}
+
+/* A byte is tried only where PyTorch has been seen to keep a byte: a later one would take it for an
+ * address. Runs on its own thread, whose chain is otherwise unused. */
+static void *try_out(void *is_as_assumed)
+{
+    our_kind = (uint64_t)(uintptr_t)&kind_name;
+    kind_mask = UINT64_MAX;
+    enum outcome outcome = try_links();
+    if (outcome == SHORT_KINDS) {
+        our_kind = OUR_BYTE;
+        kind_mask = UINT8_MAX;
+        outcome = try_links();
+    }
+    *(bool *)is_as_assumed = outcome == SOUND;
     return NULL;
 }
 
@@ -347,21 +372,24 @@ static bool holds_what_is_assumed(void)
     return is_as_assumed;
 }
 
-void opscope__torch_carry_labels(void)
+const char *opscope__torch_carry_labels(void)
 {
-    void *library = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
-    if (is_found || library == NULL || !FIND(get, "3getENS_13DebugInfoKindE") ||
-        !FIND(current, "7currentEv") ||
+    if (is_found) {
+        return NULL;
+    }
+    void *library = opscope__torch_library("libc10.so");
+    if (library == NULL || !FIND(get, "3getENS_13DebugInfoKindE") || !FIND(current, "7currentEv") ||
         !FIND(force, "22_forceCurrentDebugInfoESt10shared_ptrIS0_E") ||
         !FIND(push, "5_pushENS_13DebugInfoKindESt10shared_ptrINS_13DebugInfoBaseEE")) {
-        return;
+        return "libc10 does not export c10::ThreadLocalDebugInfo";
     }
-    our_kind = (uint64_t)(uintptr_t)&kind_name;
     is_found = holds_what_is_assumed();
-    if (is_found) {
-        static const struct opscope__debug_info_listener listener = {labels_will_change,
-                                                                     labels_changed};
-        opscope__debug_info_listen(&listener);
-        labels_changed(opscope_debug_info_current());
+    if (!is_found) {
+        return "PyTorch's debug info is not as known";
     }
+    static const struct opscope__debug_info_listener listener = {labels_will_change,
+                                                                 labels_changed};
+    opscope__debug_info_listen(&listener);
+    labels_changed(opscope_debug_info_current());
+    return NULL;
 }

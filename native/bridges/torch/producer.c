@@ -1,17 +1,19 @@
-/* torch_producer.c -- files that PyTorch adds to every TorchScript archive it saves.
+/* torch/producer.c -- files that PyTorch adds to every TorchScript archive it saves.
  *
  * torch::jit::SetExportModuleExtraFilesHook takes a std::function that returns a std::unordered_map
- * of texts by name. Both are made by hand as libstdc++ has them: the map with one bucket, which is
- * how an empty one starts, and its nodes in a row. PyTorch goes through it, leaves out what the
- * caller of the save has given a file of the same name for, and destroys it, by operator delete.
+ * of texts by name. This file builds both by hand, in libstdc++'s layout: the map with one bucket,
+ * like a new empty map, and its nodes as a list. PyTorch iterates over the map, skips names for
+ * which the caller of the save has given a file, and destroys the map with operator delete. The
+ * function's name tells which of libstdc++'s two std::strings it takes: the old one is a pointer to
+ * a text, after a head with length, capacity and the count of further users.
  */
-#define _GNU_SOURCE
-#include "opscope/torch.h"
+#include "bridges/torch/producer.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "bridges/torch_symbols.h"
+#include "bridges/torch/symbols.h"
+#include "private/torch.h"
 
 enum { FILE_LIMIT = 16, LOCAL_BYTES = 16 };
 
@@ -24,11 +26,17 @@ struct string {
     } place;
 };
 
+struct old_string {
+    size_t bytes;
+    size_t capacity;
+    size_t more_users;
+    char text[];
+};
+
+/* Followed by two strings, name and content, and the name's hash. */
 struct node {
     struct node *next;
-    struct string name;
-    struct string content;
-    size_t hash;
+    struct string strings[];
 };
 
 struct map {
@@ -53,7 +61,10 @@ static struct {
     char *content;
 } files[FILE_LIMIT];      /* lock */
 static size_t file_count; /* lock */
+static bool is_set;       /* the hook is PyTorch's; lock */
+/* Constant once the hook is set. */
 static void *(*operator_new)(size_t bytes);
+static bool has_old_strings;
 
 static void set_string(struct string *string, const char *text)
 {
@@ -66,6 +77,30 @@ static void set_string(struct string *string, const char *text)
     memcpy(string->text, text, string->bytes + 1);
 }
 
+static char *old_text(const char *text)
+{
+    const size_t bytes = strlen(text);
+    struct old_string *made = operator_new(sizeof *made + bytes + 1);
+    *made = (struct old_string){.bytes = bytes, .capacity = bytes};
+    return memcpy(made->text, text, bytes + 1);
+}
+
+static struct node *make_node(const char *name, const char *content)
+{
+    const size_t bytes =
+        sizeof(struct node) + sizeof(size_t) + 2 * opscope__torch_string_bytes(has_old_strings);
+    struct node *node = operator_new(bytes);
+    memset(node, 0, bytes);
+    if (has_old_strings) {
+        char *texts[] = {old_text(name), old_text(content)};
+        memcpy(node + 1, texts, sizeof texts);
+    } else {
+        set_string(&node->strings[0], name);
+        set_string(&node->strings[1], content);
+    }
+    return node;
+}
+
 static struct map *add_files(struct map *out, const void *function, const void *module)
 {
     (void)function;
@@ -73,16 +108,13 @@ static struct map *add_files(struct map *out, const void *function, const void *
     *out = (struct map){.buckets = &out->only_bucket, .bucket_count = 1, .max_load_factor = 1.0f};
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < file_count; i++) {
-        struct node *node = operator_new(sizeof *node);
-        memset(node, 0, sizeof *node);
-        set_string(&node->name, files[i].name);
-        set_string(&node->content, files[i].content);
+        struct node *node = make_node(files[i].name, files[i].content);
         node->next = out->first;
         out->first = node;
         out->count++;
     }
     pthread_mutex_unlock(&lock);
-    /* A bucket points to what stands before its first node: here that is the map's own `first`. */
+    /* A bucket points to the node before its first one: here that is the map's own `first`. */
     out->only_bucket = out->first != NULL ? (struct node *)(void *)&out->first : NULL;
     return out;
 }
@@ -105,23 +137,38 @@ static void fork_done(void)
     pthread_mutex_unlock(&lock);
 }
 
+#define HOOK "_ZN5torch3jit29SetExportModuleExtraFilesHookESt8functionIFSt13unordered_mapI"
+#define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+
+/* The same function, by the std::string that it takes. */
+static const char *const setters[] = {
+    HOOK STRING "S8_St4hashIS8_ESt8equal_toIS8_ESaISt4pairIKS8_S8_EEERKNS0_6ModuleEEE",
+    HOOK "SsSsSt4hashISsESt8equal_toISsESaISt4pairIKSsSsEEERKNS0_6ModuleEEE",
+};
+
+typedef void set_hook_function(struct function *by_value);
+
+/* Fills in what making strings needs; NULL if this PyTorch has no hook of a known kind. */
+static set_hook_function *find_hook(void)
+{
+    set_hook_function *set = NULL;
+    void *library = opscope__torch_library("libtorch_cpu.so");
+    if (library == NULL ||
+        !opscope__torch_symbol(library, "_Znwm", &operator_new, sizeof operator_new)) {
+        return NULL;
+    }
+    const bool is_new = opscope__torch_symbol(library, setters[0], &set, sizeof set);
+    if (!is_new && opscope__torch_symbol(library, setters[1], &set, sizeof set)) {
+        has_old_strings = true;
+    }
+    dlclose(library); /* PyTorch itself keeps it loaded */
+    return set;
+}
+
 static bool set_hook(void)
 {
-    void *library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-    if (library == NULL) {
-        return false;
-    }
-    void *found_hook = dlsym(
-        library, "_ZN5torch3jit29SetExportModuleExtraFilesHookESt8functionIFSt13unordered_mapIN"
-                 "St7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES8_St4hashIS8_ESt8equal_to"
-                 "IS8_ESaISt4pairIKS8_S8_EEERKNS0_6ModuleEEE");
-    void *found_new = dlsym(library, "_Znwm");
-    void (*set)(struct function *by_value);
-    memcpy(&set, &found_hook, sizeof set);
-    memcpy(&operator_new, &found_new, sizeof operator_new);
-    dlclose(library); /* PyTorch itself keeps it */
-    if (found_hook == NULL || found_new == NULL ||
-        pthread_atfork(fork_prepare, fork_done, fork_done) != 0) {
+    set_hook_function *set = find_hook();
+    if (set == NULL || pthread_atfork(fork_prepare, fork_done, fork_done) != 0) {
         return false;
     }
     struct function hook = {.manage = manage, .invoke = add_files};
@@ -129,13 +176,16 @@ static bool set_hook(void)
     return true;
 }
 
-int opscope_torch_add_file(const char *version, const char *name, const char *content)
+const char *opscope__torch_archives_fault(void)
 {
-    struct opscope__torch_layout layout;
-    static bool is_set; /* lock */
-    if (!opscope__torch_layout_of(version, &layout)) {
-        return OPSCOPE_ERR_UNSUPPORTED;
-    }
+    pthread_mutex_lock(&lock);
+    const bool is_possible = is_set || find_hook() != NULL;
+    pthread_mutex_unlock(&lock);
+    return is_possible ? NULL : "libtorch_cpu does not export SetExportModuleExtraFilesHook";
+}
+
+int opscope_torch_add_file(const char *name, const char *content)
+{
     char *name_copy = strdup(name);
     char *content_copy = strdup(content);
     int status = name_copy != NULL && content_copy != NULL ? OPSCOPE_OK : OPSCOPE_ERR_NO_MEMORY;

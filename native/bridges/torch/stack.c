@@ -1,48 +1,77 @@
-/* torch_stack.c -- the threads' stacks of open ranges, and what becomes of a range whose end does
+/* torch/stack.c -- the threads' stacks of open ranges, and the handling of a range whose end does
  * not come on the thread that opened it: a record_function left on another thread, or never.
  *
- * Such a range is lost: the recorder leaves it out and counts it as dropped, once, as soon as that
- * is known. That is when it ends elsewhere, when a range around it ends, when there are too many of
- * them, when its thread ends. It is closed, for the other callbacks, by its own thread only.
+ * Such a range is lost: the recorder leaves it out and counts it as dropped, once, as soon as the
+ * loss is known. That is when it ends elsewhere, when an enclosing range ends, when there are too
+ * many of them, or when its thread ends. Only its own thread closes it, for the other callbacks.
  *
- * Lock: `lock` guards the list of stacks and all that is done to ranges not by their own end. Under
- * it no callback is run and no other lock is taken.
+ * Lock: `lock` guards the list of stacks, and every change of a range except at its own end. No
+ * callback runs and no other lock is taken under it.
  */
-#include "bridges/torch_stack.h"
+#include "bridges/torch/stack.h"
 
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #include "base/atomics.h"
 #include "base/hot.h"
-#include "bridges/torch_range.h"
 #include "record/range.h"
-#include "record/recorder.h"
+#include "recorder/cost.h"
+#include "recorder/recorder.h"
 
-enum { THREAD_LIMIT = 4096 };
+enum { THREAD_LIMIT = 4096, THREAD_NAME_BYTES = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct opscope__torch_stack *stacks; /* lock */
 
 _Thread_local struct opscope__torch_stack *opscope__torch_stack;
 
-/* By PyTorch's id of a thread: ours. Each written once, by the thread; relaxed. 0: not known. */
+/* Maps PyTorch's id of a thread to ours. Each entry is written once, by the thread; relaxed. 0:
+ * unknown. */
 static uint64_t thread_ids[THREAD_LIMIT];
+
+/* ---- phases ----------------------------------------------------------------------------------- */
+
+/* A DataLoader's worker process names its thread before it does anything else
+ * (torch/utils/data/_utils/worker.py). Nothing encloses its operators, and all of them are data
+ * loading. */
+static uint64_t phase_of_thread(void)
+{
+    char name[THREAD_NAME_BYTES] = "";
+    (void)prctl(PR_GET_NAME, name);
+    return strcmp(name, "pt_data_worker") == 0 ? OPSCOPE__PHASE_BITS(OPSCOPE_DATA) : 0;
+}
+
+void opscope__torch_thread_recorded(void)
+{
+    const uint64_t phase_bits = phase_of_thread();
+    if (phase_bits != 0) {
+        opscope__hot.phase_bits = phase_bits;
+    }
+    if (opscope__torch_stack != NULL) {
+        opscope__torch_stack->phase_bits = phase_bits; /* a forked child has its parent's */
+    }
+}
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct opscope__torch_stack *OPSCOPE__SELDOM opscope__torch_stack_make(void)
+struct opscope__torch_stack *OPSCOPE__COLD opscope__torch_stack_make(void)
 {
+    const uint64_t start_ns = opscope__cost_setup_start();
     const uint64_t torch_id = opscope__torch.thread_id();
     if (torch_id < THREAD_LIMIT) {
         /* Partner: the load in opscope__torch_our_thread_id. */
         opscope__store_relaxed(&thread_ids[torch_id], opscope_thread_id());
     }
-    struct opscope__torch_stack *stack = malloc(sizeof *stack); /* large: touched as it is used */
+    struct opscope__torch_stack *stack =
+        malloc(sizeof *stack); /* large: only the pages in use are touched */
     if (stack == NULL) {
         return NULL;
     }
     stack->top = stack->ranges;
     stack->lost_count = 0;
+    stack->probed = NULL;
+    stack->phase_bits = phase_of_thread();
     stack->exceptions = opscope__torch.exceptions();
     opscope__torch_stacks_lock();
     stack->next = stacks;
@@ -50,6 +79,7 @@ struct opscope__torch_stack *OPSCOPE__SELDOM opscope__torch_stack_make(void)
     opscope__torch_stacks_unlock();
     opscope__torch_seed_sampling();
     opscope__torch_stack = stack;
+    opscope__cost_setup_end(start_ns);
     return stack;
 }
 
@@ -96,11 +126,12 @@ void opscope__torch_stacks_fork_child(void)
 
 /* ---- ranges that are lost ------------------------------------------------------------------- */
 
-/* With the lock held: true where it is to be counted, once the lock is given back. */
+/* With the lock held: returns true if the caller should count the range as lost after it releases
+ * the lock. */
 static bool lose(struct opscope__torch_stack *stack, struct opscope__torch_open *open)
 {
     if (opscope__load_relaxed(&open->fn) == NULL) {
-        return false; /* already */
+        return false; /* already lost */
     }
     /* Partners: the loads of the thread itself, which takes the lock before it acts on them. */
     opscope__store_relaxed(&open->fn, NULL);
@@ -108,20 +139,21 @@ static bool lose(struct opscope__torch_stack *stack, struct opscope__torch_open 
     return opscope__range_lose(&open->range);
 }
 
-/* Closes what is lost from `first` on, innermost first, and takes it off. Callbacks are run, which
- * may call operators: those come to lie above. */
+/* Closes the lost ranges from `first` on, innermost first, and removes them. Callbacks run
+ * meanwhile, and may call operators, whose ranges go on top. */
 static void close_lost(struct opscope__torch_stack *stack, struct opscope__torch_open *first)
 {
     for (struct opscope__torch_open *open = stack->top; open-- > first;) {
         opscope__range_close_slow(&open->range);
         opscope__torch_stacks_lock();
         opscope__store_relaxed(&stack->lost_count, stack->lost_count - 1);
-        opscope__store_relaxed(&stack->top, open); /* partner: the load of who looks for a range */
+        opscope__store_relaxed(&stack->top,
+                               open); /* partner: the load of threads that search for a range */
         opscope__torch_stacks_unlock();
     }
 }
 
-void OPSCOPE__SELDOM opscope__torch_stack_shed(struct opscope__torch_stack *stack)
+void OPSCOPE__COLD opscope__torch_stack_shed(struct opscope__torch_stack *stack)
 {
     struct opscope__torch_open *first = stack->top;
     opscope__torch_stacks_lock();
@@ -132,8 +164,8 @@ void OPSCOPE__SELDOM opscope__torch_stack_shed(struct opscope__torch_stack *stac
     close_lost(stack, first);
 }
 
-void OPSCOPE__SELDOM opscope__torch_stack_unwind(struct opscope__torch_stack *stack,
-                                                 struct opscope__torch_open *first)
+void OPSCOPE__COLD opscope__torch_stack_unwind(struct opscope__torch_stack *stack,
+                                               struct opscope__torch_open *first)
 {
     uint32_t new_count = 0;
     opscope__torch_stacks_lock();
@@ -147,12 +179,12 @@ void OPSCOPE__SELDOM opscope__torch_stack_unwind(struct opscope__torch_stack *st
     close_lost(stack, first);
 }
 
-void OPSCOPE__SELDOM opscope__torch_stack_ended_elsewhere(const struct opscope__torch_function *fn)
+void OPSCOPE__COLD opscope__torch_stack_ended_elsewhere(const struct opscope__torch_function *fn)
 {
     bool is_counted = false;
     opscope__torch_stacks_lock();
     for (struct opscope__torch_stack *stack = stacks; stack != NULL; stack = stack->next) {
-        /* What is open there and found here was there before this thread got hold of it. */
+        /* A range found here was on the stack before this thread got the lock. */
         struct opscope__torch_open *open = opscope__load_relaxed(&stack->top);
         while (open > stack->ranges && opscope__load_relaxed(&open[-1].fn) != fn) {
             open--;

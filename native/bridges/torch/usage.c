@@ -1,25 +1,27 @@
-/* torch_usage.c -- PyTorch's API-usage events into the log of this library, and the metadata that
- * it gives with some uses to the handler for metadata.
+/* torch/usage.c -- passes PyTorch's API-usage events to this library's log, and the metadata of
+ * some uses to the metadata handler.
  *
- * c10::SetAPIUsageLogger takes a std::function<void(const std::string &)>: an object of four words
- * in libstdc++, two of them the callable's own, then who manages and who invokes it; and
- * c10::SetAPIUsageMetadataLogger one that is given a std::map<std::string, std::string> too. They
- * are exported by libc10, which needs only the C and C++ libraries: it may be loaded, from the same
- * file, a little before PyTorch does, so that the events of `import torch` are seen too.
+ * c10::SetAPIUsageLogger takes a std::function<void(const std::string &)>. In libstdc++ that is an
+ * object of four words: two for the callable, then the functions that manage and invoke it.
+ * c10::SetAPIUsageMetadataLogger takes one with a second argument, a std::map<std::string,
+ * std::string>. libc10 exports both, under names that tell which std::string they take. It needs
+ * only the C and C++ libraries, so the bridge can load it, from the same file, shortly before
+ * PyTorch does, and sees the events of `import torch` too.
  *
- * PyTorch says an event from within the initialization of a static variable, which other threads
- * may wait for while they hold the GIL. So a handler, which may want the GIL, is told by the
- * interpreter later (Py_AddPendingCall); the log itself takes no lock that anybody holds for long.
+ * PyTorch reports an event during the initialization of a static variable, which other threads may
+ * wait for while they hold the GIL. A handler may need the GIL, so the interpreter calls it later
+ * (Py_AddPendingCall). The log itself takes no lock that is held for long.
  */
 #define _GNU_SOURCE
-#include "opscope/torch.h"
+#include "private/torch.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bridges/torch_symbols.h"
+#include "base/atomics.h"
+#include "bridges/torch/symbols.h"
 #include "record/usage.h"
 
 typedef void usage_logger(const void *string);
@@ -29,7 +31,7 @@ struct map;
 /* std::function<void(const std::string &)>; and <void(const std::string &, const std::map<...> &)>.
  */
 struct function {
-    usage_logger *target; /* of the callable's two words the first, where it is a pointer */
+    usage_logger *target; /* the first of the callable's two words, if it is a pointer */
     void *unused;
     bool (*manage)(struct function *into, const struct function *from, int operation);
     union {
@@ -41,7 +43,7 @@ struct function {
 
 enum { CLONE = 2 };
 
-/* A pointer to a function is trivial: there is nothing to do but to copy it. */
+/* A function pointer is trivial: managing it means copying it. */
 static bool manage(struct function *into, const struct function *from, int operation)
 {
     if (operation == CLONE) {
@@ -50,8 +52,8 @@ static bool manage(struct function *into, const struct function *from, int opera
     return false;
 }
 
-/* As PyTorch's own loggers are pointers to functions too, it does no harm when a thread that logs
- * meanwhile finds the target of one and the invoker of the other. */
+/* PyTorch's own loggers are function pointers too. A thread that logs meanwhile may therefore
+ * combine the target of one with the invoker of the other, without harm. */
 static void invoke(const struct function *function, const void *string)
 {
     function->target(string);
@@ -63,11 +65,12 @@ struct news {
     struct news *next;
     struct opscope__usage_listener listener; /* of a key; handler NULL: metadata */
     struct opscope__usage_metadata_listener metadata_listener;
-    size_t text_count; /* one; or a context, then keys and values by turns */
+    size_t text_count; /* one; or a context, then keys and values alternating */
     char texts[];      /* each with its NUL */
 };
 
-/* Latest first. Pushed by compare-and-swap, taken whole: no lock that a fork could find taken. */
+/* Latest first. Pushed by compare-and-swap and taken as a whole: there is no lock that a fork could
+ * leave held. */
 static struct news *untold;
 
 static const char *next_text(const char *text)
@@ -90,8 +93,8 @@ static void tell_one(const struct news *news)
     }
 }
 
-/* Called by the interpreter, which holds the GIL: one at a time, but a handler may be interrupted.
- */
+/* The interpreter calls it and holds the GIL: one call at a time, but a handler may be
+ * interrupted. */
 static int tell(void *unused)
 {
     (void)unused;
@@ -113,14 +116,14 @@ static int tell(void *unused)
     return 0;
 }
 
-/* Where the interpreter has no room for one more call, the next one tells this too. */
+/* If the interpreter's queue of pending calls is full, the next call delivers this too. */
 static void tell_later(struct news *news)
 {
     int (*add_pending_call)(int (*)(void *), void *);
     void *found = dlsym(RTLD_DEFAULT, "Py_AddPendingCall");
     memcpy(&add_pending_call, &found, sizeof found);
     if (add_pending_call == NULL) {
-        free(news); /* kept in the log all the same, where it is a key */
+        free(news); /* if it is a key, the log keeps it anyway */
         return;
     }
     news->next = __atomic_load_n(&untold, __ATOMIC_RELAXED);
@@ -159,7 +162,7 @@ static void log_usage(const void *string)
     }
 }
 
-/* What PyTorch's own logger does, whose place is taken, where its environment asks for it. */
+/* Does what PyTorch's own logger, which it replaces, does if the environment requests it. */
 static void log_usage_aloud(const void *string)
 {
     dprintf(STDERR_FILENO, "PYTORCH_API_USAGE %s\n", opscope__torch_text(string));
@@ -168,14 +171,13 @@ static void log_usage_aloud(const void *string)
 
 /* ---- metadata -------------------------------------------------------------------------------- */
 
-/* std::map<std::string, std::string>: a tree whose root hangs on a node without texts. */
+/* std::map<std::string, std::string>: a tree whose root is attached to a node without texts. */
 struct map_node {
     int color;
     struct map_node *parent;
     struct map_node *left;
     struct map_node *right;
-    uint64_t key[4]; /* std::string */
-    uint64_t value[4];
+    char pair[]; /* two std::string: key and value */
 };
 
 struct map {
@@ -199,18 +201,24 @@ static const struct map_node *next_node(const struct map_node *node)
     while (node == node->parent->right) {
         node = node->parent;
     }
-    return node->parent; /* of the last one it is never asked for */
+    return node->parent; /* never called for the last node */
 }
 
-/* The bytes that the texts take, written to `at` where it is not NULL. */
+/* Which std::string libc10 was built with; opscope__torch knows it only once PyTorch is attached.
+ * Relaxed: written before PyTorch gets the logger. */
+static bool has_old_strings;
+
+/* The bytes of the texts; writes them to `at` unless it is NULL. */
 static size_t put_map(char *at, const char *context, const struct map *map)
 {
     char *end = at != NULL ? put_text(at, context) : NULL;
     size_t bytes = strlen(context) + 1;
+    const size_t string_bytes =
+        opscope__torch_string_bytes(opscope__load_relaxed(&has_old_strings));
     const struct map_node *node = map->header.first;
     for (uint64_t i = 0; i < map->count; i++) {
-        const char *const pair[2] = {opscope__torch_text(node->key),
-                                     opscope__torch_text(node->value)};
+        const char *const pair[2] = {opscope__torch_text(node->pair),
+                                     opscope__torch_text(node->pair + string_bytes)};
         for (int part = 0; part < 2; part++) {
             end = end != NULL ? put_text(end, pair[part]) : NULL;
             bytes += strlen(pair[part]) + 1;
@@ -220,8 +228,8 @@ static size_t put_map(char *at, const char *context, const struct map *map)
     return bytes;
 }
 
-/* PyTorch's own logger of these does nothing. As it keeps nothing either, this one reads nothing of
- * its function: a thread that logs meanwhile may find half of it. */
+/* PyTorch's own metadata logger does nothing. This one, like it, keeps nothing and reads nothing
+ * from its function object, because a thread that logs meanwhile may find half of it. */
 static void log_metadata(const struct function *function, const void *context,
                          const struct map *map)
 {
@@ -243,6 +251,18 @@ static void log_metadata(const struct function *function, const void *context,
 /* ---- taking PyTorch's loggers' places ---------------------------------------------------------- */
 
 #define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+#define LOGGER "_ZN3c1017SetAPIUsageLoggerESt8functionIFvRK"
+#define METADATA_LOGGER "_ZN3c1025SetAPIUsageMetadataLoggerESt8functionIFvRK"
+
+/* The same two functions, by the std::string that they take. */
+static const struct {
+    const char *logger;
+    const char *metadata_logger;
+} setters[] = {
+    {LOGGER STRING "EE",
+     METADATA_LOGGER STRING "RKSt3mapIS6_S6_St4lessIS6_ESaISt4pairIS7_S6_EEEEE"},
+    {LOGGER "SsEE", METADATA_LOGGER "SsRKSt3mapISsSsSt4lessISsESaISt4pairIS1_SsEEEEE"},
+};
 
 static bool set_logger(void *library, const char *setter, const struct function *logger)
 {
@@ -253,16 +273,12 @@ static bool set_logger(void *library, const char *setter, const struct function 
     void (*set)(struct function *by_value);
     memcpy(&set, &found, sizeof found);
     struct function given = *logger;
-    set(&given); /* an object with a destructor goes by its address */
+    set(&given); /* an object with a destructor is passed by address */
     return true;
 }
 
-bool opscope_torch_log_usage(const char *version, const char *libc10)
+const char *opscope_torch_log_usage(const char *libc10)
 {
-    struct opscope__torch_layout layout;
-    if (!opscope__torch_layout_of(version, &layout)) {
-        return false;
-    }
     const char *asked = getenv("PYTORCH_API_USAGE_STDERR");
     const struct function logger = {
         .target = asked != NULL && asked[0] != '\0' ? log_usage_aloud : log_usage,
@@ -272,11 +288,15 @@ bool opscope_torch_log_usage(const char *version, const char *libc10)
     const struct function metadata_logger = {.manage = manage,
                                              .invoke = {.with_map = log_metadata}};
     void *library = dlopen(libc10, RTLD_LAZY | RTLD_NODELETE);
-    return library != NULL &&
-           set_logger(library, "_ZN3c1017SetAPIUsageLoggerESt8functionIFvRK" STRING "EE",
-                      &logger) &&
-           set_logger(library,
-                      "_ZN3c1025SetAPIUsageMetadataLoggerESt8functionIFvRK" STRING
-                      "RKSt3mapIS6_S6_St4lessIS6_ESaISt4pairIS7_S6_EEEEE",
-                      &metadata_logger);
+    if (library == NULL && (library = opscope__torch_library("libc10.so")) == NULL) {
+        return "libc10 cannot be loaded";
+    }
+    const bool is_old = dlsym(library, setters[0].logger) == NULL;
+    opscope__store_relaxed(&has_old_strings, is_old); /* partner: the load in put_map */
+    if (!set_logger(library, setters[is_old].logger, &logger)) {
+        return "libc10 does not export c10::SetAPIUsageLogger";
+    }
+    return set_logger(library, setters[is_old].metadata_logger, &metadata_logger)
+               ? NULL
+               : "libc10 does not export c10::SetAPIUsageMetadataLogger";
 }

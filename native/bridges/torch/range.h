@@ -1,0 +1,22 @@
+/* torch/range.h -- the functions that PyTorch calls: the start and the end of its ranges. */
+#ifndef OPSCOPE_BRIDGES_TORCH_RANGE_H
+#define OPSCOPE_BRIDGES_TORCH_RANGE_H
+
+#include "bridges/torch/symbols.h"
+
+struct opscope__torch_context **opscope__torch_range_start(
+    struct opscope__torch_context **context, const struct opscope__torch_function *fn);
+/* The same if PyTorch has already drawn the range, with the probability of the only callback. */
+struct opscope__torch_context **opscope__torch_range_start_drawn(
+    struct opscope__torch_context **context, const struct opscope__torch_function *fn);
+/* Where the layout of PyTorch's ranges is not known: one for each scope, to be registered for that
+ * scope alone. Names, overloads, counts and times; no inputs, outputs or sequence numbers. */
+extern const opscope__torch_start opscope__torch_range_starts_basic[OPSCOPE_SCOPE_COUNT];
+void opscope__torch_range_end(const struct opscope__torch_function *fn,
+                              struct opscope__torch_context *context);
+
+/* True if PyTorch calls the bridge for operators only some of the time: not all open ranges are
+ * then known. Relaxed. */
+extern bool opscope__torch_is_sampled;
+
+#endif
