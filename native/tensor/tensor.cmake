@@ -1,13 +1,15 @@
-# The tensor core. Every file of ops/ is one operator, compiled once for each level of CPU that its
+# The tensor core. Every C file below ops/ is one operator, compiled once for each level of CPU that its
 # kernels can use; registry.c asks the CPU at run time and takes one level's operators.
 
-file(GLOB OPSCOPE_TENSOR_SOURCES CONFIGURE_DEPENDS tensor/*.c tensor/autograd/*.c)
-file(GLOB OPSCOPE_OPERATOR_SOURCES CONFIGURE_DEPENDS tensor/ops/*.c)
+file(GLOB OPSCOPE_TENSOR_SOURCES CONFIGURE_DEPENDS
+    tensor/base/*.c tensor/memory/*.c tensor/core/*.c tensor/kernels/*.c
+    tensor/autograd/*.c tensor/dispatch/*.c tensor/backward/*.c)
+file(GLOB OPSCOPE_OPERATOR_SOURCES CONFIGURE_DEPENDS tensor/ops/*/*.c)
 
 set(OPSCOPE_LEVELS baseline)
 set(OPSCOPE_LEVEL_baseline "")
 if(OPSCOPE_CPU_LEVELS AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    set_source_files_properties(tensor/registry.c PROPERTIES
+    set_source_files_properties(tensor/core/registry.c PROPERTIES
         COMPILE_DEFINITIONS OPSCOPE__HAS_X86_LEVELS)
     list(APPEND OPSCOPE_LEVELS avx2 avx512)
     set(OPSCOPE_LEVEL_avx2 -mavx2 -mfma -mf16c)
@@ -25,7 +27,7 @@ endif()
 if(OPSCOPE_SANITIZER)
     set(OPSCOPE_OPTIMIZE "")
 endif()
-set_source_files_properties(tensor/convert.c PROPERTIES COMPILE_OPTIONS "${OPSCOPE_OPTIMIZE}")
+set_source_files_properties(tensor/kernels/convert.c PROPERTIES COMPILE_OPTIONS "${OPSCOPE_OPTIMIZE}")
 
 add_library(opscope_tensor STATIC ${OPSCOPE_TENSOR_SOURCES})
 target_include_directories(opscope_tensor PUBLIC include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
@@ -38,6 +40,8 @@ foreach(level IN LISTS OPSCOPE_LEVELS)
         get_filename_component(name ${source} NAME_WE)
         list(APPEND names ${name})
     endforeach()
+    # In the order of names, whatever their folders.
+    list(SORT names)
     # The list of this level's operators, for registry.c.
     set(declared "")
     set(listed "")
@@ -49,7 +53,7 @@ foreach(level IN LISTS OPSCOPE_LEVELS)
     set(list_source ${CMAKE_CURRENT_BINARY_DIR}/operators_${level}.c)
     file(GENERATE OUTPUT ${list_source} CONTENT
 "/* Written by tensor.cmake: the operators, compiled for ${level}. */
-#include \"tensor/registry.h\"
+#include \"tensor/core/registry.h\"
 ${declared}
 const struct opscope__operator_spec *const opscope__operators_${level}[] = {
 ${listed}    NULL};

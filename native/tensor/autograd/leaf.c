@@ -1,80 +1,13 @@
-/* tensor/autograd/leaf.c -- what a single tensor has to do with autograd: requires_grad, grad,
- * detach; and the thread's grad mode. */
-#include <pthread.h>
-#include <string.h>
+/* tensor/autograd/leaf.c -- requires_grad, grad and detach of a tensor. */
+#include "tensor/autograd/view.h"
+#include "tensor/core/shape.h"
 
-#include "opscope/debug_info.h"
-#include "tensor/autograd/tape.h"
-#include "tensor/autograd/watch.h"
-#include "tensor/block.h"
-#include "tensor/shape.h"
-
-static _Thread_local bool is_off;
-
-bool opscope_grad_mode(void)
-{
-    return !is_off;
-}
-
-static uintptr_t read_word(void)
-{
-    return is_off;
-}
-
-static uintptr_t exchange_word(uintptr_t word)
-{
-    uintptr_t before = is_off;
-    is_off = word != 0;
-    return before;
-}
-
-/* Forked tasks take it along. Until some thread turns it off it is on for all. */
-static void carry(void)
-{
-    opscope_state_carry(read_word, exchange_word);
-}
-
-bool opscope_grad_mode_set(bool on)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    bool before = !is_off;
-    if (!on) {
-        pthread_once(&once, carry);
-    }
-    is_off = !on;
-    return before;
-}
-
-struct opscope__grad *opscope__grad_of(opscope_tensor *tensor)
-{
-    if (tensor->grad == NULL) {
-        tensor->grad = opscope__block_take(sizeof *tensor->grad);
-        if (tensor->grad != NULL) {
-            memset(tensor->grad, 0, sizeof *tensor->grad);
-        }
-    }
-    return tensor->grad;
-}
-
-void opscope__grad_destroy(struct opscope__grad *grad)
-{
-    if (grad->node != NULL) {
-        opscope_node_release(grad->node);
-    }
-    if (grad->watch != NULL) {
-        opscope__watch_release(grad->watch);
-    }
-    opscope_tensor_release(grad->base);
-    opscope_tensor_release(grad->grad);
-    opscope__block_give(grad, sizeof *grad);
-}
-
-/* The tensor's part, up to date where it is a view; NULL: it has none. */
+/* The tensor's autograd state, up to date if it is a view; NULL if it has none. */
 static struct opscope__grad *fresh(const opscope_tensor *tensor)
 {
     if (tensor->grad != NULL && tensor->grad->base != NULL) {
-        /* A view learns what it is the view of; to its holder it stays what it was. Where memory
-         * runs out, it is asked again. */
+        /* Brings a view's history up to date; the caller still sees the same tensor. If memory runs
+         * out, the next call tries again. */
         opscope__view_refresh((opscope_tensor *)(uintptr_t)tensor);
     }
     return tensor->grad;
@@ -96,10 +29,11 @@ int opscope_tensor_set_requires_grad(opscope_tensor *tensor, bool requires_grad)
             opscope_dtype_name(tensor->dtype));
     }
     if (!requires_grad && !opscope_tensor_is_leaf(tensor)) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "requires_grad: %s made this tensor; only that of a leaf can be "
-                                   "turned off, use detach()",
-                                   tensor->grad->node->name);
+        return opscope_tensor_fail(
+            OPSCOPE_ERROR_RUNTIME,
+            "requires_grad: %s computed this tensor; only for a leaf can it be "
+            "turned off, use detach()",
+            tensor->grad->node->name);
     }
     if (requires_grad == opscope_tensor_requires_grad(tensor)) {
         return OPSCOPE_OK;

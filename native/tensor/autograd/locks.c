@@ -11,10 +11,10 @@ enum { SUM_LOCK_COUNT = 32 };
 static pthread_mutex_t tape = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t sums[SUM_LOCK_COUNT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Thread_local const void *summing; /* whose sum lock this thread holds */
+static _Thread_local const void *summing; /* the owner whose sum lock this thread holds */
 
-/* In the child. Whoever held a sum lock is not there; what it was adding to is undefined, as is any
- * memory that a thread of the parent was writing. */
+/* Runs in the child. No thread of the child holds a sum lock. A gradient that a thread of the
+ * parent was adding to is undefined, like any memory that such a thread was writing. */
 static void forget_sums(void)
 {
     for (int i = 0; i < SUM_LOCK_COUNT; i++) {
@@ -29,8 +29,8 @@ static void start(void)
     for (int i = 0; i < SUM_LOCK_COUNT; i++) {
         pthread_mutex_init(&sums[i], NULL);
     }
-    /* The tape lock is taken across the fork. Not so the sum locks: their holder may be waiting for
-     * what the forking thread holds. */
+    /* The fork takes the tape lock, but not the sum locks: their holder may wait for a lock of the
+     * forking thread. */
     pthread_atfork(opscope__tape_lock, opscope__tape_unlock, forget_sums);
 }
 
@@ -56,8 +56,8 @@ int opscope__sum_lock(const void *owner)
     if (summing != NULL) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_RUNTIME,
-            "backward: called by a callback of the addition of a gradient; walk "
-            "backward outside of callbacks");
+            "backward: called from a callback during the addition of a gradient; call "
+            "it outside of callbacks");
     }
     pthread_mutex_lock(sum_of(owner));
     summing = owner;

@@ -1,14 +1,16 @@
-/* tensor/autograd/node.c -- a node's life after it was recorded, and asking it.
+/* tensor/autograd/node.c -- a node's life after recording, and its attributes.
  *
- * Walks inside a node. `walks` counts the walks that are using what the node saved; its highest bit
- * says that the node is spent. A walk enters by one compare-and-swap, which fails once the bit is
- * set; a walk that does not retain the graph sets it on its way in. Whoever leaves a spent node as
- * the last frees what it saved. So of any number of threads that walk through one node none reads
- * freed memory, and of those that spend it exactly one gets in.
+ * Walks inside a node. `walks` counts the walks that use what the node saved; its highest bit marks
+ * the node as spent. A walk enters with one compare-and-swap, which fails once the bit is set; a
+ * walk that does not retain the graph sets the bit as it enters. The last walk that leaves a spent
+ * node frees what the node saved. So, of any number of threads that walk through a node, none reads
+ * freed memory, and only one of those that spend it gets in.
  */
-#include "tensor/autograd/tape.h"
+#include "tensor/autograd/node.h"
+
+#include "base/atomics.h"
 #include "tensor/autograd/watch.h"
-#include "tensor/block.h"
+#include "tensor/memory/block.h"
 
 #define SPENT 0x80000000u
 
@@ -29,7 +31,7 @@ opscope_node *opscope_node_next(const opscope_node *node, size_t index)
 
 opscope_node *opscope_node_retain(opscope_node *node)
 {
-    __atomic_fetch_add(&node->reference_count, 1, __ATOMIC_RELAXED);
+    opscope__add_relaxed(&node->reference_count, 1);
     return node;
 }
 
@@ -42,7 +44,7 @@ void opscope__edge_release(struct opscope__edge *edge)
     *edge = (struct opscope__edge){NULL, NULL, 0};
 }
 
-/* Gives up what backward would have read. */
+/* Frees all that only backward reads. */
 static void free_saved(opscope_node *node)
 {
     for (size_t i = 0; i < node->input_count + node->saved_count; i++) {
@@ -57,12 +59,11 @@ static void free_saved(opscope_node *node)
 
 bool opscope__node_enter(opscope_node *node, bool spend)
 {
-    uint32_t before = __atomic_load_n(&node->walks, __ATOMIC_RELAXED);
-    /* Acquire and release in one: partner is the subtraction in opscope__node_leave, whose last
-     * caller must see every other walk done with the saved tensors before it frees them. */
+    uint32_t before = opscope__load_relaxed(&node->walks);
+    /* Acquire and release in one. Partner: the subtraction in opscope__node_leave, whose last
+     * caller frees the saved tensors and must see that every other walk has finished with them. */
     while ((before & SPENT) == 0 &&
-           !__atomic_compare_exchange_n(&node->walks, &before, (before + 1) | (spend ? SPENT : 0),
-                                        true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+           !opscope__replace_acq_rel(&node->walks, &before, (before + 1) | (spend ? SPENT : 0))) {
     }
     return (before & SPENT) == 0;
 }
@@ -70,7 +71,7 @@ bool opscope__node_enter(opscope_node *node, bool spend)
 void opscope__node_leave(opscope_node *node)
 {
     /* Partner: as above. */
-    if (__atomic_sub_fetch(&node->walks, 1, __ATOMIC_ACQ_REL) == SPENT) {
+    if (opscope__drop_reference(&node->walks) == SPENT + 1) {
         free_saved(node);
     }
 }
@@ -92,8 +93,8 @@ static void destroy(opscope_node *node)
     opscope__block_give(node, node->bytes);
 }
 
-/* Owner: the thread. Nodes to destroy once the one being destroyed is: a chain of a million nodes
- * must not be a million calls deep. */
+/* Owner: the thread. Nodes to destroy after the current one: without this list, destroying a chain
+ * of a million nodes would recurse a million calls deep. */
 static _Thread_local struct {
     opscope_node *first;
     bool is_destroying;
@@ -101,8 +102,8 @@ static _Thread_local struct {
 
 void opscope_node_release(opscope_node *node)
 {
-    /* The last release sees what all others did with the node. */
-    if (__atomic_fetch_sub(&node->reference_count, 1, __ATOMIC_ACQ_REL) != 1) {
+    /* The last release sees all that other threads did with the node. */
+    if (opscope__drop_reference(&node->reference_count) != 1) {
         return;
     }
     node->next_dead = dead.first;
@@ -119,41 +120,11 @@ void opscope_node_release(opscope_node *node)
     dead.is_destroying = false;
 }
 
-/* ---- for garbage collectors ---------------------------------------------------------------------- */
-
-int opscope__tensor_visit(const opscope_tensor *tensor, opscope__visit visit, void *arg)
+struct opscope__watch *opscope__watch_of(const opscope_node *node, uint32_t output)
 {
-    const struct opscope__grad *grad = tensor->grad;
-    if (grad == NULL || __atomic_load_n(&tensor->reference_count, __ATOMIC_ACQUIRE) != 1) {
-        return 0;
+    struct opscope__watch *watch = opscope__load_acquire(&node->watches);
+    while (watch != NULL && watch->output != output) {
+        watch = watch->next;
     }
-    const opscope_node *node = grad->node;
-    if (node != NULL && __atomic_load_n(&node->reference_count, __ATOMIC_ACQUIRE) != 1) {
-        return 0;
-    }
-    int result =
-        grad->watch != NULL ? opscope__watch_visit(grad->watch, node != NULL, visit, arg) : 0;
-    if (result == 0 && node != NULL && node->release != NULL) {
-        result = visit(node->release, node->user, arg);
-    }
-    return result;
-}
-
-void opscope__tensor_forget(opscope_tensor *tensor)
-{
-    struct opscope__grad *grad = tensor->grad;
-    if (grad == NULL) {
-        return;
-    }
-    opscope_node *node = grad->node;
-    struct opscope__watch *watch = grad->watch;
-    grad->node = NULL;
-    grad->watch = NULL;
-    grad->requires_grad = false;
-    if (watch != NULL) {
-        opscope__watch_release(watch);
-    }
-    if (node != NULL) {
-        opscope_node_release(node);
-    }
+    return watch;
 }

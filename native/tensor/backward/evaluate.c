@@ -1,16 +1,19 @@
-/* tensor/autograd/evaluate.c -- one node's backward: what it saved is checked, its range opened,
+/* tensor/backward/evaluate.c -- one node's backward: what it saved is checked, its range opened,
  * its formula run.
  *
  * A formula reads aliases of what the forward read, which are off the tape. Where the gradients are
  * to be on the tape themselves (create_graph), it reads tensors that stand where the forward's
  * stood, and as formulas are written with operators, the gradient's own history comes of itself.
  */
+#include "tensor/backward/evaluate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/autograd/engine.h"
-#include "tensor/block.h"
-#include "tensor/shape.h"
+#include "tensor/autograd/grad.h"
+#include "tensor/core/registry.h"
+#include "tensor/core/shape.h"
+#include "tensor/memory/block.h"
 
 static int check_version(const opscope_node *node, const opscope_tensor *tensor, uint64_t version)
 {
@@ -166,10 +169,10 @@ static size_t box_gradients(void *arg, opscope_value *values, size_t capacity)
 {
     const struct opscope__task *task = arg;
     for (size_t i = 0; i < task->output_count && i < capacity; i++) {
-        values[i] = (opscope_value){OPSCOPE_VALUE_NONE, NULL, {0}};
+        values[i] = (opscope_value){.kind = OPSCOPE_VALUE_NONE};
         if (task->arrived[i] != NULL) {
-            values[i] =
-                (opscope_value){OPSCOPE_VALUE_OBJECT, "tensor", {.object = task->arrived[i]}};
+            values[i] = (opscope_value){
+                .kind = OPSCOPE_VALUE_OBJECT, .type = "tensor", .as.object = task->arrived[i]};
         }
     }
     return task->output_count;
@@ -214,6 +217,9 @@ int opscope__evaluate(const struct opscope__walk *walk, struct opscope__task *ta
     }
     opscope_range_info info = {node->sequence_nr, node->thread_id, box_gradients, task, false};
     opscope_range range;
+    /* A window may open in the midst of the node, whose own range it then has not seen. */
+    const uint64_t phase_bits = opscope__hot.phase_bits;
+    opscope__hot.phase_bits = OPSCOPE__PHASE_BITS(OPSCOPE_BACKWARD);
     opscope_range_open(&range, node->range, &info);
     int status;
     if (opscope__node_enter(node, !walk->retain_graph)) {
@@ -230,6 +236,7 @@ int opscope__evaluate(const struct opscope__walk *walk, struct opscope__task *ta
         opscope_range_fail(&range);
     }
     opscope_range_close(&range);
+    opscope__hot.phase_bits = phase_bits;
     if (wanted != few) {
         free(wanted);
     }

@@ -1,10 +1,10 @@
-/* tensor/autograd/graph.c -- finding what a backward will walk through, and what is ready next. */
-#include "tensor/autograd/graph.h"
+/* tensor/backward/graph.c -- finding what a backward will walk through, and what is ready next. */
+#include "tensor/backward/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/block.h"
+#include "tensor/memory/block.h"
 
 enum { FIRST_CAPACITY = 64 };
 

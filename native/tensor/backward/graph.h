@@ -1,11 +1,11 @@
-/* tensor/autograd/graph.h -- the part of the tape one backward walks through: a task for each node
- * and leaf, with the gradients that have arrived. Knows nothing of threads: whoever calls orders
- * the calls.
+/* tensor/backward/graph.h -- the part of the tape one backward walks through: a task for each node
+ * and leaf, with the gradients that have arrived. It takes no locks: callers
+ * serialize their calls.
  */
-#ifndef OPSCOPE_TENSOR_AUTOGRAD_GRAPH_H
-#define OPSCOPE_TENSOR_AUTOGRAD_GRAPH_H
+#ifndef OPSCOPE_TENSOR_BACKWARD_GRAPH_H
+#define OPSCOPE_TENSOR_BACKWARD_GRAPH_H
 
-#include "tensor/autograd/tape.h"
+#include "tensor/autograd/node.h"
 
 /* A gradient that waits for its turn to be added. Of parallel walks only. */
 struct opscope__delivery {

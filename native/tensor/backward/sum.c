@@ -1,18 +1,21 @@
-/* tensor/autograd/sum.c -- adding gradients up.
+/* tensor/backward/sum.c -- adding gradients up.
  *
  * In a walk whose gradients are themselves on the tape (create_graph: grad mode is on) nothing is
  * added in place.
  */
-#include "tensor/autograd/sum.h"
+#include "tensor/backward/sum.h"
 
+#include "base/atomics.h"
+#include "opscope/autograd.h"
 #include "tensor/autograd/locks.h"
-#include "tensor/convert.h"
-#include "tensor/shape.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/kernels/convert.h"
 
 static bool is_sole_owner(const opscope_tensor *tensor)
 {
-    return __atomic_load_n(&tensor->reference_count, __ATOMIC_ACQUIRE) == 1 &&
-           __atomic_load_n(&tensor->storage->reference_count, __ATOMIC_ACQUIRE) == 1 &&
+    return opscope__load_acquire(&tensor->reference_count) == 1 &&
+           opscope__load_acquire(&tensor->storage->reference_count) == 1 &&
            tensor->storage->allocator != NULL && !tensor->is_view && tensor->is_contiguous;
 }
 

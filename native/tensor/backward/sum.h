@@ -1,8 +1,8 @@
-/* tensor/autograd/sum.h -- adding gradients up. */
-#ifndef OPSCOPE_TENSOR_AUTOGRAD_SUM_H
-#define OPSCOPE_TENSOR_AUTOGRAD_SUM_H
+/* tensor/backward/sum.h -- adding gradients up. */
+#ifndef OPSCOPE_TENSOR_BACKWARD_SUM_H
+#define OPSCOPE_TENSOR_BACKWARD_SUM_H
 
-#include "tensor/autograd/tape.h"
+#include "opscope/tensor.h"
 
 /* *sum += gradient, in a walk that owns *sum (which may be NULL). Takes the reference to
  * `gradient`. */

@@ -1,9 +1,9 @@
-/* tensor/error.c -- the text and kind of a thread's last failure in the tensor core.
+/* tensor/base/error.c -- the text and kind of a thread's last failure in the tensor core.
  *
  * The record is on the heap, freed when its thread ends: thread-local memory of a library that is
  * loaded late is scarce.
  */
-#include "tensor/error.h"
+#include "tensor/base/error.h"
 
 #include <pthread.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
-/* tensor/error.h -- a failure carried from one thread to another, with what was attached to it. */
-#ifndef OPSCOPE_TENSOR_ERROR_H
-#define OPSCOPE_TENSOR_ERROR_H
+/* tensor/base/error.h -- a failure carried from one thread to another, with what was attached to
+ * it. */
+#ifndef OPSCOPE_TENSOR_BASE_ERROR_H
+#define OPSCOPE_TENSOR_BASE_ERROR_H
 
 #include "opscope/tensor.h"
 

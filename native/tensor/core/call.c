@@ -1,7 +1,24 @@
-/* tensor/list.c -- results of operators that give a list of tensors, as split does. */
+/* tensor/core/call.c -- functions that an operator's forward calls about its own call. */
+#include "tensor/core/call.h"
+
 #include <stdlib.h>
 
-#include "tensor/call.h"
+const char *opscope__call_name(const struct opscope__call *call)
+{
+    return call->op->name;
+}
+
+opscope_tensor *opscope__call_into(const struct opscope__call *call)
+{
+    return call->into;
+}
+
+void opscope__call_save(struct opscope__call *call, opscope_tensor *tensor)
+{
+    if (call->wants_grad && call->saved_count < OPSCOPE__SAVED_BY_FORWARD) {
+        call->saved[call->saved_count++] = opscope_tensor_retain(tensor);
+    }
+}
 
 int opscope__call_append(struct opscope__call *call, opscope_tensor *tensor)
 {
@@ -9,14 +26,14 @@ int opscope__call_append(struct opscope__call *call, opscope_tensor *tensor)
     if (tensor == NULL) {
         return OPSCOPE_ERR_INVALID;
     }
-    /* Grows where the count is a power of two. */
+    /* Doubles the capacity at each power of two. */
     if ((list->count & (list->count - 1)) == 0) {
         size_t capacity = list->count == 0 ? 1 : 2 * list->count;
         void *grown = realloc(list->tensors, capacity * sizeof *list->tensors);
         if (grown == NULL) {
             opscope_tensor_release(tensor);
             return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "%s: out of memory for its outputs",
-                                       opscope__call_name(call));
+                                       call->op->name);
         }
         list->tensors = grown;
     }

@@ -1,4 +1,4 @@
-/* tensor/dtype.c -- what the dtypes are called, their sizes, and what two of them promote to. */
+/* tensor/core/dtype.c -- the dtypes: their names, sizes and promotion. */
 #include "opscope/tensor.h"
 
 static const struct {
@@ -24,8 +24,8 @@ enum {
     F16 = OPSCOPE_FLOAT16
 };
 
-/* As PyTorch's promote_types; where NumPy would go to float64 (int32 with float32), PyTorch's
- * answer. */
+/* As PyTorch's promote_types, also where NumPy differs: int32 with float32 gives float32, not
+ * float64. */
 static const uint8_t promoted[OPSCOPE_DTYPE_COUNT][OPSCOPE_DTYPE_COUNT] = {
     /*          f32  f64  i32  i64  u8   bool bf16 f16 */
     [F32] = {F32, F64, F32, F32, F32, F32, F32, F32},

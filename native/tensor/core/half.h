@@ -1,7 +1,7 @@
-/* tensor/half.h -- bfloat16 and float16 as bits, to and from float. Rounds to nearest, ties to
- * even. */
-#ifndef OPSCOPE_TENSOR_HALF_H
-#define OPSCOPE_TENSOR_HALF_H
+/* tensor/core/half.h -- conversion of bfloat16 and float16 bits from and to float. Rounds to
+ * nearest, ties to even. */
+#ifndef OPSCOPE_TENSOR_CORE_HALF_H
+#define OPSCOPE_TENSOR_CORE_HALF_H
 
 #include <stdint.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static inline float opscope__from_float16(uint16_t half)
     if ((half & 0x7C00) == 0x7C00) {
         return opscope__bits_float(sign | rest | 0x7F800000);
     }
-    /* Scaling by 2^112 puts the exponent right, that of subnormals too. */
+    /* Scaling by 2^112 corrects the exponent, also of subnormals. */
     return opscope__bits_float(sign | opscope__float_bits(opscope__bits_float(rest) * 0x1p112f));
 }
 
@@ -54,7 +54,7 @@ static inline uint16_t opscope__to_float16(float value)
         return (uint16_t)(sign | (bits > 0x7F800000 ? 0x7E00 : 0x7C00));
     }
     if (bits < 0x38800000) {
-        /* Subnormal: adding one half lets the processor round at the right bit. */
+        /* Subnormal: adding one half makes the processor round at the right bit. */
         return (uint16_t)(sign |
                           (opscope__float_bits(opscope__bits_float(bits) + 0.5f) - 0x3F000000));
     }

@@ -1,5 +1,6 @@
-/* tensor/registry.c -- the table of operators: chosen by the CPU, parsed once, found by name. */
-#include "tensor/registry.h"
+/* tensor/core/registry.c -- the table of operators: selects the specs for the CPU, parses them
+ * once, finds them by name. */
+#include "tensor/core/registry.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -8,12 +9,12 @@
 #include <string.h>
 
 #include "base/atomics.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
 
 enum { BUCKET_COUNT = 512, OPERATOR_LIMIT = 512 };
 
-/* Filled under `once`, added to under `lock`; read by all, at any moment: an operator is whole
- * before the bucket or the count by which it is found says so. */
+/* Filled under `once`, extended under `lock`, read by any thread at any time: an operator is
+ * complete before a bucket or the count refers to it. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct opscope_operator *buckets[BUCKET_COUNT];
@@ -38,9 +39,9 @@ static const opscope_op *intern(const char *name, const char *end, opscope_scope
     return opscope_op_intern(text, "", scope, phase, &op) == OPSCOPE_OK ? op : opscope_op_other();
 }
 
-/* The node's range: "log_softmax" gives "core::LogSoftmaxBackward", "mine::scale2d"
- * "mine::Scale2DBackward", as PyTorch writes them. No operator may be named so (library.c): what a
- * node takes and what the operators that it calls take are rows of their own. */
+/* The name of the node's range: "core::LogSoftmaxBackward" for "log_softmax",
+ * "mine::Scale2DBackward" for "mine::scale2d", as PyTorch forms them. No operator may have such a
+ * name (library.c), so that a node and the operators it calls have separate rows. */
 static const opscope_op *intern_node(const char *name)
 {
     char camel[128];
@@ -58,8 +59,9 @@ static const opscope_op *intern_node(const char *name)
     return intern(camel, OPSCOPE__NODE_NAME_END, OPSCOPE_BACKWARD_FUNCTION, OPSCOPE_BACKWARD);
 }
 
-/* Whether it computes gradients. One without a backward leaves a node that says so when it is
- * walked: the gradient of a gradient must not come out as zero for want of a formula. */
+/* Whether the node computes gradients. An operator without a backward still leaves a node, which
+ * fails when a walk reaches it: a missing formula must not turn a gradient of a gradient into
+ * zero. */
 static bool is_gradient(const char *name)
 {
     static const char end[] = "_backward";
@@ -67,8 +69,7 @@ static bool is_gradient(const char *name)
     return length > tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* An operator whose schema does not parse or for which there is no room is not in the table: NULL.
- */
+/* NULL if the schema does not parse or the table is full. */
 static const opscope_operator *add(const struct opscope__operator_spec *spec, bool is_inplace)
 {
     struct opscope_operator *op = calloc(1, sizeof *op);
@@ -86,7 +87,7 @@ static const opscope_operator *add(const struct opscope__operator_spec *spec, bo
     struct opscope_operator **bucket = &buckets[hash_of(op->name)];
     op->next = *bucket;
     table[table_count] = op;
-    /* Partners: the acquires of those who look. */
+    /* Partners: the acquiring loads of readers. */
     opscope__store_release(bucket, op);
     opscope__store_release(&table_count, table_count + 1);
     return op;

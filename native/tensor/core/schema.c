@@ -1,9 +1,10 @@
-/* Reads an operator's schema: "sum(Tensor self, int[]? dim=None, *, dtype? dtype=None) -> Tensor".
+/* tensor/core/schema.c -- parses an operator's schema: "sum(Tensor self, int[]? dim=None, *, dtype?
+ * dtype=None) -> Tensor".
  *
- * Works in a copy of the text, cutting it in place, so names are pointers into the copy. Runs once
- * for each operator. Knows nothing of Python.
+ * Parses a copy of the text in place, so that names are pointers into the copy. Runs once for each
+ * operator. Does not depend on Python.
  */
-#include "tensor/schema.h"
+#include "tensor/core/schema.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static char *skip_blanks(char *text)
     return text + strspn(text, " \n\t");
 }
 
-/* Cuts `text` at its trailing blanks. */
+/* Removes trailing blanks. */
 static void trim_end(char *text)
 {
     size_t length = strlen(text);
@@ -39,7 +40,7 @@ static void trim_end(char *text)
     }
 }
 
-/* The next piece of a comma separated list; commas within brackets or quotes do not separate. */
+/* The next part of a comma-separated list; commas within brackets or quotes do not separate. */
 static char *next_piece(char **rest)
 {
     char *piece = skip_blanks(*rest);

@@ -1,10 +1,10 @@
-/* tensor/schema.h -- what an operator's schema string says, parsed once.
+/* tensor/core/schema.h -- a parsed operator schema.
  *
- * The grammar is that of tensor/operator.h. Not here: binding a call's arguments (python/bind.c)
- * and what the types mean to a kernel.
+ * tensor/core/operator.h has the grammar. python/bind.c binds a call's arguments; kernels interpret
+ * the types.
  */
-#ifndef OPSCOPE_TENSOR_SCHEMA_H
-#define OPSCOPE_TENSOR_SCHEMA_H
+#ifndef OPSCOPE_TENSOR_CORE_SCHEMA_H
+#define OPSCOPE_TENSOR_CORE_SCHEMA_H
 
 #include "opscope/tensor.h"
 
@@ -24,30 +24,30 @@ enum opscope__type {
 struct opscope__parameter {
     const char *name;
     enum opscope__type type;
-    uint8_t length;    /* of int[N]: a lone int stands for N of it; else 0 */
+    uint8_t length;    /* of int[N]: a single int is repeated N times; else 0 */
     bool optional;     /* "type?": None is allowed */
-    bool keyword_only; /* stands after "*" */
+    bool keyword_only; /* follows "*" */
     bool has_default;
-    opscope_argument otherwise; /* the default, where there is one */
+    opscope_argument otherwise; /* the default, if it has one */
 };
 
-/* Never moved once parsed: defaults point into it. */
+/* Stays in place once parsed: defaults point into it. */
 struct opscope__schema {
     const char *name;
     size_t count;            /* parameters */
-    size_t positional_count; /* of these before "*" */
+    size_t positional_count; /* the number of these before "*" */
     struct opscope__parameter parameters[OPSCOPE_ARGUMENT_LIMIT];
-    size_t output_count;                            /* 0 where they are a list */
-    const char *output_names[OPSCOPE_OUTPUT_LIMIT]; /* "" where the schema gives none */
+    size_t output_count;                            /* 0 for a list */
+    const char *output_names[OPSCOPE_OUTPUT_LIMIT]; /* "" if the schema names none */
     bool output_is_list;                            /* "-> Tensor[]" */
-    /* Memory of the above. */
+    /* Memory for the above. */
     int64_t integers[2 * OPSCOPE_ARGUMENT_LIMIT];
     size_t integer_count;
     char *text;
 };
 
-/* ERR_INVALID for text that is no schema, ERR_FULL where it has more parts than there is room for,
- * ERR_NO_MEMORY. What is parsed is never freed: operators are never unregistered. */
+/* ERR_INVALID for text that is no schema, ERR_FULL for one with too many parts, ERR_NO_MEMORY. A
+ * parsed schema is never freed, because operators stay registered. */
 int opscope__schema_parse(const char *text, struct opscope__schema *out);
 
 #endif

@@ -1,7 +1,6 @@
-/* tensor/shape_of.c -- the shapes of tensors among the inputs of ranges, for traces that ask. */
+/* tensor/core/shape_of.c -- reads the shapes of tensors among the inputs of ranges, for traces. */
 #include "record/shape.h"
-#include "tensor/registry.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
 
 static int shape_of(const void *object, int64_t *sizes)
 {

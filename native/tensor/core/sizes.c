@@ -1,10 +1,8 @@
-/* tensor/shape.c -- arithmetic on sizes and strides. */
-#include "tensor/shape.h"
+/* tensor/core/sizes.c -- arithmetic on sizes and strides. */
+#include "tensor/core/sizes.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "tensor/tensor.h"
 
 struct opscope__sizes_text opscope__sizes_text(int dims, const int64_t *sizes)
 {
@@ -18,11 +16,6 @@ struct opscope__sizes_text opscope__sizes_text(int dims, const int64_t *sizes)
     return out;
 }
 
-struct opscope__sizes_text opscope__shape_text(const opscope_tensor *tensor)
-{
-    return opscope__sizes_text(tensor->dims, opscope__sizes(tensor));
-}
-
 int opscope__extent_of(int dims, const int64_t *sizes, const int64_t *strides,
                        struct opscope__extent *out)
 {
@@ -30,12 +23,12 @@ int opscope__extent_of(int dims, const int64_t *sizes, const int64_t *strides,
     for (int i = 0; i < dims; i++) {
         int64_t reach;
         int64_t *end = strides[i] < 0 ? &extent.first : &extent.last;
-        /* Also where it is never taken, a stride in bytes must be a number. */
+        /* A stride in bytes must be representable even if it is never taken. */
         if (strides[i] < -OPSCOPE__STRIDE_LIMIT || strides[i] > OPSCOPE__STRIDE_LIMIT ||
             (sizes[i] > 0 && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
                               __builtin_add_overflow(*end, reach, end)))) {
             return opscope_tensor_fail(
-                OPSCOPE_ERROR_VALUE, "strides %s with sizes %s are more than memory can hold",
+                OPSCOPE_ERROR_VALUE, "strides %s with sizes %s exceed memory",
                 opscope__sizes_text(dims, strides).text, opscope__sizes_text(dims, sizes).text);
         }
     }
@@ -90,7 +83,7 @@ int opscope__dim_set(const char *name, const int64_t *list, size_t count, int di
         }
         if ((set >> dim & 1) != 0) {
             return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                       "%s: dimension %d stands twice in the list of dimensions",
+                                       "%s: dimension %d occurs twice in the list of dimensions",
                                        name, dim);
         }
         set |= 1u << dim;
@@ -127,78 +120,4 @@ int opscope__infer_sizes(const char *name, int64_t count, int dims, const int64_
             name, opscope__sizes_text(dims, sizes).text, (long long)count, (long long)count);
     }
     return OPSCOPE_OK;
-}
-
-/* Walks both shapes from the end: a run of old dimensions that lie evenly in memory can be cut into
- * new ones at will; a new dimension may not span two runs. */
-bool opscope__view_strides(const opscope_tensor *tensor, int dims, const int64_t *sizes,
-                           int64_t *out)
-{
-    const int64_t *old_sizes = opscope__sizes(tensor), *old_strides = opscope__strides(tensor);
-    if (tensor->count == 0 || tensor->dims == 0) {
-        int64_t stride = 1;
-        for (int i = dims - 1; i >= 0; i--) {
-            out[i] = stride;
-            stride *= sizes[i] > 1 ? sizes[i] : 1;
-        }
-        return true;
-    }
-    int next = dims - 1;
-    int64_t base = old_strides[tensor->dims - 1];
-    int64_t run = 1, placed = 1;
-    for (int i = tensor->dims - 1; i >= 0; i--) {
-        run *= old_sizes[i];
-        if (i > 0 && (old_sizes[i - 1] == 1 || old_strides[i - 1] == run * base)) {
-            continue;
-        }
-        while (next >= 0 && (placed < run || sizes[next] == 1)) {
-            out[next] = placed * base;
-            placed *= sizes[next--];
-        }
-        if (placed != run) {
-            return false;
-        }
-        if (i > 0) {
-            base = old_strides[i - 1];
-            run = placed = 1;
-        }
-    }
-    return next == -1;
-}
-
-bool opscope__same_sizes(const opscope_tensor *a, const opscope_tensor *b)
-{
-    return a->dims == b->dims && memcmp(a->shape, b->shape, (size_t)a->dims * sizeof(int64_t)) == 0;
-}
-
-bool opscope__overlaps_itself(const opscope_tensor *tensor)
-{
-    if (tensor->is_contiguous) {
-        return false;
-    }
-    /* Dimensions by rising stride must each step over all that the smaller ones reach; a tensor for
-     * which that fails is taken to overlap. */
-    int64_t reached = 0;
-    uint32_t done = 0;
-    for (int round = 0; round < tensor->dims; round++) {
-        int least = -1;
-        int64_t least_step = 0;
-        for (int i = 0; i < tensor->dims; i++) {
-            int64_t step = opscope__strides(tensor)[i];
-            step = step < 0 ? -step : step;
-            if ((done >> i & 1) == 0 && (least < 0 || step < least_step)) {
-                least = i;
-                least_step = step;
-            }
-        }
-        done |= 1u << least;
-        int64_t size = opscope__sizes(tensor)[least];
-        if (size > 1) {
-            if (least_step <= reached) {
-                return true;
-            }
-            reached += (size - 1) * least_step;
-        }
-    }
-    return false;
 }

@@ -1,10 +1,11 @@
-/* tensor/tensor.c -- tensors over storages: making, viewing, counting references, asking. */
-#include "tensor/tensor.h"
+/* tensor/core/tensor.c -- tensors over storages: creation, views, reference counts, attributes. */
+#include "tensor/core/tensor.h"
 
 #include <string.h>
 
-#include "tensor/block.h"
-#include "tensor/shape.h"
+#include "base/atomics.h"
+#include "tensor/core/sizes.h"
+#include "tensor/memory/block.h"
 
 static size_t bytes_of(int dims)
 {
@@ -35,8 +36,7 @@ static int outline(opscope_dtype dtype, int dims, const int64_t *sizes, const in
         tensor->shape[i] = sizes[i];
         into[i] = strides != NULL ? strides[i] : count;
         tensor->is_contiguous &= sizes[i] == 1 || into[i] == count;
-        /* A zero-size tensor has the strides of one with ones in place of its zeros, as in
-         * PyTorch. */
+        /* An empty tensor gets the strides of one with sizes 1 in place of 0, as in PyTorch. */
         is_beyond |=
             __builtin_mul_overflow(count, sizes[i] != 0 || strides != NULL ? sizes[i] : 1, &count);
     }
@@ -45,8 +45,7 @@ static int outline(opscope_dtype dtype, int dims, const int64_t *sizes, const in
                                 : tensor->count == OPSCOPE__COUNT_BEYOND;
     if (__builtin_expect(is_beyond, 0)) {
         opscope__block_give(tensor, bytes_of(dims));
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "sizes %s are more elements than can be counted",
+        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "sizes %s have too many elements to count",
                                    opscope__sizes_text(dims, sizes).text);
     }
     tensor->is_contiguous |= tensor->count == 0;
@@ -108,8 +107,7 @@ static int check_sizes(int dims, const int64_t *sizes, opscope_dtype dtype, size
     }
     for (int i = 0; i < dims && !is_empty; i++) {
         if (__builtin_mul_overflow(total, sizes[i], &total)) {
-            return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY,
-                                       "sizes %s are more than memory can hold",
+            return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "sizes %s exceed memory",
                                        opscope__sizes_text(dims, sizes).text);
         }
     }
@@ -214,22 +212,29 @@ int opscope_tensor_as_strided(opscope_tensor *base, int dims, const int64_t *siz
     return opscope__tensor_over(base->storage, data, base->dtype, dims, sizes, strides, out);
 }
 
+/* Written by a constructor function, before any tensor has a grad. */
+static void (*destroy_grad)(struct opscope__grad *grad);
+
+void opscope__tensor_set_grad_destructor(void (*destroy)(struct opscope__grad *grad))
+{
+    destroy_grad = destroy;
+}
+
 opscope_tensor *opscope_tensor_retain(opscope_tensor *tensor)
 {
-    __atomic_fetch_add(&tensor->reference_count, 1, __ATOMIC_RELAXED);
+    opscope__add_relaxed(&tensor->reference_count, 1);
     return tensor;
 }
 
 void opscope_tensor_release(opscope_tensor *tensor)
 {
-    /* As opscope__storage_release. */
-    if (tensor == NULL ||
-        (__atomic_load_n(&tensor->reference_count, __ATOMIC_ACQUIRE) != 1 &&
-         __atomic_fetch_sub(&tensor->reference_count, 1, __ATOMIC_ACQ_REL) != 1)) {
+    /* Like opscope__storage_release. */
+    if (tensor == NULL || (opscope__load_acquire(&tensor->reference_count) != 1 &&
+                           opscope__drop_reference(&tensor->reference_count) != 1)) {
         return;
     }
     if (tensor->grad != NULL) {
-        opscope__grad_destroy(tensor->grad);
+        destroy_grad(tensor->grad);
     }
     if (tensor->storage != NULL) {
         opscope__storage_release(tensor->storage);
@@ -237,13 +242,23 @@ void opscope_tensor_release(opscope_tensor *tensor)
     opscope__block_give(tensor, bytes_of(tensor->dims));
 }
 
-void opscope__tensor_written(const opscope_tensor *tensor)
+int opscope__tensor_finish(int status, opscope_tensor *made, opscope_tensor **out)
 {
-    /* Partner: the relaxed load in opscope_tensor_version; writers are ordered by the caller. */
-    __atomic_fetch_add(&tensor->storage->version, 1, __ATOMIC_RELAXED);
+    if (status == OPSCOPE_OK) {
+        *out = made;
+    } else {
+        opscope_tensor_release(made);
+    }
+    return status;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+void opscope__tensor_written(const opscope_tensor *tensor)
+{
+    /* Partner: the relaxed load in opscope_tensor_version; the caller orders writers. */
+    opscope__add_relaxed(&tensor->storage->version, 1);
+}
+
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 int opscope_tensor_dims(const opscope_tensor *tensor)
 {
@@ -303,5 +318,5 @@ bool opscope_tensor_is_read_only(const opscope_tensor *tensor)
 
 uint64_t opscope_tensor_version(const opscope_tensor *tensor)
 {
-    return __atomic_load_n(&tensor->storage->version, __ATOMIC_RELAXED);
+    return opscope__load_relaxed(&tensor->storage->version);
 }

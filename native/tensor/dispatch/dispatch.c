@@ -1,31 +1,14 @@
-/* tensor/call.c -- calling an operator: its arguments checked, its range opened, its node recorded.
- */
-#include "tensor/call.h"
-
+/* tensor/dispatch/dispatch.c -- calls an operator: checks its arguments, opens its range, records
+ * its node. */
 #include <string.h>
 
 #include "tensor/autograd/tape.h"
-#include "tensor/error.h"
-#include "tensor/tensor.h"
-
-/* ---- for forward ---------------------------------------------------------------------------- */
-
-const char *opscope__call_name(const struct opscope__call *call)
-{
-    return call->op->name;
-}
-
-opscope_tensor *opscope__call_into(const struct opscope__call *call)
-{
-    return call->into;
-}
-
-void opscope__call_save(struct opscope__call *call, opscope_tensor *tensor)
-{
-    if (call->wants_grad && call->saved_count < OPSCOPE__SAVED_BY_FORWARD) {
-        call->saved[call->saved_count++] = opscope_tensor_retain(tensor);
-    }
-}
+#include "tensor/autograd/view.h"
+#include "tensor/autograd/write.h"
+#include "tensor/core/argument.h"
+#include "tensor/base/error.h"
+#include "tensor/dispatch/inplace.h"
+#include "tensor/dispatch/into.h"
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
@@ -89,27 +72,6 @@ static int bind(const opscope_operator *op, const opscope_argument *given, size_
     return OPSCOPE_OK;
 }
 
-bool opscope__next_input(const opscope_operator *op, const opscope_argument *arguments, size_t *at,
-                         size_t *within, opscope_tensor **out)
-{
-    for (; *at < op->schema.count; (*at)++) {
-        const opscope_argument *argument = &arguments[*at];
-        enum opscope__type type = op->schema.parameters[*at].type;
-        if (type == OPSCOPE__TYPE_TENSOR) {
-            *out = argument->kind == OPSCOPE_ARGUMENT_TENSOR ? argument->as.tensor : NULL;
-            (*at)++;
-            return true;
-        }
-        if (type == OPSCOPE__TYPE_TENSORS && argument->kind == OPSCOPE_ARGUMENT_TENSORS &&
-            *within < argument->count) {
-            *out = argument->as.tensors[(*within)++];
-            return true;
-        }
-        *within = 0;
-    }
-    return false;
-}
-
 static bool wants_grad(const opscope_operator *op, const opscope_argument *arguments)
 {
     size_t at = 0, within = 0;
@@ -122,26 +84,55 @@ static bool wants_grad(const opscope_operator *op, const opscope_argument *argum
     return false;
 }
 
-/* ---- what callbacks see --------------------------------------------------------------------- */
+/* ---- values for callbacks ------------------------------------------------------------------- */
 
 struct boxed {
     const opscope_argument *arguments;
     size_t count;
 };
 
-static opscope_value box_one(const opscope_argument *argument)
+/* An omitted tensor is None. */
+static opscope_value box_tensor(opscope_tensor *tensor)
 {
-    opscope_value value = {OPSCOPE_VALUE_NONE, NULL, {0}};
-    switch (argument->kind) {
-    case OPSCOPE_ARGUMENT_TENSOR:
+    opscope_value value = {.kind = OPSCOPE_VALUE_NONE};
+    if (tensor != NULL) {
         value.kind = OPSCOPE_VALUE_OBJECT;
         value.type = "tensor";
-        value.as.object = argument->as.tensor;
+        value.as.object = tensor;
+    }
+    return value;
+}
+
+static size_t box_tensors(void *arg, opscope_value *values, size_t capacity)
+{
+    const opscope_argument *argument = arg;
+    for (size_t i = 0; i < argument->count && i < capacity; i++) {
+        values[i] = box_tensor(argument->as.tensors[i]);
+    }
+    return argument->count;
+}
+
+static size_t box_ints(void *arg, opscope_value *values, size_t capacity)
+{
+    const opscope_argument *argument = arg;
+    for (size_t i = 0; i < argument->count && i < capacity; i++) {
+        values[i] =
+            (opscope_value){.kind = OPSCOPE_VALUE_INT, .as.integer = argument->as.integers[i]};
+    }
+    return argument->count;
+}
+
+static opscope_value box_one(const opscope_argument *argument)
+{
+    opscope_value value = {.kind = OPSCOPE_VALUE_NONE};
+    switch (argument->kind) {
+    case OPSCOPE_ARGUMENT_TENSOR:
+        value = box_tensor(argument->as.tensor);
         break;
     case OPSCOPE_ARGUMENT_TENSORS:
     case OPSCOPE_ARGUMENT_INTS:
-        value.kind = OPSCOPE_VALUE_OBJECT;
-        value.type = argument->kind == OPSCOPE_ARGUMENT_INTS ? "ints" : "tensors";
+        value.kind = OPSCOPE_VALUE_LIST;
+        value.items = argument->kind == OPSCOPE_ARGUMENT_INTS ? box_ints : box_tensors;
         value.as.object = (void *)(uintptr_t)argument;
         break;
     case OPSCOPE_ARGUMENT_INT:
@@ -173,23 +164,18 @@ static size_t box_inputs(void *arg, opscope_value *values, size_t capacity)
     return boxed->count;
 }
 
-struct boxed_outputs {
-    opscope_tensor **tensors;
-    size_t count;
-};
-
-static size_t box_outputs(void *arg, opscope_value *values, size_t capacity)
+/* A list of outputs is one value, like a list of inputs. */
+static size_t box_list(void *arg, opscope_value *values, size_t capacity)
 {
-    const struct boxed_outputs *boxed = arg;
-    for (size_t i = 0; i < boxed->count && i < capacity; i++) {
-        values[i] = (opscope_value){OPSCOPE_VALUE_OBJECT, "tensor", {.object = boxed->tensors[i]}};
+    if (capacity > 0) {
+        values[0] = box_one(arg);
     }
-    return boxed->count;
+    return 1;
 }
 
 /* ---- the call --------------------------------------------------------------------------------- */
 
-/* Whether the operator's results can go where the call wants them. */
+/* Whether the operator's results fit the call's destination. */
 static int check_results(const struct opscope__call *call)
 {
     const opscope_operator *op = call->op;
@@ -204,14 +190,15 @@ static int check_results(const struct opscope__call *call)
     if (op->is_inplace || op->spec->is_view) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_TYPE,
-            "%s: its result is memory of its argument, it cannot be written to out", op->name);
+            "%s: its result shares memory with its argument, so it cannot be written to out",
+            op->name);
     }
     if ((op->has_node || op->spec->is_composite) && opscope_grad_mode() &&
         wants_grad(op, call->arguments)) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_RUNTIME,
-            "%s: out= takes no part in gradients, but an argument requires grad; leave "
-            "out= away, or call under no_grad",
+            "%s: out= does not support gradients, but an argument requires grad; omit "
+            "out=, or call under no_grad",
             op->name);
     }
     return OPSCOPE_OK;
@@ -225,14 +212,43 @@ static void release_outputs(size_t count, opscope_tensor **outputs)
     }
 }
 
-/* Forward and node. outputs are NULL on failure. */
+/* An in-place call of a composite operator. The tape has recorded the operators it called; the
+ * write must be recorded too. */
+static int call_composite_inplace(struct opscope__call *call, const opscope_argument *arguments,
+                                  opscope_tensor **outputs)
+{
+    opscope_tensor *result = NULL;
+    int status = call->op->spec->forward(call, arguments, &result);
+    if (status == OPSCOPE_OK) {
+        status = opscope__check_result(call->op->name, arguments[0].as.tensor, result);
+    }
+    if (status == OPSCOPE_OK) {
+        const opscope_argument copied[] = {arguments[0], opscope__T(result)};
+        status = opscope_call(opscope_operator_find("core::copy_"), copied, 2, outputs);
+    }
+    opscope_tensor_release(result);
+    return status;
+}
+
+static int call_inplace(struct opscope__call *call, opscope_argument *arguments,
+                        opscope_tensor **outputs)
+{
+    if (arguments[0].kind != OPSCOPE_ARGUMENT_TENSOR) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: the first argument must be a tensor",
+                                   call->op->name);
+    }
+    return call->op->spec->is_composite ? call_composite_inplace(call, arguments, outputs)
+                                        : opscope__call_inplace(call, arguments, outputs);
+}
+
+/* Runs forward and records the node. On failure all outputs are NULL. */
 static int compute(struct opscope__call *call, opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
     const opscope_operator *op = call->op;
     bool before = call->wants_grad && opscope_grad_mode_set(false);
     int status = call->targets != NULL ? opscope__call_into_targets(call, arguments, outputs)
-                 : op->is_inplace      ? opscope__call_inplace(call, arguments, outputs)
+                 : op->is_inplace      ? call_inplace(call, arguments, outputs)
                                        : op->spec->forward(call, arguments, outputs);
     if (call->wants_grad) {
         opscope_grad_mode_set(before);
@@ -244,7 +260,13 @@ static int compute(struct opscope__call *call, opscope_argument *arguments,
                                                                : OPSCOPE__VIEW_NO_GRAD);
     }
     if (status == OPSCOPE_OK && call->wants_grad) {
-        status = opscope__tape_record(call, outputs);
+        const struct opscope__step step = {.op = op,
+                                           .arguments = call->arguments,
+                                           .sequence_nr = call->info.sequence_nr,
+                                           .written = call->written,
+                                           .saved = call->saved,
+                                           .saved_count = call->saved_count};
+        status = opscope__tape_record(&step, outputs);
     }
     if (status == OPSCOPE_OK && call->written != NULL) {
         status = opscope__tape_rebase(outputs[0]);
@@ -261,7 +283,7 @@ static int compute(struct opscope__call *call, opscope_argument *arguments,
     return status;
 }
 
-/* Where the results go, only one of the three, is the caller's to say: outputs, list or targets. */
+/* The caller chooses one destination of the results: outputs, list or targets. */
 static inline int run(const opscope_operator *op, const opscope_argument *arguments, size_t count,
                       opscope_tensor **outputs, opscope_tensor_list *list, opscope_tensor **targets)
 {
@@ -279,7 +301,7 @@ static inline int run(const opscope_operator *op, const opscope_argument *argume
     call.saved_count = 0;
     call.info = (opscope_range_info){-1, 0, box_inputs, &boxed, false};
 
-    /* The arguments are checked inside of the range: a call that fails is a call. */
+    /* Checks the arguments inside the range, so that a call that fails is also recorded. */
     int bad = bind(op, arguments, count, bound);
     if (bad == OPSCOPE_OK) {
         bad = check_results(&call);
@@ -290,15 +312,16 @@ static inline int run(const opscope_operator *op, const opscope_argument *argume
         call.info.sequence_nr = opscope__tape_next_sequence();
     }
     opscope_range range;
+    opscope_argument results; /* read until the range is closed */
     opscope_range_open(&range, op->range, &call.info);
     int status = bad == OPSCOPE_OK ? compute(&call, bound, made) : bad;
-    if (__builtin_expect(range.firing != NULL, 0)) {
+    if (__builtin_expect(range.snapshot != NULL, 0)) {
         if (status == OPSCOPE_OK) {
-            struct boxed_outputs out = {made, op->schema.output_count};
-            if (list != NULL) {
-                out = (struct boxed_outputs){list->tensors, list->count};
-            }
-            opscope_range_outputs(&range, box_outputs, &out);
+            results = (opscope_argument){
+                .kind = OPSCOPE_ARGUMENT_TENSORS,
+                .count = (uint32_t)(list != NULL ? list->count : op->schema.output_count),
+                .as.tensors = list != NULL ? list->tensors : made};
+            opscope_range_outputs(&range, list != NULL ? box_list : box_tensors, &results);
         } else {
             opscope_range_fail(&range);
         }

@@ -1,10 +1,10 @@
-/* tensor/formula.c -- operators called one after another. */
-#include "tensor/formula.h"
+/* tensor/dispatch/formula.c -- sequences of operator calls. */
+#include "tensor/dispatch/formula.h"
 
 #include <stdio.h>
 
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
 
 opscope_tensor *opscope__own(struct opscope__formula *formula, opscope_tensor *tensor)
 {
@@ -108,4 +108,12 @@ int opscope__formula_end(struct opscope__formula *formula, opscope_tensor **resu
         results[i] = NULL;
     }
     return formula->status;
+}
+
+int opscope__formula_chain(struct opscope__formula *formula,
+                           const struct opscope__backward *backward, opscope_tensor *slope,
+                           opscope_tensor **gradients)
+{
+    gradients[0] = opscope__keep(opscope__f2(formula, "mul", backward->gradients[0], slope));
+    return opscope__formula_end(formula, gradients, backward->input_count);
 }

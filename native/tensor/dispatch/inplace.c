@@ -1,32 +1,16 @@
-/* tensor/inplace.c -- what an operator that writes its first argument must check and do. */
-#include "tensor/autograd/tape.h"
-#include "tensor/call.h"
-#include "tensor/convert.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/dispatch/inplace.c -- calls that write their first argument: checks and the write. */
+#include "tensor/dispatch/inplace.h"
 
-int opscope__check_written(const char *name, const opscope_tensor *target)
-{
-    if (target->storage->read_only) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "%s: the tensor's memory is read-only; clone it first", name);
-    }
-    if (opscope__overlaps_itself(target)) {
-        return opscope_tensor_fail(
-            OPSCOPE_ERROR_RUNTIME,
-            "%s: several elements of the written tensor (sizes %s, strides %s) share one place in "
-            "memory, as after expand; clone it first",
-            name, opscope__shape_text(target).text,
-            opscope__sizes_text(target->dims, opscope__strides(target)).text);
-    }
-    return OPSCOPE_OK;
-}
+#include "tensor/autograd/grad.h"
+#include "tensor/autograd/write.h"
+#include "tensor/core/shape.h"
+#include "tensor/kernels/convert.h"
 
 static int check_target(const struct opscope__call *call, opscope_tensor *target)
 {
     int status = opscope__check_written(call->op->name, target);
-    /* With nothing to put on the tape a view made under no_grad would change its base behind its
-     * back. */
+    /* A view created under no_grad is not on the tape, so a write to it would change its base
+     * without a record. */
     const struct opscope__grad *grad = target->grad;
     bool is_apart = grad != NULL && grad->view == OPSCOPE__VIEW_NO_GRAD && opscope_grad_mode() &&
                     opscope_tensor_requires_grad(grad->base);
@@ -35,21 +19,27 @@ static int check_target(const struct opscope__call *call, opscope_tensor *target
                : status;
 }
 
-/* The result of an operator that did not write its target itself. */
-static int store(const char *name, opscope_tensor *target, opscope_tensor *result)
+int opscope__check_result(const char *name, const opscope_tensor *target,
+                          const opscope_tensor *result)
 {
     if (!opscope__same_sizes(target, result)) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_RUNTIME,
-            "%s: the result has sizes %s, but the written tensor %s; they must be equal", name,
+            "%s: the result has sizes %s, but the written tensor has %s; they must be equal", name,
             opscope__shape_text(result).text, opscope__shape_text(target).text);
     }
-    int status = opscope__check_store(name, target->dtype, result->dtype);
+    return opscope__check_store(name, target->dtype, result->dtype);
+}
+
+/* Copies the result of an operator that did not write its target itself. */
+static int store(const char *name, opscope_tensor *target, opscope_tensor *result)
+{
+    int status = opscope__check_result(name, target, result);
     return status == OPSCOPE_OK ? opscope__copy(target, result) : status;
 }
 
-/* Whether an argument other than the first shares memory with the target without being the very
- * same elements: then writing as one goes would change what is still to be read. */
+/* Whether an argument other than the first shares memory with the target but is not exactly the
+ * same elements: a write during the computation would change elements not yet read. */
 static bool is_read_askew(const struct opscope__call *call, const opscope_argument *arguments,
                           const opscope_tensor *target)
 {
@@ -63,8 +53,8 @@ static bool is_read_askew(const struct opscope__call *call, const opscope_argume
     return false;
 }
 
-/* A copy of an argument in the memory that will be written, in its place on the tape: backward may
- * want to read it, and its history is that of before. */
+/* Replaces an argument in the written memory by a copy, with the argument's place on the tape:
+ * backward may read it, and its history is the one before the write. */
 static int hold(struct opscope__call *call, opscope_argument *argument)
 {
     opscope_tensor *copy;
@@ -95,13 +85,6 @@ static int hold_all(struct opscope__call *call, opscope_argument *arguments,
 int opscope__call_inplace(struct opscope__call *call, opscope_argument *arguments,
                           opscope_tensor **outputs)
 {
-    if (arguments[0].kind != OPSCOPE_ARGUMENT_TENSOR) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_TYPE, "%s: the first argument must be a tensor",
-                                   call->op->name);
-    }
-    if (call->op->spec->is_composite) {
-        return opscope__call_composite_inplace(call, arguments, outputs);
-    }
     opscope_tensor *target = arguments[0].as.tensor;
     int status = check_target(call, target);
     if (status == OPSCOPE_OK && call->wants_grad) {

@@ -1,11 +1,12 @@
-/* tensor/into.c -- calls whose results go into tensors of the caller's ("out="). */
-#include "opscope/autograd.h"
-#include "tensor/call.h"
-#include "tensor/convert.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/dispatch/into.c -- calls that write their results into given tensors ("out="). */
+#include "tensor/dispatch/into.h"
 
-/* Whether an argument may lie in the memory that is written. */
+#include "opscope/autograd.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/kernels/convert.h"
+
+/* Whether an argument may share memory with a target. */
 static bool is_read(const struct opscope__call *call, const opscope_argument *arguments,
                     const opscope_tensor *target)
 {
@@ -24,14 +25,14 @@ static int check_target(const struct opscope__call *call, const opscope_tensor *
     if (opscope_grad_mode() && opscope_tensor_requires_grad(target)) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_RUNTIME,
-            "%s: out requires grad, but what is written to it is not on the tape; "
-            "leave out= away, or call under no_grad",
+            "%s: out requires grad, but the tape does not record writes to it; "
+            "omit out=, or call under no_grad",
             call->op->name);
     }
     return opscope__check_written(call->op->name, target);
 }
 
-/* A target without elements becomes a tensor of the result's sizes. */
+/* An empty target takes the result's sizes. */
 static int store(const char *name, opscope_tensor **target, opscope_tensor *result)
 {
     int status = opscope__check_store(name, (*target)->dtype, result->dtype);
@@ -50,7 +51,7 @@ static int store(const char *name, opscope_tensor **target, opscope_tensor *resu
     if (!opscope__same_sizes(*target, result)) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_RUNTIME,
-            "%s: the result has sizes %s, but out %s; they must be equal, or out without elements",
+            "%s: the result has sizes %s, but out has %s; they must be equal, or out must be empty",
             name, opscope__shape_text(result).text, opscope__shape_text(*target).text);
     }
     return opscope__copy(*target, result);

@@ -1,7 +1,7 @@
-/* tensor/library.c -- see opscope/operator.h: loading a shared library that brings operators.
+/* tensor/dispatch/library.c -- loads a shared library of operators (opscope/operator.h).
  *
- * What its entry point registers is checked at once and added to the table of operators when it has
- * returned 0, so that a library is there whole or not at all.
+ * Each operator that its entry point registers is checked at once. All of them join the table of
+ * operators after the entry point has returned 0, so a library is loaded completely or not at all.
  */
 #include <ctype.h>
 #include <dlfcn.h>
@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/call.h"
+#include "tensor/core/call.h"
 
 enum { OPERATOR_LIMIT = 128, NAME_BYTES = 96 };
 
-/* An operator of a library: what the core sees of it, and what the library said. */
+/* An operator of a library: the core's spec, and the library's own. */
 struct brought {
-    struct opscope__operator_spec spec; /* first: opscope__call has a pointer to it */
+    struct opscope__operator_spec spec; /* first: a struct opscope__call points to it */
     opscope_operator_spec given;
 };
 
@@ -29,11 +29,12 @@ struct library {
 
 typedef int entry_point(const opscope_core *core);
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* libraries load one after another */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a library loads */
 static struct library *loaded;                           /* under `lock` */
-static _Thread_local struct library *loading;            /* whose entry point runs on this thread */
+static _Thread_local struct library
+    *loading; /* the library whose entry point runs on this thread */
 
-/* ---- what the core sees ------------------------------------------------------------------------- */
+/* ---- the core's view ------------------------------------------------------------------------- */
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -50,9 +51,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
-/* ---- registering -------------------------------------------------------------------------------- */
+/* ---- registration ---------------------------------------------------------------------------- */
 
-/* "mine::scale" of "mine::scale(...)"; false where there is no such name. */
+/* "mine::scale" of "mine::scale(...)"; false if the schema has no such name. */
 static bool read_name(const char *schema, char *name)
 {
     size_t length = strcspn(schema, "("), at = 0;
@@ -84,21 +85,20 @@ static int check_name(const struct library *library, const char *schema)
     if (schema == NULL || !read_name(schema, name)) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_VALUE,
-            "operator_register: a schema begins with a name as in \"mine::scale(\", "
+            "operator_register: a schema begins with a name, such as \"mine::scale(\", "
             "not as \"%.80s\"",
             schema != NULL ? schema : "");
     }
     if (strncmp(name, "core::", 6) == 0) {
         return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "operator_register: %s: the namespace core is the core's own",
-                                   name);
+                                   "operator_register: %s: the namespace core is reserved", name);
     }
     size_t length = strlen(name), tail = strlen(OPSCOPE__NODE_NAME_END);
     if (length > tail && strcmp(name + length - tail, OPSCOPE__NODE_NAME_END) == 0) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_VALUE,
             "operator_register: %s: a name that ends with " OPSCOPE__NODE_NAME_END
-            " is that of an operator's node of backward; choose another",
+            " is reserved for nodes of backward; choose another",
             name);
     }
     bool is_taken = opscope_operator_find(name) != NULL;
@@ -108,7 +108,7 @@ static int check_name(const struct library *library, const char *schema)
     }
     if (is_taken) {
         return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "operator_register: there is an operator %s already", name);
+                                   "operator_register: the operator %s already exists", name);
     }
     return OPSCOPE_OK;
 }
@@ -129,14 +129,13 @@ static int check_schema(const char *text)
     if (status == OPSCOPE_OK && is_list) {
         return opscope_tensor_fail(
             OPSCOPE_ERROR_VALUE,
-            "operator_register: an operator of a library gives tensors, not a list "
+            "operator_register: an operator of a library returns tensors, not a list "
             "of them: %.300s",
             text);
     }
     if (status != OPSCOPE_OK) {
         return opscope_tensor_fail(OPSCOPE_ERROR_VALUE,
-                                   "operator_register: this is no schema of an operator: %.300s",
-                                   text);
+                                   "operator_register: not a valid schema: %.300s", text);
     }
     return OPSCOPE_OK;
 }
@@ -164,8 +163,8 @@ static int register_operator(const opscope_operator_spec *spec)
     }
     struct brought *brought = library->count < OPERATOR_LIMIT ? calloc(1, sizeof *brought) : NULL;
     if (brought == NULL) {
-        return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "operator_register: no room for %.80s",
-                                   spec->schema);
+        return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY,
+                                   "operator_register: out of memory for %.80s", spec->schema);
     }
     size_t bytes = spec->struct_bytes;
     memcpy(&brought->given, spec, bytes < sizeof *spec ? bytes : sizeof *spec);
@@ -212,7 +211,7 @@ static const opscope_core core = {
     .dtype_promote = opscope_dtype_promote,
 };
 
-/* ---- loading ------------------------------------------------------------------------------------ */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static int find_entry(void *handle, const char *path, entry_point **out)
 {
@@ -220,7 +219,7 @@ static int find_entry(void *handle, const char *path, entry_point **out)
     void *entry = dlsym(handle, "opscope_operators_init");
     if (abi == NULL || entry == NULL) {
         return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "load_library: %s has no entry point; one stands behind "
+                                   "load_library: %s has no entry point; define one with "
                                    "OPSCOPE_OPERATOR_LIBRARY (opscope/operator.h)",
                                    path);
     }
@@ -228,7 +227,7 @@ static int find_entry(void *handle, const char *path, entry_point **out)
         return opscope_tensor_fail(
             OPSCOPE_ERROR_RUNTIME,
             "load_library: %s was compiled for version %u of opscope/operator.h, "
-            "not %d; compile it anew",
+            "not %d; recompile it",
             path, *abi, OPSCOPE_OPERATOR_ABI);
     }
     memcpy(out, &entry, sizeof entry);
@@ -237,7 +236,7 @@ static int find_entry(void *handle, const char *path, entry_point **out)
 
 static int run_entry(struct library *library, entry_point *entry, const char *path)
 {
-    opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "load_library: the entry point of %s said no", path);
+    opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "load_library: the entry point of %s failed", path);
     struct library *outer = loading;
     loading = library;
     int status = entry(&core);
@@ -245,15 +244,15 @@ static int run_entry(struct library *library, entry_point *entry, const char *pa
     return status == OPSCOPE_OK ? OPSCOPE_OK : OPSCOPE_ERR_INVALID;
 }
 
-/* Into the table. The checks were made with the lock held, so the names are still free. */
+/* Adds them to the table. The checks ran under the same lock, so the names are still free. */
 static int add_operators(struct library *library, const char *path)
 {
     for (size_t i = 0; i < library->count; i++) {
         library->operators[i] = opscope__registry_add(&library->brought[i]->spec);
         if (library->operators[i] == NULL) {
-            library->count = i; /* those before are there for good */
+            library->count = i; /* the operators added so far stay */
             return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                       "load_library: no room for the operators of %s", path);
+                                       "load_library: out of memory for the operators of %s", path);
         }
     }
     return OPSCOPE_OK;
@@ -266,10 +265,11 @@ static int load(void *handle, const char *path, struct library **out)
     struct library *library = calloc(1, sizeof *library);
     int status = library != NULL
                      ? find_entry(handle, path, &entry)
-                     : opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "load_library: no memory");
+                     : opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "load_library: out of memory");
     if (status == OPSCOPE_OK) {
         status = run_entry(library, entry, path);
-        /* It stays loaded: it may have registered allocators, or left pointers to itself. */
+        /* The library stays loaded: it may have registered allocators, or left pointers to
+         * itself. */
         handle = NULL;
     }
     if (status == OPSCOPE_OK) {
@@ -304,7 +304,7 @@ int opscope_operators_load(const char *path, opscope_operator_library *out)
     }
     int status = OPSCOPE_OK;
     if (library != NULL) {
-        dlclose(handle); /* as often opened as loaded: once */
+        dlclose(handle); /* closes the extra reference of a library that is already loaded */
     } else {
         status = load(handle, path, &library);
         if (status == OPSCOPE_OK) {

@@ -1,9 +1,9 @@
-/* tensor/blas.c -- loading a BLAS at run time, and handing matrices to it.
+/* tensor/kernels/blas.c -- loads a BLAS at run time and passes matrices to it.
  *
- * A matrix whose rows or columns lie closely goes as it is (transposed or not); any other is copied
- * first. Without a BLAS, and for integers, plain loops.
+ * A matrix with contiguous rows or columns is passed without a copy (transposed or not); any other
+ * is copied first. Without a BLAS, and for integers, plain loops compute the product.
  */
-#include "tensor/blas.h"
+#include "tensor/kernels/blas.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "base/atomics.h"
 #include "opscope/fork.h"
 
-/* The numbers are CBLAS's. */
+/* The values are those of CBLAS. */
 enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 };
 
 #define GEMM_TYPES(name, integer, real)                                                            \
@@ -28,19 +28,19 @@ GEMM_TYPES(dgemm_64, int64_t, double)
 struct blas {
     void *sgemm, *dgemm;
     bool is_64;
-    void (*set_threads)(int); /* NULL: not an OpenBLAS, its threads are its own affair */
-    int threads;              /* its own number, which is never exceeded */
+    void (*set_threads)(int); /* NULL: not an OpenBLAS; its threads are not controlled */
+    int threads;              /* its initial number of threads, the maximum */
 };
 
-/* Written with release by opscope_blas_load, read with acquire by every product; never freed, as
- * somebody may be inside. */
+/* opscope_blas_load writes it with release, every product reads it with acquire; never freed,
+ * because a thread may be using it. */
 static const struct blas *loaded;
 
-/* Under its lock. */
+/* The lock guards the other fields. */
 static struct {
-    pthread_mutex_t lock; /* nothing of ours is taken inside */
-    int count;            /* of products */
-    int threads;          /* what `blas` was last told; 0: nothing yet */
+    pthread_mutex_t lock; /* no other lock is taken inside */
+    int count;            /* of running products */
+    int threads;          /* the number last set in `blas`; 0: none yet */
     const struct blas *blas;
 } inside = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -58,7 +58,7 @@ static void after_fork(void)
 
 static void in_child(void)
 {
-    inside.count = 0; /* the other threads are not here */
+    inside.count = 0; /* the other threads do not exist here */
     pthread_mutex_unlock(&inside.lock);
 }
 
@@ -113,10 +113,10 @@ int opscope_blas_load(const char *library_path, const char *prefix, const char *
 
 /* ---- its threads ------------------------------------------------------------------------------ */
 
-/* A product by the BLAS begins on as many threads as the pool has free: all, or one inside of a
- * task or a piece when the others are at work too. The BLAS keeps one number for all its callers,
- * so it is changed only while none of them is inside; one that comes later works with what the
- * first one set. */
+/* A product by the BLAS starts on as many threads as the pool has free: all, or one inside a task
+ * or a piece while the others work too. The BLAS has one number of threads for all callers, so it
+ * is changed only while no product runs; a product that starts later uses the number that the first
+ * one set. */
 static void enter(const struct blas *blas)
 {
     if (blas->set_threads == NULL) {
@@ -166,22 +166,22 @@ static void leave(const struct blas *blas)
 
 PLAIN(plain_float32, float)
 PLAIN(plain_float64, double)
-/* Unsigned, as these wrap around without harm. */
+/* Unsigned, because overflow then wraps around. */
 PLAIN(plain_int32, uint32_t)
 PLAIN(plain_int64, uint64_t)
 PLAIN(plain_uint8, uint8_t)
 
 /* ---- by the BLAS ------------------------------------------------------------------------------ */
 
-/* A matrix as a BLAS takes it. */
+/* A matrix in the form of BLAS arguments. */
 struct operand {
     const char *data;
-    char *copy; /* owned; NULL: as it is */
+    char *copy; /* owned; NULL: no copy was needed */
     int order;
     int64_t stride;
 };
 
-/* Whether the strides do for a matrix of that many lines of that many elements. */
+/* True if the strides are valid BLAS arguments for lines of that many elements. */
 static bool can_go(int64_t inner_stride, int64_t outer_stride, int64_t inner)
 {
     return inner_stride == 1 && outer_stride >= (inner > 1 ? inner : 1);
@@ -237,7 +237,7 @@ static void multiply(const struct blas *blas, opscope_dtype dtype, const struct 
     }
 }
 
-/* Whether every number of the product fits the BLAS's integers. */
+/* True if every number of the product fits the BLAS's integers. */
 static bool fits(const struct blas *blas, const struct opscope__matrix *a,
                  const struct opscope__matrix *b, int64_t c_stride)
 {

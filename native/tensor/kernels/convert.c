@@ -1,18 +1,19 @@
-/* tensor/convert.c -- moving elements between tensors of any strides and dtypes. */
-#include "tensor/convert.h"
+/* tensor/kernels/convert.c -- moves elements between tensors of any strides and dtypes. */
+#include "tensor/kernels/convert.h"
 
 #include <string.h>
 
-#include "tensor/half.h"
-#include "tensor/iterator.h"
-#include "tensor/shape.h"
+#include "tensor/core/half.h"
+#include "tensor/core/shape.h"
+#include "tensor/kernels/iterate.h"
 
 /* ---- one element ------------------------------------------------------------------------------ */
 
 #define PLAIN(value) (value)
 #define TRUTH(value) ((uint8_t)((value) != 0))
 
-/* Outside of the range of integers C leaves a conversion undefined; here it is the nearest. */
+/* C leaves the conversion of a number outside the range of the integers undefined; here it gives
+ * the nearest integer. */
 static inline int64_t to_int64(double value)
 {
     if (!(value >= -0x1p63)) {
@@ -25,7 +26,7 @@ static inline int64_t to_int64(double value)
 #define AS_INT64(value) (to_int64((double)(value)))
 #define AS_UINT8(value) ((uint8_t)to_int64((double)(value)))
 
-/* Run by run: target, source. */
+/* A loop over one run: operand 0 is the target, operand 1 the source. */
 #define CONVERSION(name, target_type, source_type, read, write)                                    \
     static void name(char *const *data, const int64_t *strides, int64_t count, void *user)         \
     {                                                                                              \
@@ -72,7 +73,7 @@ TO(truth, uint8_t, TRUTH, TRUTH)
 TO(bfloat16, uint16_t, BY_FLOAT_BFLOAT16, BY_FLOAT_BFLOAT16)
 TO(float16, uint16_t, BY_FLOAT_FLOAT16, BY_FLOAT_FLOAT16)
 
-/* Same dtype: by width alone. */
+/* Same dtype: one loop per element width. */
 CONVERSION(move_1, uint8_t, uint8_t, PLAIN, PLAIN)
 CONVERSION(move_2, uint16_t, uint16_t, PLAIN, PLAIN)
 CONVERSION(move_4, uint32_t, uint32_t, PLAIN, PLAIN)
@@ -114,7 +115,7 @@ static opscope__loop loop_for(opscope_dtype to, opscope_dtype from)
 
 int opscope__copy(const opscope_tensor *target, const opscope_tensor *source)
 {
-    /* Where both share memory, what is read might be what was just written. */
+    /* If both share memory, a read might return an element that was just written. */
     opscope_tensor *apart = NULL;
     if (target->storage == source->storage && target->count > 1 && source->count > 1) {
         int status = opscope__clone(source, &apart);
@@ -167,7 +168,8 @@ void opscope__number_as(const opscope_argument *number, opscope_dtype dtype, voi
     loop_for(dtype, is_real ? OPSCOPE_FLOAT64 : OPSCOPE_INT64)(data, strides, 1, NULL);
 }
 
-/* Below `most`, above `least`: those of floats are where rounding to the largest one ends. */
+/* Valid numbers are below `most` and above `least`; for floats, these are the numbers that no
+ * longer round to the largest one. */
 static const struct {
     double least, most;
     const char *text;
@@ -176,7 +178,7 @@ static const struct {
     [OPSCOPE_FLOAT16] = {-65520, 65520, "-65504 to 65504, inf and nan"},
     [OPSCOPE_BFLOAT16] = {-0x1.ffp127, 0x1.ffp127, "-3.4e38 to 3.4e38, inf and nan"},
     [OPSCOPE_INT32] = {-0x1p31 - 1, 0x1p31, "-2147483648 to 2147483647"},
-    /* The next double below. */
+    /* The next double below -2^63. */
     [OPSCOPE_INT64] = {-0x1.0000000000001p63, 0x1p63,
                        "-9223372036854775808 to 9223372036854775807"},
     [OPSCOPE_UINT8] = {-1, 256, "0 to 255"},
@@ -186,7 +188,7 @@ int opscope__check_number(const char *name, const opscope_argument *number, opsc
 {
     bool is_real = number->kind == OPSCOPE_ARGUMENT_FLOAT;
     double value = is_real ? number->as.real : (double)number->as.integer;
-    bool is_endless = is_real && !(value - value == 0); /* inf and nan */
+    bool is_endless = is_real && !(value - value == 0); /* inf or nan */
     if (ranges[dtype].text == NULL || (value > ranges[dtype].least && value < ranges[dtype].most) ||
         (is_endless && opscope_dtype_is_floating(dtype)) || (!is_real && dtype == OPSCOPE_INT64)) {
         return OPSCOPE_OK;
@@ -209,7 +211,7 @@ FILL(fill_2, uint16_t)
 FILL(fill_4, uint32_t)
 FILL(fill_8, uint64_t)
 
-/* Contiguous memory; `element` holds the element's bytes. */
+/* Contiguous memory; `element` holds the bytes of the element. */
 static void fill_whole(char *data, int64_t count, size_t bytes, const uint64_t *element)
 {
     union {

@@ -1,11 +1,12 @@
-/* tensor/elementwise.c -- dtypes, broadcasting and memory of elementwise operators. */
-#include "tensor/elementwise.h"
+/* tensor/kernels/elementwise.c -- the dtypes, broadcasting and memory of elementwise operators. */
+#include "tensor/kernels/elementwise.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/shape.h"
+#include "tensor/core/shape.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/kernels/iterate.h"
 
 enum { NUMBER_LIMIT = 2 };
 
@@ -18,7 +19,7 @@ static enum category category_of(opscope_dtype dtype)
     return opscope_dtype_is_floating(dtype) ? FLOATS : dtype == OPSCOPE_BOOL ? BOOLS : INTEGERS;
 }
 
-/* What has been seen of one weight: tensors with dimensions, those without, numbers. */
+/* The operands of one priority: tensors with dimensions, tensors without, numbers. */
 struct seen {
     enum category category;
     opscope_dtype dtype;
@@ -62,8 +63,8 @@ opscope_dtype opscope__dtype_of(const opscope_argument *operands, size_t count, 
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
-/* Whether the tensor's elements fill its stretch of memory; then the strides put its dimensions in
- * an order. */
+/* True if the tensor's elements fill a memory range without gaps; its strides then give its
+ * dimensions an order. */
 static bool fills_memory(const opscope_tensor *tensor)
 {
     int64_t last = 0;
@@ -121,8 +122,8 @@ static int find_sizes(const char *name, const opscope_argument *operands, size_t
                : OPSCOPE_OK;
 }
 
-/* The output: the target of an in-place call where it can be written as it is, else a new tensor.
- */
+/* Makes the output: the target of an in-place call if it can be written directly, else a new
+ * tensor. */
 static int make_output(struct opscope__call *call, const opscope_argument *operands, size_t count,
                        int dims, const int64_t *sizes, opscope_dtype dtype, opscope_tensor **out)
 {
@@ -218,10 +219,5 @@ int opscope__elementwise(struct opscope__call *call, const struct opscope__eleme
     for (size_t i = 0; i < operand_count; i++) {
         opscope_tensor_release(converted[i]);
     }
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    *out = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, out);
 }

@@ -1,14 +1,9 @@
-/* tensor/iterator.c -- walking operands of any strides together. */
-#include "tensor/iterator.h"
+/* tensor/kernels/iterator.c -- puts operands of any strides into the order of their memory. */
+#include "tensor/kernels/iterator.h"
 
 #include <string.h>
 
-#include "tensor/parallel.h"
-#include "tensor/shape.h"
-#include "tensor/tiles.h"
-
-/* Elements: whole vectors of every width, unrolled or not. */
-enum { WHOLE_VECTORS = 64 };
+#include "tensor/core/sizes.h"
 
 void opscope__iterator_start(struct opscope__iterator *it, int dims, const int64_t *sizes)
 {
@@ -29,7 +24,8 @@ void opscope__iterator_add(struct opscope__iterator *it, const opscope_tensor *t
     int missing = it->dims - tensor->dims;
     for (int i = 0; i < it->dims; i++) {
         int from = i - missing;
-        /* Without elements strides mean nothing, and may be too large to be counted in bytes. */
+        /* The strides of a tensor without elements are meaningless, and may overflow when counted
+         * in bytes. */
         bool moves = from >= 0 && opscope__sizes(tensor)[from] > 1 && tensor->count > 0;
         it->strides[i][operand] = moves ? opscope__strides(tensor)[from] * item : 0;
     }
@@ -50,8 +46,8 @@ static int64_t magnitude(int64_t value)
     return value < 0 ? -value : value;
 }
 
-/* Whether dimension a should be walked inside of b: its steps are smaller, by the first operand
- * that has an opinion. */
+/* True if dimension a should be inside b: its steps are smaller in the first operand where the two
+ * differ. */
 static bool belongs_inside(const struct opscope__iterator *it, int a, int b)
 {
     for (int i = 0; i < it->operands; i++) {
@@ -117,93 +113,4 @@ void opscope__iterator_merge(struct opscope__iterator *it)
         }
     }
     it->dims = it->dims > 0 ? last + 1 : 0;
-}
-
-struct walk {
-    const struct opscope__iterator *it;
-    opscope__loop loop;
-    void *user;
-};
-
-/* Where a piece that is to begin at element `place` does: whole vectors of the inner loop behind a
- * row's begin. A loop's last elements, too few for a vector, may differ from the others in their
- * last bit; they are the same ones however many threads there are. */
-static int64_t piece_begin(const struct opscope__iterator *it, int64_t place)
-{
-    return place - place % it->sizes[it->dims - 1] % WHOLE_VECTORS;
-}
-
-/* Elements begin to end in the order of the merged dimensions. */
-static void walk(int64_t begin, int64_t end, void *arg)
-{
-    const struct walk *all = arg;
-    const struct opscope__iterator *it = all->it;
-    int inner = it->dims - 1;
-    begin = piece_begin(it, begin);
-    end = piece_begin(it, end);
-    int64_t at[OPSCOPE_DIM_LIMIT];
-    char *data[OPSCOPE__OPERAND_LIMIT];
-    memcpy(data, it->data, sizeof data);
-    int64_t rest = begin;
-    for (int i = inner; i >= 0; i--) {
-        at[i] = rest % it->sizes[i];
-        rest /= it->sizes[i];
-        for (int j = 0; j < it->operands; j++) {
-            data[j] += at[i] * it->strides[i][j];
-        }
-    }
-    for (int64_t done = begin; done < end;) {
-        int64_t run = it->sizes[inner] - at[inner];
-        run = run < end - done ? run : end - done;
-        all->loop(data, it->strides[inner], run, all->user);
-        done += run;
-        if (done == end) {
-            return;
-        }
-        for (int j = 0; j < it->operands; j++) {
-            data[j] -= at[inner] * it->strides[inner][j];
-        }
-        at[inner] = 0;
-        for (int i = inner - 1; i >= 0; i--) {
-            at[i]++;
-            for (int j = 0; j < it->operands; j++) {
-                data[j] += it->strides[i][j];
-            }
-            if (at[i] < it->sizes[i]) {
-                break;
-            }
-            for (int j = 0; j < it->operands; j++) {
-                data[j] -= it->sizes[i] * it->strides[i][j];
-            }
-            at[i] = 0;
-        }
-    }
-}
-
-void opscope__iterate(struct opscope__iterator *it, opscope__loop loop, void *user, int64_t cost)
-{
-    if (it->count == 0) {
-        return;
-    }
-    if (it->count == 1) {
-        loop(it->data, it->item, 1, user);
-        return;
-    }
-    if (it->is_even) {
-        it->dims = 1;
-        it->sizes[0] = it->count;
-        memcpy(it->strides[0], it->item, sizeof it->item);
-    } else {
-        opscope__iterator_merge(it);
-        if (opscope__tiles_gain(it)) {
-            opscope__iterate_tiles(it, loop, user, cost);
-            return;
-        }
-    }
-    struct walk all = {it, loop, user};
-    if (it->count * cost < 2 * OPSCOPE__GRAIN) {
-        walk(0, it->count, &all);
-    } else {
-        opscope__parallel(it->count, OPSCOPE__GRAIN / cost, walk, &all);
-    }
 }

@@ -1,19 +1,14 @@
-/* tensor/iterator.h -- walking up to four operands together, whatever their strides.
+/* tensor/kernels/iterator.h -- up to four operands, with any strides, that iterate.h walks
+ * together.
  *
- * The shape is that of the first operand; the others broadcast to it with strides of zero.
- * Dimensions are ordered so that memory is walked forward and merged where that is possible; an
+ * The shape is that of the first operand; the others broadcast to it with strides of zero. The
+ * iterator orders dimensions such that it moves forward in memory, and merges them if possible; an
  * inner loop then gets one stride for each operand.
- *
- *     struct opscope__iterator it;
- *     opscope__iterator_start(&it, dims, sizes);
- *     opscope__iterator_add(&it, out);
- *     opscope__iterator_add(&it, a);
- *     opscope__iterate(&it, loop, user, 1);
  */
-#ifndef OPSCOPE_TENSOR_ITERATOR_H
-#define OPSCOPE_TENSOR_ITERATOR_H
+#ifndef OPSCOPE_TENSOR_KERNELS_ITERATOR_H
+#define OPSCOPE_TENSOR_KERNELS_ITERATOR_H
 
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
 
 enum { OPSCOPE__OPERAND_LIMIT = 4 };
 
@@ -23,7 +18,7 @@ typedef void (*opscope__loop)(char *const *data, const int64_t *strides, int64_t
 struct opscope__iterator {
     int dims;
     int operands;
-    bool is_even; /* every operand so far is contiguous and of the full shape */
+    bool is_even; /* every operand so far is contiguous and has the full shape */
     int64_t count;
     char *data[OPSCOPE__OPERAND_LIMIT];
     int64_t item[OPSCOPE__OPERAND_LIMIT]; /* bytes of an element */
@@ -32,15 +27,13 @@ struct opscope__iterator {
 };
 
 void opscope__iterator_start(struct opscope__iterator *it, int dims, const int64_t *sizes);
-/* The operand broadcasts to the shape; that was checked before. */
+/* The operand must broadcast to the shape; the caller checks this. */
 void opscope__iterator_add(struct opscope__iterator *it, const opscope_tensor *tensor);
-/* One value for all elements. */
+/* Adds an operand with one value for all elements. */
 void opscope__iterator_add_value(struct opscope__iterator *it, void *value);
-/* Lets two dimensions change places. */
+/* Exchanges two dimensions. */
 void opscope__iterator_swap(struct opscope__iterator *it, int a, int b);
-/* Orders and merges the dimensions; called by iterate. */
+/* Orders and merges the dimensions; opscope__iterate calls it. */
 void opscope__iterator_merge(struct opscope__iterator *it);
-/* `cost` is what an element costs in additions; it decides about threads. */
-void opscope__iterate(struct opscope__iterator *it, opscope__loop loop, void *user, int64_t cost);
 
 #endif

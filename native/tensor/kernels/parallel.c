@@ -1,29 +1,29 @@
-/* tensor/parallel.c -- splitting a range of work over the fork pool.
+/* tensor/kernels/parallel.c -- splits a range of work over the fork pool.
  *
- * Each thread's share is taken in a few steps, by whoever is free: processors are rarely equally
- * fast at a moment, and with one half each the faster one would wait for the other. The caller
- * takes from the front, the others from the back, so that each mostly meets the memory it worked on
+ * Each thread's share is split into several steps, which free threads take: processors rarely run
+ * equally fast, and with one half each the faster one would wait for the other. The caller takes
+ * steps from the front, the others from the back, so that each thread mostly uses memory it used
  * before.
  */
-#include "tensor/parallel.h"
+#include "tensor/kernels/parallel.h"
 
 #include "base/atomics.h"
 #include "opscope/fork.h"
 
 enum {
     STEPS = 4
-}; /* of a share: the last one to end is at most about an eighth of the work late */
+}; /* of a share: the last step to end is late by at most about an eighth of the work */
 
 struct work {
     int64_t total;
     int64_t pieces;
     int64_t taken, from_front,
-        from_back; /* atomic, relaxed: pieces; the split orders what is in them */
+        from_back; /* atomic, relaxed: pieces; the split orders their memory */
     opscope__part part;
     void *arg;
 };
 
-/* One thread's share, more or less. */
+/* Approximately one thread's share. */
 static void run(int index, void *arg)
 {
     struct work *work = arg;

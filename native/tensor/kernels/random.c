@@ -1,12 +1,12 @@
-/* tensor/random.c -- the process's sequence of random numbers. */
-#include "tensor/random.h"
+/* tensor/kernels/random.c -- the process's sequence of random numbers. */
+#include "tensor/kernels/random.h"
 
 #include <sys/random.h>
 
 #include "base/atomics.h"
 #include "opscope/tensor.h"
 
-/* Written by any thread: add_relaxed takes a stretch, a seed stores. 0: not seeded yet. */
+/* Any thread writes it: add_relaxed takes a range of numbers, a seed stores. 0: not seeded yet. */
 static uint64_t counter;
 
 void opscope_tensor_seed(uint64_t seed)
@@ -21,8 +21,7 @@ static void seed_by_system(void)
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
         seed = (uint64_t)(uintptr_t)&seed;
     }
-    __atomic_compare_exchange_n(&counter, &unseeded, seed | 1, false, __ATOMIC_RELAXED,
-                                __ATOMIC_RELAXED);
+    opscope__replace_relaxed(&counter, &unseeded, seed | 1);
 }
 
 opscope__stretch opscope__stretch_take(uint64_t count)

@@ -1,10 +1,11 @@
-/* tensor/random.h -- numbers for random operators: one sequence for all, each call a stretch of it.
+/* tensor/kernels/random.h -- numbers for random operators: one sequence for the process, a range of
+ * it for each call.
  *
- * splitmix64 (Steele, Lea and Flood 2014) is a counter with a mixer behind it, so that a stretch is
- * taken by one addition and what a call draws depends only on the seed and the calls before it.
+ * splitmix64 (Steele, Lea and Flood 2014) is a counter followed by a mixer. One addition therefore
+ * takes a range, and the numbers of a call depend only on the seed and on earlier calls.
  */
-#ifndef OPSCOPE_TENSOR_RANDOM_H
-#define OPSCOPE_TENSOR_RANDOM_H
+#ifndef OPSCOPE_TENSOR_KERNELS_RANDOM_H
+#define OPSCOPE_TENSOR_KERNELS_RANDOM_H
 
 #include <math.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@ typedef struct opscope__stretch {
     uint64_t counter;
 } opscope__stretch;
 
-/* A stretch for `count` numbers, two draws each. */
+/* Takes a range for `count` numbers, two draws each. */
 opscope__stretch opscope__stretch_take(uint64_t count);
 
 static inline uint64_t opscope__draw_bits(opscope__stretch *stretch)

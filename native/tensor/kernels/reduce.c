@@ -1,19 +1,20 @@
-/* tensor/reduce.c -- walking the dimensions of a reduction: those that stay, and those folded. */
-#include "tensor/reduce.h"
+/* tensor/kernels/reduce.c -- iterates over the dimensions of a reduction: the kept ones and the
+ * folded ones. */
+#include "tensor/kernels/reduce.h"
 
-#include "tensor/iterator.h"
-#include "tensor/parallel.h"
+#include "tensor/kernels/iterator.h"
+#include "tensor/kernels/parallel.h"
 
 enum {
-    TILE = 2048,       /* accumulators that stay in the first cache, half of 32 KiB */
+    TILE = 2048,       /* accumulators that stay in the first-level cache, half of 32 KiB */
     WIDE = 128,        /* columns that keep the vector units busy */
-    SHORT = 32,        /* a row not worth a call */
-    PART_WORK = 16384, /* additions of a part */
-    PART_LENGTH = 256, /* and folded places of it, of which joining costs some */
-    EVEN = 64,         /* parts begin at multiples: whole cache lines, whole blocks of rows */
-    CALL = 16,         /* what the call for a piece costs, in additions */
+    SHORT = 32,        /* a row too short for a call */
+    PART_WORK = 16384, /* additions in a part */
+    PART_LENGTH = 256, /* minimum of folded positions in a part, because joining has a cost */
+    EVEN = 64, /* parts begin at multiples of this: whole cache lines, whole blocks of rows */
+    CALL = 16, /* cost of the call for a piece, in additions */
     PIECE_LIMIT = 64,
-    ROWS = 64 / sizeof(uint64_t) /* of a run: as many as accumulators in a cache line */
+    ROWS = 64 / sizeof(uint64_t) /* of a run: the accumulators in a cache line */
 };
 
 static int64_t magnitude(int64_t value)
@@ -35,8 +36,8 @@ struct group {
     int64_t out[OPSCOPE_DIM_LIMIT];
 };
 
-/* The outputs come in runs along the inner kept dimension: TILE of them, or ROWS where rows are
- * folded. What folds into a run is split into parts where there are few runs. */
+/* Outputs come in runs along the inner kept dimension: TILE of them, or ROWS if rows are folded. If
+ * there are few runs, the input of a run is split into parts. */
 struct fold {
     const struct opscope__reduction *reduction;
     struct group kept, folded;
@@ -44,14 +45,15 @@ struct fold {
     char *result;
     bool by_columns;
     int64_t runs, parts;
-    int64_t run_limit; /* outputs of a run */
-    uint64_t *partial; /* for each part and run, `run_limit` accumulators */
+    int64_t run_limit; /* maximum number of outputs in a run */
+    uint64_t *partial; /* `run_limit` accumulators for each part and run */
 };
 
 struct run {
     const char *data;
     char *out;
-    int64_t count, stride, step; /* outputs; bytes between their inputs and between them */
+    int64_t count, stride,
+        step; /* number of outputs; bytes between their inputs, and between outputs */
 };
 
 int opscope__reduced_sizes(const opscope_tensor *self, uint32_t set, bool keep, int64_t *sizes)
@@ -67,8 +69,8 @@ int opscope__reduced_sizes(const opscope_tensor *self, uint32_t set, bool keep, 
     return dims;
 }
 
-/* The dimensions of `self` that are in `set` (or, with flip, are not), in the order of memory and
- * merged by the iterator; operand 0 is the input, operand 1 the output. */
+/* The dimensions of `self` in `set` (with flip: outside of it), in the order of memory and merged
+ * by the iterator; operand 0 is the input, operand 1 the output. */
 static void make_group(struct group *group, const opscope_tensor *self, uint32_t set, bool flip,
                        int64_t item_out)
 {
@@ -100,7 +102,7 @@ static void make_group(struct group *group, const opscope_tensor *self, uint32_t
     }
 }
 
-/* The offsets of place `index` of a group, of its first `dims` dimensions. */
+/* The offsets of position `index` in the first `dims` dimensions of a group. */
 static int64_t offset_of(const struct group *group, int dims, int64_t index, int64_t *out)
 {
     int64_t in = 0;
@@ -114,7 +116,7 @@ static int64_t offset_of(const struct group *group, int dims, int64_t index, int
     return in;
 }
 
-/* Inner dimension of a group: its size and stride; one element where it has none. */
+/* The size and stride of a group's inner dimension; one element if it has none. */
 static int64_t inner_of(const struct group *group, int64_t *stride)
 {
     *stride = group->dims > 0 ? group->in[group->dims - 1] : 0;
@@ -140,13 +142,13 @@ static struct run run_at(const struct fold *fold, int64_t index)
     return run;
 }
 
-/* Columns of which there are few, their rows without gaps: some rows make one row of many. */
+/* How many rows of a few columns, contiguous in memory, can be treated as one wider row. */
 static int64_t widening(const struct run *run, int64_t next)
 {
     return run->count <= WIDE / 2 && next == run->count * run->stride ? WIDE / run->count : 1;
 }
 
-/* Folds places `begin` to `end` of the folded dimensions. There is room for TILE accumulators where
+/* Folds positions `begin` to `end` of the folded dimensions. There is room for TILE accumulators if
  * the run is one of columns. */
 static void fold_run(const struct fold *fold, const struct run *run, int64_t begin, int64_t end,
                      uint64_t *accumulators)
@@ -273,10 +275,5 @@ int opscope__reduce(const struct opscope__reduction *reduction, const opscope_te
     if (made->count > 0) {
         status = run_all(&fold);
     }
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    *out = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, out);
 }

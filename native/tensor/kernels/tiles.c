@@ -1,14 +1,14 @@
-/* tensor/tiles.c -- walking operands whose memory runs in different orders. */
-#include "tensor/tiles.h"
+/* tensor/kernels/tiles.c -- iterates over operands whose memory layouts have different orders. */
+#include "tensor/kernels/tiles.h"
 
-#include "tensor/parallel.h"
+#include "tensor/kernels/parallel.h"
 
 enum {
-    LINE = 64,              /* bytes of a cache line, nearly everywhere */
+    LINE = 64,              /* bytes of a cache line on nearly every processor */
     ROWS = 64,              /* of a tile */
-    TILE_BYTES = 16 * 1024, /* of an operand, so that tiles stay in the first cache */
-    LEAST_SIZE = 8,         /* of a dimension: fewer elements would not fill lines */
-    LEAST_COUNT = 16384     /* of elements: less memory lies in a cache as a whole */
+    TILE_BYTES = 16 * 1024, /* of an operand, so that tiles stay in the first-level cache */
+    LEAST_SIZE = 8,     /* minimum size of a dimension: fewer elements would not fill cache lines */
+    LEAST_COUNT = 16384 /* minimum number of elements: less memory fits into a cache as a whole */
 };
 
 struct tiles {
@@ -16,7 +16,7 @@ struct tiles {
     opscope__loop loop;
     void *user;
     int64_t rows, columns, bands; /* of one matrix; bands of ROWS rows */
-    int64_t width;                /* columns of a tile */
+    int64_t width;                /* columns in a tile */
     bool crosses[OPSCOPE__OPERAND_LIMIT];
 };
 
@@ -48,7 +48,7 @@ bool opscope__tiles_gain(struct opscope__iterator *it)
     return false;
 }
 
-/* rows x columns elements at `from`, copied to rows of `width` elements. */
+/* Copies rows x columns elements from `from` to rows of `width` elements. */
 #define GATHER(type)                                                                               \
     static void gather_##type(type *to, int64_t width, const char *from, int64_t row_step,         \
                               int64_t column_step, int64_t rows, int64_t columns)                  \
@@ -87,7 +87,7 @@ static void gather(const struct tiles *all, int operand, void *to, const char *f
     }
 }
 
-/* One tile, its first elements at `corner`. */
+/* Processes one tile, with its first elements at `corner`. */
 static void walk_tile(const struct tiles *all, char *const *corner, int64_t rows, int64_t columns)
 {
     const struct opscope__iterator *it = all->it;
@@ -113,7 +113,7 @@ static void walk_tile(const struct tiles *all, char *const *corner, int64_t rows
     }
 }
 
-/* Bands begin to end, counted through all matrices. */
+/* Processes bands begin to end, counted over all matrices. */
 static void walk_bands(int64_t begin, int64_t end, void *arg)
 {
     const struct tiles *all = arg;

@@ -1,6 +1,7 @@
-/* tensor/allocator.c -- the default allocator, what every allocator has given out, and the plain
- * one: small blocks are block.c's, large ones large.c's. The caching one is caching.c. */
-#include "tensor/allocator.h"
+/* tensor/memory/allocator.c -- the default allocator, the counters of all allocators, and the plain
+ * allocator, which uses block.c for small blocks and large.c for large ones. caching.c has the
+ * caching one. */
+#include "tensor/memory/allocator.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,11 +10,11 @@
 #include "base/atomics.h"
 #include "opscope/memory.h"
 #include "opscope/metric.h"
-#include "tensor/block.h"
-#include "tensor/large.h"
+#include "tensor/memory/block.h"
+#include "tensor/memory/large.h"
 
 enum {
-    KNOWN_LIMIT = 16 /* with counters of their own; the last has those of all others */
+    KNOWN_LIMIT = 16 /* with their own counters; the last entry counts all others */
 };
 
 /* ---- plain memory --------------------------------------------------------------------------- */
@@ -46,7 +47,7 @@ const opscope_allocator *opscope_allocator_cpu(void)
     return &plain;
 }
 
-/* Written by set_default with release, read by every allocation with acquire. */
+/* set_default writes it with release, every allocation reads it with acquire. */
 static const opscope_allocator *chosen = &plain;
 
 void opscope_allocator_set_default(const opscope_allocator *allocator)
@@ -72,7 +73,7 @@ static struct counters known[KNOWN_LIMIT];
 
 static void register_metrics(struct counters *counters, const char *name)
 {
-    /* One that is refused for its name counts all the same. */
+    /* A metric that is refused for its name still counts. */
     (void)opscope_metric_register(&counters->allocated, "opscope.memory.allocated", name,
                                   OPSCOPE_METRIC_COUNTER);
     (void)opscope_metric_register(&counters->live, "opscope.memory.live", name,
@@ -124,7 +125,7 @@ void opscope_allocator_reset_peak(const opscope_allocator *allocator)
 {
     struct counters *counters = counters_of(allocator);
     opscope_metric_set(&counters->peak, opscope_metric_read(&counters->live));
-    /* What others allocated meanwhile. */
+    /* Includes allocations by other threads meanwhile. */
     opscope_metric_raise(&counters->peak, opscope_metric_read(&counters->live));
 }
 

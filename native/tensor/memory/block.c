@@ -1,5 +1,5 @@
-/* tensor/block.c -- each thread's free lists of small blocks. */
-#include "tensor/block.h"
+/* tensor/memory/block.c -- each thread's free lists of small blocks. */
+#include "tensor/memory/block.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@ static _Thread_local struct {
     struct block *first[CLASS_COUNT];
     int count[CLASS_COUNT];
     bool has_destructor;
-    bool is_closed; /* the thread's destructor has run: nothing is kept any more */
+    bool is_closed; /* the thread's destructor has run: keep no more blocks */
 } kept;
 
 static pthread_key_t key;
@@ -70,7 +70,7 @@ void *opscope__block_take(size_t bytes)
     return block;
 }
 
-/* Whether this thread may keep blocks: someone will free them when it ends. */
+/* True if this thread may keep blocks, because a destructor will free them when it ends. */
 static bool __attribute__((noinline)) arrange_destructor(void)
 {
     pthread_once(&key_once, make_key);

@@ -1,14 +1,14 @@
-/* tensor/block.h -- small blocks of memory, kept by the thread that gave them back.
+/* tensor/memory/block.h -- small blocks of memory, kept by the thread that released them.
  *
- * Tensors, storages and tiny data come and go with every operator; taking a block is a few
- * instructions. Blocks are aligned to 64 bytes. A block may be given back on any thread.
+ * Every operator allocates and frees tensors, storages and small data; taking a block takes a few
+ * instructions. Blocks are aligned to 64 bytes. Any thread may release a block.
  */
-#ifndef OPSCOPE_TENSOR_BLOCK_H
-#define OPSCOPE_TENSOR_BLOCK_H
+#ifndef OPSCOPE_TENSOR_MEMORY_BLOCK_H
+#define OPSCOPE_TENSOR_MEMORY_BLOCK_H
 
 #include <stddef.h>
 
-/* Under AddressSanitizer a kept block would hide its use after release. */
+/* AddressSanitizer would not detect a use after release of a kept block. */
 #if defined(__SANITIZE_ADDRESS__)
 #define OPSCOPE__KEEPS_MEMORY 0
 #elif defined(__has_feature)
@@ -22,7 +22,7 @@
 
 enum { OPSCOPE__BLOCK_ALIGNMENT = 64, OPSCOPE__BLOCK_LIMIT = 512 };
 
-/* NULL where memory runs out. Above OPSCOPE__BLOCK_LIMIT bytes nothing is kept. */
+/* NULL if memory runs out. Blocks above OPSCOPE__BLOCK_LIMIT bytes are not kept. */
 void *opscope__block_take(size_t bytes);
 /* `bytes` as in take. */
 void opscope__block_give(void *block, size_t bytes);

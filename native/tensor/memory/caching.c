@@ -1,6 +1,5 @@
-/* tensor/caching.c -- the allocator that keeps freed blocks by size: up to 256 MiB of them, in
- * classes of which each is an eighth larger than the one before. Blocks are shared by all threads.
- */
+/* tensor/memory/caching.c -- the allocator that keeps freed blocks by size: at most 256 MiB, in
+ * size classes about an eighth apart. All threads share the blocks. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -15,7 +14,7 @@ struct kept {
 };
 
 static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* of what is kept; nothing else is taken inside */
+    PTHREAD_MUTEX_INITIALIZER; /* guards the kept blocks; no other lock is taken inside */
 static struct kept *first[CLASS_COUNT];
 static size_t kept_bytes;
 static pthread_once_t forks_arranged = PTHREAD_ONCE_INIT;
@@ -30,20 +29,21 @@ static void let_go(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* So that a child finds what is kept whole, and nobody inside. */
+/* Holds the lock during a fork, so that the child finds the kept blocks consistent and the lock
+ * free. */
 static void arrange_forks(void)
 {
     pthread_atfork(hold, let_go, let_go);
 }
 
-/* The class of a size, and in *rounded the bytes of its blocks; -1: too large to keep. */
+/* The class of a size, with the size of its blocks in *rounded; -1: too large to keep. */
 static int class_of(size_t bytes, size_t *rounded)
 {
     size_t least = (size_t)1 << LEAST_SHIFT;
     size_t wanted = bytes > least ? bytes - 1 : least - 1;
     int shift = 63 - __builtin_clzll(wanted) - 3;
     int octave = shift + 3 - LEAST_SHIFT + 1;
-    size_t step = (wanted >> shift) + 1; /* 9 to 16 */
+    size_t step = (wanted >> shift) + 1; /* between 9 and 16 */
     *rounded = (step << shift) + ALIGNMENT - 1;
     *rounded &= ~(size_t)(ALIGNMENT - 1);
     int found = octave * STEPS_PER_OCTAVE + (int)step - STEPS_PER_OCTAVE - 1;

@@ -1,6 +1,7 @@
-/* tensor/large.c -- large blocks, the last ones given back kept for the next of their size. */
+/* tensor/memory/large.c -- large blocks; keeps the last ones released for the next request of their
+ * size. */
 #define _GNU_SOURCE
-#include "tensor/large.h"
+#include "tensor/memory/large.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -10,10 +11,10 @@
 #include <sys/mman.h>
 
 enum {
-    PAGE = 4096,                  /* or more; blocks are multiples of 16 KiB */
-    HUGE_LEAST = 4 * 1024 * 1024, /* from here on huge pages are asked for, as NumPy does */
+    PAGE = 4096,                  /* bytes, at least; blocks are multiples of 16 KiB */
+    HUGE_LEAST = 4 * 1024 * 1024, /* from this size on it requests huge pages, like NumPy */
     HUGE_PAGE = 2 * 1024 * 1024,
-    KEPT_LIMIT = 64 /* blocks; and in bytes: */
+    KEPT_LIMIT = 64 /* number of blocks; the limit in bytes: */
 };
 
 #define KEPT_LIMIT_BYTES ((size_t)64 << 20)
@@ -24,8 +25,8 @@ struct block {
 };
 
 static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER;        /* of what is kept; nothing else is taken inside */
-static struct block kept[KEPT_LIMIT]; /* the oldest first */
+    PTHREAD_MUTEX_INITIALIZER;        /* guards the kept blocks; no other lock is taken inside */
+static struct block kept[KEPT_LIMIT]; /* oldest first */
 static int kept_count;
 static size_t kept_bytes;
 static pthread_once_t forks_arranged = PTHREAD_ONCE_INIT;
@@ -40,14 +41,15 @@ static void let_go(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* So that a child finds what is kept whole, and nobody inside. */
+/* Holds the lock during a fork, so that the child finds the kept blocks consistent and the lock
+ * free. */
 static void arrange_forks(void)
 {
     pthread_atfork(hold, let_go, let_go);
 }
 
-/* The size of blocks for so many bytes: eight sizes to each doubling, so that tensors of about one
- * size share blocks; whole huge pages where those are asked for. 0: more than there can be. */
+/* The size of a block for `bytes`: eight sizes per power of two, so that tensors of similar size
+ * share blocks; whole huge pages if those are requested. 0: larger than any block. */
 static size_t size_of(size_t bytes)
 {
     if (bytes > PTRDIFF_MAX - HUGE_PAGE) {
@@ -81,7 +83,7 @@ static void *map(size_t bytes)
     return start + before;
 }
 
-/* ---- what is kept ----------------------------------------------------------------------------- */
+/* ---- kept blocks ------------------------------------------------------------------------------ */
 
 static struct block take_out(int i)
 {
@@ -96,7 +98,8 @@ static void *find(size_t bytes)
 {
     void *data = NULL;
     hold();
-    for (int i = kept_count - 1; i >= 0 && data == NULL; i--) { /* the last one may be in a cache */
+    for (int i = kept_count - 1; i >= 0 && data == NULL;
+         i--) { /* the last one may still be in a cache */
         if (kept[i].bytes == bytes) {
             data = take_out(i).data;
         }
@@ -105,7 +108,7 @@ static void *find(size_t bytes)
     return data;
 }
 
-/* Puts a block in and gives back the oldest ones that are too many, outside of the lock. */
+/* Keeps a block, and frees the oldest ones above the limit, outside of the lock. */
 static void keep(struct block block)
 {
     struct block old[KEPT_LIMIT + 1];

@@ -1,8 +1,8 @@
-/* tensor/storage.c -- making and freeing storages. */
-#include "tensor/storage.h"
+/* tensor/memory/storage.c -- creates and frees storages. */
+#include "tensor/memory/storage.h"
 
-#include "tensor/allocator.h"
-#include "tensor/block.h"
+#include "tensor/memory/allocator.h"
+#include "tensor/memory/block.h"
 
 static int no_memory(size_t bytes)
 {

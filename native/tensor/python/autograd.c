@@ -1,7 +1,7 @@
-/* Autograd as Python sees it: requires_grad, grad, grad_fn, backward.
+/* Autograd in Python: requires_grad, grad, grad_fn, backward.
  *
- * Thin: rules and error texts are the core's. The friendly signatures (grad, no_grad, Function)
- * stand in opscope/tensor/autograd.py.
+ * A thin layer: the core has the rules and the error texts. opscope/tensor/autograd.py has the
+ * friendly signatures (grad, no_grad, Function).
  */
 #include "tensor/python/autograd.h"
 
@@ -76,12 +76,12 @@ static PyObject *get_is_leaf(PyObject *self, void *unused)
 
 PyGetSetDef opscope__py_autograd_attributes[] = {
     {"requires_grad", get_requires_grad, set_requires_grad,
-     "Whether what is computed from it goes on the tape.", NULL},
-    {"grad", get_grad, set_grad, "The gradient that backward left here, or None.", NULL},
-    {"grad_fn", get_grad_fn, NULL, "The node of the tape that made it, or None.", NULL},
+     "Whether the tape records operators on it.", NULL},
+    {"grad", get_grad, set_grad, "The gradient that backward stored here, or None.", NULL},
+    {"grad_fn", get_grad_fn, NULL, "The node of the tape that computed it, or None.", NULL},
     {"retains_grad", get_retains_grad, NULL,
-     "Whether backward leaves its gradient in `grad` although it is no leaf.", NULL},
-    {"is_leaf", get_is_leaf, NULL, "Whether no node of the tape made it.", NULL},
+     "Whether backward stores its gradient in `grad` although it is no leaf.", NULL},
+    {"is_leaf", get_is_leaf, NULL, "Whether no node of the tape computed it.", NULL},
     {0},
 };
 
@@ -115,42 +115,17 @@ PyMethodDef opscope__py_autograd_methods[] = {
      "requires_grad_($self, requires_grad=True, /)\n--\n\nTurns requires_grad on or off; returns "
      "the tensor."},
     {"retain_grad", retain_grad, METH_NOARGS,
-     "retain_grad($self)\n--\n\nHas backward leave its gradient in `grad`, though it is no leaf."},
+     "retain_grad($self)\n--\n\nMakes backward store its gradient in `grad` although it is no leaf."},
     {"register_hook", opscope__py_register_hook, METH_O,
-     "register_hook($self, hook, /)\n--\n\nHas hook(gradient) called whenever its gradient has been "
-     "computed; what it returns, where not\nNone, takes the gradient's place. Returns a Hook, whose "
-     "remove() ends that."},
-    {"detach", detach, METH_NOARGS, "detach($self)\n--\n\nThe same storage, off the tape."},
+     "register_hook($self, hook, /)\n--\n\nCalls hook(gradient) whenever its gradient has been "
+     "computed; a result other than\nNone replaces the gradient. Returns a Hook, whose "
+     "remove() removes the hook."},
+    {"detach", detach, METH_NOARGS,
+     "detach($self)\n--\n\nA tensor with the same storage, off the tape."},
     {0},
 };
 
 /* ---- walking the tape ------------------------------------------------------------------------------- */
-
-opscope_tensor **opscope__py_tensors_of(PyObject *tuple, const char *what, bool allow_none)
-{
-    if (!PyTuple_Check(tuple)) {
-        PyErr_Format(PyExc_TypeError, "%s must be a tuple", what);
-        return NULL;
-    }
-    Py_ssize_t count = PyTuple_Size(tuple);
-    opscope_tensor **tensors = PyMem_Calloc((size_t)count + 1, sizeof *tensors);
-    if (!tensors) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *item = PyTuple_GetItem(tuple, i);
-        if (item == Py_None && allow_none) {
-            continue;
-        }
-        tensors[i] = opscope__py_tensor_of(item, what);
-        if (!tensors[i]) {
-            PyMem_Free(tensors);
-            return NULL;
-        }
-    }
-    return tensors;
-}
 
 static PyObject *backward(PyObject *module, PyObject *args)
 {

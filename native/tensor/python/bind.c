@@ -1,13 +1,13 @@
-/* Binding Python arguments to an operator's parameters, as Python binds a call.
+/* Binds Python arguments to an operator's parameters, as Python binds a call.
  *
- * Driven by the parsed schema alone: which argument is which parameter's, how many there may be.
- * What one becomes is bind_value.c's.
+ * Uses only the parsed schema: which argument belongs to which parameter, and how many are allowed.
+ * bind_value.c converts each argument.
  */
 #include "tensor/python/bind.h"
 
-#include "tensor/registry.h"
+#include "tensor/core/registry.h"
 
-/* Whether the positional arguments from `items` on are x.view(2, 3)'s kind of a list of ints. */
+/* Whether the positional arguments from `items` on are a list of ints, as in x.view(2, 3). */
 static bool is_spread(const struct opscope__schema *schema, size_t position, PyObject *const *items,
                       size_t count)
 {
@@ -28,8 +28,8 @@ bool opscope__py_takes_out(const opscope_operator *op)
     return !op->is_inplace && !op->spec->is_view && !op->schema.output_is_list;
 }
 
-/* Those that make tensors from no others that have gradients: they have a dtype, a device, and
- * their result is a leaf. */
+/* Whether the operator creates a tensor without a differentiable input: it then takes dtype, device
+ * and requires_grad, and its result is a leaf. */
 static bool makes_leaves(const opscope_operator *op)
 {
     size_t count = op->schema.count;
@@ -37,8 +37,7 @@ static bool makes_leaves(const opscope_operator *op)
            op->schema.parameters[count - 1].type == OPSCOPE__TYPE_DTYPE;
 }
 
-/* Of the operators that make tensors: 1 where the keyword is one of theirs, -1 with an exception.
- */
+/* For an operator that creates a tensor: 1 if it handles the keyword, -1 with an exception. */
 static int bind_leaf_keyword(const opscope_operator *op, PyObject *name, PyObject *value,
                              struct opscope__py_binding *out)
 {
@@ -119,7 +118,7 @@ static int fill_defaults(const opscope_operator *op, uint32_t given,
     return 0;
 }
 
-/* Binds what stands without a name; sets the bit of each parameter it gives. */
+/* Binds the positional arguments; sets the bit of each parameter that they give. */
 static int bind_positional(const opscope_operator *op, PyObject *self, PyObject *const *positional,
                            size_t count, uint32_t *given, struct opscope__py_binding *out)
 {

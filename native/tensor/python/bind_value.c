@@ -1,16 +1,16 @@
-/* One Python object as an operator's argument: its kind against the parameter's type.
+/* Converts one Python object to an operator's argument, according to the parameter's type.
  *
- * Whether sizes and dtypes fit is the operator's to say.
+ * The operator checks sizes and dtypes.
  */
 #include "tensor/python/bind.h"
 
-#include "tensor/registry.h"
+#include "tensor/core/registry.h"
 
-/* The Python number that a scalar of NumPy stands for: a new reference; NULL, no exception, where
- * it is none. NumPy is looked for, never imported. */
+/* The Python number of a NumPy scalar: a new reference; NULL without an exception for any other
+ * object. Uses NumPy only if it is already imported. */
 static PyObject *number_of_scalar(PyObject *object)
 {
-    static PyObject *generic; /* the base type of NumPy's scalars; never freed */
+    static PyObject *generic; /* the base class of NumPy's scalars; never freed */
     if (!generic) {
         PyObject *name = PyUnicode_FromString("numpy");
         PyObject *numpy = name ? PyImport_GetModule(name) : NULL;
@@ -31,7 +31,7 @@ static int operand_of_scalar(PyObject *object, opscope_argument *out)
 {
     PyObject *number = number_of_scalar(object);
     int found = false;
-    /* A long double is its own item, and too long for us. */
+    /* The item of a long double is a long double, which has no dtype here. */
     if (number && (PyFloat_Check(number) || PyLong_Check(number))) {
         found = opscope__py_operand(number, out);
     }
@@ -89,7 +89,7 @@ static int fail_type(const opscope_operator *op, const struct opscope__parameter
     PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s%s, not %S%s",
                  opscope_operator_name(op), parameter->name, TYPE_WORDS[parameter->type],
                  parameter->optional ? " or None" : "", type_name ? type_name : Py_None,
-                 is_device ? "; there is no device but the cpu" : "");
+                 is_device ? "; the only device is cpu" : "");
     Py_XDECREF(type_name);
     return -1;
 }
@@ -108,7 +108,7 @@ static int64_t to_integer(PyObject *object)
     return value;
 }
 
-/* Room for `count` items in the binding's own array, else in a block of memory. */
+/* Memory for `count` items: in the binding's own array if they fit, else a block. */
 static void *make_room(struct opscope__py_binding *binding, void *own, size_t *used, size_t count,
                        size_t item_bytes)
 {
@@ -145,8 +145,8 @@ int opscope__py_bind_integers(struct opscope__py_binding *binding, opscope_argum
     return 0;
 }
 
-/* The items of a list or tuple as a tuple that the binding keeps; NULL, no exception, for others.
- */
+/* The items of a list or tuple as a tuple that the binding keeps; NULL without an exception for
+ * others. */
 static PyObject *keep_sequence(struct opscope__py_binding *binding, PyObject *object)
 {
     if (!PyTuple_Check(object) && !PyList_Check(object)) {
@@ -254,7 +254,7 @@ static bool operand_is_bool(PyObject *object, opscope_argument *out)
     return is_bool;
 }
 
-/* A number; a tensor of one element stands for its element. */
+/* A number; a tensor of one element counts as its element. */
 static int bind_scalar(PyObject *object, opscope_argument *out)
 {
     int found;
@@ -274,7 +274,7 @@ static int bind_scalar(PyObject *object, opscope_argument *out)
     return found == true ? 0 : found == false ? 1 : -1;
 }
 
-/* 0, -1 with an exception, or 1 where `object` is of the wrong kind. */
+/* 0, or -1 with an exception, or 1 if `object` is of the wrong kind. */
 static int bind_kind(struct opscope__py_binding *binding,
                      const struct opscope__parameter *parameter, PyObject *object,
                      opscope_argument *out)

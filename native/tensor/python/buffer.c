@@ -1,8 +1,8 @@
 /* Memory shared with Python objects through the buffer protocol, both ways.
  *
- * Export: memoryview(tensor), numpy.asarray(tensor). Import: from_numpy(object), where the object
- * is kept by its buffer until the last view of the storage is gone; over_bytes(buffer, dtype,
- * shape), for pickles. Copies are construct.c's.
+ * Export: memoryview(tensor), numpy.asarray(tensor). Import: from_numpy(object), which keeps the
+ * object's buffer until the last view of the storage is freed; over_bytes(buffer, dtype, shape),
+ * for pickles. construct.c copies.
  */
 #include "tensor/python/buffer.h"
 
@@ -23,7 +23,7 @@ static bool is_fortran_contiguous(const opscope_tensor *core)
     return true;
 }
 
-/* Why `core` cannot be exported as `flags` ask; NULL where it can. */
+/* The reason why `core` cannot be exported as `flags` ask; NULL if it can. */
 static const char *refusal(const opscope_tensor *core, int flags)
 {
     bool contiguous = opscope_tensor_is_contiguous(core);
@@ -52,7 +52,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     const char *reason = refusal(core, flags);
     view->obj = NULL;
     if (reason) {
-        PyErr_Format(PyExc_BufferError, "this tensor has no such buffer: %s", reason);
+        PyErr_Format(PyExc_BufferError, "cannot export this tensor's buffer: %s", reason);
         return -1;
     }
     int dims = opscope_tensor_dims(core);
@@ -99,19 +99,38 @@ PyType_Slot opscope__py_buffer_slots[] = {
 
 /* ---- import ------------------------------------------------------------------------------------ */
 
+static void free_view(Py_buffer *view)
+{
+    opscope__buffers.release(view);
+    PyMem_Free(view);
+}
+
 static void release_view(void *user)
 {
     Py_buffer *view = user;
-    if (!Py_IsInitialized()) { /* the object went with its interpreter */
+    if (!Py_IsInitialized()) { /* the object was freed with its interpreter */
         return;
     }
-    PyGILState_STATE state = PyGILState_Ensure(); /* the last view may die on any thread */
-    PyBuffer_Release(view);
-    PyMem_Free(view);
+    PyGILState_STATE state = PyGILState_Ensure(); /* the last view may be freed on any thread */
+    free_view(view);
     PyGILState_Release(state);
 }
 
-/* Sizes, and strides in elements. */
+/* A Tensor over the view's memory, which takes the view, also on failure. */
+static PyObject *wrap_view(Py_buffer *view, opscope_dtype dtype, int dims, const int64_t *sizes,
+                           const int64_t *strides)
+{
+    opscope_tensor *core = NULL;
+    int status = opscope_tensor_from_memory(view->buf, dims, sizes, strides, dtype, view->readonly,
+                                            release_view, view, &core);
+    if (status != OPSCOPE_OK) {
+        free_view(view);
+        return opscope__py_raise(status);
+    }
+    return opscope__py_tensor_wrap(core);
+}
+
+/* Reads sizes, and strides in elements. */
 static int read_layout(const Py_buffer *view, int64_t *sizes, int64_t *strides)
 {
     if (view->ndim > OPSCOPE_DIM_LIMIT) {
@@ -143,9 +162,9 @@ PyObject *opscope__py_tensor_over(PyObject *object)
     if (!view) {
         return PyErr_NoMemory();
     }
-    if (PyObject_GetBuffer(object, view, PyBUF_RECORDS) < 0) {
+    if (opscope__buffers.get(object, view, PyBUF_RECORDS) < 0) {
         PyErr_Clear();
-        if (PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO) < 0) {
+        if (opscope__buffers.get(object, view, PyBUF_RECORDS_RO) < 0) {
             PyMem_Free(view);
             return NULL;
         }
@@ -153,27 +172,18 @@ PyObject *opscope__py_tensor_over(PyObject *object)
     int64_t sizes[OPSCOPE_DIM_LIMIT];
     int64_t strides[OPSCOPE_DIM_LIMIT];
     opscope_dtype dtype;
-    opscope_tensor *core = NULL;
     if (opscope__py_dtype_from_format(view->format, view->itemsize, &dtype) == 0 &&
         read_layout(view, sizes, strides) == 0) {
-        int status = opscope_tensor_from_memory(view->buf, view->ndim, sizes, strides, dtype,
-                                                view->readonly, release_view, view, &core);
-        if (status != OPSCOPE_OK) {
-            opscope__py_raise(status);
-        }
+        return wrap_view(view, dtype, view->ndim, sizes, strides);
     }
-    if (!core) {
-        PyBuffer_Release(view);
-        PyMem_Free(view);
-        return NULL;
-    }
-    return opscope__py_tensor_wrap(core);
+    free_view(view);
+    return NULL;
 }
 
 static PyObject *from_numpy(PyObject *module, PyObject *object)
 {
     (void)module;
-    if (!PyObject_CheckBuffer(object) || opscope__py_is_tensor(object)) {
+    if (!opscope__buffers.check(object) || opscope__py_is_tensor(object)) {
         PyObject *type_name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
         PyErr_Format(PyExc_TypeError,
                      "from_numpy() takes an array (an object with the buffer protocol), not %S",
@@ -184,7 +194,7 @@ static PyObject *from_numpy(PyObject *module, PyObject *object)
     return opscope__py_tensor_over(object);
 }
 
-/* ---- bytes as a tensor of any dtype and sizes ----------------------------------------------------- */
+/* ---- a tensor of any dtype and sizes over bytes ---------------------------------------------- */
 
 static int read_sizes(PyObject *shape, int64_t *sizes)
 {
@@ -201,7 +211,7 @@ static int read_sizes(PyObject *shape, int64_t *sizes)
     return PyErr_Occurred() ? -1 : (int)dims;
 }
 
-/* Bytes of a contiguous tensor of those sizes, and its strides; -1 where they are no number. */
+/* The bytes of a contiguous tensor of those sizes, and its strides; -1 if they overflow. */
 static int64_t lay_out(int dims, const int64_t *sizes, opscope_dtype dtype, int64_t *strides)
 {
     int64_t bytes = (int64_t)opscope_dtype_bytes(dtype), step = 1;
@@ -235,14 +245,13 @@ static PyObject *over_bytes(PyObject *module, PyObject *args)
     if (!view) {
         return dims >= 0 ? PyErr_NoMemory() : NULL;
     }
-    if (PyObject_GetBuffer(object, view, PyBUF_WRITABLE) < 0) {
+    if (opscope__buffers.get(object, view, PyBUF_WRITABLE) < 0) {
         PyErr_Clear();
-        if (PyObject_GetBuffer(object, view, 0) < 0) {
+        if (opscope__buffers.get(object, view, 0) < 0) {
             PyMem_Free(view);
             return NULL;
         }
     }
-    opscope_tensor *core = NULL;
     int64_t bytes = lay_out(dims, sizes, dtype, strides);
     if (bytes < 0 || bytes > view->len) {
         PyErr_Format(PyExc_ValueError,
@@ -252,18 +261,10 @@ static PyObject *over_bytes(PyObject *module, PyObject *args)
         PyErr_Format(PyExc_ValueError, "the buffer's memory is not aligned to %s elements",
                      opscope_dtype_name(dtype));
     } else {
-        int status = opscope_tensor_from_memory(view->buf, dims, sizes, strides, dtype,
-                                                view->readonly, release_view, view, &core);
-        if (status != OPSCOPE_OK) {
-            opscope__py_raise(status);
-        }
+        return wrap_view(view, dtype, dims, sizes, strides);
     }
-    if (!core) {
-        PyBuffer_Release(view);
-        PyMem_Free(view);
-        return NULL;
-    }
-    return opscope__py_tensor_wrap(core);
+    free_view(view);
+    return NULL;
 }
 
 PyMethodDef opscope__py_buffer_functions[] = {
@@ -271,9 +272,9 @@ PyMethodDef opscope__py_buffer_functions[] = {
      "over_bytes(buffer, dtype, shape, /)\n--\n\nA tensor of that dtype and those sizes over a "
      "buffer's first bytes, which it keeps alive."},
     {"from_numpy", from_numpy, METH_O,
-     "from_numpy(array, /)\n--\n\nA tensor over the array's memory, which lives as long as the "
-     "tensor or a view of it.\n\nAny object with the buffer protocol will do. A read-only array "
-     "gives a tensor that refuses\nto be written. TypeError for elements that have no dtype here, "
-     "ValueError for strides that\nare no whole number of elements."},
+     "from_numpy(array, /)\n--\n\nA tensor that shares the array's memory, which lives as long as "
+     "the tensor or a view of it.\n\nAccepts any object with the buffer protocol. A read-only array "
+     "gives a read-only tensor.\nTypeError for elements that have no dtype here, ValueError for "
+     "strides that are not a whole\nnumber of elements."},
     {0},
 };

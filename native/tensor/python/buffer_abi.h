@@ -1,7 +1,8 @@
 /* tensor/python/buffer_abi.h -- CPython's buffer protocol, for the limited API of 3.10.
  *
  * The protocol entered the limited API with 3.11; its layout, slot numbers and functions are the
- * same in 3.10 (PEP 3118, Include/cpython/object.h), and are declared here as 3.11 does.
+ * same in 3.10 (PEP 3118, Include/cpython/object.h), and are declared here as 3.11 does. A module
+ * of the stable ABI of 3.10 may not ask the linker for the functions, so the module looks them up.
  */
 #ifndef OPSCOPE_TENSOR_PYTHON_BUFFER_ABI_H
 #define OPSCOPE_TENSOR_PYTHON_BUFFER_ABI_H
@@ -24,10 +25,6 @@ typedef struct {
     void *internal;
 } Py_buffer;
 
-PyAPI_FUNC(int) PyObject_CheckBuffer(PyObject *object);
-PyAPI_FUNC(int) PyObject_GetBuffer(PyObject *object, Py_buffer *view, int flags);
-PyAPI_FUNC(void) PyBuffer_Release(Py_buffer *view);
-
 enum {
     PyBUF_WRITABLE = 0x1,
     PyBUF_FORMAT = 0x4,
@@ -45,5 +42,16 @@ enum {
 #define Py_bf_getbuffer 1
 #define Py_bf_releasebuffer 2
 #endif
+
+struct opscope__buffer_functions {
+    int (*check)(PyObject *object);
+    int (*get)(PyObject *object, Py_buffer *view, int flags);
+    void (*release)(Py_buffer *view);
+};
+/* Set by opscope__py_find_buffer_functions and constant from then on. */
+extern struct opscope__buffer_functions opscope__buffers;
+
+/* Returns -1 with ImportError set if this Python lacks one of them. */
+int opscope__py_find_buffer_functions(void);
 
 #endif

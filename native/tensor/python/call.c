@@ -1,61 +1,22 @@
-/* Calling an operator of the core from Python: the GIL, results, and errors as exceptions.
+/* Calls an operator of the core from Python: handles the GIL, and wraps results.
  *
- * The one place where the core's failures become Python exceptions. Knows nothing of how arguments
- * were bound (bind.c).
+ * bind.c binds the arguments.
  */
 #include "tensor/python/python.h"
 
 #include <string.h>
 
-#include "tensor/error.h"
-#include "tensor/registry.h"
+#include "tensor/core/registry.h"
 
-/* From this many elements on, a call is long enough for other threads to want the GIL. */
+/* A call with this many elements or more releases the GIL for other threads. */
 enum { ELEMENTS_WORTH_RELEASING = 4096 };
 
-/* For operators with several outputs: their result types, by operator. Made once, never freed. */
+/* The result types of operators with several outputs, by operator. Created once, never freed. */
 static struct {
     const opscope_operator *op;
     PyTypeObject *type;
 } *result_types;
 static size_t result_type_count;
-
-PyObject *opscope__py_raise(int status)
-{
-    PyObject *raised = opscope__failure_cause();
-    if (raised) { /* Python code below, of a custom function or a hook, said it, on whatever thread
-                   */
-        PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(raised)), raised,
-                      PyException_GetTraceback(raised));
-        return NULL;
-    }
-    if (status == OPSCOPE_ERR_NO_MEMORY && opscope_tensor_error_kind() != OPSCOPE_ERROR_MEMORY) {
-        return PyErr_NoMemory();
-    }
-    const char *text = opscope_tensor_error();
-    if (!text || *text == '\0') {
-        text = opscope_status_text(status);
-    }
-    PyObject *type = PyExc_RuntimeError;
-    switch (opscope_tensor_error_kind()) {
-    case OPSCOPE_ERROR_VALUE:
-        type = PyExc_ValueError;
-        break;
-    case OPSCOPE_ERROR_TYPE:
-        type = PyExc_TypeError;
-        break;
-    case OPSCOPE_ERROR_INDEX:
-        type = PyExc_IndexError;
-        break;
-    case OPSCOPE_ERROR_MEMORY:
-        type = PyExc_MemoryError;
-        break;
-    case OPSCOPE_ERROR_RUNTIME:
-        break;
-    }
-    PyErr_SetString(type, text);
-    return NULL;
-}
 
 static bool is_long(const opscope_argument *arguments, size_t count)
 {
@@ -71,12 +32,11 @@ static bool is_long(const opscope_argument *arguments, size_t count)
             return true;
         }
     }
-    return !has_tensor; /* zeros, arange: only the core knows how long */
+    return !has_tensor; /* zeros, arange: the number of elements is known only after the call */
 }
 
-/* While a call runs without the GIL another thread may make a Tensor stand for another tensor of
- * the core
- * (`data`, out=): the call keeps what it was given. */
+/* While a call runs without the GIL, another thread may make a Tensor refer to another core tensor
+ * (`data`, out=), so the call keeps its arguments alive. */
 static void keep(const opscope_argument *arguments, size_t count, bool release)
 {
     for (size_t i = 0; i < count; i++) {
@@ -157,8 +117,8 @@ static PyObject *call_list(const opscope_operator *op, const opscope_argument *a
 
 static int fail_results(const opscope_operator *op, size_t wanted)
 {
-    PyErr_Format(PyExc_TypeError, "%s(): out must be %s, not something else",
-                 opscope_operator_name(op), wanted == 1 ? "a Tensor" : "a tuple of Tensors");
+    PyErr_Format(PyExc_TypeError, "%s(): out must be %s", opscope_operator_name(op),
+                 wanted == 1 ? "a Tensor" : "a tuple of Tensors");
     return -1;
 }
 

@@ -1,12 +1,12 @@
-/* Python objects that hang on the tape: how they are let go of, and how the garbage collector finds
- * those that keep themselves alive.
+/* Releases Python objects that the tape keeps, and lets the garbage collector find those that keep
+ * themselves alive.
  *
- * A hook may refer to its tensor, a custom function's context to what the function returned: the
- * reference leads through the core, where the collector does not see it. So a Tensor shows it what
- * its core tensor alone keeps. Only Tensors with a hook and those that custom functions returned
- * are tracked; the others cost no collection anything.
+ * A hook may refer to its tensor, and a custom function's context to what the function returned:
+ * such a reference leads through the core, where the collector cannot see it. So a Tensor shows the
+ * collector the objects that only its core tensor keeps. The collector tracks only Tensors with a
+ * hook and those that custom functions returned; the others cost a collection nothing.
  */
-#include "tensor/autograd/tape.h"
+#include "tensor/autograd/grad.h"
 #include "tensor/python/autograd.h"
 
 void opscope__py_release_object(void *object)

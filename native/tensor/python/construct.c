@@ -1,16 +1,16 @@
-/* tensor(data): a new tensor that copies numbers, nested sequences or arrays.
+/* tensor(data): creates a tensor with a copy of numbers, nested sequences or arrays.
  *
- * Sharing memory instead is buffer.c's and dlpack.c's. Copies element by element, with no operator
- * and so with no range; another dtype than the array's is reached by the core's `to`.
+ * buffer.c and dlpack.c share memory instead. Copies element by element, without an operator and
+ * thus without a range; if the dtype differs from the array's, the core's `to` converts it.
  */
 #include <string.h>
 
 #include "opscope/autograd.h"
 #include "tensor/python/buffer.h"
 
-/* ---- of arrays and tensors ----------------------------------------------------------------------- */
+/* ---- from arrays and tensors ----------------------------------------------------------------- */
 
-/* Copies from `source` at `from` into contiguous memory; returns where it ends. */
+/* Copies from `source` at `from` into contiguous memory; returns the end of what it wrote. */
 static char *copy_strided(const opscope_tensor *source, int dim, const char *from, char *to)
 {
     size_t item_bytes = opscope_dtype_bytes(opscope_tensor_dtype(source));
@@ -45,7 +45,7 @@ static PyObject *copy_of(const opscope_tensor *source)
     return opscope__py_tensor_wrap(copy);
 }
 
-/* Takes `tensor`; gives it back in that dtype. */
+/* Converts `tensor` to that dtype; takes its reference and returns a new one. */
 static PyObject *converted(PyObject *tensor, PyObject *dtype)
 {
     if (!tensor || dtype == Py_None ||
@@ -57,7 +57,7 @@ static PyObject *converted(PyObject *tensor, PyObject *dtype)
     return result;
 }
 
-/* ---- of numbers and sequences ------------------------------------------------------------------- */
+/* ---- from numbers and sequences -------------------------------------------------------------- */
 
 static bool is_sequence(PyObject *data)
 {
@@ -73,7 +73,7 @@ static int measure(PyObject *data, int *dims, int64_t *sizes)
     *dims = 0;
     while (is_sequence(part)) {
         Py_ssize_t length = PySequence_Size(part);
-        if (length < 0) { /* a NumPy scalar says it is a sequence */
+        if (length < 0) { /* a NumPy scalar claims to be a sequence */
             PyErr_Clear();
             break;
         }
@@ -106,7 +106,7 @@ static int fail_shape(int dim, int64_t expected, Py_ssize_t found)
     return -1;
 }
 
-/* Calls `visit` for each number within `data`, in order. */
+/* Calls `visit` for each number in `data`, in order. */
 static int each_number(PyObject *data, int dim, int dims, const int64_t *sizes,
                        int (*visit)(PyObject *number, void *context), void *context)
 {
@@ -132,7 +132,7 @@ static int each_number(PyObject *data, int dim, int dims, const int64_t *sizes,
     return 0;
 }
 
-/* Widens the dtype at `context` to hold the number: bool, int64, float32. */
+/* Widens the dtype at `context` so that it can hold the number: bool, int64, float32. */
 static int widen(PyObject *number, void *context)
 {
     opscope_dtype *dtype = context;
@@ -218,7 +218,7 @@ static PyObject *copied(PyObject *data, PyObject *dtype)
     if (opscope__py_is_tensor(data)) {
         return converted(copy_of(opscope__py_core(data)), dtype);
     }
-    return PyObject_CheckBuffer(data) ? from_buffer(data, dtype) : from_numbers(data, dtype);
+    return opscope__buffers.check(data) ? from_buffer(data, dtype) : from_numbers(data, dtype);
 }
 
 PyObject *opscope__py_tensor_copied(PyObject *data)

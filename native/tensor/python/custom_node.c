@@ -1,20 +1,19 @@
-/* Nodes of the tape whose backward is written in Python (opscope/tensor/autograd.py's Function).
+/* Nodes of the tape whose backward is written in Python (Function in opscope/tensor/autograd.py).
  *
- * The core calls them while it walks the tape, without the GIL.
+ * The core calls them without the GIL while it walks the tape.
  */
 #include "tensor/python/autograd.h"
 
-#include "tensor/autograd/tape.h"
-#include "tensor/error.h"
+#include "tensor/backward/evaluate.h"
 
-/* What the core keeps of such a node is a tuple: the function, called with one gradient or None for
- * each output; how many inputs and outputs there are. */
+/* The core keeps a tuple for such a node: the function, called with one gradient or None for each
+ * output, and the numbers of inputs and outputs. */
 static size_t number(PyObject *kept, Py_ssize_t index)
 {
     return PyLong_AsSize_t(PyTuple_GetItem(kept, index));
 }
 
-/* Gives the core what Python's backward returned: new references. */
+/* Converts what Python's backward returned into new references for the core. */
 static int take_gradients(PyObject *returned, size_t count, opscope_tensor **out)
 {
     if (!PyTuple_Check(returned) || (size_t)PyTuple_Size(returned) != count) {
@@ -23,7 +22,7 @@ static int take_gradients(PyObject *returned, size_t count, opscope_tensor **out
                      count);
         return -1;
     }
-    opscope_tensor **tensors = opscope__py_tensors_of(returned, "what backward returns", true);
+    opscope_tensor **tensors = opscope__py_tensors_of(returned, "the result of backward", true);
     if (!tensors) {
         return -1;
     }
@@ -32,23 +31,6 @@ static int take_gradients(PyObject *returned, size_t count, opscope_tensor **out
     }
     PyMem_Free(tensors);
     return 0;
-}
-
-int opscope__py_fail_with_exception(const char *text)
-{
-    PyObject *type;
-    PyObject *raised;
-    PyObject *traceback;
-    PyErr_Fetch(&type, &raised, &traceback);
-    PyErr_NormalizeException(&type, &raised, &traceback);
-    if (traceback) {
-        PyException_SetTraceback(raised, traceback);
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
-    int status = opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "%s", text);
-    opscope__failure_attach(raised, opscope__py_release_object);
-    return status;
 }
 
 static int run_python_node(void *user, opscope_tensor *const *gradients, opscope_tensor **out)

@@ -1,14 +1,14 @@
-/* The memory behind a Tensor: exchanged for another's (`data`), seen as bytes, or that of a file.
+/* The memory of a Tensor: replaced by another's (`data`), viewed as bytes, or mapped from a file.
  *
- * For parameters that change their dtype, for pickles, and for batches that come from a worker
- * process. Memory of other Python objects is buffer.c's.
+ * Used for parameters that change their dtype, for pickles, and for batches from a worker process.
+ * buffer.c handles memory of other Python objects.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "opscope/autograd.h"
-#include "tensor/autograd/tape.h"
+#include "tensor/autograd/grad.h"
 #include "tensor/python/python.h"
 
 /* ---- data ---------------------------------------------------------------------------------------- */
@@ -21,8 +21,7 @@ static PyObject *get_data(PyObject *self, void *unused)
     return status == OPSCOPE_OK ? opscope__py_tensor_wrap(alias) : opscope__py_raise(status);
 }
 
-/* `self` stands for another tensor of the core from here on; what was computed before keeps the
- * old. */
+/* Makes `self` refer to another core tensor; earlier results still refer to the old one. */
 static int set_data(PyObject *self, PyObject *value, void *unused)
 {
     (void)unused;
@@ -35,7 +34,7 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
         return -1;
     }
     if (!opscope_tensor_is_leaf(own)) {
-        PyErr_SetString(PyExc_RuntimeError, "data: only that of a leaf can be set");
+        PyErr_SetString(PyExc_RuntimeError, "data: can be set for a leaf only");
         return -1;
     }
     int status = opscope_tensor_detach(other, &alias);
@@ -84,8 +83,8 @@ PyMethodDef opscope__py_data_methods[] = {
 
 PyGetSetDef opscope__py_data_attributes[] = {
     {"data", get_data, set_data,
-     "The same memory off the tape. Setting it makes this tensor stand for another's memory, sizes and "
-     "dtype; it requires grad as before, and loses a grad that does not fit any more.",
+     "The same memory off the tape. Setting it gives this tensor another's memory, sizes and dtype; "
+     "requires_grad stays, and a grad that no longer fits is dropped.",
      NULL},
     {0},
 };
@@ -121,9 +120,9 @@ static PyObject *as_bytes(PyObject *module, PyObject *object)
     return opscope__py_tensor_wrap(bytes);
 }
 
-/* ---- memory of a file --------------------------------------------------------------------------------- */
+/* ---- the memory of a file -------------------------------------------------------------------- */
 
-/* What munmap wants to know. */
+/* The arguments for munmap. */
 struct mapping {
     void *data;
     size_t bytes;
@@ -171,6 +170,6 @@ PyMethodDef opscope__py_data_functions[] = {
      "as_bytes(tensor, /)\n--\n\nThe memory of a contiguous tensor as uint8, one dimension."},
     {"map_file", map_file, METH_VARARGS,
      "map_file(fd, offset, bytes, /)\n--\n\nThe bytes of a file, shared and writable, as a uint8 "
-     "tensor. The descriptor may be closed afterwards. OSError where it cannot be mapped."},
+     "tensor. The descriptor may be closed afterwards. OSError if it cannot be mapped."},
     {0},
 };

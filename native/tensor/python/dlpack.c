@@ -1,7 +1,7 @@
 /* DLPack both ways: __dlpack__ and from_dlpack, with and without versions.
  *
- * Whoever takes a capsule renames it, and from then on owns what is in it: so each capsule is taken
- * once, and what nobody took is freed with its capsule. Deleters run on any thread, without the
+ * A consumer renames the capsule and then owns its contents, so each capsule can be taken only
+ * once; a capsule that nobody takes frees its contents. Deleters run on any thread, without the
  * GIL.
  */
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static const struct {
 
 /* ---- export ------------------------------------------------------------------------------------ */
 
-/* What one capsule holds: either form, the tensor it keeps, and its sizes and strides. */
+/* The contents of a capsule: either form, the tensor that it keeps, and its sizes and strides. */
 struct exported {
     union {
         struct dlpack_managed plain;
@@ -131,14 +131,14 @@ static int parse_pair(const char *name, PyObject *pair, int *first, int *second)
     return PyArg_ParseTuple(pair, "ii", first, second) ? 0 : -1;
 }
 
-/* The protocol does not say so, but PyTorch ends the process where a step is negative. */
+/* The protocol does not forbid a negative stride, but PyTorch ends the process on one. */
 static int check_steps(const opscope_tensor *core)
 {
     for (int i = 0; i < opscope_tensor_dims(core); i++) {
         if (opscope_tensor_strides(core)[i] < 0) {
             PyErr_Format(
                 PyExc_BufferError,
-                "__dlpack__(): dimension %d is stepped through backwards, which others cannot take; "
+                "__dlpack__(): dimension %d has a negative stride, which consumers do not support; "
                 "use tensor.clone(), or ask for a copy (copy=True)",
                 i);
             return -1;
@@ -156,7 +156,7 @@ static int check_device(PyObject *device)
     }
     if (type != DLPACK_CPU) {
         PyErr_Format(PyExc_BufferError,
-                     "__dlpack__(): device (%d, %d) was asked for; tensors here "
+                     "__dlpack__(): device (%d, %d) was requested; tensors here "
                      "are on the CPU, (1, 0)",
                      type, id);
         return -1;
@@ -296,7 +296,7 @@ static PyObject *take_capsule(PyObject *capsule)
     if (PyCapsule_IsValid(capsule, VERSIONED)) {
         struct dlpack_versioned *managed = PyCapsule_GetPointer(capsule, VERSIONED);
         if (managed->major > DLPACK_MAJOR) {
-            return PyErr_Format(PyExc_BufferError, "from_dlpack(): DLPack %u.%u is not known here",
+            return PyErr_Format(PyExc_BufferError, "from_dlpack(): DLPack %u.%u is not supported",
                                 managed->major, managed->minor);
         }
         if (make_tensor(&managed->tensor, managed->flags & DLPACK_READ_ONLY, release_versioned,
@@ -322,7 +322,8 @@ static PyObject *take_capsule(PyObject *capsule)
     return opscope__py_tensor_wrap(core);
 }
 
-/* object.__dlpack__(max_version=(1, 0)), or without versions where the object knows none. */
+/* object.__dlpack__(max_version=(1, 0)), or without versions if the object does not accept the
+ * argument. */
 static PyObject *ask_for_capsule(PyObject *object)
 {
     PyObject *export = PyObject_GetAttrString(object, "__dlpack__");

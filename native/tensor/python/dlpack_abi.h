@@ -1,5 +1,5 @@
-/* tensor/python/dlpack_abi.h -- DLPack's structures, as github.com/dmlc/dlpack (1.0) lays them out.
- */
+/* tensor/python/dlpack_abi.h -- DLPack's structures, laid out as in github.com/dmlc/dlpack
+ * (1.0). */
 #ifndef OPSCOPE_TENSOR_PYTHON_DLPACK_ABI_H
 #define OPSCOPE_TENSOR_PYTHON_DLPACK_ABI_H
 

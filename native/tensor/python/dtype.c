@@ -1,6 +1,6 @@
 /* The type opscope.tensor.dtype and its eight objects.
  *
- * Each dtype is one object, compared by identity. Conversion of values is the core's business.
+ * Each dtype is one object, compared by identity. The core converts values.
  */
 #include "tensor/python/python.h"
 
@@ -70,13 +70,13 @@ static PyGetSetDef dtype_attributes[] = {
 };
 
 static PyMethodDef dtype_methods[] = {
-    /* A string means: the object of that name in the type's module. */
+    /* Pickles as a string: the name of the object in the type's module. */
     {"__reduce__", dtype_reduce, METH_NOARGS, NULL},
     {0},
 };
 
 static PyType_Slot dtype_slots[] = {
-    {Py_tp_doc, "What a tensor's elements are: float32, int64, ... Compared by identity."},
+    {Py_tp_doc, "The type of a tensor's elements: float32, int64, ... Compared by identity."},
     {Py_tp_repr, (void *)dtype_repr},
     {Py_tp_dealloc, (void *)dtype_dealloc},
     {Py_tp_getset, dtype_attributes},
@@ -113,7 +113,7 @@ const char *opscope__py_dtype_format(opscope_dtype dtype)
 
 int opscope__py_dtype_from_format(const char *format, Py_ssize_t item_bytes, opscope_dtype *out)
 {
-    const char *code = format ? format : "B"; /* the buffer protocol's meaning of none */
+    const char *code = format ? format : "B"; /* the buffer protocol's default */
     const uint16_t probe = 1;
     bool little = *(const uint8_t *)&probe == 1;
     if (*code == '@' || *code == '=' || *code == (little ? '<' : '>')) {

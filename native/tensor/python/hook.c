@@ -1,4 +1,4 @@
-/* Hooks in Python: Tensor.register_hook, and the type of what it returns. */
+/* Hooks in Python: Tensor.register_hook and its return type. */
 #include "tensor/python/autograd.h"
 
 typedef struct {
@@ -8,7 +8,7 @@ typedef struct {
 
 static PyTypeObject *hook_type;
 
-/* In a walk, on any thread, without the GIL. */
+/* Runs during a walk, on any thread, without the GIL. */
 static int show(void *user, opscope_tensor *gradient, opscope_tensor **out)
 {
     PyGILState_STATE state = PyGILState_Ensure();
@@ -16,8 +16,7 @@ static int show(void *user, opscope_tensor *gradient, opscope_tensor **out)
     PyObject *shown = opscope__py_tensor_wrap(opscope_tensor_retain(gradient));
     PyObject *instead = shown ? PyObject_CallFunctionObjArgs(user, shown, NULL) : NULL;
     if (instead && instead != Py_None) {
-        opscope_tensor *core =
-            opscope__py_tensor_of(instead, "what a hook returns, where not None,");
+        opscope_tensor *core = opscope__py_tensor_of(instead, "the result of a hook, unless None,");
         *out = core ? opscope_tensor_retain(core) : NULL;
     }
     if (PyErr_Occurred()) {
@@ -80,14 +79,15 @@ static PyObject *hook_exit(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef hook_methods[] = {
-    {"remove", hook_remove, METH_NOARGS, "remove($self)\n--\n\nHas the hook called no more."},
+    {"remove", hook_remove, METH_NOARGS, "remove($self)\n--\n\nRemoves the hook."},
     {"__enter__", hook_enter, METH_NOARGS, NULL},
     {"__exit__", hook_exit, METH_VARARGS, NULL},
     {0},
 };
 
 static PyType_Slot hook_slots[] = {
-    {Py_tp_doc, "A hook on a tensor's gradient; as a context manager, until the block ends."},
+    {Py_tp_doc,
+     "A hook on a tensor's gradient. As a context manager it is removed at the end of the block."},
     {Py_tp_dealloc, (void *)hook_dealloc},
     {Py_tp_methods, hook_methods},
     {0, NULL},

@@ -1,37 +1,10 @@
 /* Indexing: t[1, ..., ::2, None], t[mask], t[rows, columns], and assignment to them.
  *
- * Basic parts become views by the core's select, slice and unsqueeze, one range each; tensors of
- * indices and masks are noted on the way and taken up by index_tensors.c.
+ * Basic parts become views by the core's select, slice and unsqueeze, one range each. The walk only
+ * collects tensors of indices and masks; index_tensors.c applies them.
  */
 #include "tensor/python/buffer_abi.h"
-#include "tensor/python/index.h"
-
-static const char *const NAMES[OPSCOPE__PY_INDEX_OPERATOR_COUNT] = {
-    [OPSCOPE__PY_SELECT] = "core::select",       [OPSCOPE__PY_SLICE] = "core::slice",
-    [OPSCOPE__PY_UNSQUEEZE] = "core::unsqueeze", [OPSCOPE__PY_RESHAPE] = "core::reshape",
-    [OPSCOPE__PY_PERMUTE] = "core::permute",     [OPSCOPE__PY_COPY] = "core::copy_",
-    [OPSCOPE__PY_FILL] = "core::fill_",          [OPSCOPE__PY_MASKED_FILL] = "core::masked_fill_",
-    [OPSCOPE__PY_INDEX] = "core::index",         [OPSCOPE__PY_INDEX_PUT] = "core::index_put_",
-};
-
-static const opscope_operator *operators[OPSCOPE__PY_INDEX_OPERATOR_COUNT];
-
-void opscope__py_find_index_operators(void)
-{
-    for (int i = 0; i < OPSCOPE__PY_INDEX_OPERATOR_COUNT; i++) {
-        operators[i] = opscope_operator_find(NAMES[i]);
-    }
-}
-
-PyObject *opscope__py_call_indexing(enum opscope__py_index_operator operator,
-                                    const opscope_argument * arguments, size_t count,
-                                    PyObject *self)
-{
-    if (!operators[operator]) {
-        return PyErr_Format(PyExc_TypeError, "there is no operator %s", NAMES[operator]);
-    }
-    return opscope__py_call(operators[operator], arguments, count, self);
-}
+#include "tensor/python/index_tensors.h"
 
 #define CALL(operator, ...)                                                                        \
     opscope__py_call_indexing(                                                                     \
@@ -57,37 +30,13 @@ static PyObject *slice_at(PyObject *self, int64_t dim, PyObject *slice)
         start = stop = 0;
         step = 1;
     }
-    /* A stop before the first element has no number of its own. */
+    /* A negative step may stop before the first element, which has no index. */
     opscope_argument end =
         stop < 0 ? (opscope_argument){.kind = OPSCOPE_ARGUMENT_NONE} : INTEGER(stop);
     return CALL(OPSCOPE__PY_SLICE, TENSOR(self), INTEGER(dim), INTEGER(start), end, INTEGER(step));
 }
 
 /* ---- the walk --------------------------------------------------------------------------------------- */
-
-int opscope__py_walk_replace(struct opscope__py_walk *walk, PyObject *next)
-{
-    if (!next) {
-        return -1;
-    }
-    Py_DECREF(walk->self);
-    walk->self = next;
-    return 0;
-}
-
-int opscope__py_walk_unsqueeze(struct opscope__py_walk *walk)
-{
-    return opscope__py_walk_replace(
-        walk, CALL(OPSCOPE__PY_UNSQUEEZE, TENSOR(walk->self), INTEGER(walk->dim)));
-}
-
-void opscope__py_walk_end(struct opscope__py_walk *walk)
-{
-    for (int i = 0; i < walk->count; i++) {
-        Py_DECREF(walk->indices[i]);
-    }
-    Py_DECREF(walk->self);
-}
 
 static int select_item(struct opscope__py_walk *walk, PyObject *item)
 {
@@ -98,7 +47,7 @@ static int select_item(struct opscope__py_walk *walk, PyObject *item)
     return opscope__py_walk_replace(walk, select_at(walk->self, walk->dim, index));
 }
 
-/* Applies one item other than Ellipsis. */
+/* Applies one item, but not Ellipsis. */
 static int step(struct opscope__py_walk *walk, PyObject *item)
 {
     if (opscope__py_is_mask(item)) {
@@ -121,13 +70,13 @@ static int step(struct opscope__py_walk *walk, PyObject *item)
     }
     PyObject *type_name = PyObject_GetAttrString((PyObject *)Py_TYPE(item), "__name__");
     PyErr_Format(PyExc_TypeError,
-                 "an index is made of ints, slices, None, ..., tensors and lists, not %S",
+                 "an index may contain ints, slices, None, ..., tensors and lists, not %S",
                  type_name ? type_name : Py_None);
     Py_XDECREF(type_name);
     return -1;
 }
 
-/* How many dimensions of the tensor an index consumes. */
+/* The number of the tensor's dimensions that an index consumes. */
 static int consumed(PyObject *item)
 {
     return item == Py_None || item == Py_Ellipsis ? 0
@@ -145,7 +94,7 @@ static int count_consumed(PyObject *items, int dims)
     }
     if (total > dims || ellipses > 1) {
         PyErr_Format(PyExc_IndexError,
-                     ellipses > 1 ? "an index may hold one ellipsis"
+                     ellipses > 1 ? "an index may contain only one ellipsis"
                                   : "too many indices (%d) for a tensor of %d dimensions",
                      total, dims);
         return -1;
@@ -153,7 +102,7 @@ static int count_consumed(PyObject *items, int dims)
     return total;
 }
 
-/* On success the caller calls opscope__py_walk_end. */
+/* After success the caller calls opscope__py_walk_end. */
 static int walk_items(PyObject *self, PyObject *items, struct opscope__py_walk *walk)
 {
     int dims = opscope_tensor_dims(opscope__py_core(self));
@@ -175,10 +124,10 @@ static int walk_items(PyObject *self, PyObject *items, struct opscope__py_walk *
     return 0;
 }
 
-/* Lists, ranges and arrays as tensors. A new reference. */
+/* Converts a list, range or array to a tensor. A new reference. */
 static PyObject *as_tensor(PyObject *item)
 {
-    bool is_array = (PySequence_Check(item) || PyObject_CheckBuffer(item)) &&
+    bool is_array = (PySequence_Check(item) || opscope__buffers.check(item)) &&
                     !opscope__py_is_tensor(item) && !PyUnicode_Check(item) && !PyBytes_Check(item);
     if (!is_array) {
         return Py_NewRef(item);
@@ -196,7 +145,7 @@ static PyObject *as_tensor(PyObject *item)
     return made;
 }
 
-/* The index as a tuple, lists and arrays in it as tensors. A new reference. */
+/* The index as a tuple, with lists and arrays converted to tensors. A new reference. */
 static PyObject *normalize(PyObject *key)
 {
     Py_ssize_t count = PyTuple_Check(key) ? PyTuple_Size(key) : 1;
@@ -221,7 +170,7 @@ static PyObject *get_items(PyObject *self, PyObject *items)
     PyObject *result;
     if (walk.count > 0) {
         result = opscope__py_walk_read(&walk);
-    } else if (walk.self == self) { /* t[...]: a Tensor of its own over the same core */
+    } else if (walk.self == self) { /* t[...]: a new Tensor over the same core tensor */
         result = opscope__py_tensor_wrap(opscope_tensor_retain(opscope__py_core(self)));
     } else {
         result = Py_NewRef(walk.self);
@@ -244,8 +193,9 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 
 /* ---- assignment --------------------------------------------------------------------------------------- */
 
-/* `value`, a number, a tensor or what tensor() takes, as an argument; *keeper, a new reference or
- * NULL, keeps it. A tensor of more than `dims` dimensions loses leading ones of size 1. */
+/* Converts `value` (a number, a tensor, or anything that tensor() takes) to an argument; *keeper, a
+ * new reference or NULL, keeps it. A tensor with more than `dims` dimensions loses leading ones of
+ * size 1. */
 static int read_value(PyObject *value, int dims, opscope_argument *out, PyObject **keeper)
 {
     int found = opscope__py_operand(value, out);
@@ -281,7 +231,7 @@ static int read_value(PyObject *value, int dims, opscope_argument *out, PyObject
     return 0;
 }
 
-/* Writes to what the walk has found. */
+/* Writes to the elements that the walk selected. */
 static int assign(struct opscope__py_walk *walk, PyObject *value)
 {
     opscope_argument argument;
@@ -304,7 +254,7 @@ static int assign(struct opscope__py_walk *walk, PyObject *value)
     return result;
 }
 
-/* t[mask] = number needs no positions: true where that was done, else false. */
+/* t[mask] = number, without computing positions: true if it was done, else false. */
 static int assign_masked(PyObject *self, PyObject *items, PyObject *value)
 {
     PyObject *mask = PyTuple_Size(items) == 1 ? PyTuple_GetItem(items, 0) : NULL;
@@ -357,7 +307,7 @@ static Py_ssize_t length(PyObject *self)
 {
     opscope_tensor *core = opscope__py_core(self);
     if (opscope_tensor_dims(core) == 0) {
-        PyErr_SetString(PyExc_TypeError, "a tensor of no dimensions has no len()");
+        PyErr_SetString(PyExc_TypeError, "a tensor without dimensions has no len()");
         return -1;
     }
     return opscope_tensor_sizes(core)[0];

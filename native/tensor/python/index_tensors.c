@@ -1,10 +1,10 @@
 /* Indexing by tensors of indices and by masks, several of them in one index.
  *
- * They broadcast together. Where they stand for neighbouring dimensions, the result has their sizes
- * there; else in front, as NumPy and PyTorch have it. One call of core::index or core::index_put_,
- * over a permuted view where needed.
+ * They broadcast together. If they index neighbouring dimensions, the result has their sizes in
+ * that place, else in front, as in NumPy and PyTorch. One call of core::index or core::index_put_,
+ * over a permuted view if needed.
  */
-#include "tensor/python/index.h"
+#include "tensor/python/index_tensors.h"
 
 /* ---- masks as positions ----------------------------------------------------------------------------- */
 
@@ -32,8 +32,8 @@ static int64_t count_true(const opscope_tensor *mask, int dim, const uint8_t *da
 }
 
 struct positions {
-    int64_t at[OPSCOPE_DIM_LIMIT];    /* of the element looked at */
-    int64_t *next[OPSCOPE_DIM_LIMIT]; /* where each dimension's position goes */
+    int64_t at[OPSCOPE_DIM_LIMIT];    /* of the current element */
+    int64_t *next[OPSCOPE_DIM_LIMIT]; /* the output for each dimension's positions */
 };
 
 static void write_true(const opscope_tensor *mask, int dim, const uint8_t *data,
@@ -58,14 +58,15 @@ static PyObject *new_positions(int64_t count)
     return status == OPSCOPE_OK ? opscope__py_tensor_wrap(made) : opscope__py_raise(status);
 }
 
-/* Notes `indices` (a new reference, or NULL after a failure) for the walk's next dimension. */
+/* Records `indices` (a new reference, or NULL after a failure) for the walk's next dimension. */
 static int note(struct opscope__py_walk *walk, PyObject *indices)
 {
     if (!indices) {
         return -1;
     }
     if (walk->count == OPSCOPE_DIM_LIMIT) {
-        PyErr_Format(PyExc_IndexError, "an index may hold at most %d tensors", OPSCOPE_DIM_LIMIT);
+        PyErr_Format(PyExc_IndexError, "an index may contain at most %d tensors",
+                     OPSCOPE_DIM_LIMIT);
         Py_DECREF(indices);
         return -1;
     }
@@ -74,7 +75,7 @@ static int note(struct opscope__py_walk *walk, PyObject *indices)
     return 0;
 }
 
-/* True or False, or a mask of no dimensions: one new dimension of size 1 or 0. */
+/* Applies True, False, or a mask without dimensions: a new dimension of size 1 or 0. */
 static int walk_truth(struct opscope__py_walk *walk, bool truth)
 {
     if (opscope__py_walk_unsqueeze(walk) < 0) {
@@ -134,10 +135,10 @@ int opscope__py_walk_indices(struct opscope__py_walk *walk, PyObject *indices)
     return note(walk, Py_NewRef(indices));
 }
 
-/* ---- reading and writing what they name ------------------------------------------------------------- */
+/* ---- reading and writing the selected elements ----------------------------------------------- */
 
-/* The first dimension of those indexed, once they are neighbours: they are moved to the front where
- * they are not. Negative on failure. */
+/* The first of the indexed dimensions, which are moved to the front unless they are neighbours.
+ * Negative on failure. */
 static int gather_dims(struct opscope__py_walk *walk)
 {
     int last = walk->count - 1;

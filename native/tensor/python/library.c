@@ -1,7 +1,6 @@
-/* Libraries that bring operators (load_library), and what allocators count.
+/* Libraries of operators (load_library), and the counters of allocators.
  *
- * Which path to load, and what the numbers are called, is opscope/tensor/library.py's and
- * allocator.py's to say.
+ * opscope/tensor/library.py finds the path, and allocator.py names the counters.
  */
 #include "tensor/python/python.h"
 
@@ -18,7 +17,7 @@ static PyObject *load_library(PyObject *module, PyObject *args)
     }
     opscope_operator_library library;
     const char *text = PyBytes_AsString(path);
-    /* Its entry point is the library's own: it may wait for a thread that needs the GIL. */
+    /* The library's entry point may wait for a thread that needs the GIL. */
     PyThreadState *state = PyEval_SaveThread();
     int status = opscope_operators_load(text, &library);
     PyEval_RestoreThread(state);
@@ -86,11 +85,11 @@ static PyObject *reset_peak(PyObject *module, PyObject *name)
 PyMethodDef opscope__py_library_functions[] = {
     {"load_library", load_library, METH_VARARGS, NULL},
     {"get_allocator", get_allocator, METH_NOARGS,
-     "get_allocator()\n--\n\nThe name of the allocator that new tensors take."},
+     "get_allocator()\n--\n\nThe name of the allocator of new tensors."},
     {"set_allocator", set_allocator, METH_O,
-     "set_allocator(name, /)\n--\n\nMakes all new tensors of the process take that allocator: \"cpu\" "
-     "(the C library's), \"caching\" (keeps freed memory by size), or one that a library brought. "
-     "ValueError where there is none of that name. Tensors there are keep theirs."},
+     "set_allocator(name, /)\n--\n\nSets the allocator of all new tensors of the process: \"cpu\" "
+     "(the C library's), \"caching\" (keeps freed memory by size), or one of a loaded library. "
+     "ValueError if no allocator has that name. Existing tensors keep theirs."},
     {"read_allocator", read_allocator, METH_O, NULL},
     {"reset_peak", reset_peak, METH_O, NULL},
     {0},

@@ -1,8 +1,9 @@
 /* opscope._tensor: the tensor core as a CPython extension module.
  *
- * An extension type rather than cffi, because the way from `a + b` to the core must cost little.
- * This file puts the parts together; opscope.tensor is what users import.
+ * An extension type instead of cffi, because the call from `a + b` to the core must be cheap. This
+ * file assembles the parts; users import opscope.tensor.
  */
+#include "tensor/python/buffer_abi.h"
 #include "tensor/python/python.h"
 
 static struct PyModuleDef definition = {
@@ -14,7 +15,7 @@ static struct PyModuleDef definition = {
 static PyMethodDef *const FUNCTIONS[] = {
     opscope__py_tensor_functions,   opscope__py_construct_functions, opscope__py_buffer_functions,
     opscope__py_data_functions,     opscope__py_dlpack_functions,    opscope__py_library_functions,
-    opscope__py_settings_functions,
+    opscope__py_settings_functions, opscope__py_archive_functions,   opscope__py_document_functions,
 };
 
 PyMODINIT_FUNC PyInit__tensor(void);
@@ -25,8 +26,9 @@ PyMODINIT_FUNC PyInit__tensor(void)
     if (!module) {
         return NULL;
     }
-    bool failed = opscope__py_add_dtypes(module) < 0 || opscope__py_add_tensor(module) < 0 ||
-                  opscope__py_add_operators(module) < 0 || opscope__py_add_autograd(module) < 0;
+    bool failed = opscope__py_find_buffer_functions() < 0 || opscope__py_add_dtypes(module) < 0 ||
+                  opscope__py_add_tensor(module) < 0 || opscope__py_add_operators(module) < 0 ||
+                  opscope__py_add_autograd(module) < 0 || opscope__py_add_archive(module) < 0;
     for (size_t i = 0; !failed && i < sizeof FUNCTIONS / sizeof *FUNCTIONS; i++) {
         failed = PyModule_AddFunctions(module, FUNCTIONS[i]) < 0;
     }

@@ -1,4 +1,4 @@
-/* The type Node: an entry of the tape, as grad_fn shows it. */
+/* The type Node: a node of the tape, as grad_fn shows it. */
 #include <string.h>
 
 #include "tensor/python/autograd.h"
@@ -30,7 +30,7 @@ static void node_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* "core::LogSoftmaxBackward" as PyTorch writes it: "LogSoftmaxBackward0". */
+/* The name in PyTorch's form: "LogSoftmaxBackward0" for "core::LogSoftmaxBackward". */
 static PyObject *node_repr(PyObject *self)
 {
     const char *name = opscope_node_name(((node_object *)self)->core);
@@ -68,12 +68,12 @@ static PyMethodDef node_methods[] = {
 
 static PyGetSetDef node_attributes[] = {
     {"next_functions", node_next_functions, NULL,
-     "The node behind each input; None for a leaf, or what needs no grad.", NULL},
+     "The node that computed each input; None for a leaf, or an input that needs no grad.", NULL},
     {0},
 };
 
 static PyType_Slot node_slots[] = {
-    {Py_tp_doc, "An entry of the tape: what computes gradients of an operator's inputs."},
+    {Py_tp_doc, "A node of the tape, which computes the gradients of an operator's inputs."},
     {Py_tp_repr, (void *)node_repr},
     {Py_tp_dealloc, (void *)node_dealloc},
     {Py_tp_methods, node_methods},

@@ -1,7 +1,7 @@
-/* Arithmetic, comparison and bitwise signs on tensors: each calls one operator of the core.
+/* Arithmetic, comparison and bitwise operators on tensors: each calls one operator of the core.
  *
- * The shortest way from `a + b` to the core: no binding, no keywords. An operand that is neither a
- * tensor nor a number gives NotImplemented, so the other side may try.
+ * The shortest path from `a + b` to the core: no binding, no keywords. For an operand that is
+ * neither a tensor nor a number it returns NotImplemented, so that the other operand may try.
  */
 #include "tensor/python/python.h"
 
@@ -51,12 +51,17 @@
     X(gt, "core::gt")                                                                              \
     X(ge, "core::ge")
 
+/* clang-format off */
 #define INDEX(slot, name) OP_##slot,
-enum { BINARY(INDEX) INPLACE(INDEX) UNARY(INDEX) POWER(INDEX) COMPARISON(INDEX) OP_COUNT };
+enum {
+    BINARY(INDEX) INPLACE(INDEX) UNARY(INDEX) POWER(INDEX) COMPARISON(INDEX) OP_COUNT
+};
 
 #define OPERATOR_NAME(slot, name) [OP_##slot] = name,
-static const char *const NAMES[OP_COUNT] = {BINARY(OPERATOR_NAME) INPLACE(OPERATOR_NAME) UNARY(
-    OPERATOR_NAME) POWER(OPERATOR_NAME) COMPARISON(OPERATOR_NAME)};
+static const char *const NAMES[OP_COUNT] = {
+    BINARY(OPERATOR_NAME) INPLACE(OPERATOR_NAME) UNARY(OPERATOR_NAME) POWER(OPERATOR_NAME)
+        COMPARISON(OPERATOR_NAME)};
+/* clang-format on */
 
 static const opscope_operator *operators[OP_COUNT];
 

@@ -1,15 +1,15 @@
 /* Every operator of the core's table as a Python function, and as a method of Tensor.
  *
- * Nothing here knows an operator by name: names, parameters and docs come from the table. A
- * function finds its operator through the object it is bound to. A method is bound to the tensor,
- * and C has no closures, so each method is a C function of its own that knows one number.
+ * No operator is named here: names, parameters and docs come from the table. A function finds its
+ * operator through the object it is bound to. A method is bound to the tensor, and C has no
+ * closures, so each method is a C function of its own with a constant number.
  */
 #include "tensor/python/python.h"
 
 #include <string.h>
 
 #include "opscope/autograd.h"
-#include "tensor/registry.h"
+#include "tensor/core/registry.h"
 
 typedef struct {
     PyObject_HEAD
@@ -19,7 +19,7 @@ typedef struct {
 static PyTypeObject *operator_type;
 static PyObject *operator_table; /* the module's `operators`: a dict by name */
 
-/* Operators that are methods, by the number their C function knows. */
+/* Operators that are methods, by the number of their C function. */
 enum { METHOD_LIMIT = 512 };
 static const opscope_operator *method_operators[METHOD_LIMIT];
 static size_t method_count;
@@ -64,17 +64,17 @@ static PyObject *call_bound(const opscope_operator *op, PyObject *self, PyObject
 
 /* ---- methods ---------------------------------------------------------------------------------- */
 
-/* METHODS(X) is X(000) to X(1ff). */
+/* METHODS(X) is X(000) to X(1ff). clang-format breaks these lines at another place each time. */
+/* clang-format off */
 #define METHODS(X) PAGE(X, 0) PAGE(X, 1)
 #define PAGE(X, p)                                                                                 \
-    ROW(X, p##0)                                                                                   \
-    ROW(X, p##1) ROW(X, p##2) ROW(X, p##3) ROW(X, p##4) ROW(X, p##5) ROW(X, p##6) ROW(X, p##7)     \
-        ROW(X, p##8) ROW(X, p##9) ROW(X, p##a) ROW(X, p##b) ROW(X, p##c) ROW(X, p##d) ROW(X, p##e) \
-            ROW(X, p##f)
+    ROW(X, p##0) ROW(X, p##1) ROW(X, p##2) ROW(X, p##3) ROW(X, p##4) ROW(X, p##5) ROW(X, p##6)     \
+    ROW(X, p##7) ROW(X, p##8) ROW(X, p##9) ROW(X, p##a) ROW(X, p##b) ROW(X, p##c) ROW(X, p##d)     \
+    ROW(X, p##e) ROW(X, p##f)
 #define ROW(X, r)                                                                                  \
-    X(r##0)                                                                                        \
-    X(r##1) X(r##2) X(r##3) X(r##4) X(r##5) X(r##6) X(r##7) X(r##8) X(r##9) X(r##a) X(r##b)        \
-        X(r##c) X(r##d) X(r##e) X(r##f)
+    X(r##0) X(r##1) X(r##2) X(r##3) X(r##4) X(r##5) X(r##6) X(r##7) X(r##8) X(r##9) X(r##a)        \
+    X(r##b) X(r##c) X(r##d) X(r##e) X(r##f)
+/* clang-format on */
 
 typedef PyObject *(*method)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
@@ -97,7 +97,7 @@ static PyObject *call_function(PyObject *self, PyObject *const *args, Py_ssize_t
     return call_bound(((operator_object *)self)->op, NULL, args, count, names);
 }
 
-/* operators["mine::scale"](x, 2): arguments as Python gives them to a type. */
+/* operators["mine::scale"](x, 2): called like a type, with a tuple and a dict. */
 static PyObject *call_operator(PyObject *self, PyObject *args, PyObject *keywords)
 {
     Py_ssize_t positional = PyTuple_Size(args), named = keywords ? PyDict_Size(keywords) : 0;
@@ -122,7 +122,7 @@ static PyObject *call_operator(PyObject *self, PyObject *args, PyObject *keyword
     return result;
 }
 
-/* ---- what Python sees of the table --------------------------------------------------------------- */
+/* ---- the table in Python --------------------------------------------------------------------- */
 
 static const struct opscope__operator_spec *spec_of(PyObject *self)
 {
@@ -214,19 +214,21 @@ static void operator_dealloc(PyObject *self)
 }
 
 static PyGetSetDef operator_attributes[] = {
-    {"name", get_name, NULL, "Its name as ranges show it: \"core::add\".", NULL},
+    {"name", get_name, NULL, "Its name in ranges: \"core::add\".", NULL},
     {"schema", get_schema, NULL, "Parameters and outputs, in PyTorch's notation.", NULL},
-    {"doc", get_doc, NULL, "What it computes.", NULL},
+    {"doc", get_doc, NULL, "A description of what it computes.", NULL},
     {"samples", get_samples, NULL, "Arguments of sample calls, one call a line.", NULL},
-    {"parameters", get_parameters, NULL, "Names of its parameters.", NULL},
-    {"is_differentiable", get_is_differentiable, NULL, "Whether gradients go through it.", NULL},
+    {"parameters", get_parameters, NULL, "The names of its parameters.", NULL},
+    {"is_differentiable", get_is_differentiable, NULL, "Whether it is differentiable.", NULL},
     {"node_name", get_node_name, NULL,
      "The name of the ranges of its nodes in backward: \"core::AddBackward\"; None where a call leaves none.",
      NULL},
     {"is_composite", get_is_composite, NULL,
-     "Whether it is written with other operators, which are ranges within its own.", NULL},
-    {"takes_numbers", get_takes_numbers, NULL, "Whether a number will do for a tensor.", NULL},
-    {"is_view", get_is_view, NULL, "Whether its output shares its first argument's storage.", NULL},
+     "Whether it calls other operators, whose ranges are inside its own.", NULL},
+    {"takes_numbers", get_takes_numbers, NULL, "Whether it accepts a number in place of a tensor.",
+     NULL},
+    {"is_view", get_is_view, NULL, "Whether its output shares the storage of its first argument.",
+     NULL},
     {0},
 };
 
@@ -279,7 +281,7 @@ static PyObject *default_text(const struct opscope__parameter *parameter)
     }
 }
 
-/* Appends `more` to *text; takes the reference to it. */
+/* Appends `more` to *text; takes the reference to `more`. */
 static int append(PyObject **text, PyObject *more)
 {
     PyObject *joined = more && *text ? PyUnicode_Concat(*text, more) : NULL;
@@ -289,7 +291,7 @@ static int append(PyObject **text, PyObject *more)
     return joined ? 0 : -1;
 }
 
-/* The form from which inspect.signature reads: "add(self, other, *, alpha=1)\n--\n\n...". */
+/* The form that inspect.signature reads: "add(self, other, *, alpha=1)\n--\n\n...". */
 static char *make_doc(const opscope_operator *op, bool is_method)
 {
     const struct opscope__schema *schema = opscope__operator_schema(op);
@@ -315,7 +317,7 @@ static char *make_doc(const opscope_operator *op, bool is_method)
     return copy;
 }
 
-/* ---- making them --------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static PyMethodDef *make_def(const opscope_operator *op, method function, bool is_method)
 {

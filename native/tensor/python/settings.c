@@ -1,5 +1,5 @@
-/* What the core is told for the whole process: its OpenBLAS (found by opscope/tensor/blas.py), how
- * many threads it may use, a seed; and seeds drawn from it. */
+/* Settings of the core for the whole process: its OpenBLAS (found by opscope/tensor/blas.py), the
+ * number of threads, a seed; and seeds drawn from it. */
 #include "tensor/python/python.h"
 
 #include "opscope/fork.h"
@@ -59,8 +59,8 @@ static PyObject *get_num_threads(PyObject *module, PyObject *unused)
 PyMethodDef opscope__py_settings_functions[] = {
     {"load_blas", load_blas, METH_VARARGS, NULL},
     {"manual_seed", manual_seed, METH_O,
-     "manual_seed(seed, /)\n--\n\nMakes what rand, randn and others draw next repeatable: the same "
-     "after the same seed.\n\nseed: 0 to 2**64 - 1."},
+     "manual_seed(seed, /)\n--\n\nSeeds rand, randn and the other random operators: the same seed "
+     "gives the same numbers.\n\nseed: 0 to 2**64 - 1."},
     {"set_num_threads", set_num_threads, METH_O,
      "set_num_threads(count, /)\n--\n\nHow many threads operators, opscope.fork and backward() may "
      "use together, 1 to 256: by default the processors this process may use. For threads not yet "

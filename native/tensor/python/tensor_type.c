@@ -1,61 +1,18 @@
-/* The type Tensor: its life, and the attributes that tell its shape, memory and dtype.
+/* The type Tensor: its life cycle, and the attributes for its shape, memory and dtype.
  *
- * A Tensor holds one reference to a tensor of the core and nothing else; that one knows its Tensor
- * as long as there is one, so `x.grad is x.grad`. Operators become methods in operators.c; signs,
- * indexing, buffers and autograd have files of their own.
+ * A Tensor holds only one reference to a core tensor. The core tensor knows its Tensor as long as
+ * one exists, so that `x.grad is x.grad`. operators.c adds the operators as methods; arithmetic,
+ * indexing, buffers and autograd have their own files.
  */
 #include "tensor/python/python.h"
 
 #include <structmember.h>
 
 #include "opscope/autograd.h"
+#include "tensor/core/tensor.h"
 #include "tensor/python/autograd.h"
-#include "tensor/tensor.h"
 
-PyTypeObject *opscope__py_tensor_type;
-
-PyObject *opscope__py_tensor_wrap(opscope_tensor *core)
-{
-    if (core->wrapper) {
-        PyObject *known = Py_NewRef((PyObject *)core->wrapper);
-        opscope_tensor_release(core);
-        return known;
-    }
-    /* Not tracked by the collector: it is where Python objects hang on it (opscope__py_track). */
-    opscope__py_tensor *self = PyObject_GC_New(opscope__py_tensor, opscope__py_tensor_type);
-    if (!self) {
-        opscope_tensor_release(core);
-        return NULL;
-    }
-    self->core = core;
-    self->weak_references = NULL;
-    core->wrapper = self;
-    return (PyObject *)self;
-}
-
-void opscope__py_tensor_rebind(PyObject *tensor, opscope_tensor *core)
-{
-    opscope__py_tensor *self = (opscope__py_tensor *)tensor;
-    opscope_tensor *old = self->core;
-    old->wrapper = NULL;
-    core->wrapper = self;
-    self->core = core;
-    opscope_tensor_release(old);
-}
-
-opscope_tensor *opscope__py_tensor_of(PyObject *object, const char *what)
-{
-    if (opscope__py_is_tensor(object)) {
-        return opscope__py_core(object);
-    }
-    PyObject *type_name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
-    PyErr_Format(PyExc_TypeError, "%s must be a Tensor, not %S", what,
-                 type_name ? type_name : Py_None);
-    Py_XDECREF(type_name);
-    return NULL;
-}
-
-/* Tensor(other): the same storage off the tape, as a leaf. What subclasses are made with. */
+/* Tensor(other): the same storage off the tape, as a leaf. Used to create objects of subclasses. */
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)keywords; /* a subclass may take more */
@@ -94,7 +51,7 @@ static void tensor_dealloc(PyObject *object)
     opscope__py_tensor *self = (opscope__py_tensor *)object;
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
-    if (self->core) { /* before anything else runs that might ask for the Tensor */
+    if (self->core) { /* first of all, because later steps may run code that asks for the Tensor */
         self->core->wrapper = NULL;
     }
     if (self->weak_references) {
@@ -112,7 +69,7 @@ static void tensor_dealloc(PyObject *object)
 
 static Py_hash_t tensor_hash(PyObject *self)
 {
-    /* By identity, as == compares elements. Objects are 16 bytes apart. */
+    /* By identity, because == compares elements. Objects are aligned to 16 bytes. */
     Py_hash_t hash = (Py_hash_t)((uintptr_t)self >> 4);
     return hash == -1 ? -2 : hash;
 }
@@ -188,18 +145,18 @@ PyGetSetDef opscope__py_tensor_attributes[] = {
     {"shape", get_shape, NULL, "Its sizes.", NULL},
     {"strides", get_strides, NULL, "Steps between neighbours in each dimension, in elements.",
      NULL},
-    {"dtype", get_dtype, NULL, "What its elements are.", NULL},
-    {"device", get_device, NULL, "Where its memory is: \"cpu\".", NULL},
-    {"ndim", get_ndim, NULL, "How many dimensions it has.", NULL},
+    {"dtype", get_dtype, NULL, "The type of its elements.", NULL},
+    {"device", get_device, NULL, "The device of its memory: \"cpu\".", NULL},
+    {"ndim", get_ndim, NULL, "The number of its dimensions.", NULL},
     {"itemsize", get_itemsize, NULL, "Bytes of one element.", NULL},
-    {"is_read_only", get_read_only, NULL, "Whether writing it is refused.", NULL},
-    {"_version", get_version, NULL, "Goes up with every write in place to its storage.", NULL},
+    {"is_read_only", get_read_only, NULL, "Whether it is read-only.", NULL},
+    {"_version", get_version, NULL, "The number of writes in place to its storage.", NULL},
     {0},
 };
 
 /* ---- methods -------------------------------------------------------------------------------------- */
 
-/* The number at `dim` of a tuple; the tuple itself where no dim is given. Takes the tuple. */
+/* The item at `dim` of a tuple; the tuple itself without a dim. Takes the tuple. */
 static PyObject *tuple_or_item(PyObject *tuple, PyObject *args)
 {
     if (!tuple || PyTuple_Size(args) == 0) {
@@ -288,9 +245,10 @@ PyMethodDef opscope__py_tensor_methods[] = {
     {"size", size, METH_VARARGS, "size($self, dim=None, /)\n--\n\nIts sizes, or that of `dim`."},
     {"stride", stride, METH_VARARGS,
      "stride($self, dim=None, /)\n--\n\nIts strides in elements, or that of `dim`."},
-    {"numel", numel, METH_NOARGS, "numel($self)\n--\n\nHow many elements it has."},
-    {"element_size", element_size, METH_NOARGS, "element_size($self)\n--\n\nBytes of one."},
-    {"dim", dim, METH_NOARGS, "dim($self)\n--\n\nHow many dimensions it has."},
+    {"numel", numel, METH_NOARGS, "numel($self)\n--\n\nThe number of its elements."},
+    {"element_size", element_size, METH_NOARGS,
+     "element_size($self)\n--\n\nThe number of bytes of one element."},
+    {"dim", dim, METH_NOARGS, "dim($self)\n--\n\nThe number of its dimensions."},
     {"storage_offset", storage_offset, METH_NOARGS,
      "storage_offset($self)\n--\n\nElements from the start of its storage to its first one."},
     {"is_contiguous", is_contiguous, METH_NOARGS,
@@ -305,7 +263,7 @@ PyMethodDef opscope__py_tensor_methods[] = {
 
 /* ---- functions ------------------------------------------------------------------------------------ */
 
-/* Callbacks get inputs of built-in operators as addresses of the core's tensors. */
+/* For built-in operators, callbacks get inputs as addresses of core tensors. */
 static PyObject *from_address(PyObject *module, PyObject *number)
 {
     (void)module;
@@ -341,7 +299,7 @@ static PyType_Slot tensor_slots[] = {
     {0, NULL},
 };
 
-/* Appends the slots of `part` to those of `all`, which has room. */
+/* Appends the slots of `part` to `all`, which has room for them. */
 static size_t append_slots(PyType_Slot *all, size_t count, const PyType_Slot *part)
 {
     while (part->slot != 0) {

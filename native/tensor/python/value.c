@@ -1,14 +1,14 @@
 /* Elements of a tensor as Python numbers: item, tolist, bool, int, float, and back.
  *
- * The only place that knows how an element of each dtype reads as a Python object. Formatting is
- * Python's (opscope/tensor/format.py).
+ * Only this file converts elements of each dtype to Python objects and back.
+ * opscope/tensor/format.py formats them.
  */
 #include "tensor/python/python.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The float32 whose upper half `bits` is. */
+/* The float32 with `bits` as its upper half. */
 static float from_bfloat16(uint16_t bits)
 {
     uint32_t wide = (uint32_t)bits << 16;
@@ -132,7 +132,7 @@ static PyObject *item(PyObject *self, PyObject *unused)
     return opscope__py_element(opscope_tensor_data(core), opscope_tensor_dtype(core));
 }
 
-/* Where `size` is more than 2 * edge, only the first and last `edge` of a dimension. */
+/* If `size` is more than 2 * edge, only the first and last `edge` of a dimension. */
 static PyObject *list_from(const opscope_tensor *core, int dim, const char *data, int64_t edge)
 {
     opscope_dtype dtype = opscope_tensor_dtype(core);

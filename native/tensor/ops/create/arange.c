@@ -1,10 +1,10 @@
-/* tensor/ops/arange.c -- core::arange: evenly spaced numbers by their step. */
+/* tensor/ops/create/arange.c -- core::arange: evenly spaced numbers with a given step. */
 #include <math.h>
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/operator.h"
-#include "tensor/tensor.h"
+#include "tensor/core/operator.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -63,9 +63,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(arange) = {
     .schema =
         "arange(Scalar start, Scalar? end=None, Scalar step=1, *, dtype? dtype=None) -> Tensor",
-    .doc =
-        "start, start + step, ... up to before end, or from 0 where only one end is given; int64 where all "
-        "three are integers, else float32, unless dtype says otherwise.",
+    .doc = "start, start + step, ... up to but excluding end; from 0 if only end is given. "
+           "int64 if all three are integers, else float32, unless dtype is given.",
     .samples = "5\n"
                "0, 5\n"
                "1, 2, 0.25",

@@ -1,7 +1,7 @@
-/* tensor/ops/clone.c -- core::clone: a copy. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/tensor.h"
+/* tensor/ops/create/clone.c -- core::clone: a copy. */
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

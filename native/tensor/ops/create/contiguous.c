@@ -1,7 +1,7 @@
-/* tensor/ops/contiguous.c -- core::contiguous: row-major memory. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/tensor.h"
+/* tensor/ops/create/contiguous.c -- core::contiguous: row-major memory. */
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -23,8 +23,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(contiguous) = {
     .schema = "contiguous(Tensor self) -> Tensor",
-    .doc = "The same elements in row-major order without gaps: a view where they lie so, else a "
-           "copy.",
+    .doc = "The same elements in row-major order without gaps: a view if they already are, else "
+           "a copy.",
     .samples = "t(3, 4)",
     .forward = forward,
     .backward = backward,

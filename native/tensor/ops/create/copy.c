@@ -1,10 +1,11 @@
-/* tensor/ops/copy.c -- core::copy: another tensor's elements in this one's sizes and dtype. */
+/* tensor/ops/create/copy.c -- core::copy: another tensor's elements in the sizes and dtype of
+ * self. */
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

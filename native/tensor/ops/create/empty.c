@@ -1,5 +1,5 @@
-/* tensor/ops/empty.c -- core::empty: memory as it comes. */
-#include "tensor/ops/filled.h"
+/* tensor/ops/create/empty.c -- core::empty: a tensor with uninitialised memory. */
+#include "tensor/ops/create/new_tensor.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -9,8 +9,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(empty) = {
     .schema = "empty(int[] size, *, dtype? dtype=None) -> Tensor",
-    .doc = "A new tensor of those sizes whose elements are whatever the memory held; float32 "
-           "unless dtype says otherwise.",
+    .doc = "A new tensor of those sizes with uninitialised elements; float32 unless dtype is "
+           "given.",
     .samples = "[3, 4]",
     .forward = forward,
 };

@@ -1,5 +1,6 @@
-/* tensor/ops/empty_like.c -- core::empty_like: memory in the sizes of another tensor. */
-#include "tensor/ops/filled.h"
+/* tensor/ops/create/empty_like.c -- core::empty_like: uninitialised memory in the sizes of another
+ * tensor. */
+#include "tensor/ops/create/new_tensor.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -10,8 +11,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(empty_like) = {
     .schema = "empty_like(Tensor self, *, dtype? dtype=None) -> Tensor",
-    .doc =
-        "A new contiguous tensor of self's sizes and, unless another is given, its dtype: memory that nobody has written.",
+    .doc = "A new contiguous tensor of self's sizes with uninitialised elements; self's dtype "
+           "unless dtype is given.",
     .samples = "t(3, 4)\n"
                "t(2), dtype=float64",
     .forward = forward,

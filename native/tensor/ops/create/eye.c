@@ -1,8 +1,8 @@
-/* tensor/ops/eye.c -- core::eye: the unit matrix. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/operator.h"
-#include "tensor/tensor.h"
+/* tensor/ops/create/eye.c -- core::eye: the identity matrix. */
+#include "tensor/core/operator.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -34,7 +34,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(eye) = {
     .schema = "eye(int n, int? m=None, *, dtype? dtype=None) -> Tensor",
-    .doc = "A matrix of n rows and m (default n) columns with ones on its diagonal, else zeros.",
+    .doc = "A matrix of n rows and m columns (default n) with ones on its diagonal and zeros "
+           "elsewhere.",
     .samples = "3\n"
                "3, 4",
     .forward = forward,

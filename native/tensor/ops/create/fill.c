@@ -1,8 +1,8 @@
-/* tensor/ops/fill.c -- core::fill: one number everywhere. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/create/fill.c -- core::fill: one number everywhere. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -29,7 +29,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(fill) = {
     .schema = "fill(Tensor self, Scalar value) -> Tensor",
     .doc = "A tensor of the sizes and dtype of self with value everywhere; fill_ writes it into "
-           "self. ValueError for a value that the dtype does not hold.",
+           "self. ValueError if the dtype cannot hold the value.",
     .samples = "t(3, 4), 2.5",
     .forward = forward,
     .backward = opscope__zero_backward,

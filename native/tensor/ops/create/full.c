@@ -1,5 +1,5 @@
-/* tensor/ops/full.c -- core::full: one number everywhere. */
-#include "tensor/ops/filled.h"
+/* tensor/ops/create/full.c -- core::full: one number everywhere. */
+#include "tensor/ops/create/new_tensor.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -13,7 +13,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(full) = {
     .schema = "full(int[] size, Scalar fill_value, *, dtype? dtype=None) -> Tensor",
     .doc = "A new tensor of those sizes with one number everywhere; its dtype is that of the "
-           "number (int64, float32, bool) unless dtype says otherwise.",
+           "number (int64, float32, bool) unless dtype is given.",
     .samples = "[3, 4], 2.5",
     .forward = forward,
 };

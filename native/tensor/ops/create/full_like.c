@@ -1,6 +1,6 @@
-/* tensor/ops/full_like.c -- core::full_like: one number in the sizes of another tensor. */
-#include "tensor/formula.h"
-#include "tensor/tensor.h"
+/* tensor/ops/create/full_like.c -- core::full_like: one number in the sizes of another tensor. */
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -17,9 +17,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(full_like) = {
     .schema = "full_like(Tensor self, Scalar fill_value, *, dtype? dtype=None) -> Tensor",
-    .doc =
-        "A new contiguous tensor of self's sizes and, unless another is given, its dtype: fill_value "
-        "everywhere.",
+    .doc = "A new contiguous tensor of self's sizes, fill_value everywhere; self's dtype unless "
+           "dtype is given.",
     .samples = "t(3, 4), 2.5\n"
                "t(2), 2, dtype=int32",
     .forward = forward,

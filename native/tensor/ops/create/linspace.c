@@ -1,8 +1,8 @@
-/* tensor/ops/linspace.c -- core::linspace: evenly spaced numbers by how many. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/operator.h"
-#include "tensor/tensor.h"
+/* tensor/ops/create/linspace.c -- core::linspace: a given number of evenly spaced numbers. */
+#include "tensor/core/operator.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -25,7 +25,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     double *into = (double *)(void *)reals->data;
     double step = count > 1 ? (end - start) / (double)(count - 1) : 0;
     for (int64_t i = 0; i < count; i++) {
-        /* From the nearer end, so that both ends are exact. */
+        /* Counts from the nearer end, so that both ends are exact. */
         into[i] = i < count / 2 || count == 1 ? start + step * (double)i
                                               : end - step * (double)(count - 1 - i);
     }
@@ -36,8 +36,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(linspace) = {
     .schema = "linspace(Scalar start, Scalar end, int steps, *, dtype? dtype=None) -> Tensor",
-    .doc = "steps numbers from start to end, both included, evenly spaced; float32 unless dtype "
-           "says otherwise.",
+    .doc = "steps evenly spaced numbers from start to end, both included; float32 unless dtype "
+           "is given.",
     .samples = "0, 1, 5",
     .forward = forward,
 };

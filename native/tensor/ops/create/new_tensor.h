@@ -1,12 +1,13 @@
-/* tensor/ops/filled.h -- new tensors from sizes and a dtype, or from those of another tensor. */
-#ifndef OPSCOPE_TENSOR_OPS_FILLED_H
-#define OPSCOPE_TENSOR_OPS_FILLED_H
+/* tensor/ops/create/new_tensor.h -- creates tensors from sizes and a dtype, or from those of
+ * another tensor. */
+#ifndef OPSCOPE_TENSOR_OPS_CREATE_NEW_TENSOR_H
+#define OPSCOPE_TENSOR_OPS_CREATE_NEW_TENSOR_H
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
-/* Elements as the memory comes; of dtype `otherwise` where the argument names none. */
+/* A tensor with uninitialised elements; of dtype `otherwise` if the argument is None. */
 static inline int opscope__unfilled(const struct opscope__call *call, const opscope_argument *sizes,
                                     const opscope_argument *dtype, opscope_dtype otherwise,
                                     opscope_tensor **out)
@@ -19,7 +20,7 @@ static inline int opscope__unfilled(const struct opscope__call *call, const opsc
     return opscope__tensor_empty((int)sizes->count, sizes->as.integers, (opscope_dtype)wanted, out);
 }
 
-/* One number everywhere. */
+/* A tensor with one number everywhere. */
 static inline int opscope__filled(const struct opscope__call *call, const opscope_argument *sizes,
                                   const opscope_argument *dtype, opscope_dtype otherwise,
                                   const opscope_argument *number, opscope_tensor **out)
@@ -39,7 +40,8 @@ static inline int opscope__filled(const struct opscope__call *call, const opscop
     return OPSCOPE_OK;
 }
 
-/* What core::<name> makes of the sizes of arguments[0] and the dtype arguments[1], or its own. */
+/* The result of core::<name> for the sizes of arguments[0] and the dtype arguments[1], or its own
+ * dtype. */
 static inline int opscope__made_like(const char *name, const opscope_argument *arguments,
                                      opscope_tensor **out)
 {

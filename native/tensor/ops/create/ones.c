@@ -1,5 +1,5 @@
-/* tensor/ops/ones.c -- core::ones: 1 everywhere. */
-#include "tensor/ops/filled.h"
+/* tensor/ops/create/ones.c -- core::ones: 1 everywhere. */
+#include "tensor/ops/create/new_tensor.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -10,7 +10,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(ones) = {
     .schema = "ones(int[] size, *, dtype? dtype=None) -> Tensor",
-    .doc = "A new tensor of those sizes, 1 everywhere; float32 unless dtype says otherwise.",
+    .doc = "A new tensor of those sizes, 1 everywhere; float32 unless dtype is given.",
     .samples = "[3, 4]",
     .forward = forward,
 };

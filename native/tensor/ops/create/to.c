@@ -1,7 +1,7 @@
-/* tensor/ops/to.c -- core::to: another dtype. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/tensor.h"
+/* tensor/ops/create/to.c -- core::to: another dtype. */
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -27,8 +27,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(to) = {
     .schema = "to(Tensor self, dtype dtype) -> Tensor",
-    .doc = "The elements as another dtype, a view where it is the same. Floats become integers "
-           "by dropping the fraction; beyond the range of int64 they become its nearest end.",
+    .doc = "The elements in another dtype; a view if the dtype is the same. Floats become "
+           "integers by truncation; beyond the range of int64 they become its nearest end.",
     .samples = "t(3, 4), float64",
     .forward = forward,
     .backward = backward,

@@ -1,5 +1,5 @@
-/* tensor/ops/zeros_like.c -- core::zeros_like: zeros in the sizes of another tensor. */
-#include "tensor/ops/filled.h"
+/* tensor/ops/create/zeros_like.c -- core::zeros_like: zeros in the sizes of another tensor. */
+#include "tensor/ops/create/new_tensor.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -10,8 +10,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(zeros_like) = {
     .schema = "zeros_like(Tensor self, *, dtype? dtype=None) -> Tensor",
-    .doc =
-        "A new contiguous tensor of self's sizes and, unless another is given, its dtype: zeros.",
+    .doc = "A new contiguous tensor of self's sizes, 0 everywhere; self's dtype unless dtype is "
+           "given.",
     .samples = "t(3, 4)\n"
                "t(2), dtype=float64",
     .forward = forward,

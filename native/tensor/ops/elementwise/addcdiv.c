@@ -1,5 +1,5 @@
-/* tensor/ops/addcdiv.c -- core::addcdiv: one tensor and another over a third. */
-#include "tensor/formula.h"
+/* tensor/ops/elementwise/addcdiv.c -- core::addcdiv: a tensor plus the quotient of two others. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

@@ -1,5 +1,5 @@
-/* tensor/ops/addcmul.c -- core::addcmul: one tensor and another times a third. */
-#include "tensor/formula.h"
+/* tensor/ops/elementwise/addcmul.c -- core::addcmul: a tensor plus the product of two others. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

@@ -1,17 +1,8 @@
-/* tensor/ops/atan.c -- core::atan: the arc tangent. */
-#include "tensor/formula.h"
-#include "tensor/ops/functions.h"
+/* tensor/ops/elementwise/atan.c -- core::atan: the arc tangent. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/functions.h"
 
-OPSCOPE__UNARY(atan_float32, float, float, atanf(a))
-OPSCOPE__UNARY(atan_float64, double, double, atan(a))
-
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(atan)}, .cost = 14, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FLOAT_FUNCTION(atan, 14)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

@@ -1,12 +1,14 @@
-/* tensor/ops/clamp.c -- core::clamp: what lies outside of bounds brought to them. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/clamp.c -- core::clamp: limits elements to a range. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
-OPSCOPE__TERNARY(clamp_float32, float, float, float, a<b ? (b < c ? b : c) : a> c ? c : a)
-OPSCOPE__TERNARY(clamp_float64, double, double, double, a<b ? (b < c ? b : c) : a> c ? c : a)
-OPSCOPE__TERNARY(clamp_int32, int32_t, int32_t, int32_t, a<b ? (b < c ? b : c) : a> c ? c : a)
-OPSCOPE__TERNARY(clamp_int64, int64_t, int64_t, int64_t, a<b ? (b < c ? b : c) : a> c ? c : a)
-OPSCOPE__TERNARY(clamp_uint8, uint8_t, uint8_t, uint8_t, a<b ? (b < c ? b : c) : a> c ? c : a)
+#define CLAMPED ((a < b) ? (b < c ? b : c) : (a > c) ? c : a)
+
+OPSCOPE__TERNARY(clamp_float32, float, float, float, CLAMPED)
+OPSCOPE__TERNARY(clamp_float64, double, double, double, CLAMPED)
+OPSCOPE__TERNARY(clamp_int32, int32_t, int32_t, int32_t, CLAMPED)
+OPSCOPE__TERNARY(clamp_int64, int64_t, int64_t, int64_t, CLAMPED)
+OPSCOPE__TERNARY(clamp_uint8, uint8_t, uint8_t, uint8_t, CLAMPED)
 OPSCOPE__BINARY_NUMBERS(least, a < b ? b : a)
 OPSCOPE__BINARY_NUMBERS(most, a > b ? b : a)
 OPSCOPE__BINARY(nowhere_float32, float, float, a + b)
@@ -60,9 +62,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(clamp) = {
     .schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-    .doc =
-        "Each element, but min where it is below, max where it is above; NaN stays. Where min is "
-        "above max the result is max; a bound of NaN makes all NaN.",
+    .doc = "Each element limited to the range from min to max; NaN stays. If min exceeds max, "
+           "the result is max; with a NaN bound it is NaN. @s \"%s: min or max must be given\" @t "
+           "\"%s: expected min, max, or both\"",
     .samples = "t(3, 4), -0.5, 0.5\n"
                "t(3, 4), None, 0.5",
     .forward = forward,

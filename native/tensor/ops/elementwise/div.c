@@ -1,17 +1,11 @@
-/* tensor/ops/div.c -- core::div: the quotient. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/div.c -- core::div: the quotient. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__BINARY(div_float32, float, float, a / b)
 OPSCOPE__BINARY(div_float64, double, double, a / b)
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(div)}, .cost = 2, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(2, 0, .loops = {OPSCOPE__FLOAT_LOOPS(div)}, .cost = 2, .needs_floats = true)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
@@ -35,7 +29,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(div) = {
     .schema = "div(Tensor self, Tensor other) -> Tensor",
-    .doc = "self / other, in floats also for integers. Sizes broadcast, dtypes promote as in "
+    .doc = "self / other, in floats even for integers. Sizes broadcast, dtypes promote as in "
            "PyTorch; either argument may be a number.",
     .samples = "t(3, 4), p(4)",
     .forward = forward,

@@ -1,25 +1,14 @@
-/* tensor/ops/exp2.c -- core::exp2: powers of two. */
-#include "tensor/formula.h"
-#include "tensor/ops/functions.h"
+/* tensor/ops/elementwise/exp2.c -- core::exp2: powers of two. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/functions.h"
 
-OPSCOPE__UNARY(exp2_float32, float, float, exp2f(a))
-OPSCOPE__UNARY(exp2_float64, double, double, exp2(a))
-
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(exp2)}, .cost = 10, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FLOAT_FUNCTION(exp2, 10)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
-    opscope_tensor *grad = backward->gradients[0];
     opscope_tensor *slope = opscope__fr(&f, "mul", backward->saved[0], 0.6931471805599453);
-    gradients[0] = opscope__keep(opscope__f2(&f, "mul", grad, slope));
-    return opscope__formula_end(&f, gradients, backward->input_count);
+    return opscope__formula_chain(&f, backward, slope, gradients);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(exp2) = {

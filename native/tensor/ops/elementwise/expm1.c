@@ -1,25 +1,14 @@
-/* tensor/ops/expm1.c -- core::expm1: e to the power of each element, less one. */
-#include "tensor/formula.h"
-#include "tensor/ops/functions.h"
+/* tensor/ops/elementwise/expm1.c -- core::expm1: the exponential function minus one. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/functions.h"
 
-OPSCOPE__UNARY(expm1_float32, float, float, expm1f(a))
-OPSCOPE__UNARY(expm1_float64, double, double, expm1(a))
-
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(expm1)}, .cost = 14, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FLOAT_FUNCTION(expm1, 14)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
-    opscope_tensor *grad = backward->gradients[0];
     opscope_tensor *slope = opscope__fr(&f, "add", backward->saved[0], 1.0);
-    gradients[0] = opscope__keep(opscope__f2(&f, "mul", grad, slope));
-    return opscope__formula_end(&f, gradients, backward->input_count);
+    return opscope__formula_chain(&f, backward, slope, gradients);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(expm1) = {

@@ -1,8 +1,8 @@
-"""Print the coefficients of ops/tanh.c, which explains the formula that has them.
+"""Print the coefficients of ops/elementwise/tanh.c, which explains the formula.
 
-With P(0) = Q(0) = 1, h(x) = x P(x²) / 2 Q(x²) is made so near to tanh(x / 2) that the largest
-relative error of tanh(x) = 2h / (1 + h²), for any x up to LIMIT, is as small as it can be. Where h
-is near 1, an error of it hardly shows in that. Remez's exchange, in decimals of 40 digits.
+With P(0) = Q(0) = 1, h(x) = x P(x²) / 2 Q(x²) approximates tanh(x / 2) such that the largest
+relative error of tanh(x) = 2h / (1 + h²), over all x up to LIMIT, is minimal. Near h = 1 an error
+of h has little effect on tanh(x). The algorithm is Remez's exchange, in decimals of 40 digits.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import struct
 from decimal import Decimal, localcontext
 from itertools import groupby
 
-LIMIT = 9  # beyond it tanh(x) is 1 in float32, or less by one bit
-NUMERATOR, DENOMINATOR = (2, 4), (2, 4, 6)  # the powers of x in P and Q, but for 1
+LIMIT = 9  # beyond it tanh(x) is 1 in float32, or one bit less
+NUMERATOR, DENOMINATOR = (2, 4), (2, 4, 6)  # the powers of x in P and Q, except the constant 1
 _COUNT = len(NUMERATOR) + len(DENOMINATOR) + 1  # of unknowns: the error at the points is one
 _GRID = 600
 
@@ -24,7 +24,7 @@ def half_tanh(x: Decimal) -> Decimal:
 
 
 def share(half: Decimal) -> Decimal:
-    """How much of an error of tanh(x / 2) comes through to tanh(x), both relative."""
+    """The relative error of tanh(x) per relative error of tanh(x / 2)."""
     return (1 - half * half) / (1 + half * half)
 
 
@@ -34,14 +34,14 @@ def value(coefficients: list[Decimal], powers: tuple[int, ...], x: Decimal) -> D
 
 
 def error_at(x: Decimal, p: list[Decimal], q: list[Decimal]) -> Decimal:
-    """Of tanh(x), relative, as far as it is proportional to that of h."""
+    """The relative error of tanh(x), to first order in the error of h."""
     half = half_tanh(x)
     h = x * value(p, NUMERATOR, x) / (2 * value(q, DENOMINATOR, x))
     return (h / half - 1) * share(half)
 
 
 def solved(rows: list[list[Decimal]]) -> list[Decimal]:
-    """The unknowns of linear equations: each row has its factors, then their sum."""
+    """Solves linear equations: each row has its coefficients, then the right-hand side."""
     for i in range(len(rows)):
         pivot = max(range(i, len(rows)), key=lambda j: abs(rows[j][i]))
         rows[i], rows[pivot] = rows[pivot], rows[i]
@@ -53,14 +53,14 @@ def solved(rows: list[list[Decimal]]) -> list[Decimal]:
 
 
 def through(points: list[Decimal]) -> tuple[list[Decimal], list[Decimal]]:
-    """The coefficients that make the errors at the points equal but for their signs."""
+    """The coefficients for errors of equal size and alternating sign at the points."""
     p, q = [Decimal(0)] * len(NUMERATOR), [Decimal(0)] * len(DENOMINATOR)
     error, before = Decimal(0), Decimal(1)
     while abs(error - before) > abs(error) / 10**12:
         before = error
         rows = []
         for i, x in enumerate(points):
-            # x P - 2 half Q = 2 half Q (+-error / share), the last Q the one of the round before.
+            # x P - 2 half Q = 2 half Q (+-error / share), with the last Q from the previous round.
             twice = 2 * half_tanh(x)
             bend = (-1) ** i * twice * value(q, DENOMINATOR, x) / share(twice / 2)
             row = [x * x**power for power in NUMERATOR]
@@ -90,15 +90,15 @@ def fit() -> tuple[list[Decimal], list[Decimal], Decimal]:
 
 
 def float32(number: Decimal) -> float:
-    """The nearest one."""
+    """The nearest float32."""
     return float(struct.unpack("f", struct.pack("f", float(number)))[0])
 
 
 def lines() -> list[str]:
-    """Those that stand in tanh.c."""
+    """The constants as lines of tanh.c."""
     p, q, error = fit()
     return [
-        f"/* Of fit_tanh.py, for a relative error of {error:.1e} before any rounding. */",
+        f"/* From fit_tanh.py, for a relative error of {error:.1e} before any rounding. */",
         *(
             f"static const float p{n} = {float32(c):.9g}f;"
             for n, c in zip(NUMERATOR, p, strict=True)

@@ -1,12 +1,12 @@
-/* tensor/ops/floor.c -- core::floor: the whole number below. */
-#include "tensor/ops/rounding.h"
+/* tensor/ops/elementwise/floor.c -- core::floor: rounds down. */
+#include "tensor/ops/elementwise/rounding.h"
 
 OPSCOPE__ROUNDING(floor, floor)
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(floor) = {
     .schema = "floor(Tensor self) -> Tensor",
-    .doc = "The largest whole number not above each element; integers as they are. Its gradient "
-           "is zero.",
+    .doc = "The largest whole number not above each element; integers stay unchanged. Its "
+           "gradient is zero.",
     .samples = "t(3, 4) * 3\n"
                "i(3)",
     .forward = forward,

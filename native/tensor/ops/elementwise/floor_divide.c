@@ -1,7 +1,7 @@
-/* tensor/ops/floor_divide.c -- core::floor_divide: the quotient rounded down. */
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/floor_divide.c -- core::floor_divide: the quotient rounded down. */
+#include "tensor/ops/elementwise/loops.h"
 
-/* By zero 0, as in NumPy; by -1 without the one division that overflows. */
+/* Division by zero gives 0, as in NumPy; division by -1 avoids the one case that overflows. */
 static inline int64_t floor_quotient(int64_t a, int64_t b)
 {
     if (b == 0 || b == -1) {
@@ -11,8 +11,8 @@ static inline int64_t floor_quotient(int64_t a, int64_t b)
     return quotient - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* Rounding a / b first would make 1 // 0.1 ten: what is left of the division is exact, so the
- * quotient is found without it. */
+/* Rounding a / b first would make 1 // 0.1 ten. The remainder is exact, so the quotient is computed
+ * after subtracting it. */
 static inline double float_quotient(double a, double b)
 {
     if (b == 0) {
@@ -29,13 +29,7 @@ OPSCOPE__BINARY(floor_divide_int32, int32_t, int32_t, floor_quotient(a, b))
 OPSCOPE__BINARY(floor_divide_int64, int64_t, int64_t, floor_quotient(a, b))
 OPSCOPE__BINARY(floor_divide_uint8, uint8_t, uint8_t, b == 0 ? 0 : a / b)
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(floor_divide)},
-                                                     .cost = 16};
-    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(2, 0, .loops = {OPSCOPE__NUMBER_LOOPS(floor_divide)}, .cost = 16)
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(floor_divide) = {
     .schema = "floor_divide(Tensor self, Tensor other) -> Tensor",

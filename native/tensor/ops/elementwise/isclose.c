@@ -1,6 +1,7 @@
-/* tensor/ops/isclose.c -- core::isclose: whether numbers are about equal. */
-#include "tensor/elementwise.h"
-#include "tensor/formula.h"
+/* tensor/ops/elementwise/isclose.c -- core::isclose: tests whether numbers are approximately
+ * equal. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/elementwise.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -8,7 +9,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     (void)call;
     struct opscope__formula f = {0};
     opscope_tensor *same = opscope__f(&f, "eq", arguments[0], arguments[1]);
-    /* Of integers the difference could overflow, and bools have none. */
+    /* The difference of integers could overflow, and bools have none. */
     opscope_argument self = arguments[0], other = arguments[1];
     if (!opscope_dtype_is_floating(opscope__dtype_of(arguments, 2, 0))) {
         self = opscope__T(opscope__f(&f, "to", self, opscope__I(OPSCOPE_FLOAT64)));
@@ -18,7 +19,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     opscope_tensor *bound =
         opscope__f(&f, "mul", opscope__T(opscope__f(&f, "abs", other)), arguments[2]);
     bound = opscope__f(&f, "add", opscope__T(bound), arguments[3]);
-    /* Nothing but itself is close to an infinite number. */
+    /* Only itself is close to an infinite number. */
     opscope_tensor *is_near = opscope__f2(&f, "le", away, bound);
     is_near = opscope__f2(&f, "logical_and", is_near, opscope__f1(&f, "isfinite", away));
     is_near = opscope__f2(&f, "logical_or", is_near, same);
@@ -35,8 +36,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(isclose) = {
     .schema =
         "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> "
         "Tensor",
-    .doc =
-        "Where |self - other| <= atol + rtol * |other|, or the two are equal, as bools. Sizes broadcast.",
+    .doc = "True where |self - other| <= atol + rtol * |other|, or where the two are equal, as "
+           "bools. Sizes broadcast.",
     .samples = "t(3, 4), t(3, 4)\n"
                "t(3, 4), t(4), 0.1, 0.5\n"
                "i(3), i(3)\n"

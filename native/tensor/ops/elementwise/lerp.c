@@ -1,5 +1,5 @@
-/* tensor/ops/lerp.c -- core::lerp: between two tensors. */
-#include "tensor/formula.h"
+/* tensor/ops/elementwise/lerp.c -- core::lerp: linear interpolation between two tensors. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

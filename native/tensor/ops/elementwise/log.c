@@ -1,18 +1,8 @@
-/* tensor/ops/log.c -- core::log: the natural logarithm. */
-#include "tensor/formula.h"
-#define OPSCOPE__CALLS_FUNCTIONS
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/log.c -- core::log: the natural logarithm. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/functions.h"
 
-OPSCOPE__UNARY(log_float32, float, float, logf(a))
-OPSCOPE__UNARY(log_float64, double, double, log(a))
-
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(log)}, .cost = 10, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FLOAT_FUNCTION(log, 10)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

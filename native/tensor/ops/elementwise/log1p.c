@@ -1,17 +1,8 @@
-/* tensor/ops/log1p.c -- core::log1p: the logarithm of one more. */
-#include "tensor/formula.h"
-#include "tensor/ops/functions.h"
+/* tensor/ops/elementwise/log1p.c -- core::log1p: the logarithm of one plus each element. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/functions.h"
 
-OPSCOPE__UNARY(log1p_float32, float, float, log1pf(a))
-OPSCOPE__UNARY(log1p_float64, double, double, log1p(a))
-
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(log1p)}, .cost = 14, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FLOAT_FUNCTION(log1p, 14)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

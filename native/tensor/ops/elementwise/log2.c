@@ -1,17 +1,8 @@
-/* tensor/ops/log2.c -- core::log2: logarithms of base 2. */
-#include "tensor/formula.h"
-#include "tensor/ops/functions.h"
+/* tensor/ops/elementwise/log2.c -- core::log2: the base-2 logarithm. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/functions.h"
 
-OPSCOPE__UNARY(log2_float32, float, float, log2f(a))
-OPSCOPE__UNARY(log2_float64, double, double, log2(a))
-
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(log2)}, .cost = 12, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FLOAT_FUNCTION(log2, 12)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
@@ -24,7 +15,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(log2) = {
     .schema = "log2(Tensor self) -> Tensor",
-    .doc = "The logarithm of base 2 of each element; NaN below zero. Integers and bools are "
+    .doc = "The base-2 logarithm of each element; NaN below zero. Integers and bools are "
            "computed in float32. Definition: C log2.",
     .samples = "p(3, 4)",
     .forward = forward,

@@ -1,20 +1,15 @@
-/* tensor/ops/logaddexp.c -- core::logaddexp: the logarithm of the sum of two exponentials. */
-#include "tensor/formula.h"
-#include "tensor/ops/functions.h"
+/* tensor/ops/elementwise/logaddexp.c -- core::logaddexp: the logarithm of the sum of two
+ * exponentials. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/functions.h"
 
-/* Equal infinities would be NaN less one another. */
+/* The difference of equal infinities would be NaN. */
 OPSCOPE__BINARY(logaddexp_float32, float, float,
                 (a > b ? a : b) + (a == b ? 0.693147181f : log1pf(expf(-fabsf(a - b)))))
 OPSCOPE__BINARY(logaddexp_float64, double, double,
                 (a > b ? a : b) + (a == b ? 0.6931471805599453 : log1p(exp(-fabs(a - b)))))
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__FLOAT_LOOPS(logaddexp)},
-                                                     .cost = 20};
-    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(2, 0, .loops = {OPSCOPE__FLOAT_LOOPS(logaddexp)}, .cost = 20)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

@@ -1,25 +1,26 @@
-/* tensor/ops/loops.h -- loops over elements, written once and vectorised by the compiler.
+/* tensor/ops/elementwise/loops.h -- loops over elements, written once and vectorised by the
+ * compiler.
  *
  * An operator gives an expression in `a`, `b`, `c` (the operands) and `n` (its first number, as an
- * element of the dtype). The output may be the very same memory as an operand, element for element.
- * Functions of the C library named here are those that have vector versions (libmvec).
+ * element of the dtype). The output may occupy exactly the memory of an operand. Expressions call
+ * only those functions of the C library that have vector versions (libmvec).
  */
-#ifndef OPSCOPE_TENSOR_OPS_LOOPS_H
-#define OPSCOPE_TENSOR_OPS_LOOPS_H
+#ifndef OPSCOPE_TENSOR_OPS_ELEMENTWISE_LOOPS_H
+#define OPSCOPE_TENSOR_OPS_ELEMENTWISE_LOOPS_H
 
 #include <math.h>
 
-#include "tensor/elementwise.h"
+#include "tensor/kernels/elementwise.h"
 
-/* clang looks for overlaps at run time instead, and would warn of each loop it does not vectorise.
- */
+/* clang checks for overlaps at run time instead, and with the pragma would warn of each loop that
+ * it does not vectorise. */
 #if defined(__clang__)
 #define OPSCOPE__INDEPENDENT
 #else
 #define OPSCOPE__INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Vector versions: those that glibc has had since 2.22, and the ones of 2.35. */
+/* Vector versions: functions that glibc has had since 2.22, and those of 2.35. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 #define OPSCOPE__VECTOR __attribute__((simd("notinbranch"), const))
 float expf(float) OPSCOPE__VECTOR;
@@ -39,9 +40,9 @@ double erf(double) OPSCOPE__VECTOR;
 #endif
 #endif
 
-/* Simple arithmetic waits for memory, and 512-bit stores make the wait longer: on Zen 4 an addition
- * of 1e5 to 4e6 float32 is a fifth faster in 256 bits. Functions are faster in as many bits as
- * there are; an operator that calls them says so before it includes this file. */
+/* Memory limits simple arithmetic, and 512-bit stores make that worse: on Zen 4 an addition of 1e5
+ * to 4e6 float32 is a fifth faster in 256 bits. Functions are fastest in the full width. An
+ * operator that calls functions defines OPSCOPE__CALLS_FUNCTIONS before it includes this file. */
 #if defined(OPSCOPE__CALLS_FUNCTIONS) || !defined(__GNUC__) || defined(__clang__) ||               \
     !defined(__x86_64__)
 #define OPSCOPE__WIDTH
@@ -114,7 +115,7 @@ double erf(double) OPSCOPE__VECTOR;
         }                                                                                          \
     }
 
-/* Operand 1 is a bool that chooses, or of `type` as the others. */
+/* Operand 1 has `first_type`: bool for a condition, else `type`. */
 #define OPSCOPE__TERNARY(name, out_type, first_type, type, expression)                             \
     OPSCOPE__WIDTH static void name(char *const *data, const int64_t *strides, int64_t count,      \
                                     void *user)                                                    \
@@ -140,7 +141,7 @@ double erf(double) OPSCOPE__VECTOR;
         }                                                                                          \
     }
 
-/* One loop for each dtype that computes, and their entries of a table. */
+/* One loop for each dtype that computes, and the table entries for them. */
 #define OPSCOPE__UNARY_NUMBERS(name, expression)                                                   \
     OPSCOPE__UNARY(name##_float32, float, float, expression)                                       \
     OPSCOPE__UNARY(name##_float64, double, double, expression)                                     \
@@ -162,11 +163,40 @@ double erf(double) OPSCOPE__VECTOR;
     OPSCOPE__BINARY(name##_int64, uint8_t, int64_t, expression)                                    \
     OPSCOPE__BINARY(name##_uint8, uint8_t, uint8_t, expression)
 
+#define OPSCOPE__UNARY_INTEGERS(name, expression)                                                  \
+    OPSCOPE__UNARY(name##_int32, int32_t, int32_t, expression)                                     \
+    OPSCOPE__UNARY(name##_int64, int64_t, int64_t, expression)                                     \
+    OPSCOPE__UNARY(name##_uint8, uint8_t, uint8_t, expression)
+
+#define OPSCOPE__BINARY_INTEGERS(name, expression)                                                 \
+    OPSCOPE__BINARY(name##_int32, int32_t, int32_t, expression)                                    \
+    OPSCOPE__BINARY(name##_int64, int64_t, int64_t, expression)                                    \
+    OPSCOPE__BINARY(name##_uint8, uint8_t, uint8_t, expression)
+
+#define OPSCOPE__UNARY_TRUTHS(name, expression)                                                    \
+    OPSCOPE__UNARY(name##_float32, uint8_t, float, expression)                                     \
+    OPSCOPE__UNARY(name##_float64, uint8_t, double, expression)                                    \
+    OPSCOPE__UNARY(name##_int32, uint8_t, int32_t, expression)                                     \
+    OPSCOPE__UNARY(name##_int64, uint8_t, int64_t, expression)                                     \
+    OPSCOPE__UNARY(name##_uint8, uint8_t, uint8_t, expression)
+
 #define OPSCOPE__FLOAT_LOOPS(name)                                                                 \
     [OPSCOPE_FLOAT32] = name##_float32, [OPSCOPE_FLOAT64] = name##_float64
-#define OPSCOPE__NUMBER_LOOPS(name)                                                                \
-    OPSCOPE__FLOAT_LOOPS(name), [OPSCOPE_INT32] = name##_int32, [OPSCOPE_INT64] = name##_int64,    \
-                                [OPSCOPE_UINT8] = name##_uint8
+#define OPSCOPE__INTEGER_LOOPS(name)                                                               \
+    [OPSCOPE_INT32] = name##_int32, [OPSCOPE_INT64] = name##_int64, [OPSCOPE_UINT8] = name##_uint8
+#define OPSCOPE__NUMBER_LOOPS(name) OPSCOPE__FLOAT_LOOPS(name), OPSCOPE__INTEGER_LOOPS(name)
 #define OPSCOPE__ALL_LOOPS(name) OPSCOPE__NUMBER_LOOPS(name), [OPSCOPE_BOOL] = name##_uint8
+
+/* The whole forward of an operator that is one pass over elements: its first `operand_count`
+ * arguments are the operands, the `number_count` after them the numbers. The other arguments of the
+ * macro are fields of struct opscope__elementwise. */
+#define OPSCOPE__FORWARD(operand_count, number_count, ...)                                         \
+    static int forward(struct opscope__call *call, const opscope_argument *arguments,              \
+                       opscope_tensor **outputs)                                                   \
+    {                                                                                              \
+        static const struct opscope__elementwise spec = {__VA_ARGS__};                             \
+        return opscope__elementwise(call, &spec, arguments, operand_count,                         \
+                                    &arguments[operand_count], number_count, outputs);             \
+    }
 
 #endif

@@ -1,7 +1,7 @@
-/* tensor/ops/masked_fill.c -- core::masked_fill: a number where a mask is true. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/masked_fill.c -- core::masked_fill: a number where a mask is true. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__TERNARY(fill_float32, float, uint8_t, float, a != 0 ? b : c)
 OPSCOPE__TERNARY(fill_float64, double, uint8_t, double, a != 0 ? b : c)
@@ -14,7 +14,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     static const struct opscope__elementwise spec = {
         .loops = {OPSCOPE__ALL_LOOPS(fill)}, .cost = 2, .apart = 1};
-    /* The number has no say in the dtype. */
+    /* The number does not affect the dtype. */
     const opscope_argument *value = &arguments[2];
     opscope_dtype dtype = (opscope_dtype)arguments[0].as.tensor->dtype;
     int status = opscope__check_number(opscope__call_name(call), value, dtype);
@@ -45,9 +45,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(masked_fill) = {
     .schema = "masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor",
-    .doc =
-        "value where mask (bools) is true, else self, in the dtype of self. Both broadcast. ValueError for a value "
-        "that the dtype does not hold.",
+    .doc = "value where mask (bools) is true, else self, in the dtype of self. Both broadcast. "
+           "ValueError if the dtype cannot hold the value.",
     .samples = "t(3, 4), b(3, 4), 2.5\n"
                "t(3, 4), b(4), -1\n"
                "i(3), b(3), 2.5",

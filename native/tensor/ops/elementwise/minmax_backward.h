@@ -1,13 +1,13 @@
-/* tensor/ops/chosen.h -- what maximum and minimum share: the gradient goes to the one that was
- * chosen. */
-#ifndef OPSCOPE_TENSOR_OPS_CHOSEN_H
-#define OPSCOPE_TENSOR_OPS_CHOSEN_H
+/* tensor/ops/elementwise/minmax_backward.h -- the backward of maximum and minimum: the gradient
+ * goes to the selected element. */
+#ifndef OPSCOPE_TENSOR_OPS_ELEMENTWISE_MINMAX_BACKWARD_H
+#define OPSCOPE_TENSOR_OPS_ELEMENTWISE_MINMAX_BACKWARD_H
 
-#include "tensor/formula.h"
+#include "tensor/dispatch/formula.h"
 
-/* `loses` is the comparison by which an operand is not chosen, "lt" for maximum. Equal ones get
- * half. */
-static inline int opscope__chosen_backward(const struct opscope__backward *backward,
+/* `loses` is the comparison that is true for an operand that is not selected, "lt" for maximum.
+ * Equal elements each get half. */
+static inline int opscope__minmax_backward(const struct opscope__backward *backward,
                                            const char *loses, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};

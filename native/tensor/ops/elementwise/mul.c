@@ -1,15 +1,10 @@
-/* tensor/ops/mul.c -- core::mul: the product. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/mul.c -- core::mul: the product. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__BINARY_NUMBERS(mul, a *b)
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__ALL_LOOPS(mul)}, .cost = 1};
-    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(2, 0, .loops = {OPSCOPE__ALL_LOOPS(mul)}, .cost = 1)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
@@ -31,7 +26,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(mul) = {
     .schema = "mul(Tensor self, Tensor other) -> Tensor",
     .doc = "self * other. Sizes broadcast, dtypes promote as in PyTorch; either argument may be "
-           "a number. For bools: and.",
+           "a number. For bools: logical and.",
     .samples = "t(3, 4), t(4)\n"
                "i(3), i(3)",
     .forward = forward,

@@ -1,16 +1,10 @@
-/* tensor/ops/neg.c -- core::neg: the negative. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/neg.c -- core::neg: the negative. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__UNARY_NUMBERS(neg, -a)
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(neg)},
-                                                     .cost = 1};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(1, 0, .loops = {OPSCOPE__NUMBER_LOOPS(neg)}, .cost = 1)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

@@ -1,9 +1,9 @@
-/* tensor/ops/pow.c -- core::pow: powers. */
-#include "tensor/formula.h"
+/* tensor/ops/elementwise/pow.c -- core::pow: powers. */
+#include "tensor/dispatch/formula.h"
 #define OPSCOPE__CALLS_FUNCTIONS
-#include "tensor/ops/loops.h"
+#include "tensor/ops/elementwise/loops.h"
 
-/* By squaring; wraps around. */
+/* Squares repeatedly; wraps around. */
 static int64_t integer_power(int64_t base, int64_t exponent)
 {
     int64_t out = 1;
@@ -47,7 +47,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
             opscope_dtype_name((opscope_dtype)arguments[0].as.tensor->dtype),
             (long long)arguments[1].as.integer, (long long)arguments[1].as.integer);
     }
-    /* A float exponent makes integers floats; powers sees to that. */
+    /* A float exponent turns integers into floats; powers does that. */
     bool is_plain =
         arguments[0].kind == OPSCOPE_ARGUMENT_TENSOR && is_two(&arguments[1]) &&
         opscope__dtype_of(arguments, 2, 0) == (opscope_dtype)arguments[0].as.tensor->dtype;
@@ -55,7 +55,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                     : opscope__elementwise(call, &powers, arguments, 2, NULL, 0, outputs);
 }
 
-/* 0 to the power of anything from 0 on does not change with it, though its log is -inf. */
+/* 0 to any power from 0 on has slope 0 in the exponent, although its log is -inf. */
 static opscope_tensor *still_at_zero(struct opscope__formula *f, opscope_tensor *is_zero,
                                      opscope_argument exponent, opscope_tensor *slope)
 {
@@ -72,8 +72,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
     if (backward->wanted[0]) {
         opscope_tensor *slope;
         if (exponent.kind == OPSCOPE_ARGUMENT_TENSOR) {
-            /* The power of 0 is 1 whatever the base, also for 0, where 0 * 0 ** -1 would be no
-             * number. */
+            /* With exponent 0 the power is 1 for every base, including 0, where 0 * 0 ** -1 would
+             * be NaN. */
             opscope_tensor *less = opscope__f(&f, "sub", exponent, opscope__I(1));
             slope = opscope__f(&f, "mul", opscope__T(opscope__f(&f, "pow", base, opscope__T(less))),
                                exponent);
@@ -112,10 +112,10 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(pow) = {
     .schema = "pow(Tensor self, Tensor exponent) -> Tensor",
-    .doc =
-        "self to the power of exponent. Sizes broadcast, dtypes promote as in PyTorch; either "
-        "argument may be a number. Integers wrap around; in a tensor of them a negative "
-        "exponent gives 0 but for bases of 1 and -1, and as a number it is a ValueError. Definition: C pow.",
+    .doc = "self to the power of exponent. Sizes broadcast, dtypes promote as in PyTorch; "
+           "either argument may be a number. Integers wrap around. For integers, a tensor's "
+           "negative exponent gives 0 except for bases of 1 and -1, and a negative number as "
+           "exponent raises ValueError. Definition: C pow.",
     .samples = "p(3, 4), 2.5\n"
                "p(3, 4), p(4)\n"
                "t(3), 2",

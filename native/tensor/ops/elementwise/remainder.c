@@ -1,8 +1,9 @@
-/* tensor/ops/remainder.c -- core::remainder: what is left of a division rounded down. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/remainder.c -- core::remainder: the remainder of a division rounded
+ * down. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
-/* By zero 0, as in NumPy; by -1 without the one division that overflows. */
+/* Division by zero gives 0, as in NumPy; division by -1 avoids the one case that overflows. */
 static inline int64_t floor_rest(int64_t a, int64_t b)
 {
     if (b == 0 || b == -1) {
@@ -24,13 +25,7 @@ OPSCOPE__BINARY(remainder_int32, int32_t, int32_t, floor_rest(a, b))
 OPSCOPE__BINARY(remainder_int64, int64_t, int64_t, floor_rest(a, b))
 OPSCOPE__BINARY(remainder_uint8, uint8_t, uint8_t, b == 0 ? 0 : a % b)
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(remainder)},
-                                                     .cost = 8};
-    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(2, 0, .loops = {OPSCOPE__NUMBER_LOOPS(remainder)}, .cost = 8)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
@@ -50,9 +45,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(remainder) = {
     .schema = "remainder(Tensor self, Tensor other) -> Tensor",
-    .doc =
-        "self less other times their quotient rounded down; it has the sign of other. Sizes broadcast, "
-        "dtypes promote as in PyTorch; either argument may be a number. Integers by 0 give 0.",
+    .doc = "self minus other times their quotient rounded down; it has the sign of other. Sizes "
+           "broadcast, dtypes promote as in PyTorch; either argument may be a number. Integers "
+           "divided by 0 give 0.",
     .samples = "t(3, 4), p(4)\n"
                "i(3), 3",
     .forward = forward,

@@ -1,12 +1,12 @@
-/* tensor/ops/round.c -- core::round: the nearest whole number. */
-#include "tensor/ops/rounding.h"
+/* tensor/ops/elementwise/round.c -- core::round: rounds to the nearest whole number. */
+#include "tensor/ops/elementwise/rounding.h"
 
 OPSCOPE__ROUNDING(round, rint)
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(round) = {
     .schema = "round(Tensor self) -> Tensor",
-    .doc = "The whole number nearest to each element, the even one where two are; integers as "
-           "they are. Its gradient is zero.",
+    .doc = "The whole number nearest to each element, and the even one of two equally near; "
+           "integers stay unchanged. Its gradient is zero.",
     .samples = "t(3, 4) * 3\n"
                "i(3)",
     .forward = forward,

@@ -1,18 +1,12 @@
-/* tensor/ops/sigmoid.c -- core::sigmoid: the logistic function. */
-#include "tensor/formula.h"
+/* tensor/ops/elementwise/sigmoid.c -- core::sigmoid: the logistic function. */
+#include "tensor/dispatch/formula.h"
 #define OPSCOPE__CALLS_FUNCTIONS
-#include "tensor/ops/loops.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__UNARY(sigmoid_float32, float, float, 1.0f / (1.0f + expf(-a)))
 OPSCOPE__UNARY(sigmoid_float64, double, double, 1.0 / (1.0 + exp(-a)))
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(sigmoid)}, .cost = 12, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(1, 0, .loops = {OPSCOPE__FLOAT_LOOPS(sigmoid)}, .cost = 12, .needs_floats = true)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

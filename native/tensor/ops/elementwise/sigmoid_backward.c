@@ -1,17 +1,13 @@
-/* tensor/ops/sigmoid_backward.c -- core::sigmoid_backward: the gradient through sigmoid. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/sigmoid_backward.c -- core::sigmoid_backward: the gradient through
+ * sigmoid. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__BINARY(sigmoid_backward_float32, float, float, a *(b * (1.0f - b)))
 OPSCOPE__BINARY(sigmoid_backward_float64, double, double, a *(b * (1.0 - b)))
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(sigmoid_backward)}, .cost = 1, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(2, 0, .loops = {OPSCOPE__FLOAT_LOOPS(sigmoid_backward)}, .cost = 1,
+                 .needs_floats = true)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

@@ -1,17 +1,11 @@
-/* tensor/ops/sqrt.c -- core::sqrt: the square root. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/sqrt.c -- core::sqrt: the square root. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__UNARY(sqrt_float32, float, float, sqrtf(a))
 OPSCOPE__UNARY(sqrt_float64, double, double, sqrt(a))
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(sqrt)}, .cost = 2, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(1, 0, .loops = {OPSCOPE__FLOAT_LOOPS(sqrt)}, .cost = 2, .needs_floats = true)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

@@ -1,5 +1,5 @@
-/* tensor/ops/square.c -- core::square: each element times itself. */
-#include "tensor/formula.h"
+/* tensor/ops/elementwise/square.c -- core::square: the square. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -12,7 +12,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(square) = {
     .schema = "square(Tensor self) -> Tensor",
-    .doc = "Each element times itself.",
+    .doc = "The square of each element.",
     .samples = "t(3, 4)\n"
                "i(3)",
     .forward = forward,

@@ -1,26 +1,15 @@
-/* tensor/ops/tan.c -- core::tan: the tangent. */
-#include "tensor/formula.h"
-#include "tensor/ops/functions.h"
+/* tensor/ops/elementwise/tan.c -- core::tan: the tangent. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/functions.h"
 
-OPSCOPE__UNARY(tan_float32, float, float, tanf(a))
-OPSCOPE__UNARY(tan_float64, double, double, tan(a))
-
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(tan)}, .cost = 16, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FLOAT_FUNCTION(tan, 16)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
-    opscope_tensor *grad = backward->gradients[0];
     opscope_tensor *square = opscope__f2(&f, "mul", backward->saved[0], backward->saved[0]);
     opscope_tensor *slope = opscope__fr(&f, "add", square, 1.0);
-    gradients[0] = opscope__keep(opscope__f2(&f, "mul", grad, slope));
-    return opscope__formula_end(&f, gradients, backward->input_count);
+    return opscope__formula_chain(&f, backward, slope, gradients);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(tan) = {

@@ -1,9 +1,9 @@
-/* tensor/ops/tanh.c -- core::tanh: the hyperbolic tangent. */
-#include "tensor/formula.h"
+/* tensor/ops/elementwise/tanh.c -- core::tanh: the hyperbolic tangent. */
+#include "tensor/dispatch/formula.h"
 #define OPSCOPE__CALLS_FUNCTIONS
-#include "tensor/ops/loops.h"
+#include "tensor/ops/elementwise/loops.h"
 
-/* Of fit_tanh.py, for a relative error of 7.4e-9 before any rounding. */
+/* From fit_tanh.py, for a relative error of 7.4e-9 before any rounding. */
 static const float p2 = 0.0297783632f;
 static const float p4 = 0.000114353192f;
 static const float q2 = 0.11311166f;
@@ -11,13 +11,13 @@ static const float q4 = 0.0012070277f;
 static const float q6 = 1.2311134e-06f;
 static const float limit = 9;
 
-/* tanh(a) is 2h / (1 + h^2) with h = tanh(a / 2), and h is n / 2q to within what float32 holds,
- * with n = a P(a^2) and q = Q(a^2). So tanh(a) is nq / ((q - n/2)^2 + nq), for the compiler to
- * vectorise: a quarter faster than by expm1f of libmvec, twice as fast without AVX-512. The error
- * is at most 3.31 units in the last place, and its bits are the same at every level of CPU and in
- * every part of a vector. The order of the additions matters. Where a is small, 1 takes in the
- * rounding errors of what it is added to, and tanh(a) is a where it should be. Where a is large,
- * the sum is never below nq, and no quotient above 1. */
+/* tanh(a) is 2h / (1 + h^2) with h = tanh(a / 2), and h is n / 2q up to float32 precision, with n =
+ * a P(a^2) and q = Q(a^2). So tanh(a) is nq / ((q - n/2)^2 + nq), which the compiler vectorises: a
+ * quarter faster than with expm1f of libmvec, twice as fast without AVX-512. The error is at most
+ * 3.31 units in the last place. The bits of the result are the same at every level of CPU and in
+ * every part of a vector. The order of the additions matters. For small a, adding to 1 absorbs the
+ * rounding errors of the other terms, and tanh(a) is a where it should be. For large a, the sum is
+ * never below nq, and no quotient above 1. */
 static inline float tanh_by_halves(float x)
 {
     float a = fabsf(x), square = a * a;
@@ -31,13 +31,7 @@ static inline float tanh_by_halves(float x)
 OPSCOPE__UNARY(tanh_float32, float, float, tanh_by_halves(a))
 OPSCOPE__UNARY(tanh_float64, double, double, tanh(a))
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(tanh)}, .cost = 12, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(1, 0, .loops = {OPSCOPE__FLOAT_LOOPS(tanh)}, .cost = 12, .needs_floats = true)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

@@ -1,17 +1,12 @@
-/* tensor/ops/tanh_backward.c -- core::tanh_backward: the gradient through tanh. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/tanh_backward.c -- core::tanh_backward: the gradient through tanh. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__BINARY(tanh_backward_float32, float, float, a * (1.0f - b * b))
 OPSCOPE__BINARY(tanh_backward_float64, double, double, a * (1.0 - b * b))
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(tanh_backward)}, .cost = 1, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(2, 0, .loops = {OPSCOPE__FLOAT_LOOPS(tanh_backward)}, .cost = 1,
+                 .needs_floats = true)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

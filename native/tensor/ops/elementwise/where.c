@@ -1,6 +1,6 @@
-/* tensor/ops/where.c -- core::where: one or the other. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/elementwise/where.c -- core::where: selects between two tensors. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__TERNARY(where_float32, float, uint8_t, float, a != 0 ? b : c)
 OPSCOPE__TERNARY(where_float64, double, uint8_t, double, a != 0 ? b : c)
@@ -8,13 +8,7 @@ OPSCOPE__TERNARY(where_int32, int32_t, uint8_t, int32_t, a != 0 ? b : c)
 OPSCOPE__TERNARY(where_int64, int64_t, uint8_t, int64_t, a != 0 ? b : c)
 OPSCOPE__TERNARY(where_uint8, uint8_t, uint8_t, uint8_t, a != 0 ? b : c)
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__ALL_LOOPS(where)}, .cost = 2, .apart = 1};
-    return opscope__elementwise(call, &spec, arguments, 3, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(3, 0, .loops = {OPSCOPE__ALL_LOOPS(where)}, .cost = 2, .apart = 1)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

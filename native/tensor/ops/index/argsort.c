@@ -1,5 +1,5 @@
-/* tensor/ops/argsort.c -- core::argsort: the indices that sort. */
-#include "tensor/formula.h"
+/* tensor/ops/index/argsort.c -- core::argsort: the indices of the sorted elements. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -15,7 +15,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(argsort) = {
     .schema =
         "argsort(Tensor self, int dim=-1, bool descending=False, *, bool stable=True) -> Tensor",
-    .doc = "The indices (int64) of the elements along dim in the order of sort.",
+    .doc = "The indices (int64) that sort the elements along dim, in the order of sort.",
     .samples = "t(3, 4)\n"
                "t(3, 4), 0, True",
     .forward = forward,

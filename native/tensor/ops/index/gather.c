@@ -1,8 +1,8 @@
-/* tensor/ops/gather.c -- core::gather: elements by their indices along a dimension. */
-#include "tensor/ops/places.h"
+/* tensor/ops/index/gather.c -- core::gather: selects elements by indices along a dimension. */
+#include "tensor/ops/index/gather_index.h"
 
 struct gather {
-    struct opscope__places places;
+    struct opscope__gather_index places;
     const char *in;
     char *out;
     size_t item;
@@ -17,7 +17,7 @@ struct gather {
 static void part(int64_t begin, int64_t end, void *arg)
 {
     const struct gather *g = arg;
-    const struct opscope__places *p = &g->places;
+    const struct opscope__gather_index *p = &g->places;
     for (int64_t row = begin; row < end; row++) {
         const int64_t *index = (const int64_t *)(const void *)p->index->data + row * p->width;
         int64_t start = opscope__row_start(p->tensor, opscope__sizes(p->index), p->dim, row);
@@ -43,8 +43,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     const opscope_tensor *self = arguments[0].as.tensor, *index = arguments[2].as.tensor;
     struct gather gather = {.in = self->data,
                             .item = opscope_dtype_bytes((opscope_dtype)self->dtype)};
-    int status = opscope__places_of(opscope__call_name(call), self, arguments[1].as.integer, index,
-                                    &gather.places);
+    int status = opscope__gather_index_of(opscope__call_name(call), self, arguments[1].as.integer,
+                                          index, &gather.places);
     if (status != OPSCOPE_OK) {
         return status;
     }
@@ -76,10 +76,10 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(gather) = {
     .schema = "gather(Tensor self, int dim, Tensor index) -> Tensor",
-    .doc =
-        "For each element of index (integers), the element of self in its place, but along dim where the "
-        "index says; negative indices count from the end. index has as many dimensions as self and is not "
-        "larger but along dim; the result has its sizes.",
+    .doc = "For each element of index (integers), the element of self at the same position, "
+           "except that index gives the position along dim. Negative indices count from the "
+           "end. index has as many dimensions as self, and may be larger only along dim; the "
+           "result has its sizes.",
     .samples = "t(3, 4), 1, index(4, 3, 6)\n"
                "t(3, 4, 2), 0, index(3, 5, 4, 1)\n"
                "t(), 0, index(1)",

@@ -1,25 +1,25 @@
-/* tensor/ops/places.h -- elements named by a tensor of indices along one dimension: for gather and
- * scatter.
+/* tensor/ops/index/gather_index.h -- elements selected by a tensor of indices along one dimension:
+ * for gather and scatter.
  *
- * The place of element [i, j, k] of the index, along dimension 1, is [i, index[i, j, k], k].
+ * The position for element [i, j, k] of the index, along dimension 1, is [i, index[i, j, k], k].
  */
-#ifndef OPSCOPE_TENSOR_OPS_PLACES_H
-#define OPSCOPE_TENSOR_OPS_PLACES_H
+#ifndef OPSCOPE_TENSOR_OPS_INDEX_GATHER_INDEX_H
+#define OPSCOPE_TENSOR_OPS_INDEX_GATHER_INDEX_H
 
-#include "tensor/ops/picking.h"
-#include "tensor/parallel.h"
+#include "tensor/kernels/parallel.h"
+#include "tensor/ops/index/index_rows.h"
 
-struct opscope__places {
+struct opscope__gather_index {
     opscope_tensor *index; /* owned: contiguous, checked */
     const opscope_tensor *tensor;
     int dim;
-    int64_t rows, width; /* of the index; a row is its last dimension */
-    int64_t step;        /* from element to element of a row, apart from what the index says */
-    int64_t stride;      /* for each one in the index */
+    int64_t rows, width; /* of the index; a row runs along its last dimension */
+    int64_t step;        /* between elements of a row, excluding the contribution of the index */
+    int64_t stride;      /* per unit of the index */
 };
 
-/* Where row `row` of `sizes` begins in a tensor of those dimensions, dimension `skipped` (or -1)
- * left out. */
+/* The offset of row `row` of `sizes` in a tensor of those dimensions, excluding dimension `skipped`
+ * (-1: none). */
 static inline int64_t opscope__row_start(const opscope_tensor *tensor, const int64_t *sizes,
                                          int skipped, int64_t row)
 {
@@ -31,11 +31,11 @@ static inline int64_t opscope__row_start(const opscope_tensor *tensor, const int
     return start;
 }
 
-/* On success `out->index` is to be released. `what` says what the index is laid over, for messages.
- */
-static inline int opscope__places_of(const char *name, const opscope_tensor *tensor,
-                                     int64_t dim_argument, const opscope_tensor *index,
-                                     struct opscope__places *out)
+/* On success the caller releases `out->index`. `what` describes, for messages, the tensor that the
+ * index applies to. */
+static inline int opscope__gather_index_of(const char *name, const opscope_tensor *tensor,
+                                           int64_t dim_argument, const opscope_tensor *index,
+                                           struct opscope__gather_index *out)
 {
     int dim;
     int status = opscope__wrap_dim(name, dim_argument, tensor->dims, &dim);
@@ -66,7 +66,7 @@ static inline int opscope__places_of(const char *name, const opscope_tensor *ten
     return status;
 }
 
-/* A tensor that an operator changes: self itself in place, else a copy of it. */
+/* The tensor that an operator changes: self in place, else a copy of it. */
 static inline int opscope__changed(const struct opscope__call *call, opscope_tensor *self,
                                    opscope_tensor **out)
 {

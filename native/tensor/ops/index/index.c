@@ -1,7 +1,8 @@
-/* tensor/ops/index.c -- core::index: the elements that several tensors of indices name together. */
-#include "tensor/ops/indexing.h"
+/* tensor/ops/index/index.c -- core::index: selects the elements at positions given by several
+ * tensors of indices. */
+#include "tensor/ops/index/indexing.h"
 
-/* A single element is what t[rows, columns] moves: no call of memcpy for it. */
+/* t[rows, columns] moves single elements: this avoids calling memcpy for each. */
 static void take_1(char *row, char *packed, int64_t elements)
 {
     memcpy(packed, row, (size_t)elements);
@@ -65,10 +66,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(index) = {
     .schema = "index(Tensor self, Tensor[] indices, int dim=0) -> Tensor",
-    .doc =
-        "The elements of self that tensors of indices name together: they broadcast, and stand for "
-        "as many dimensions from dim on, where the result has their sizes. Negative indices count "
-        "from the end. What t[i, j] calls.",
+    .doc = "The elements of self at the positions that several tensors of indices give "
+           "together. The tensors broadcast. They replace as many dimensions, from dim on, by "
+           "their own. Negative indices count from the end. t[i, j] calls it.",
     .samples = "t(4, 5), [index(4, 3)]\n"
                "t(3, 4, 5), [index(4, 2, 1), index(5, 3)], 1\n"
                "t(3, 4), [index(3, 2), index(4, 2)], -2",

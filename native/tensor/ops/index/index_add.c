@@ -1,12 +1,13 @@
-/* tensor/ops/index_add.c -- core::index_add: whole rows added where a list of indices says. */
-#include "tensor/ops/places.h"
+/* tensor/ops/index/index_add.c -- core::index_add: adds rows at the positions in a list of
+ * indices. */
+#include "tensor/ops/index/gather_index.h"
 
 struct rows {
     opscope_tensor *made;
     const char *source; /* contiguous */
     const int64_t *index;
     int64_t count, outer, size,
-        inner; /* of the source: outer, count, inner; of made: outer, size, inner */
+        inner; /* source: [outer, count, inner]; output: [outer, size, inner] */
     double alpha;
 };
 
@@ -114,9 +115,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(index_add) = {
     .schema =
         "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-    .doc =
-        "self with alpha times each row of source along dim added to the row that a list of integers names; "
-        "negative ones count from the end.",
+    .doc = "self with alpha times each row of source along dim added to the row at its index in "
+           "a list of integers. Negative indices count from the end.",
     .samples = "t(3, 4), 0, index(3, 5), t(5, 4)\n"
                "t(3, 4), 1, index(4, 2), t(3, 2), alpha=2",
     .forward = forward,

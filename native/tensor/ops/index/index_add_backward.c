@@ -1,7 +1,7 @@
-/* tensor/ops/index_add_backward.c -- core::index_add_backward: rows added where they were picked.
- */
-#include "tensor/formula.h"
-#include "tensor/ops/picking.h"
+/* tensor/ops/index/index_add_backward.c -- core::index_add_backward: adds rows at the positions
+ * that they were selected from. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/index/index_rows.h"
 
 #define ADD(name, type)                                                                            \
     static void name(char *out, const char *in, int64_t outer, int64_t size, int64_t inner,        \

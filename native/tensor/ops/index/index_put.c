@@ -1,6 +1,6 @@
-/* tensor/ops/index_put.c -- core::index_put: values in the places that tensors of indices name
- * together. */
-#include "tensor/ops/indexing.h"
+/* tensor/ops/index/index_put.c -- core::index_put: writes values at positions given by several
+ * tensors of indices. */
+#include "tensor/ops/index/indexing.h"
 
 static void put_1(char *row, char *packed, int64_t elements)
 {
@@ -53,7 +53,7 @@ static opscope__row_mover *mover_of(opscope_dtype dtype, bool accumulate)
                         : put_8;
 }
 
-/* The values in all places, contiguous and of that dtype: a new reference. */
+/* The values for all positions, contiguous and of that dtype: a new reference. */
 static int pack(const char *name, const opscope_argument *values, const struct opscope__rows *rows,
                 opscope_dtype dtype, opscope_tensor **out)
 {
@@ -91,12 +91,7 @@ static int pack(const char *name, const opscope_argument *values, const struct o
     } else {
         opscope__fill(made, values);
     }
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    *out = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, out);
 }
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
@@ -158,10 +153,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(index_put) = {
     .schema =
         "index_put(Tensor self, Tensor values, Tensor[] indices, int dim=0, bool accumulate=False) "
         "-> Tensor",
-    .doc =
-        "self with values, a tensor that broadcasts or a number, in the places that tensors of indices "
-        "name together, as for index. With accumulate values are added; without, the last of several "
-        "for one place stays. What t[i, j] = values calls.",
+    .doc = "self with values, a broadcast tensor or a number, at the positions that several "
+           "tensors of indices give, as for index. accumulate adds the values; without it, the "
+           "last of several values for one position stays. t[i, j] = values calls it.",
     .samples = "t(4, 5), t(2, 5), [index(4, 2)]\n"
                "t(3, 4, 5), t(3), [index(4, 2, 1), index(5, 3)], 1, True\n"
                "t(3, 4), 2.5, [index(3, 2), index(4, 2)], 0",

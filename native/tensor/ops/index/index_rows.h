@@ -1,17 +1,17 @@
-/* tensor/ops/picking.h -- whole rows picked from a tensor by a list of indices, and put back by
- * adding. */
-#ifndef OPSCOPE_TENSOR_OPS_PICKING_H
-#define OPSCOPE_TENSOR_OPS_PICKING_H
+/* tensor/ops/index/index_rows.h -- selects whole rows of a tensor by a list of indices, and adds
+ * rows back. */
+#ifndef OPSCOPE_TENSOR_OPS_INDEX_INDEX_ROWS_H
+#define OPSCOPE_TENSOR_OPS_INDEX_INDEX_ROWS_H
 
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
-/* `index` as contiguous int64, each within [-size, size), negative ones counted from the end: a new
- * reference. */
+/* `index` as contiguous int64, each within [-size, size), with negative ones counted from the end:
+ * a new reference. */
 static inline int opscope__indices(const char *name, const opscope_tensor *index, int64_t size,
                                    opscope_tensor **out)
 {
@@ -38,7 +38,7 @@ static inline int opscope__indices(const char *name, const opscope_tensor *index
     return status;
 }
 
-/* Rows of `self` (contiguous: outer, size, inner bytes) picked along a dimension. */
+/* Copies rows of `self` (contiguous: outer, size, inner bytes) selected along a dimension. */
 static inline void opscope__pick(char *out, const char *in, int64_t outer, int64_t size,
                                  int64_t bytes, const int64_t *indices, int64_t count)
 {
@@ -50,7 +50,7 @@ static inline void opscope__pick(char *out, const char *in, int64_t outer, int64
     }
 }
 
-/* Sizes of `self` with dimension `dim` replaced by those of `index`. */
+/* The sizes of `self` with dimension `dim` replaced by those of `index`. */
 static inline int opscope__picked_sizes(const char *name, const opscope_tensor *self, int dim,
                                         int index_dims, const int64_t *index_sizes, int64_t *sizes,
                                         int *dims)
@@ -73,7 +73,7 @@ static inline int opscope__picked_sizes(const char *name, const opscope_tensor *
     return OPSCOPE_OK;
 }
 
-/* The whole of it, for index_select and embedding. */
+/* All steps together, for index_select and embedding. */
 static inline int opscope__pick_rows(const char *name, opscope_tensor *self, int dim,
                                      const opscope_tensor *index, opscope_tensor **out)
 {

@@ -1,5 +1,5 @@
-/* tensor/ops/index_select.c -- core::index_select: rows picked along a dimension. */
-#include "tensor/ops/picking.h"
+/* tensor/ops/index/index_select.c -- core::index_select: selects rows along a dimension. */
+#include "tensor/ops/index/index_rows.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -34,8 +34,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(index_select) = {
     .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-    .doc = "The rows of self along dim that a list of integers names; negative ones count from "
-           "the end.",
+    .doc = "The rows of self along dim at the indices in a list of integers. Negative indices "
+           "count from the end.",
     .samples = "t(3, 4), 0, index(3, 5)",
     .forward = forward,
     .backward = backward,

@@ -1,25 +1,26 @@
-/* tensor/ops/indexing.h -- places that several tensors of indices name together, for index and
- * index_put.
+/* tensor/ops/index/indexing.h -- positions given by several tensors of indices together, for index
+ * and index_put.
  *
- * Indices stand for `count` neighbouring dimensions of a tensor and broadcast together; each of
- * their elements names one row: the dimensions before and after stay. Elements move between the
+ * The indices apply to `count` adjacent dimensions of a tensor and broadcast together. Each of
+ * their elements selects one row: the dimensions before and after stay. Elements move between these
  * rows, which may have any strides, and a contiguous tensor of the result's sizes.
  */
-#ifndef OPSCOPE_TENSOR_OPS_INDEXING_H
-#define OPSCOPE_TENSOR_OPS_INDEXING_H
+#ifndef OPSCOPE_TENSOR_OPS_INDEX_INDEXING_H
+#define OPSCOPE_TENSOR_OPS_INDEX_INDEXING_H
 
 #include <string.h>
 
-#include "tensor/ops/picking.h"
+#include "tensor/ops/index/index_rows.h"
 
 struct opscope__rows {
-    int dim, count; /* the dimensions that the indices stand for */
+    int dim, count; /* the dimensions that the indices apply to */
     int dims;       /* of the result: those before, the indices' own, those after */
     int64_t sizes[OPSCOPE_DIM_LIMIT];
     opscope_tensor *offsets; /* owned: of each row, in elements; NULL once released */
 };
 
-/* Adds to each of `offsets` what one tensor of indices says; `sizes` are those all broadcast to. */
+/* Adds the contribution of one tensor of indices to `offsets`; `sizes` are those that all tensors
+ * broadcast to. */
 static inline void opscope__add_offsets(int64_t *offsets, int dims, const int64_t *sizes,
                                         const opscope_tensor *index, int64_t stride)
 {
@@ -106,17 +107,17 @@ static inline int opscope__rows_find(const char *name, const opscope_tensor *sel
     return status;
 }
 
-/* Moves `elements` neighbours between a row and the packed tensor. */
+/* Moves `elements` adjacent elements between a row and the packed tensor. */
 typedef void opscope__row_mover(char *row, char *packed, int64_t elements);
 
-/* Some dimensions of the strided tensor, to be walked in order; the offset of where it is. */
+/* Some dimensions of the strided tensor, walked in order, and the current offset. */
 struct opscope__odometer {
     int dims;
     const int64_t *sizes, *strides;
     int64_t at[OPSCOPE_DIM_LIMIT], offset;
 };
 
-/* To the next place; false after the last, when it is at the first again. */
+/* Moves to the next position; after the last one, returns false at the first position again. */
 static inline bool opscope__odometer_step(struct opscope__odometer *odometer)
 {
     for (int i = odometer->dims - 1; i >= 0; i--) {
@@ -130,7 +131,7 @@ static inline bool opscope__odometer_step(struct opscope__odometer *odometer)
     return false;
 }
 
-/* Every element of the result, in order: `self` has the rows, `packed` is contiguous. */
+/* Moves every element of the result, in order: `self` has the rows, `packed` is contiguous. */
 static inline void opscope__rows_move(const struct opscope__rows *rows, const opscope_tensor *self,
                                       char *packed, opscope__row_mover *move)
 {
@@ -139,7 +140,7 @@ static inline void opscope__rows_move(const struct opscope__rows *rows, const op
     int after = self->dims - rows->dim - rows->count;
     const int64_t *after_sizes = sizes + rows->dim + rows->count;
     const int64_t *after_strides = strides + rows->dim + rows->count;
-    /* Trailing dimensions that lie in memory in order are moved as one. */
+    /* Moves trailing dimensions that are contiguous in memory as one. */
     int64_t block = 1;
     while (after > 0 && (after_strides[after - 1] == block || after_sizes[after - 1] == 1)) {
         block *= after_sizes[--after];

@@ -1,9 +1,9 @@
-/* tensor/ops/masked_select.c -- core::masked_select: the elements where a mask is true. */
+/* tensor/ops/index/masked_select.c -- core::masked_select: the elements where a mask is true. */
 #include <string.h>
 
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -38,8 +38,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(masked_select) = {
     .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
-    .doc =
-        "The elements where mask (bools) is true, in row-major order, as a list. Both broadcast.",
+    .doc = "The elements where mask (bools) is true, in row-major order, as a 1-D tensor. Both "
+           "broadcast.",
     .samples = "t(3, 4), b(3, 4)\n"
                "t(3, 4), b(4)\n"
                "t(3, 1), b(2, 3, 4)",

@@ -1,8 +1,8 @@
-/* tensor/ops/nonzero.c -- core::nonzero: where elements are not zero. */
-#include "tensor/convert.h"
-#include "tensor/shape.h"
-#include "tensor/operator.h"
-#include "tensor/tensor.h"
+/* tensor/ops/index/nonzero.c -- core::nonzero: the indices of elements that are not zero. */
+#include "tensor/core/operator.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -39,9 +39,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(nonzero) = {
     .schema = "nonzero(Tensor self) -> Tensor",
-    .doc =
-        "The indices (int64) of the elements that are not zero, in row-major order, a row for each: [...] "
-        "gives [count, dimensions].",
+    .doc = "The indices (int64) of the elements that are not zero, in row-major order, one row "
+           "per element: [...] gives [count, dimensions].",
     .samples = "i(3, 4)\n"
                "t(3)\n"
                "b(2, 3, 2)\n"

@@ -1,5 +1,5 @@
-/* tensor/ops/one_hot.c -- core::one_hot: indices as rows with a single one. */
-#include "tensor/ops/picking.h"
+/* tensor/ops/index/one_hot.c -- core::one_hot: encodes indices as rows with a single one. */
+#include "tensor/ops/index/index_rows.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -51,9 +51,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(one_hot) = {
     .schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor",
-    .doc =
-        "For each integer a row of num_classes zeros with a one in its place: [...] gives [..., num_classes] "
-        "in int64. num_classes is the largest integer and one more unless given.",
+    .doc = "For each integer, a row of num_classes zeros with a one at that index: [...] gives "
+           "[..., num_classes] in int64. By default num_classes is the largest integer plus "
+           "one.",
     .samples = "index(4, 3), 4\n"
                "index(4, 2, 3), 6",
     .forward = forward,

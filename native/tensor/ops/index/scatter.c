@@ -1,5 +1,5 @@
-/* tensor/ops/scatter.c -- core::scatter: elements written in places named by indices. */
-#include "tensor/ops/placing.h"
+/* tensor/ops/index/scatter.c -- core::scatter: writes elements at positions given by indices. */
+#include "tensor/ops/index/scatter.h"
 
 #define PUT(name, type)                                                                            \
     static void name(char *out, const char *in, const int64_t *index, int64_t count, int64_t step, \
@@ -16,7 +16,7 @@ PUT(put_16, uint16_t)
 PUT(put_32, uint32_t)
 PUT(put_64, uint64_t)
 
-static const opscope__placing placings[OPSCOPE_DTYPE_COUNT] = {
+static const opscope__scatter_loop placings[OPSCOPE_DTYPE_COUNT] = {
     [OPSCOPE_FLOAT32] = put_32, [OPSCOPE_FLOAT64] = put_64,  [OPSCOPE_INT32] = put_32,
     [OPSCOPE_INT64] = put_64,   [OPSCOPE_UINT8] = put_8,     [OPSCOPE_BOOL] = put_8,
     [OPSCOPE_FLOAT16] = put_16, [OPSCOPE_BFLOAT16] = put_16,
@@ -32,7 +32,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                                    opscope__call_name(call));
     }
     if (arguments[3].kind == OPSCOPE_ARGUMENT_TENSOR) {
-        return opscope__place(call, placings, arguments, outputs);
+        return opscope__scatter(call, placings, arguments, outputs);
     }
     opscope_tensor *one, *all = NULL;
     int status =
@@ -49,7 +49,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     if (status == OPSCOPE_OK) {
         const opscope_argument with_tensor[] = {arguments[0], arguments[1], arguments[2],
                                                 opscope__T(all)};
-        status = opscope__place(call, placings, with_tensor, outputs);
+        status = opscope__scatter(call, placings, with_tensor, outputs);
     }
     opscope_tensor_release(all);
     opscope_tensor_release(one);
@@ -72,10 +72,10 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(scatter) = {
     .schema = "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    .doc =
-        "self with each element of src, or one number, in its place, but along dim where index says. index is "
-        "nowhere larger than src, and than self only along dim. Where two elements have one place, the last "
-        "one stays, and the gradient is that of neither.",
+    .doc = "self with each element of src, or one number, written at its position, except that "
+           "index gives the position along dim. No dimension of index exceeds that of src, and "
+           "only dim may exceed that of self. If two elements have one position, the last one "
+           "stays, and neither gets the gradient.",
     .samples = "t(3, 4), 1, (index(1, 3, 2) + [0, 2]), t(3, 2)\n"
                "t(3, 4), 0, index(3, 1, 3), 2.5",
     .forward = forward,

@@ -1,17 +1,19 @@
-/* tensor/ops/placing.h -- what scatter and scatter_add share: elements put in places named by
- * indices. */
-#ifndef OPSCOPE_TENSOR_OPS_PLACING_H
-#define OPSCOPE_TENSOR_OPS_PLACING_H
+/* tensor/ops/index/scatter.h -- shared by scatter and scatter_add: puts elements at positions given
+ * by indices. */
+#ifndef OPSCOPE_TENSOR_OPS_INDEX_SCATTER_H
+#define OPSCOPE_TENSOR_OPS_INDEX_SCATTER_H
 
-#include "tensor/ops/places.h"
+#include "tensor/ops/index/gather_index.h"
 
-/* A row: `in` element j, `from` elements apart, to `out` at j * step + index[j] * stride. */
-typedef void (*opscope__placing)(char *out, const char *in, const int64_t *index, int64_t count,
-                                 int64_t step, int64_t stride, int64_t from);
+/* Processes a row: from element j of `in`, with elements `from` apart, to `out` at j * step +
+ * index[j] * stride. */
+typedef void (*opscope__scatter_loop)(char *out, const char *in, const int64_t *index,
+                                      int64_t count, int64_t step, int64_t stride, int64_t from);
 
-/* Arguments are self, dim, index and src, a tensor. */
-static inline int opscope__place(const struct opscope__call *call, const opscope__placing *placings,
-                                 const opscope_argument *arguments, opscope_tensor **out)
+/* Arguments are self, dim, index and the tensor src. */
+static inline int opscope__scatter(const struct opscope__call *call,
+                                   const opscope__scatter_loop *placings,
+                                   const opscope_argument *arguments, opscope_tensor **out)
 {
     const char *name = opscope__call_name(call);
     opscope_tensor *self = arguments[0].as.tensor, *made;
@@ -31,11 +33,11 @@ static inline int opscope__place(const struct opscope__call *call, const opscope
             opscope_dtype_name((opscope_dtype)self->dtype));
     }
     int status = opscope__changed(call, self, &made);
-    struct opscope__places p = {0};
+    struct opscope__gather_index p = {0};
     if (status != OPSCOPE_OK) {
         return status;
     }
-    status = opscope__places_of(name, made, arguments[1].as.integer, index, &p);
+    status = opscope__gather_index_of(name, made, arguments[1].as.integer, index, &p);
     if (status != OPSCOPE_OK) {
         opscope_tensor_release(made);
         return status;
@@ -54,7 +56,7 @@ static inline int opscope__place(const struct opscope__call *call, const opscope
     return OPSCOPE_OK;
 }
 
-/* The gradient of src: that of its places, zero where src is larger than the index. */
+/* The gradient of src: the gradient at its positions, and zero where src exceeds the index. */
 static inline opscope_tensor *opscope__placed_gradient(struct opscope__formula *f,
                                                        const struct opscope__backward *backward)
 {

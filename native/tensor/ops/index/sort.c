@@ -1,5 +1,5 @@
-/* tensor/ops/sort.c -- core::sort: elements in order, and where they were. */
-#include "tensor/ops/sorting.h"
+/* tensor/ops/index/sort.c -- core::sort: sorted elements and their indices. */
+#include "tensor/ops/index/sorting.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -21,9 +21,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(sort) = {
     .schema = "sort(Tensor self, int dim=-1, bool descending=False, *, bool stable=True) -> "
               "(Tensor values, Tensor indices)",
-    .doc =
-        "The elements along dim from the smallest to the largest, or the other way round, and the index "
-        "(int64) each had; equal ones keep their order in either case. NaN counts as the largest.",
+    .doc = "The elements along dim in ascending or descending order, and the index (int64) of "
+           "each. Equal elements keep their order. NaN counts as the largest.",
     .samples = "t(3, 40)\n"
                "t(3, 4), 0, True\n"
                "t()\n"

@@ -1,34 +1,37 @@
-/* tensor/ops/sorting.h -- rows in order, with the index that each element had: for sort and topk.
+/* tensor/ops/index/sorting.h -- sorts rows together with the index of each element: for sort and
+ * topk.
  *
- * Rows are merged from short runs, and equal elements keep their order. Where only a few of a row
- * are wanted they are picked in one pass. NaN counts as the largest.
+ * A merge sort that starts with short runs and keeps the order of equal elements. If only a few
+ * elements of a row are wanted, one pass selects them. NaN counts as the largest.
  */
-#ifndef OPSCOPE_TENSOR_OPS_SORTING_H
-#define OPSCOPE_TENSOR_OPS_SORTING_H
+#ifndef OPSCOPE_TENSOR_OPS_INDEX_SORTING_H
+#define OPSCOPE_TENSOR_OPS_INDEX_SORTING_H
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/ops/rows.h"
+#include "base/atomics.h"
+#include "tensor/ops/reduce/rows.h"
 
 struct opscope__sorting {
     const char *in;
     char *values;
     int64_t *indices;
     int64_t width;
-    int64_t wanted; /* of each row, the first in order */
-    bool is_short;  /* atomic: memory ran out; stored by any part, read after all have ended */
+    int64_t wanted; /* number of elements wanted from each row, the first in order */
+    bool is_short;  /* atomic: memory ran out; any part stores it, the caller reads it after all
+                       parts have ended */
 };
 
 enum { OPSCOPE__SORTED_RUN = 16, OPSCOPE__PICKED_LIMIT = 64 };
 
-/* `before`: whether x, which comes later in the row, is to stand before y. */
+/* `before`: true if x, which comes later in the row, belongs before y. */
 #define OPSCOPE__SORT(name, type, before)                                                          \
     struct name##_pair {                                                                           \
         type a;                                                                                    \
         int64_t index;                                                                             \
     };                                                                                             \
-    /* The last of `count` pairs, all others in order, to its place. */                            \
+    /* Moves the last of `count` pairs, the others being in order, to its position. */             \
     static void name##_sink(struct name##_pair *p, int64_t count)                                  \
     {                                                                                              \
         const struct name##_pair moved = p[count - 1];                                             \
@@ -98,7 +101,7 @@ enum { OPSCOPE__SORTED_RUN = 16, OPSCOPE__PICKED_LIMIT = 64 };
         bool is_few = s->wanted <= OPSCOPE__PICKED_LIMIT && s->wanted < s->width;                  \
         struct name##_pair *pairs = malloc(2 * (size_t)s->width * sizeof *pairs);                  \
         if (pairs == NULL) {                                                                       \
-            __atomic_store_n(&s->is_short, true, __ATOMIC_RELAXED);                                \
+            opscope__store_relaxed(&s->is_short, true);                                            \
             return;                                                                                \
         }                                                                                          \
         for (int64_t row = begin; row < end && s->wanted > 0; row++) {                             \
@@ -140,7 +143,7 @@ static const opscope__part opscope__sorters[2][OPSCOPE_DTYPE_COUNT] = {
      [OPSCOPE_UINT8] = opscope__down_uint8,
      [OPSCOPE_BOOL] = opscope__down_uint8}};
 
-/* Rows as they are, seen in the order of self's dimensions again. */
+/* A view of the rows in the order of self's dimensions. */
 static inline int opscope__rows_seen(const opscope_tensor *self, const opscope_tensor *rows,
                                      int dim, opscope_tensor **out)
 {
@@ -148,7 +151,7 @@ static inline int opscope__rows_seen(const opscope_tensor *self, const opscope_t
                           : opscope__tensor_view(rows, 0, NULL, NULL, 0, out);
 }
 
-/* The first `wanted` (-1: all) in order along a dimension, and their indices. */
+/* The first `wanted` elements (-1: all) in order along a dimension, and their indices. */
 static inline int opscope__sorted(const char *name, const opscope_tensor *self, int dim,
                                   bool descending, int64_t wanted, opscope_tensor **outputs)
 {
@@ -195,7 +198,7 @@ static inline int opscope__sorted(const char *name, const opscope_tensor *self, 
     return status;
 }
 
-/* The gradient of what was put in order: each to the place it came from. */
+/* The gradient of sorted elements: each goes to its original position. */
 static inline int opscope__sorted_backward(const struct opscope__backward *backward,
                                            opscope_argument dim, opscope_tensor **gradients)
 {

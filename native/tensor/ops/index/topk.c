@@ -1,5 +1,5 @@
-/* tensor/ops/topk.c -- core::topk: the largest or smallest few. */
-#include "tensor/ops/sorting.h"
+/* tensor/ops/index/topk.c -- core::topk: the k largest or smallest elements. */
+#include "tensor/ops/index/sorting.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -30,9 +30,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(topk) = {
     .schema = "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> "
               "(Tensor values, Tensor indices)",
-    .doc =
-        "The k largest (or smallest) elements along dim, best first, and the index (int64) of each; of equal "
-        "ones the first. They are always sorted. NaN counts as the largest.",
+    .doc = "The k largest (or smallest) elements along dim, best first, and the index (int64) "
+           "of each; the first of equal ones. They are always sorted. NaN counts as the "
+           "largest.",
     .samples = "t(3, 9), 2\n"
                "t(5, 4), 3, 0, False\n"
                "t(4), 0\n"

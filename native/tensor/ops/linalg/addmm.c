@@ -1,6 +1,6 @@
-/* tensor/ops/addmm.c -- core::addmm: a product of matrices and a sum. */
-#include "tensor/convert.h"
-#include "tensor/ops/product.h"
+/* tensor/ops/linalg/addmm.c -- core::addmm: a product of matrices plus a tensor. */
+#include "tensor/kernels/convert.h"
+#include "tensor/ops/linalg/product.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -31,12 +31,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     opscope__copy(made, bias);
     struct opscope__matrix x = opscope__matrix_of(a, 0), y = opscope__matrix_of(b, 0);
     status = opscope__gemm(name, (opscope_dtype)a->dtype, &x, &y, made->data, y.columns, true);
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    outputs[0] = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)

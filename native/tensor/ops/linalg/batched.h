@@ -1,14 +1,14 @@
-/* tensor/ops/batched.h -- a product of tensors as PyTorch's matmul defines it, in one pass over
- * batches: vectors count as one row or column, dimensions before the last two broadcast. */
-#ifndef OPSCOPE_TENSOR_OPS_BATCHED_H
-#define OPSCOPE_TENSOR_OPS_BATCHED_H
+/* tensor/ops/linalg/batched.h -- batched products as in PyTorch's matmul, in one pass: a vector is
+ * one row or column, and the dimensions before the last two broadcast. */
+#ifndef OPSCOPE_TENSOR_OPS_LINALG_BATCHED_H
+#define OPSCOPE_TENSOR_OPS_LINALG_BATCHED_H
 
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/ops/product.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/ops/linalg/product.h"
 
-/* A view in which a vector is a matrix. */
+/* A view of the tensor in which a vector is a matrix. */
 static inline int opscope__as_matrices(const opscope_tensor *tensor, bool as_row,
                                        opscope_tensor **out)
 {
@@ -21,7 +21,7 @@ static inline int opscope__as_matrices(const opscope_tensor *tensor, bool as_row
     return opscope__tensor_view(tensor, 2, sizes, strides, 0, out);
 }
 
-/* Where batch `index` of the broadcast batches begins in the tensor. */
+/* The offset of batch `index` of the broadcast batches in the tensor. */
 static inline int64_t opscope__batch_shift(const opscope_tensor *tensor, int batch_dims,
                                            const int64_t *batch, int64_t index)
 {

@@ -1,5 +1,5 @@
-/* tensor/ops/bmm.c -- core::bmm: products of matrices, batch by batch. */
-#include "tensor/ops/product.h"
+/* tensor/ops/linalg/bmm.c -- core::bmm: a batch of matrix products. */
+#include "tensor/ops/linalg/product.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -31,12 +31,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         status = opscope__gemm(name, (opscope_dtype)a->dtype, &x, &y, made->data + i * bytes,
                                y.columns, false);
     }
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    outputs[0] = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)

@@ -1,7 +1,7 @@
-/* tensor/ops/dot.c -- core::dot: the product of two lists. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/linalg/dot.c -- core::dot: the dot product of two vectors. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -23,7 +23,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(dot) = {
     .schema = "dot(Tensor self, Tensor other) -> Tensor",
-    .doc = "The sum of products of two lists: [n] and [n] give one number.",
+    .doc = "The dot product of two vectors: [n] and [n] give one number.",
     .samples = "t(4), t(4)",
     .forward = forward,
     .is_composite = true,

@@ -1,7 +1,7 @@
-/* tensor/ops/linear.c -- core::linear: a layer of weights. */
+/* tensor/ops/linalg/linear.c -- core::linear: a linear layer. */
 #include <string.h>
 
-#include "tensor/ops/batched.h"
+#include "tensor/ops/linalg/batched.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

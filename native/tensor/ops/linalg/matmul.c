@@ -1,9 +1,9 @@
-/* tensor/ops/matmul.c -- core::matmul: the product of tensors of any dimensions. */
+/* tensor/ops/linalg/matmul.c -- core::matmul: the product of tensors of any dimensions. */
 #include <string.h>
 
-#include "tensor/ops/batched.h"
+#include "tensor/ops/linalg/batched.h"
 
-/* Products of all batches; `sizes` are those of the output with its matrices. */
+/* The products of all batches; `sizes` are those of the output, including its matrices. */
 static int multiply(const char *name, const opscope_tensor *a, const opscope_tensor *b,
                     int batch_dims, const int64_t *sizes, opscope_tensor **out)
 {
@@ -17,7 +17,7 @@ static int multiply(const char *name, const opscope_tensor *a, const opscope_ten
     int64_t count = opscope__count_of(batch_dims, sizes);
     bool b_is_one = b->dims == 2;
     if (b_is_one && a->is_contiguous && count > 1) {
-        /* One matrix on the right: all batches are rows of one tall matrix. */
+        /* With one matrix on the right, all batches are rows of one tall matrix. */
         struct opscope__matrix x = opscope__matrix_of(a, 0), y = opscope__matrix_of(b, 0);
         x.rows *= count;
         status = opscope__gemm(name, dtype, &x, &y, made->data, y.columns, false);
@@ -30,12 +30,7 @@ static int multiply(const char *name, const opscope_tensor *a, const opscope_ten
             opscope__matrix_of(b, opscope__batch_shift(b, batch_dims, sizes, i));
         status = opscope__gemm(name, dtype, &x, &y, made->data + i * step, y.columns, false);
     }
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    *out = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, out);
 }
 
 /* The sizes of the product of `a` and `b` as matrices. */
@@ -86,7 +81,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         status = multiply(name, a, b, batch_dims, sizes, &made);
     }
     if (status == OPSCOPE_OK) {
-        /* What a vector was given for the product it does not keep. */
+        /* Removes the dimension that a vector was given for the product. */
         int dims = batch_dims;
         if (self->dims > 1) {
             sizes[dims++] = opscope__sizes(a)[a->dims - 2];
@@ -102,7 +97,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
-/* The transposed of a factor's matrices; of a list, the matrix with a dimension of 1 at `place`. */
+/* Transposes the matrices of a factor; a vector becomes a matrix with a dimension of 1 at
+ * `place`. */
 static opscope_tensor *turn(struct opscope__formula *f, opscope_tensor *factor, int place)
 {
     return factor->dims == 1
@@ -110,8 +106,8 @@ static opscope_tensor *turn(struct opscope__formula *f, opscope_tensor *factor, 
                : opscope__f(f, "transpose", opscope__T(factor), opscope__I(-2), opscope__I(-1));
 }
 
-/* The gradient of a factor from that of all it broadcast to; a list did as a matrix with a
- * dimension of 1 at `place`. */
+/* The gradient of a factor, summed over the dimensions that it was broadcast to; a vector was a
+ * matrix with a dimension of 1 at `place`. */
 static opscope_tensor *fold(struct opscope__formula *f, opscope_tensor *part,
                             const opscope_tensor *factor, int place)
 {
@@ -149,9 +145,10 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(matmul) = {
     .schema = "matmul(Tensor self, Tensor other) -> Tensor",
-    .doc = "The product of tensors: of two vectors their dot product, of a matrix and a vector a "
-           "vector, of more dimensions products of the matrices in the last two, the others "
-           "broadcast. One dtype for both. Definition: PyTorch matmul, NumPy matmul.",
+    .doc = "The product of tensors: for two vectors their dot product, for a matrix and a "
+           "vector a vector, for more dimensions the products of the matrices in the last two, "
+           "while the other dimensions broadcast. Both have one dtype. Definition: PyTorch "
+           "matmul, NumPy matmul.",
     .samples = "t(3), t(3)\n"
                "t(3, 4), t(4)\n"
                "t(2, 3, 4), t(4, 5)\n"

@@ -1,5 +1,5 @@
-/* tensor/ops/mm.c -- core::mm: the product of two matrices. */
-#include "tensor/ops/product.h"
+/* tensor/ops/linalg/mm.c -- core::mm: the product of two matrices. */
+#include "tensor/ops/linalg/product.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

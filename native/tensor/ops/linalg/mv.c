@@ -1,7 +1,7 @@
-/* tensor/ops/mv.c -- core::mv: a matrix times a list. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/linalg/mv.c -- core::mv: a matrix times a vector. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -23,7 +23,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(mv) = {
     .schema = "mv(Tensor self, Tensor vec) -> Tensor",
-    .doc = "The product of a matrix and a list: [n, m] and [m] give [n].",
+    .doc = "The product of a matrix and a vector: [n, m] and [m] give [n].",
     .samples = "t(3, 4), t(4)",
     .forward = forward,
     .is_composite = true,

@@ -1,7 +1,7 @@
-/* tensor/ops/outer.c -- core::outer: products of all with all. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/linalg/outer.c -- core::outer: the outer product of two vectors. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -21,7 +21,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(outer) = {
     .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
-    .doc = "All products of the elements of two lists: [n] and [m] give [n, m].",
+    .doc = "All products of the elements of two vectors: [n] and [m] give [n, m].",
     .samples = "t(3), t(4)",
     .forward = forward,
     .is_composite = true,

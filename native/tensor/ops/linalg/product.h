@@ -1,14 +1,14 @@
-/* tensor/ops/product.h -- what the matrix products share: their checks, and a product of matrices.
- */
-#ifndef OPSCOPE_TENSOR_OPS_PRODUCT_H
-#define OPSCOPE_TENSOR_OPS_PRODUCT_H
+/* tensor/ops/linalg/product.h -- shared by the matrix products: their checks, and a product of two
+ * matrices. */
+#ifndef OPSCOPE_TENSOR_OPS_LINALG_PRODUCT_H
+#define OPSCOPE_TENSOR_OPS_LINALG_PRODUCT_H
 
-#include "tensor/blas.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/blas.h"
 
-/* The last two dimensions of a tensor, its first element moved by `shift` elements. */
+/* The last two dimensions of a tensor as a matrix, `shift` elements after the first element. */
 static inline struct opscope__matrix opscope__matrix_of(const opscope_tensor *tensor, int64_t shift)
 {
     const int64_t *sizes = opscope__sizes(tensor) + tensor->dims - 2;
@@ -42,7 +42,7 @@ static inline int opscope__check_product(const char *name, const opscope_tensor 
     return OPSCOPE_OK;
 }
 
-/* Two matrices into a new one. */
+/* Multiplies two matrices into a new one. */
 static inline int opscope__product(const char *name, const opscope_tensor *a,
                                    const opscope_tensor *b, opscope_tensor **out)
 {
@@ -57,12 +57,7 @@ static inline int opscope__product(const char *name, const opscope_tensor *a,
     }
     struct opscope__matrix x = opscope__matrix_of(a, 0), y = opscope__matrix_of(b, 0);
     status = opscope__gemm(name, (opscope_dtype)a->dtype, &x, &y, made->data, y.columns, false);
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    *out = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, out);
 }
 
 #endif

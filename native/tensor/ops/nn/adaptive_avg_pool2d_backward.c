@@ -1,6 +1,6 @@
-/* tensor/ops/adaptive_avg_pool2d_backward.c -- core::adaptive_avg_pool2d_backward: gradients shared
- * out to windows. */
-#include "tensor/ops/averages.h"
+/* tensor/ops/nn/adaptive_avg_pool2d_backward.c -- core::adaptive_avg_pool2d_backward: distributes
+ * gradients over windows. */
+#include "tensor/ops/nn/averages.h"
 
 OPSCOPE__SPREADS(planes_float32, float)
 OPSCOPE__SPREADS(planes_float64, double)
@@ -10,24 +10,17 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     opscope_tensor *grad = arguments[0].as.tensor;
     struct opscope__averages a = {.adapts = false};
-    int status =
-        opscope__pooling_read(opscope__call_name(call), (int)arguments[1].count,
-                              arguments[1].as.integers, (opscope_dtype)grad->dtype, &a.pooling);
+    int status = opscope__averages_read_sizes(call, arguments, &a);
     if (status == OPSCOPE_OK && grad->dims == a.pooling.dims) {
         a.pooling.out_size[0] = opscope__sizes(grad)[grad->dims - 2];
         a.pooling.out_size[1] = opscope__sizes(grad)[grad->dims - 1];
     }
     if (status == OPSCOPE_OK) {
-        status = opscope__pooling_check_output(&a.pooling, "grad_output", a.pooling.dtype, grad);
-    }
-    if (status == OPSCOPE_OK) {
         status = opscope__averages_adapt(&a);
     }
-    if (status != OPSCOPE_OK) {
-        return status;
-    }
-    return opscope__averages_run(&a, planes_float32, planes_float64, grad, a.pooling.sizes,
-                                 outputs);
+    return status == OPSCOPE_OK
+               ? opscope__averages_backward(&a, planes_float32, planes_float64, grad, outputs)
+               : status;
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -42,8 +35,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(adaptive_avg_pool2d_backward) = {
     .schema = "adaptive_avg_pool2d_backward(Tensor grad_output, int[] input_size) -> Tensor",
-    .doc =
-        "The gradient of adaptive_avg_pool2d's input, of sizes input_size, from that of its output.",
+    .doc = "The gradient of adaptive_avg_pool2d's input, of sizes input_size, from that of its "
+           "output.",
     .samples = "t(2, 3, 2, 3), [2, 3, 6, 5]\n"
                "t(2, 2, 2), [2, 7, 8]",
     .forward = forward,

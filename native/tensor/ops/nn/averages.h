@@ -1,15 +1,15 @@
-/* tensor/ops/averages.h -- pools that take the mean: of sliding windows, or of as many as are asked
- * for.
+/* tensor/ops/nn/averages.h -- pools that compute means: of sliding windows, or of a given number of
+ * windows.
  *
  * Along each dimension an output has a window [begin, end) of the image and a divisor; the mean is
  * the sum over both windows, divided by both divisors.
  */
-#ifndef OPSCOPE_TENSOR_OPS_AVERAGES_H
-#define OPSCOPE_TENSOR_OPS_AVERAGES_H
+#ifndef OPSCOPE_TENSOR_OPS_NN_AVERAGES_H
+#define OPSCOPE_TENSOR_OPS_NN_AVERAGES_H
 
 #include <string.h>
 
-#include "tensor/ops/pooling.h"
+#include "tensor/ops/nn/pooling.h"
 
 struct opscope__averaged {
     int64_t begin, end, divisor;
@@ -17,15 +17,15 @@ struct opscope__averaged {
 
 struct opscope__averages {
     struct opscope__pooling pooling;
-    bool adapts; /* as many windows as out_size says; else sliding ones: */
+    bool adapts; /* out_size gives the number of windows; else they slide: */
     struct opscope__window window[2];
     bool counts_padding;
-    int64_t divisor[2]; /* 0: the count */
+    int64_t divisor[2]; /* 0: the number of elements */
     const char *from;
     char *to;
 };
 
-/* Along dimension `dim`, of output `index`. */
+/* The window of output `index` along dimension `dim`. */
 static inline struct opscope__averaged opscope__averaged_at(const struct opscope__averages *a,
                                                             int dim, int64_t index)
 {
@@ -67,7 +67,7 @@ static inline struct opscope__averaged opscope__averaged_at(const struct opscope
         }                                                                                          \
     }
 
-/* The way back: each output's gradient, divided, to all of its window. */
+/* Backward: adds each output's gradient, divided, to all elements of its window. */
 #define OPSCOPE__SPREADS(name, type)                                                               \
     static void name(int64_t begin, int64_t end, void *arg)                                        \
     {                                                                                              \
@@ -92,8 +92,8 @@ static inline struct opscope__averaged opscope__averaged_at(const struct opscope
         }                                                                                          \
     }
 
-/* Sliding windows. `arguments` are kernel_size, stride, padding, ceil_mode, count_include_pad and
- * divisor_override. */
+/* Sets up sliding windows. `arguments` are kernel_size, stride, padding, ceil_mode,
+ * count_include_pad and divisor_override. */
 static inline int opscope__averages_slide(struct opscope__averages *a,
                                           const opscope_argument *arguments)
 {
@@ -113,7 +113,7 @@ static inline int opscope__averages_slide(struct opscope__averages *a,
                : status;
 }
 
-/* As many windows as out_size says, which cover the image. */
+/* Sets up out_size windows that cover the image. */
 static inline int opscope__averages_adapt(struct opscope__averages *a)
 {
     a->adapts = true;
@@ -127,7 +127,7 @@ static inline int opscope__averages_adapt(struct opscope__averages *a)
     return OPSCOPE_OK;
 }
 
-/* Runs the part for the dtype from one tensor to a new one of those sizes. */
+/* Runs the part for the dtype, from one tensor to a new one of those sizes. */
 static inline int opscope__averages_run(struct opscope__averages *a, opscope__part float32,
                                         opscope__part float64, opscope_tensor *from,
                                         const int64_t *sizes, opscope_tensor **out)
@@ -146,6 +146,37 @@ static inline int opscope__averages_run(struct opscope__averages *a, opscope__pa
     }
     opscope_tensor_release(flat);
     return status;
+}
+
+/* The forward: means of `input`, whose pooling and windows are set up. */
+static inline int opscope__averages_forward(struct opscope__averages *a, opscope__part float32,
+                                            opscope__part float64, opscope_tensor *input,
+                                            opscope_tensor **out)
+{
+    int64_t sizes[4];
+    opscope__pooling_sizes(&a->pooling, sizes);
+    return opscope__averages_run(a, float32, float64, input, sizes, out);
+}
+
+/* The backward: distributes `grad`, whose sizes it checks, over the windows. */
+static inline int opscope__averages_backward(struct opscope__averages *a, opscope__part float32,
+                                             opscope__part float64, opscope_tensor *grad,
+                                             opscope_tensor **out)
+{
+    int status = opscope__pooling_check_output(&a->pooling, "grad_output", a->pooling.dtype, grad);
+    return status == OPSCOPE_OK
+               ? opscope__averages_run(a, float32, float64, grad, a->pooling.sizes, out)
+               : status;
+}
+
+/* For the backward: reads the input's sizes, which are arguments[1], and the gradient's dtype. */
+static inline int opscope__averages_read_sizes(const struct opscope__call *call,
+                                               const opscope_argument *arguments,
+                                               struct opscope__averages *out)
+{
+    return opscope__pooling_read(opscope__call_name(call), (int)arguments[1].count,
+                                 arguments[1].as.integers,
+                                 (opscope_dtype)arguments[0].as.tensor->dtype, &out->pooling);
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* tensor/ops/avg_pool2d.c -- core::avg_pool2d: the mean of each window. */
-#include "tensor/ops/averages.h"
+/* tensor/ops/nn/avg_pool2d.c -- core::avg_pool2d: the mean of each window. */
+#include "tensor/ops/nn/averages.h"
 
 OPSCOPE__AVERAGES(planes_float32, float)
 OPSCOPE__AVERAGES(planes_float64, double)
@@ -9,17 +9,14 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     opscope_tensor *input = arguments[0].as.tensor;
     struct opscope__averages a = {.adapts = false};
-    int64_t sizes[4];
     int status = opscope__pooling_read(opscope__call_name(call), input->dims, opscope__sizes(input),
                                        (opscope_dtype)input->dtype, &a.pooling);
     if (status == OPSCOPE_OK) {
         status = opscope__averages_slide(&a, arguments + 1);
     }
-    if (status != OPSCOPE_OK) {
-        return status;
-    }
-    opscope__pooling_sizes(&a.pooling, sizes);
-    return opscope__averages_run(&a, planes_float32, planes_float64, input, sizes, outputs);
+    return status == OPSCOPE_OK
+               ? opscope__averages_forward(&a, planes_float32, planes_float64, input, outputs)
+               : status;
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -38,10 +35,10 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(avg_pool2d) = {
     .schema =
         "avg_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, "
         "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-    .doc =
-        "The mean of each window of kernel_size that moves by stride (kernel_size) over each image of "
-        "floats [batch, channels, height, width] or [channels, height, width]. Padding is 0, and counts "
-        "where count_include_pad; divisor_override takes the place of the count.",
+    .doc = "The mean of each window of kernel_size that moves by stride (default kernel_size) "
+           "over each image of floats [batch, channels, height, width] or [channels, height, "
+           "width]. Padding is 0, and counts as elements with count_include_pad; "
+           "divisor_override replaces the number of elements.",
     .samples = "t(2, 3, 6, 5), 2\n"
                "t(3, 7, 8), [3, 2], [2, 1], [1, 0]\n"
                "t(1, 2, 8, 9), 3, 2, 1, ceil_mode=True\n"

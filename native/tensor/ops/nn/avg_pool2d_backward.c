@@ -1,6 +1,6 @@
-/* tensor/ops/avg_pool2d_backward.c -- core::avg_pool2d_backward: gradients shared out to windows.
- */
-#include "tensor/ops/averages.h"
+/* tensor/ops/nn/avg_pool2d_backward.c -- core::avg_pool2d_backward: distributes gradients over
+ * windows. */
+#include "tensor/ops/nn/averages.h"
 
 OPSCOPE__SPREADS(planes_float32, float)
 OPSCOPE__SPREADS(planes_float64, double)
@@ -10,20 +10,13 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 {
     opscope_tensor *grad = arguments[0].as.tensor;
     struct opscope__averages a = {.adapts = false};
-    int status =
-        opscope__pooling_read(opscope__call_name(call), (int)arguments[1].count,
-                              arguments[1].as.integers, (opscope_dtype)grad->dtype, &a.pooling);
+    int status = opscope__averages_read_sizes(call, arguments, &a);
     if (status == OPSCOPE_OK) {
         status = opscope__averages_slide(&a, arguments + 2);
     }
-    if (status == OPSCOPE_OK) {
-        status = opscope__pooling_check_output(&a.pooling, "grad_output", a.pooling.dtype, grad);
-    }
-    if (status != OPSCOPE_OK) {
-        return status;
-    }
-    return opscope__averages_run(&a, planes_float32, planes_float64, grad, a.pooling.sizes,
-                                 outputs);
+    return status == OPSCOPE_OK
+               ? opscope__averages_backward(&a, planes_float32, planes_float64, grad, outputs)
+               : status;
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)

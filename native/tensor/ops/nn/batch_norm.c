@@ -1,16 +1,17 @@
-/* tensor/ops/batch_norm.c -- core::batch_norm: each channel brought to mean 0 and variance 1. */
+/* tensor/ops/nn/batch_norm.c -- core::batch_norm: normalizes each channel to mean 0 and variance
+ * 1. */
 #include "opscope/autograd.h"
-#include "tensor/ops/channels.h"
+#include "tensor/ops/nn/channels.h"
 
 struct batch {
     struct opscope__channels at;
     const opscope_tensor *input, *weight, *bias, *mean, *rstd, *out;
-    opscope_tensor *running_mean, *running_var; /* NULL: not kept */
+    opscope_tensor *running_mean, *running_var; /* NULL: not tracked */
     bool training;
     double momentum, eps;
 };
 
-/* Statistics of channels begin to end, then their elements. */
+/* Computes the statistics of channels begin to end, then their elements. */
 #define PARTS(name, type)                                                                          \
     OPSCOPE__RUN_SUM(name##_sum, type, a)                                                          \
     OPSCOPE__RUN_SUM(name##_squares, type, (a - m) * (a - m))                                      \
@@ -82,7 +83,7 @@ struct batch {
 PARTS(part_float32, float)
 PARTS(part_float64, double)
 
-/* A running statistic: written while training, so as it is; NULL where it is absent. */
+/* Gets a running statistic: the tensor itself, because training writes it; NULL if it is absent. */
 static int running(const char *name, const opscope_argument *argument, const char *what,
                    bool training, int64_t channels, opscope_dtype dtype, opscope_tensor **out)
 {
@@ -190,11 +191,14 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(batch_norm) = {
     .schema =
         "batch_norm(Tensor input, Tensor? weight=None, Tensor? bias=None, Tensor? running_mean=None, "
         "Tensor? running_var=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
-    .doc =
-        "(x - mean) / sqrt(variance + eps) * weight + bias for each channel: input is [batch, channels, "
-        "...], all others [channels]. While training, mean and variance (of the population) are the "
-        "batch's, and the running ones move towards them by momentum (the variance's unbiased estimate); "
-        "else the running ones are used. Definition: Ioffe and Szegedy 2015.",
+    .doc = "(x - mean) / sqrt(variance + eps) * weight + bias for each channel: input is "
+           "[batch, channels, ...], all others [channels]. In training, mean and variance (of "
+           "the population) are the batch's, and the running ones move towards them by momentum "
+           "(the variance's unbiased estimate); otherwise the running ones are used. "
+           "Definition: Ioffe and Szegedy 2015. @s \"%s: %s is absent; it is needed where "
+           "training is false\" @t \"%s: %s is required unless training is true\" @s \"%s: "
+           "running_mean and running_var are kept both, or neither\" @t \"%s: expected both "
+           "running_mean and running_var, or neither\"",
     .samples = "t(4, 3), p(3), t(3), c(3), c(3)\n"
                "t(2, 3, 4, 5), p(3), t(3), None, None, True\n"
                "t(2, 3, 4), None, None, None, None, True, 0.3, 0.01\n"

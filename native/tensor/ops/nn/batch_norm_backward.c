@@ -1,6 +1,6 @@
-/* tensor/ops/batch_norm_backward.c -- core::batch_norm_backward: the gradients through batch_norm.
- */
-#include "tensor/ops/channels.h"
+/* tensor/ops/nn/batch_norm_backward.c -- core::batch_norm_backward: the gradients through
+ * batch_norm. */
+#include "tensor/ops/nn/channels.h"
 
 struct batch {
     struct opscope__channels at;
@@ -8,8 +8,8 @@ struct batch {
     bool training;
 };
 
-/* With h the normalized input: weight * rstd * (g - mean(g) - h * mean(g * h)); where the
- * statistics were not the batch's, weight * rstd * g. */
+/* With h the normalized input: weight * rstd * (g - mean(g) - h * mean(g * h)); without the batch's
+ * own statistics, weight * rstd * g. */
 #define PARTS(name, type)                                                                          \
     OPSCOPE__RUN_SUM(name##_sum, type, a)                                                          \
     OPSCOPE__RUN_SUM(name##_dot, type, a *(b - m))                                                 \
@@ -115,9 +115,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(batch_norm_backward) = {
     .schema =
         "batch_norm_backward(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, Tensor? "
         "weight, bool training) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
-    .doc =
-        "The gradients of batch_norm's input, weight and bias; mean and rstd are those the forward used, "
-        "of the batch itself where training is true.",
+    .doc = "The gradients of batch_norm's input, weight and bias. mean and rstd are those that "
+           "the forward used; with training, those of the batch.",
     .samples = "t(4, 3), t(4, 3), t(3), p(3), t(3), True\n"
                "t(2, 3, 4), t(2, 3, 4), t(3), p(3), None, False",
     .forward = forward,

@@ -1,8 +1,8 @@
-/* tensor/ops/binary_cross_entropy_with_logits.c -- core::binary_cross_entropy_with_logits: scores
- * against probabilities. */
-#include "tensor/formula.h"
-#include "tensor/ops/loss.h"
-#include "tensor/shape.h"
+/* tensor/ops/nn/binary_cross_entropy_with_logits.c -- core::binary_cross_entropy_with_logits: the
+ * loss of scores for probabilities. */
+#include "tensor/core/shape.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/nn/loss.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -28,7 +28,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(binary_cross_entropy_with_
     .schema =
         "binary_cross_entropy_with_logits(Tensor input, Tensor target, *, str reduction='mean') -> Tensor",
     .doc = "The cross entropy of sigmoid(input) and the probabilities target, of equal sizes: "
-           "its mean, its sum, or with reduction 'none' that of each element.",
+           "its mean or its sum, or with reduction 'none' the loss of each element.",
     .samples = "t(3, 4), p(3, 4) - 0.5\n"
                "t(3, 4), p(3, 4) - 0.5, reduction='none'",
     .forward = forward,

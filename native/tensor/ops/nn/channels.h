@@ -1,12 +1,12 @@
-/* tensor/ops/channels.h -- sums over the channels of a batch: [rows, channels, inner] elements.
+/* tensor/ops/nn/channels.h -- sums over the channels of a batch: [rows, channels, inner] elements.
  *
- * Where inner is 1 the channels lie side by side and are summed together; else each is summed run
+ * If inner is 1, the channels are adjacent and are summed together; else each channel is summed run
  * by run.
  */
-#ifndef OPSCOPE_TENSOR_OPS_CHANNELS_H
-#define OPSCOPE_TENSOR_OPS_CHANNELS_H
+#ifndef OPSCOPE_TENSOR_OPS_NN_CHANNELS_H
+#define OPSCOPE_TENSOR_OPS_NN_CHANNELS_H
 
-#include "tensor/ops/norm.h"
+#include "tensor/ops/nn/norm.h"
 
 enum { OPSCOPE__CHANNEL_BLOCK = 256, OPSCOPE__CHANNEL_STRETCH = 64 };
 
@@ -29,7 +29,7 @@ static inline int opscope__channels_of(const char *name, const opscope_tensor *i
     return OPSCOPE_OK;
 }
 
-/* Of `expression` in a (of x), b (of y) and m (the channel's of `centers`), for at most
+/* Sums `expression` in a (of x), b (of y) and m (the channel's of `centers`), for at most
  * CHANNEL_BLOCK channels from begin to end; run_sum has the same expression for a run. */
 #define OPSCOPE__CHANNEL_SUM(name, type, run_sum, expression)                                      \
     static void name(const struct opscope__channels *at, const type *x, const type *y,             \

@@ -1,20 +1,20 @@
-/* tensor/ops/classes.h -- class indices as losses read them: [batch, classes, ...] and [batch,
+/* tensor/ops/nn/classes.h -- reads the class indices of losses: [batch, classes, ...] and [batch,
  * ...]. */
-#ifndef OPSCOPE_TENSOR_OPS_CLASSES_H
-#define OPSCOPE_TENSOR_OPS_CLASSES_H
+#ifndef OPSCOPE_TENSOR_OPS_NN_CLASSES_H
+#define OPSCOPE_TENSOR_OPS_NN_CLASSES_H
 
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/ops/loss.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/ops/nn/loss.h"
 
 struct opscope__classes {
     int64_t outer, classes, inner;
-    opscope_tensor *target; /* owned: contiguous int64, checked; -1 for those that are ignored */
-    opscope_tensor *weight; /* owned, contiguous; NULL: ones */
+    opscope_tensor *target; /* owned: contiguous int64, checked; -1 for ignored targets */
+    opscope_tensor *weight; /* owned, contiguous; NULL: all weights are 1 */
 };
 
 static inline void opscope__classes_release(struct opscope__classes *classes)
@@ -40,7 +40,7 @@ static inline bool opscope__classes_fit(int dims, const int64_t *sizes, opscope_
                      opscope__sizes(weight->as.tensor)[0] == sizes[missing]));
 }
 
-/* `sizes` and `dtype` are those of the scores. On success to be released. */
+/* `sizes` and `dtype` are those of the scores. On success the caller releases the result. */
 static inline int opscope__classes_of(const char *name, int dims, const int64_t *sizes,
                                       opscope_dtype dtype, const opscope_tensor *target,
                                       const opscope_argument *weight, int64_t ignored,

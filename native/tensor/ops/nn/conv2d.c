@@ -1,18 +1,19 @@
-/* tensor/ops/conv2d.c -- core::conv2d: kernels slid over images. */
+/* tensor/ops/nn/conv2d.c -- core::conv2d: convolutions of images. */
 #include "base/atomics.h"
-#include "tensor/ops/convolution.h"
+#include "tensor/ops/nn/convolution.h"
 
 struct work {
     const struct opscope__convolution *c;
     char *input;
-    const char *weight; /* arranged */
-    const char *bias;   /* NULL: none */
+    const char *weight; /* in the order of opscope__arranged_weight */
+    const char *bias;   /* NULL: no bias */
     int64_t bias_stride;
     char *output;
-    int status; /* written relaxed by any part that fails, read after the parts have been joined */
+    int status; /* any part that fails writes it, relaxed; the caller reads it after the parts have
+                   been joined */
 };
 
-/* The strip's outputs of one group become the bias. */
+/* Sets the strip's outputs of one group to the bias. */
 static void spread_bias(const struct work *w, int64_t group, char *output, int64_t count)
 {
     const struct opscope__convolution *c = w->c;
@@ -121,12 +122,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     }
     opscope_tensor_release(flat);
     opscope_tensor_release(weight);
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    outputs[0] = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -156,12 +152,11 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(conv2d) = {
     .schema = "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
               "int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
-    .doc =
-        "Each kernel of weight slid over input, which counts as zero in its padding, plus bias: floats "
-        "[batch, in, height, width] or [in, height, width], [out, in / groups, kernel height, kernel "
-        "width] and [out] give [batch, out, output height, output width], where an output size is "
-        "(size + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down. The channels of "
-        "each of groups meet only that group's kernels.",
+    .doc = "Slides each kernel of weight over input, padded with zeros, and adds bias. Floats "
+           "[batch, in, height, width] or [in, height, width], [out, in / groups, kernel "
+           "height, kernel width] and [out] give [batch, out, output height, output width]. An "
+           "output size is (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded "
+           "down. The channels of each group use only that group's kernels.",
     .samples = "t(2, 3, 5, 6), t(4, 3, 3, 3), t(4)\n"
                "t(3, 5, 6), t(4, 3, 3, 2), t(4), padding=1\n"
                "t(2, 4, 6, 5), t(6, 2, 3, 3), t(6), stride=2, padding=1, groups=2\n"

@@ -1,19 +1,20 @@
-/* tensor/ops/conv2d_input_backward.c -- core::conv2d_input_backward: what of an output's gradient
- * comes back to the images. */
+/* tensor/ops/nn/conv2d_input_backward.c -- core::conv2d_input_backward: the gradient of the
+ * images. */
 #include "base/atomics.h"
-#include "tensor/ops/convolution.h"
+#include "tensor/ops/nn/convolution.h"
 
 struct work {
     const struct opscope__convolution *c;
     const char *grad;
-    const char *weight; /* arranged */
+    const char *weight; /* in the order of opscope__arranged_weight */
     char *input;        /* the result */
-    int64_t blocks;     /* into which the channels of a group are cut */
-    int status; /* written relaxed by any part that fails, read after the parts have been joined */
+    int64_t blocks;     /* the channels of a group are split into these */
+    int status; /* any part that fails writes it, relaxed; the caller reads it after the parts have
+                   been joined */
 };
 
-/* Channels begin to end of a slice (one group of one image), strip by strip: the patches' gradients
- * are products, and are added where the patches came from. */
+/* Processes channels begin to end of a slice (one group of one image), strip by strip: the patches'
+ * gradients are products, which are added at the patches' positions. */
 static int slice_channels(const struct work *w, int64_t slice, int64_t begin, int64_t end,
                           char *room)
 {
@@ -99,7 +100,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         struct work w = {&c, flat->data, weight->data, made->data, 1, OPSCOPE_OK};
         int64_t slices = c.batch * c.groups,
                 grain = opscope__strips_worth_a_thread(&c) / c.strip_count + 1;
-        if (grain == 1) { /* large images: few of them share out their channels */
+        if (grain == 1) { /* large images: if there are few, split their channels */
             w.blocks = opscope__at_most((16 + slices - 1) / slices, (c.in + 15) / 16);
         }
         opscope__parallel(slices * w.blocks, grain, part, &w);
@@ -107,12 +108,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     }
     opscope_tensor_release(flat);
     opscope_tensor_release(weight);
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    outputs[0] = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)

@@ -1,25 +1,27 @@
-/* tensor/ops/conv2d_weight_backward.c -- core::conv2d_weight_backward: what of an output's gradient
- * comes back to the kernels. */
+/* tensor/ops/nn/conv2d_weight_backward.c -- core::conv2d_weight_backward: the gradient of the
+ * kernels. */
 #include "base/atomics.h"
-#include "tensor/ops/convolution.h"
+#include "tensor/ops/nn/convolution.h"
 
 enum {
-    UNIT_COUNT = 16,        /* into which the work is cut, whatever the number of threads */
-    SUM_ELEMENTS = 1 << 20, /* that all partial sums together may have, unless one has more */
+    UNIT_COUNT = 16,        /* number of units of work, whatever the number of threads */
+    SUM_ELEMENTS = 1 << 20, /* maximum of all partial sums together, unless one is larger */
 };
 
-/* Images are cut into chunks, each with a sum of its own, so that the result does not depend on the
- * number of threads; channels into blocks where that does not give enough. */
+/* Images are split into chunks, each with its own sum, so that the result does not depend on the
+ * number of threads. If that gives too few units, channels are split into blocks. */
 struct work {
     const struct opscope__convolution *c;
     const char *grad;
     char *input;
     char *sums; /* [chunk, group, turn, patch, out] */
     int64_t chunks, blocks;
-    int status; /* written relaxed by any part that fails, read after the parts have been joined */
+    int status; /* any part that fails writes it, relaxed; the caller reads it after the parts have
+                   been joined */
 };
 
-/* Adds the products of patches and gradient, of channels begin to end of one group of one image. */
+/* Adds the products of patches and gradient, for channels begin to end of one group of one
+ * image. */
 static int add_slice(const struct work *w, int64_t slice, int64_t begin, int64_t end, char *sum,
                      char *room)
 {
@@ -82,7 +84,7 @@ static void part(int64_t begin, int64_t end, void *arg)
 GATHER(gather_float32, float)
 GATHER(gather_float64, double)
 
-/* The sum of all chunks, in the weight's order. */
+/* Sums all chunks, in the weight's order. */
 static int finish(const struct opscope__convolution *c, const opscope_tensor *sums, int64_t chunks,
                   const int64_t *weight_sizes, opscope_tensor **out)
 {

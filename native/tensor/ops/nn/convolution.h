@@ -1,46 +1,46 @@
-/* tensor/ops/convolution.h -- a convolution as matrix products over strips of the output.
+/* tensor/ops/nn/convolution.h -- a convolution as matrix products over strips of the output.
  *
- * What the kernel meets is laid out as a matrix of patches: a row for each channel and place in the
- * kernel, a column for each output. With a vertical stride of 1 only the kernel's columns have rows
- * of their own: the patches of the next kernel row are the same matrix, a line of outputs further
- * on, so a convolution is one product for each kernel row ("turn") and the image is copied as often
- * as the kernel is wide. Otherwise each place has its row, and there is one turn. A kernel of one
- * place needs no copy at all. Strips are such that patches stay in the cache and products are small
- * enough for a BLAS to take them unpacked.
+ * The inputs of the kernel form a matrix of patches: a row for each channel and kernel position, a
+ * column for each output. With a vertical stride of 1 only the kernel's columns have rows of their
+ * own: the patches of the next kernel row are the same matrix, shifted by one line of outputs. A
+ * convolution is then one product for each kernel row ("turn"), and the image is copied once for
+ * each kernel column. Otherwise each position has its row, and there is one turn. A kernel with a
+ * single position needs no copy. Strips are small enough that patches stay in the cache and that a
+ * BLAS multiplies them without packing.
  */
-#ifndef OPSCOPE_TENSOR_OPS_CONVOLUTION_H
-#define OPSCOPE_TENSOR_OPS_CONVOLUTION_H
+#ifndef OPSCOPE_TENSOR_OPS_NN_CONVOLUTION_H
+#define OPSCOPE_TENSOR_OPS_NN_CONVOLUTION_H
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/blas.h"
-#include "tensor/convert.h"
-#include "tensor/ops/window.h"
-#include "tensor/parallel.h"
+#include "tensor/kernels/blas.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/kernels/parallel.h"
+#include "tensor/ops/nn/window.h"
 
 enum {
-    OPSCOPE__PRODUCT_WORK = 1000000, /* multiplications that OpenBLAS does without packing */
-    OPSCOPE__PATCH_ELEMENTS = 65536, /* of a strip, in the second cache */
-    OPSCOPE__STRIP_LEAST = 256,      /* outputs that a product must have to be worth its packing */
+    OPSCOPE__PRODUCT_WORK = 1000000, /* multiplications up to which OpenBLAS does not pack */
+    OPSCOPE__PATCH_ELEMENTS = 65536, /* of a strip, to fit the second-level cache */
+    OPSCOPE__STRIP_LEAST = 256,      /* number of outputs from which packing pays off */
 };
 
 struct opscope__convolution {
     const char *name;
     opscope_dtype dtype;
-    int dims; /* of input and output: 3 without a batch, or 4 */
+    int dims; /* of input and output: 3 without a batch, else 4 */
     int64_t batch, groups;
     int64_t in, out; /* channels of one group */
     int64_t size[2], out_size[2];
     struct opscope__window window[2];
-    int64_t turns;         /* products for each strip */
-    int64_t depth;         /* rows of patches for each channel */
-    bool is_bare;          /* the image is its own patches */
+    int64_t turns;         /* products per strip */
+    int64_t depth;         /* rows of patches per channel */
+    bool is_bare;          /* the image can be used directly as its patches */
     int64_t rows, columns; /* of outputs in a strip: whole rows, or part of one */
     int64_t strip_count;   /* of one image */
 };
 
-/* A strip of outputs, and the lines of patches below it. */
+/* A strip of outputs, and the number of its lines of patches. */
 struct opscope__strip {
     int64_t y, x, rows, columns, lines;
 };
@@ -50,7 +50,7 @@ static inline int64_t opscope__at_most(int64_t value, int64_t limit)
     return value < limit ? value : limit;
 }
 
-/* A tensor's sizes and dtype, or those of one that is to be. */
+/* The sizes and dtype of an existing or future tensor. */
 struct opscope__outline {
     opscope_dtype dtype;
     int dims;
@@ -63,7 +63,7 @@ static inline struct opscope__outline opscope__outline_of(const opscope_tensor *
                                      opscope__sizes(tensor)};
 }
 
-/* A list of sizes; of too many the first. */
+/* From a list of sizes; a longer list is cut. */
 static inline struct opscope__outline opscope__outline_from(const opscope_argument *list,
                                                             opscope_dtype dtype)
 {
@@ -98,7 +98,7 @@ static inline void opscope__convolution_plan(struct opscope__convolution *c)
         c->rows = opscope__at_most(outputs / c->out_size[1], c->out_size[0]);
         c->rows = c->rows > 0 ? c->rows : 1;
         c->columns = opscope__at_most(c->out_size[1], outputs);
-        /* A kernel so much higher than the strip would copy lines for the sake of few outputs. */
+        /* A kernel much higher than the strip would copy many lines for few outputs. */
         if (c->turns == 1 || (high->kernel - 1) * high->dilation <= 2 * c->rows + 8) {
             break;
         }
@@ -136,9 +136,9 @@ static inline int opscope__convolution_read(const char *name, struct opscope__ou
     }
     for (int i = 0; i < 4 && status == OPSCOPE_OK; i++) {
         if (__builtin_mul_overflow(weight_bytes, weight.sizes[i], &weight_bytes)) {
-            status = opscope_tensor_fail(OPSCOPE_ERROR_MEMORY,
-                                         "%s: a weight of sizes %s is more than memory can hold",
-                                         name, opscope__sizes_text(weight.dims, weight.sizes).text);
+            status =
+                opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "%s: a weight of sizes %s exceeds memory",
+                                    name, opscope__sizes_text(weight.dims, weight.sizes).text);
         }
     }
     if (status != OPSCOPE_OK) {
@@ -153,16 +153,16 @@ static inline int opscope__convolution_read(const char *name, struct opscope__ou
     return OPSCOPE_OK;
 }
 
-/* How many strips are worth waking a thread for. */
+/* The number of strips that make waking a thread worthwhile. */
 static inline int64_t opscope__strips_worth_a_thread(const struct opscope__convolution *c)
 {
-    const int64_t multiplications = 16; /* in the time of an addition that comes from memory */
+    const int64_t multiplications = 16; /* in the time of one memory-bound addition */
     int64_t work =
         c->in * c->depth * c->turns * (c->out + 1) * c->rows * c->columns / multiplications;
     return OPSCOPE__GRAIN / (work + 1) + 1;
 }
 
-/* A part's failure, said on the thread that called. */
+/* Reports a part's failure on the calling thread. */
 static inline int opscope__convolution_done(const struct opscope__convolution *c, int status)
 {
     return status == OPSCOPE_OK
@@ -178,7 +178,7 @@ static inline void opscope__convolution_sizes(const struct opscope__convolution 
     memcpy(sizes, all + 4 - c->dims, (size_t)c->dims * sizeof *sizes);
 }
 
-/* Fails where a gradient is not the output's; then it has its dtype and sizes. */
+/* Fails unless the gradient has the output's dtype and sizes. */
 static inline int opscope__check_grad_output(const struct opscope__convolution *c,
                                              const opscope_tensor *grad)
 {
@@ -210,7 +210,7 @@ static inline struct opscope__strip opscope__strip_at(const struct opscope__conv
     return strip;
 }
 
-/* Memory for the patches of `channels` channels; NULL where it runs out. */
+/* Allocates memory for the patches of `channels` channels; NULL if memory runs out. */
 static inline void *opscope__patches_take(const struct opscope__convolution *c, int64_t channels)
 {
     struct opscope__strip strip = opscope__strip_at(c, 0);
@@ -226,7 +226,7 @@ static inline void *opscope__patches_take(const struct opscope__convolution *c, 
     return malloc(bytes > 0 ? bytes : 1);
 }
 
-/* Elements from one turn's patches to the next one's. */
+/* Offset from one turn's patches to the next one's, in elements. */
 static inline int64_t opscope__turn_shift(const struct opscope__convolution *c,
                                           const struct opscope__strip *strip)
 {
@@ -234,7 +234,7 @@ static inline int64_t opscope__turn_shift(const struct opscope__convolution *c,
 }
 
 /* The part of each line of patches, at column `kx` of the kernel, that lies within the image:
- * [*begin, *end); gives the image's element of line 0, column 0 (which may lie outside). */
+ * [*begin, *end). Returns the image's element for line 0, column 0, which may lie outside. */
 static inline int64_t opscope__line_span(const struct opscope__convolution *c,
                                          const struct opscope__strip *strip, int64_t kx,
                                          int64_t *begin, int64_t *end)
@@ -246,8 +246,8 @@ static inline int64_t opscope__line_span(const struct opscope__convolution *c,
     return x;
 }
 
-/* One line of patches from a row of the image (NULL: padding), of whose elements from `x` on
- * [begin, end) lie inside; and the way back, which adds. */
+/* Fills one line of patches from a row of the image (NULL: padding); of the elements from `x` on,
+ * [begin, end) lie inside. Also the backward, which adds. */
 #define OPSCOPE__LINES(name, type)                                                                 \
     static inline void opscope__fill_line_##name(type *line, const type *row, int64_t x,           \
                                                  int64_t begin, int64_t end, int64_t stride,       \
@@ -281,7 +281,7 @@ static inline int64_t opscope__line_span(const struct opscope__convolution *c,
         }                                                                                          \
     }
 
-/* All lines of a strip's patches of so many channels, the first of them at `image`. */
+/* Processes all lines of a strip's patches for that many channels, the first of them at `image`. */
 #define OPSCOPE__EACH_LINE(verb, name, type)                                                       \
     static inline void opscope__##verb##_##name(const struct opscope__convolution *c, type *image, \
                                                 const struct opscope__strip *strip,                \
@@ -311,8 +311,8 @@ OPSCOPE__EACH_LINE(fill, float64, double)
 OPSCOPE__EACH_LINE(spill, float32, float)
 OPSCOPE__EACH_LINE(spill, float64, double)
 
-/* The strip's patches of `channels` channels, the first of them at `image`: copied to `room`, or
- * where they lie. */
+/* The strip's patches for `channels` channels, the first of them at `image`: copied to `room`, or
+ * in place if possible. */
 static inline struct opscope__matrix opscope__patches(const struct opscope__convolution *c,
                                                       char *image,
                                                       const struct opscope__strip *strip,
@@ -331,7 +331,7 @@ static inline struct opscope__matrix opscope__patches(const struct opscope__conv
                                     1};
 }
 
-/* The weight in the order of the products: for each group and turn [out, channel, places in a
+/* The weight in the order of the products: for each group and turn [out, channel, positions in a
  * turn]. A new reference. */
 static inline int opscope__arranged_weight(const struct opscope__convolution *c,
                                            opscope_tensor *weight, opscope_tensor **out)

@@ -1,7 +1,7 @@
-/* tensor/ops/cross_entropy.c -- core::cross_entropy: scores against classes. */
-#include "tensor/ops/loss.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/nn/cross_entropy.c -- core::cross_entropy: the loss of scores for classes. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/ops/nn/loss.h"
 
 struct entropy {
     struct opscope__formula *f;
@@ -12,7 +12,7 @@ struct entropy {
     double smoothing;
 };
 
-/* The weights of classes in the sizes of the scores' dimensions. */
+/* The weights of classes, in sizes that broadcast to the scores. */
 static opscope_tensor *weight_like(const struct entropy *e)
 {
     int64_t sizes[OPSCOPE_DIM_LIMIT];
@@ -23,7 +23,7 @@ static opscope_tensor *weight_like(const struct entropy *e)
     return opscope__f(e->f, "reshape", e->arguments[2], opscope__L(sizes, dims));
 }
 
-/* Minus the sum over classes of `parts`, a tensor of the scores' sizes, weighted. */
+/* Minus the weighted sum over classes of `parts`, a tensor of the scores' sizes. */
 static opscope_tensor *over_classes(const struct entropy *e, opscope_tensor *parts)
 {
     if (e->arguments[2].kind != OPSCOPE_ARGUMENT_NONE) {
@@ -33,7 +33,7 @@ static opscope_tensor *over_classes(const struct entropy *e, opscope_tensor *par
                        opscope__f(e->f, "sum", opscope__T(parts), opscope__L(&e->dim, 1)));
 }
 
-/* Targets that are probabilities; the mean is over the batch. */
+/* For targets that are probabilities; the mean is over the batch. */
 static opscope_tensor *of_probabilities(const struct entropy *e)
 {
     opscope_tensor *target = e->arguments[1].as.tensor, *scores = e->arguments[0].as.tensor;
@@ -59,7 +59,7 @@ static opscope_tensor *likelihood(const struct entropy *e, opscope_tensor *logs,
                       e->arguments[3], reduction);
 }
 
-/* The loss against all classes alike, of targets that are not ignored. */
+/* The loss for equal probabilities of all classes, over targets that are not ignored. */
 static opscope_tensor *smooth(const struct entropy *e)
 {
     enum opscope__loss how = OPSCOPE__LOSS_NONE;
@@ -76,7 +76,7 @@ static opscope_tensor *smooth(const struct entropy *e)
     }
     losses = opscope__f1(e->f, "sum", losses);
     if (how == OPSCOPE__LOSS_MEAN) {
-        /* The weights of all targets: their likelihood where each log is -1. */
+        /* The sum of the targets' weights: the likelihood with every log set to -1. */
         opscope_tensor *ones = opscope__f(e->f, "fill", opscope__T(e->logs), opscope__I(-1));
         losses = opscope__f2(e->f, "div", losses, likelihood(e, ones, opscope__S("sum")));
     }
@@ -121,10 +121,10 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(cross_entropy) = {
     .schema =
         "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, "
         "str reduction='mean', float label_smoothing=0.0) -> Tensor",
-    .doc =
-        "nll_loss of log_softmax: scores [batch, classes, ...] and integers [batch, ...], or [classes] and "
-        "one; or targets that are probabilities, of the scores' sizes. label_smoothing takes that share "
-        "from the target for all classes alike.",
+    .doc = "nll_loss of log_softmax. Scores [batch, classes, ...] take integers [batch, ...] as "
+           "targets, scores [classes] take one integer; or targets are probabilities, of the "
+           "scores' sizes. label_smoothing moves that share of the target equally to all "
+           "classes.",
     .samples = "t(3, 4), index(4, 3)\n"
                "t(3, 4, 2), index(4, 3, 2), c(4), reduction='sum'\n"
                "t(6, 2), i(6), c(2), ignore_index=0, label_smoothing=0.25\n"

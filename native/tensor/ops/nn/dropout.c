@@ -1,6 +1,6 @@
-/* tensor/ops/dropout.c -- core::dropout: elements zeroed by chance while training. */
-#include "tensor/formula.h"
-#include "tensor/tensor.h"
+/* tensor/ops/nn/dropout.c -- core::dropout: zeroes random elements in training. */
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -20,9 +20,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(dropout) = {
     .schema = "dropout(Tensor input, float p=0.5, bool training=True) -> Tensor",
-    .doc =
-        "While training, each element zero with probability p, else divided by 1 - p; otherwise input "
-        "itself. Repeatable after manual_seed. Definition: Srivastava et al. 2014.",
+    .doc = "In training, each element is zero with probability p, and divided by 1 - p "
+           "otherwise; outside of training, input itself. Repeatable after manual_seed. "
+           "Definition: Srivastava et al. 2014.",
     .samples = "t(3, 4), 0.5, False\n"
                "t(3, 4), 1.0, True",
     .forward = forward,

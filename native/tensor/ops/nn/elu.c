@@ -1,5 +1,5 @@
-/* tensor/ops/elu.c -- core::elu: what is above zero, and less and less of what is not. */
-#include "tensor/formula.h"
+/* tensor/ops/nn/elu.c -- core::elu: the exponential linear unit. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -7,7 +7,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     (void)call;
     struct opscope__formula f = {0};
     opscope_tensor *is_above = opscope__f(&f, "gt", arguments[0], opscope__I(0));
-    /* Above zero the power is not used, and must not overflow. */
+    /* Above zero the exponential is not used, and must not overflow. */
     opscope_tensor *least = opscope__f(&f, "clamp", arguments[0], opscope__N, opscope__I(0));
     opscope_tensor *below =
         opscope__f(&f, "mul", opscope__T(opscope__f1(&f, "expm1", least)), arguments[1]);
@@ -18,8 +18,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(elu) = {
     .schema = "elu(Tensor self, Scalar alpha=1.0) -> Tensor",
-    .doc = "Each element, below zero alpha * (exp(x) - 1). Definition: Clevert, Unterthiner and "
-           "Hochreiter 2015.",
+    .doc = "Each element above zero; alpha * (exp(x) - 1) below zero. Definition: Clevert, "
+           "Unterthiner and Hochreiter 2015.",
     .samples = "t(3, 4)\n"
                "t(3, 4), 0.5",
     .forward = forward,

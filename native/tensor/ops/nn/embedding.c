@@ -1,5 +1,5 @@
-/* tensor/ops/embedding.c -- core::embedding: rows of a table. */
-#include "tensor/ops/picking.h"
+/* tensor/ops/nn/embedding.c -- core::embedding: rows of a table. */
+#include "tensor/ops/index/index_rows.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -34,8 +34,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(embedding) = {
     .schema = "embedding(Tensor weight, Tensor indices) -> Tensor",
-    .doc = "The rows of a table that integers of any sizes name: [rows, width] and [...] give "
-           "[..., width].",
+    .doc = "The rows of a table at indices (integers of any sizes): [rows, width] and [...] "
+           "give [..., width].",
     .samples = "t(5, 3), index(5, 2, 4)",
     .forward = forward,
     .backward = backward,

@@ -1,18 +1,12 @@
-/* tensor/ops/gelu.c -- core::gelu: the Gaussian error linear unit. */
-#include "tensor/formula.h"
+/* tensor/ops/nn/gelu.c -- core::gelu: the Gaussian error linear unit. */
+#include "tensor/dispatch/formula.h"
 #define OPSCOPE__CALLS_FUNCTIONS
-#include "tensor/ops/loops.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__UNARY(gelu_float32, float, float, 0.5f * a * (1.0f + erff(a * 0.70710678f)))
 OPSCOPE__UNARY(gelu_float64, double, double, 0.5 * a * (1.0 + erf(a * 0.70710678118654752)))
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(gelu)}, .cost = 16, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(1, 0, .loops = {OPSCOPE__FLOAT_LOOPS(gelu)}, .cost = 16, .needs_floats = true)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
@@ -24,7 +18,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(gelu) = {
     .schema = "gelu(Tensor self) -> Tensor",
-    .doc = "x times the normal distribution up to x, for each element x. Definition: Hendrycks "
+    .doc = "Each element x times the normal distribution function at x. Definition: Hendrycks "
            "and Gimpel 2016, the exact form with erf.",
     .samples = "t(3, 4)",
     .forward = forward,

@@ -1,7 +1,7 @@
-/* tensor/ops/gelu_backward.c -- core::gelu_backward: the gradient through gelu. */
+/* tensor/ops/nn/gelu_backward.c -- core::gelu_backward: the gradient through gelu. */
 #define OPSCOPE__CALLS_FUNCTIONS
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__BINARY(gelu_backward_float32, float, float,
                 a * (0.5f * (1.0f + erff(b * 0.70710678f)) + b * 0.39894228f * expf(-0.5f * b * b)))
@@ -9,13 +9,8 @@ OPSCOPE__BINARY(gelu_backward_float64, double, double,
                 a * (0.5 * (1.0 + erf(b * 0.70710678118654752)) +
                      b * 0.39894228040143268 * exp(-0.5 * b * b)))
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(gelu_backward)}, .cost = 24, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(2, 0, .loops = {OPSCOPE__FLOAT_LOOPS(gelu_backward)}, .cost = 24,
+                 .needs_floats = true)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

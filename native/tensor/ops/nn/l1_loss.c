@@ -1,5 +1,5 @@
-/* tensor/ops/l1_loss.c -- core::l1_loss: how far off. */
-#include "tensor/ops/loss.h"
+/* tensor/ops/nn/l1_loss.c -- core::l1_loss: the mean absolute error. */
+#include "tensor/ops/nn/loss.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -14,9 +14,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(l1_loss) = {
     .schema = "l1_loss(Tensor input, Tensor target, *, str reduction='mean') -> Tensor",
-    .doc =
-        "The absolute difference of input and target, which broadcast: its mean, its sum, or with "
-        "reduction 'none' that of each element.",
+    .doc = "The absolute difference of input and target, which broadcast: its mean or its sum, "
+           "or with reduction 'none' the loss of each element.",
     .samples = "t(3, 4), t(3, 4)\n"
                "t(3, 4), t(3, 4), reduction='none'",
     .forward = forward,

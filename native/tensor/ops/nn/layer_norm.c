@@ -1,6 +1,6 @@
-/* tensor/ops/layer_norm.c -- core::layer_norm: each row brought to mean 0 and variance 1. */
+/* tensor/ops/nn/layer_norm.c -- core::layer_norm: normalizes each row to mean 0 and variance 1. */
 #include "opscope/autograd.h"
-#include "tensor/ops/norm.h"
+#include "tensor/ops/nn/norm.h"
 
 struct layer {
     const opscope_tensor *input, *weight, *bias, *mean, *rstd, *out;
@@ -35,8 +35,7 @@ struct layer {
 ROWS(rows_float32, float)
 ROWS(rows_float64, double)
 
-/* How many elements are normalized together; 0 where the shape is not that of the last dimensions.
- */
+/* The number of elements normalized together; 0 if the shape is not that of the last dimensions. */
 static int check(const char *name, const opscope_tensor *input, const opscope_argument *shape)
 {
     int count = (int)shape->count, first = input->dims - count;
@@ -113,10 +112,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(layer_norm) = {
     .schema =
         "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
         "float eps=1e-05) -> Tensor",
-    .doc =
-        "(x - mean) / sqrt(variance + eps) * weight + bias, mean and variance (of the population) over "
-        "the last dimensions, whose sizes normalized_shape, weight and bias have. Definition: Ba, "
-        "Kiros and Hinton 2016.",
+    .doc = "(x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance (of the "
+           "population) over the last dimensions. normalized_shape has their sizes, and so have "
+           "weight and bias. Definition: Ba, Kiros and Hinton 2016.",
     .samples = "t(3, 5), [5]\n"
                "t(2, 3, 4), [3, 4], t(3, 4), t(3, 4)\n"
                "t(2, 3, 40), [40], p(40), None, 0.1",

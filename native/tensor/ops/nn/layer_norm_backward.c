@@ -1,6 +1,6 @@
-/* tensor/ops/layer_norm_backward.c -- core::layer_norm_backward: the gradients through layer_norm.
- */
-#include "tensor/ops/norm.h"
+/* tensor/ops/nn/layer_norm_backward.c -- core::layer_norm_backward: the gradients through
+ * layer_norm. */
+#include "tensor/ops/nn/norm.h"
 
 enum { BLOCK_LIMIT = 16, STRETCH = 64 };
 
@@ -8,12 +8,13 @@ struct layer {
     const opscope_tensor *grad, *input, *weight, *mean, *rstd, *to_input;
     int64_t rows, width, blocks;
     const opscope_tensor
-        *narrow;                /* [blocks, 2, width]: sums of a stretch, of the elements' dtype */
-    const opscope_tensor *sums; /* [blocks, 2, width]: of a block, in double */
+        *narrow; /* [blocks, 2, width]: sums of a short stretch, in the elements' dtype */
+    const opscope_tensor *sums; /* [blocks, 2, width]: sums of a block, in double */
 };
 
 /* Rows: g is the gradient times weight, h the normalized input; rstd * (g - mean(g) - h * mean(g *
- * h)). Sums over rows are those of blocks, which do not depend on threads, in the order of rows. */
+ * h)). Sums over rows are added up by block, in the order of rows; the blocks do not depend on
+ * threads. */
 #define PARTS(name, type)                                                                          \
     OPSCOPE__RUN_SUM(name##_dot, type, a *b)                                                       \
     OPSCOPE__RUN_SUM(name##_dot_away, type, a *b *(c - m))                                         \
@@ -133,9 +134,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(layer_norm_backward) = {
     .schema =
         "layer_norm_backward(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, Tensor? "
         "weight, int[] normalized_shape) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
-    .doc =
-        "The gradients of layer_norm's input, weight and bias; mean and rstd hold a number for each "
-        "group that was normalized together.",
+    .doc = "The gradients of layer_norm's input, weight and bias; mean and rstd have one number "
+           "for each group that was normalized together.",
     .samples = "t(3, 5), t(3, 5), t(3), p(3), t(5), [5]\n"
                "t(2, 3, 4), t(2, 3, 4), t(2), p(2), None, [3, 4]",
     .forward = forward,

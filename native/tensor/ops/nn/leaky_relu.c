@@ -1,5 +1,5 @@
-/* tensor/ops/leaky_relu.c -- core::leaky_relu: what is above zero, and a little of what is not. */
-#include "tensor/formula.h"
+/* tensor/ops/nn/leaky_relu.c -- core::leaky_relu: the leaky rectifier. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -15,7 +15,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(leaky_relu) = {
     .schema = "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
-    .doc = "Each element, below zero times negative_slope.",
+    .doc = "Each element above zero; negative_slope times the element below zero.",
     .samples = "t(3, 4)\n"
                "t(3, 4), 0.5",
     .forward = forward,

@@ -1,5 +1,5 @@
-/* tensor/ops/log_softmax.c -- core::log_softmax: logarithms of softmax. */
-#include "tensor/ops/softmax.h"
+/* tensor/ops/nn/log_softmax.c -- core::log_softmax: the logarithm of softmax. */
+#include "tensor/ops/nn/softmax.h"
 
 OPSCOPE__SOFTMAX(log_softmax_float32, float, expf, -87.0f, logf, x - top - log_sum)
 OPSCOPE__SOFTMAX(log_softmax_float64, double, exp, -708.0, log, x - top - log_sum)
@@ -18,7 +18,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(log_softmax) = {
     .schema = "log_softmax(Tensor self, int dim) -> Tensor",
-    .doc = "The logarithm of softmax along dim, for floats, without its loss of digits.",
+    .doc = "The logarithm of softmax along dim, for floats, without the loss of precision of "
+           "two steps.",
     .samples = "t(3, 4), 1\n"
                "t(3, 4), 0",
     .forward = forward,

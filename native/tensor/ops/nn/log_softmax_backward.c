@@ -1,7 +1,7 @@
-/* tensor/ops/log_softmax_backward.c -- core::log_softmax_backward: the gradient through
+/* tensor/ops/nn/log_softmax_backward.c -- core::log_softmax_backward: the gradient through
  * log_softmax. */
-#include "tensor/formula.h"
-#include "tensor/ops/softmax.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/nn/softmax.h"
 
 #define LOOP(name, type, EXP)                                                                      \
     OPSCOPE__SOFTMAX_BACKWARD(name, type, grads[i], grads[i] - EXP(outputs[i]) * sum)

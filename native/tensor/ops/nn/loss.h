@@ -1,10 +1,10 @@
-/* tensor/ops/loss.h -- what losses share: how the loss of each element becomes one number. */
-#ifndef OPSCOPE_TENSOR_OPS_LOSS_H
-#define OPSCOPE_TENSOR_OPS_LOSS_H
+/* tensor/ops/nn/loss.h -- shared by losses: reduces the loss of each element to one number. */
+#ifndef OPSCOPE_TENSOR_OPS_NN_LOSS_H
+#define OPSCOPE_TENSOR_OPS_NN_LOSS_H
 
 #include <string.h>
 
-#include "tensor/formula.h"
+#include "tensor/dispatch/formula.h"
 
 enum opscope__loss { OPSCOPE__LOSS_NONE, OPSCOPE__LOSS_SUM, OPSCOPE__LOSS_MEAN };
 
@@ -23,7 +23,7 @@ static inline int opscope__loss_of(const char *name, const opscope_argument *red
                                name, reduction->as.text);
 }
 
-/* The loss of each element as the argument `reduction` asks. */
+/* The losses of the elements, reduced by the argument `reduction`. */
 static inline opscope_tensor *opscope__reduced_loss(struct opscope__formula *formula,
                                                     const char *name, opscope_tensor *losses,
                                                     const opscope_argument *reduction)

@@ -1,23 +1,23 @@
-/* tensor/ops/max_pool2d.c -- core::max_pool2d: the largest of each window. */
+/* tensor/ops/nn/max_pool2d.c -- core::max_pool2d: the maximum of each window. */
 #include <math.h>
 
-#include "tensor/ops/pooling.h"
+#include "tensor/ops/nn/pooling.h"
 
 struct work {
     struct opscope__pooling pooling;
     struct opscope__window window[2];
     const char *input;
     char *output;
-    int32_t *places; /* within the plane, of each output's element; -1: it has none */
+    int32_t *places; /* position within the plane of each output's element; -1: none */
 };
 
-/* Which outputs along a dimension have a place of the kernel within the image: [begin, end); of
- * these the ones before `old` have none of the places before it. */
+/* The outputs along a dimension for which a position of the kernel lies within the image: [begin,
+ * end). For those before `old`, no earlier position does. */
 struct reach {
-    int64_t first, begin, old, end; /* first: the image's element at output 0, may lie outside */
+    int64_t first, begin, old, end; /* first: the image's element for output 0, may lie outside */
 };
 
-/* Call in the order of places, the first with old at least the count. */
+/* Call it in the order of positions, the first time with old at least the count. */
 static struct reach reach_of(const struct opscope__window *window, int64_t place, int64_t size,
                              int64_t count, int64_t old)
 {
@@ -28,9 +28,9 @@ static struct reach reach_of(const struct opscope__window *window, int64_t place
     return reach;
 }
 
-/* An output row meets one place of the kernel: where it is the first that lies within the image its
- * element is taken as it is, else where it is larger. NaN is larger than all. By masks, as which of
- * two elements is larger is nothing a branch could guess. */
+/* Updates an output row with one position of the kernel. The first position within the image sets
+ * the element; later ones replace it if they are larger. NaN is larger than all. It uses masks,
+ * because a branch on which of two elements is larger is unpredictable. */
 #define MEET(name, type, bits)                                                                     \
     static inline void name(type *restrict best, int32_t *restrict places,                         \
                             const type *restrict row, int32_t place, int64_t begin, int64_t old,   \
@@ -83,7 +83,7 @@ static struct reach reach_of(const struct opscope__window *window, int64_t place
         }                                                                                          \
     }
 
-/* With dilation a window may have all of its places in the padding. */
+/* With dilation, all positions of a window may lie in the padding. */
 #define PLANES(name, type, plane)                                                                  \
     static void name(int64_t begin, int64_t end, void *arg)                                        \
     {                                                                                              \
@@ -176,10 +176,10 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(max_pool2d) = {
     .schema = "max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, "
               "int[2] dilation=1, bool ceil_mode=False) -> Tensor",
-    .doc =
-        "The largest element, or NaN, of each window of kernel_size that moves by stride (kernel_size) "
-        "over each image of floats [batch, channels, height, width] or [channels, height, width]. "
-        "Padding is less than all; ceil_mode lets a last window reach past the padding.",
+    .doc = "The largest element, or NaN, of each window of kernel_size that moves by stride "
+           "(default kernel_size) over each image of floats [batch, channels, height, width] or "
+           "[channels, height, width]. Padding counts as less than every number. With ceil_mode "
+           "the last window may extend past the padding.",
     .samples = "t(2, 3, 6, 5), 2\n"
                "t(3, 7, 8), [3, 2], [2, 1], [1, 0]\n"
                "t(1, 2, 8, 9), 3, 2, 1, ceil_mode=True\n"

@@ -1,17 +1,17 @@
-/* tensor/ops/max_pool2d_backward.c -- core::max_pool2d_backward: gradients go to the elements that
- * were the largest. */
+/* tensor/ops/nn/max_pool2d_backward.c -- core::max_pool2d_backward: passes gradients to the
+ * elements that were the maxima. */
 #include <string.h>
 
 #include "base/atomics.h"
-#include "tensor/ops/pooling.h"
+#include "tensor/ops/nn/pooling.h"
 
 struct work {
     struct opscope__pooling pooling;
     const char *grad;
     const int32_t *places;
     char *input;    /* the result */
-    bool has_stray; /* a place outside of its plane. Written relaxed by any part, read after they
-                       joined */
+    bool has_stray; /* an index lies outside of its plane. Any part writes it, relaxed; the caller
+                       reads it after they joined */
 };
 
 #define PLANES(name, type)                                                                         \
@@ -40,7 +40,7 @@ struct work {
 PLANES(planes_float32, float)
 PLANES(planes_float64, double)
 
-/* The output's sizes are what grad_output says: the places must have the same. */
+/* Takes the output's sizes from grad_output: the indices must have the same. */
 static int read(const char *name, const opscope_argument *arguments, struct work *w)
 {
     const opscope_tensor *grad = arguments[0].as.tensor;
@@ -118,9 +118,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(max_pool2d_backward) = {
     .schema = "max_pool2d_backward(Tensor grad_output, Tensor indices, int[] input_size) -> Tensor",
-    .doc =
-        "Zeros of sizes input_size with each element of grad_output added at its index (int32) within its "
-        "image, nowhere where that is -1: the gradient through max_pool2d.",
+    .doc = "Zeros of sizes input_size with each element of grad_output added at its index "
+           "(int32) within its image, and nowhere for index -1: the gradient through "
+           "max_pool2d.",
     .samples = "t(2, 3, 2, 3), index(20, 2, 3, 2, 3).astype('int32'), [2, 3, 4, 5]\n"
                "t(3, 2, 2), index(16, 3, 2, 2).astype('int32'), [3, 4, 4]",
     .forward = forward,

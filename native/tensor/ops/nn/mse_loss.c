@@ -1,5 +1,5 @@
-/* tensor/ops/mse_loss.c -- core::mse_loss: squares of what is off. */
-#include "tensor/ops/loss.h"
+/* tensor/ops/nn/mse_loss.c -- core::mse_loss: the mean squared error. */
+#include "tensor/ops/nn/loss.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -14,9 +14,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(mse_loss) = {
     .schema = "mse_loss(Tensor input, Tensor target, *, str reduction='mean') -> Tensor",
-    .doc =
-        "The squared difference of input and target, which broadcast: its mean, its sum, or with "
-        "reduction 'none' that of each element.",
+    .doc = "The squared difference of input and target, which broadcast: its mean or its sum, "
+           "or with reduction 'none' the loss of each element.",
     .samples = "t(3, 4), t(3, 4)\n"
                "t(3, 4), t(3, 4), reduction='sum'\n"
                "t(3, 4), t(3, 4), reduction='none'",

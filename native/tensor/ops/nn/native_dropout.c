@@ -1,22 +1,23 @@
-/* tensor/ops/native_dropout.c -- core::native_dropout: elements zeroed by chance, and which. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
-#include "tensor/parallel.h"
-#include "tensor/random.h"
-#include "tensor/shape.h"
+/* tensor/ops/nn/native_dropout.c -- core::native_dropout: zeroes random elements, and returns the
+ * mask. */
+#include "tensor/core/shape.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/kernels/parallel.h"
+#include "tensor/kernels/random.h"
+#include "tensor/ops/elementwise/loops.h"
 
 struct draw {
     opscope__stretch stretch;
-    uint64_t threshold; /* of 2^53: below it an element is dropped */
+    uint64_t threshold; /* of 2^53: numbers below it drop the element */
     double scale;
     const char *in;
     char *out;
     uint8_t *mask;
 };
 
-/* Each element has a number of its own in the stretch, so that threads do not change what is drawn.
- */
+/* Each element has its own number in the range, so the number of threads does not change the
+ * result. */
 #define PART(name, type)                                                                           \
     static void name(int64_t begin, int64_t end, void *arg)                                        \
     {                                                                                              \
@@ -81,9 +82,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(native_dropout) = {
     .schema = "native_dropout(Tensor input, float p) -> (Tensor result, Tensor mask)",
-    .doc =
-        "Each element zero with probability p, else divided by 1 - p; and where it was kept, as bools. "
-        "Repeatable after manual_seed, with any number of threads.",
+    .doc = "Each element is zero with probability p, and divided by 1 - p otherwise; the second "
+           "output is true where an element was kept. Repeatable after manual_seed, with any "
+           "number of threads.",
     .samples = "t(3, 4), 0.0\n"
                "t(3, 4), 1.0",
     .forward = forward,

@@ -1,7 +1,7 @@
-/* tensor/ops/native_dropout_backward.c -- core::native_dropout_backward: the gradient through
+/* tensor/ops/nn/native_dropout_backward.c -- core::native_dropout_backward: the gradient through
  * dropout. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 /* Operands: the mask, the gradient, the scale. */
 #define SCALE(name, type)                                                                          \
@@ -48,8 +48,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(native_dropout_backward) = {
     .schema = "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
-    .doc =
-        "grad_output times scale where mask is true, else 0: the gradient through native_dropout.",
+    .doc = "grad_output times scale where mask is true, else 0: the gradient through "
+           "native_dropout.",
     .samples = "t(3, 4), b(3, 4), 2.0",
     .forward = forward,
     .backward = backward,

@@ -1,7 +1,7 @@
-/* tensor/ops/nll_loss.c -- core::nll_loss: the negative log likelihood of classes. */
-#include "tensor/ops/classes.h"
+/* tensor/ops/nn/nll_loss.c -- core::nll_loss: the negative log likelihood of classes. */
+#include "tensor/ops/nn/classes.h"
 
-/* Losses into out (may be NULL), their sum and that of the weights into sums. */
+/* Writes losses to out (may be NULL), and their sum and the sum of the weights to sums. */
 #define LOSSES(name, type)                                                                         \
     static void name(const struct opscope__classes *c, const char *scores, char *out,              \
                      double *sums)                                                                 \
@@ -99,10 +99,10 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(nll_loss) = {
     .schema =
         "nll_loss(Tensor input, Tensor target, Tensor? weight=None, *, int ignore_index=-100, "
         "str reduction='mean') -> Tensor",
-    .doc =
-        "Minus the log probability of each target, times the weight of its class: log probabilities "
-        "[batch, classes, ...] and integers [batch, ...], or [classes] and one. The mean is over the "
-        "weights; targets equal to ignore_index count nothing. After log_softmax this is the cross entropy.",
+    .doc = "Minus the log probability of each target, times the weight of its class. Log "
+           "probabilities [batch, classes, ...] take integers [batch, ...] as targets, log "
+           "probabilities [classes] take one integer. The mean is weighted; targets equal to "
+           "ignore_index do not count. After log_softmax this is the cross entropy.",
     .samples = "t(3, 4), index(4, 3)\n"
                "t(3, 4, 2), index(4, 3, 2), c(4), reduction='none'\n"
                "t(4), index(4), c(4), reduction='sum'\n"

@@ -1,6 +1,6 @@
-/* tensor/ops/nll_loss_backward.c -- core::nll_loss_backward: the gradient through nll_loss. */
-#include "tensor/formula.h"
-#include "tensor/ops/classes.h"
+/* tensor/ops/nn/nll_loss_backward.c -- core::nll_loss_backward: the gradient through nll_loss. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/nn/classes.h"
 
 #define PUT(name, type)                                                                            \
     static void name(const struct opscope__classes *c, const char *grad, bool is_one, char *out)   \

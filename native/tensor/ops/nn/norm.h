@@ -1,25 +1,26 @@
-/* tensor/ops/norm.h -- what the normalizations share: sums over a run, scales and shifts that are
- * absent.
+/* tensor/ops/nn/norm.h -- shared by the normalizations: sums over a run, and scales and shifts that
+ * may be absent.
  *
- * A run is summed in lanes of the elements' own type over short stretches, the stretches in double.
+ * A run is summed in vector lanes of the elements' own type over short stretches, and the stretches
+ * in double.
  */
-#ifndef OPSCOPE_TENSOR_OPS_NORM_H
-#define OPSCOPE_TENSOR_OPS_NORM_H
+#ifndef OPSCOPE_TENSOR_OPS_NN_NORM_H
+#define OPSCOPE_TENSOR_OPS_NN_NORM_H
 
 #include <math.h>
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
-#include "tensor/parallel.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/kernels/parallel.h"
+#include "tensor/ops/elementwise/loops.h"
 
 enum { OPSCOPE__NORM_LANES = 32, OPSCOPE__NORM_STRETCH = 64 * OPSCOPE__NORM_LANES };
 
-/* The sum of `expression` in a, b and c (of x, y and z, runs that may be the same) and m, a number.
- */
+/* The sum of `expression` in a, b and c (of x, y and z, which may be the same run) and the number
+ * m. */
 #define OPSCOPE__RUN_SUM(name, type, expression)                                                   \
     static inline double name(const type *x, const type *y, const type *z, type m, int64_t count)  \
     {                                                                                              \
@@ -51,7 +52,7 @@ enum { OPSCOPE__NORM_LANES = 32, OPSCOPE__NORM_STRETCH = 64 * OPSCOPE__NORM_LANE
         return total;                                                                              \
     }
 
-/* A scale or shift of `count` elements: the argument, contiguous, or where it is absent one number
+/* A scale or shift of `count` elements: the argument, contiguous; if it is absent, one number
  * everywhere. A new reference. */
 static inline int opscope__norm_operand(const char *name, const opscope_argument *argument,
                                         const char *what, double otherwise, int64_t count,
@@ -74,16 +75,15 @@ static inline int opscope__norm_operand(const char *name, const opscope_argument
     return opscope__contiguous(tensor, out);
 }
 
-/* The elements that are normalized together: those of the `folded` dimensions. A scale has the
- * sizes `like`, whose elements meet the input's where it is 1. */
+/* Elements normalized together are those along the `folded` dimensions. A scale is reshaped to the
+ * sizes `like`, in which it broadcasts to the input. */
 struct opscope__norm_shape {
     opscope_argument folded, kept, like; /* lists; kept: all other dimensions */
 };
 
-/* The gradients written with operators that have gradients themselves, for those of gradients: h is
- * the normalized input, and the input's gradient rstd * (g * weight - mean(g * weight) - h * mean(g
- * * weight * h)). `mean` and `rstd` are NULL where they follow from the input, and are constants
- * otherwise. */
+/* The gradients, written with differentiable operators, for second gradients. h is the normalized
+ * input; the input's gradient is rstd * (g * weight - mean(g * weight) - h * mean(g * weight * h)).
+ * `mean` and `rstd` are NULL if they depend on the input, and are constants otherwise. */
 static inline int opscope__norm_on_tape(const struct opscope__backward *backward,
                                         const struct opscope__norm_shape *shape,
                                         const opscope_argument *weight, opscope_tensor *mean,
@@ -133,7 +133,8 @@ static inline int opscope__norm_on_tape(const struct opscope__backward *backward
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
-/* By the one operator of that name: its last two arguments are the weight and `last`. */
+/* The gradients by the single operator of that name: its last two arguments are the weight and
+ * `last`. */
 static inline int opscope__norm_backward(const struct opscope__backward *backward, const char *name,
                                          const opscope_argument *weight,
                                          const opscope_argument *last, opscope_tensor **gradients)

@@ -1,13 +1,14 @@
-/* tensor/ops/pooling.h -- what the pools share: planes of images, walked in parallel.
+/* tensor/ops/nn/pooling.h -- shared by the pools: processes planes of images in parallel.
  *
- * A pool makes a smaller plane of each plane [height, width] of its input, whatever stands before.
+ * A pool turns each plane [height, width] of its input into a smaller plane, whatever dimensions
+ * come before.
  */
-#ifndef OPSCOPE_TENSOR_OPS_POOLING_H
-#define OPSCOPE_TENSOR_OPS_POOLING_H
+#ifndef OPSCOPE_TENSOR_OPS_NN_POOLING_H
+#define OPSCOPE_TENSOR_OPS_NN_POOLING_H
 
-#include "tensor/convert.h"
-#include "tensor/ops/window.h"
-#include "tensor/parallel.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/kernels/parallel.h"
+#include "tensor/ops/nn/window.h"
 
 struct opscope__pooling {
     const char *name;
@@ -18,7 +19,7 @@ struct opscope__pooling {
     int64_t size[2], out_size[2];
 };
 
-/* A pool over images of these sizes; out_size is the caller's to set. */
+/* Reads a pool over images of these sizes; the caller sets out_size. */
 static inline int opscope__pooling_read(const char *name, int dims, const int64_t *sizes,
                                         opscope_dtype dtype, struct opscope__pooling *out)
 {
@@ -43,7 +44,7 @@ static inline int opscope__pooling_read(const char *name, int dims, const int64_
     return OPSCOPE_OK;
 }
 
-/* How often the windows fit; `kernel`, `stride`, `padding` and `dilation` as in window.h. */
+/* Computes the number of windows; `kernel`, `stride`, `padding` and `dilation` as in window.h. */
 static inline int opscope__pooling_slide(struct opscope__pooling *pooling,
                                          struct opscope__window *windows, bool ceil)
 {
@@ -72,7 +73,7 @@ static inline void opscope__pooling_sizes(const struct opscope__pooling *pooling
     sizes[pooling->dims - 1] = pooling->out_size[1];
 }
 
-/* Whether the gradient (or what is kept with it) is as the pool's output is. */
+/* Fails unless the gradient (or another tensor of the output's sizes) matches the pool's output. */
 static inline int opscope__pooling_check_output(const struct opscope__pooling *pooling,
                                                 const char *what, opscope_dtype dtype,
                                                 const opscope_tensor *tensor)
@@ -91,7 +92,7 @@ static inline int opscope__pooling_check_output(const struct opscope__pooling *p
                       opscope__sizes_text(pooling->dims, sizes).text);
 }
 
-/* Runs `part` over the planes; `cost` of an element of the larger plane, in additions. */
+/* Runs `part` over the planes; `cost` is that of an element of the larger plane, in additions. */
 static inline void opscope__each_plane(const struct opscope__pooling *pooling, int64_t cost,
                                        opscope__part part, void *arg)
 {

@@ -1,6 +1,6 @@
-/* tensor/ops/relu.c -- core::relu: what is above zero. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/nn/relu.c -- core::relu: the rectifier. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__UNARY(relu_float32, float, float, a < 0 ? 0 : a)
 OPSCOPE__UNARY(relu_float64, double, double, a < 0 ? 0 : a)
@@ -8,13 +8,7 @@ OPSCOPE__UNARY(relu_int32, int32_t, int32_t, a < 0 ? 0 : a)
 OPSCOPE__UNARY(relu_int64, int64_t, int64_t, a < 0 ? 0 : a)
 OPSCOPE__UNARY(relu_uint8, uint8_t, uint8_t, a)
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {.loops = {OPSCOPE__NUMBER_LOOPS(relu)},
-                                                     .cost = 1};
-    return opscope__elementwise(call, &spec, arguments, 1, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(1, 0, .loops = {OPSCOPE__NUMBER_LOOPS(relu)}, .cost = 1)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

@@ -1,17 +1,12 @@
-/* tensor/ops/relu_backward.c -- core::relu_backward: the gradient through relu. */
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
+/* tensor/ops/nn/relu_backward.c -- core::relu_backward: the gradient through relu. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__BINARY(relu_backward_float32, float, float, b <= 0.0f ? 0.0f : a)
 OPSCOPE__BINARY(relu_backward_float64, double, double, b <= 0.0 ? 0.0 : a)
 
-static int forward(struct opscope__call *call, const opscope_argument *arguments,
-                   opscope_tensor **outputs)
-{
-    static const struct opscope__elementwise spec = {
-        .loops = {OPSCOPE__FLOAT_LOOPS(relu_backward)}, .cost = 1, .needs_floats = true};
-    return opscope__elementwise(call, &spec, arguments, 2, NULL, 0, outputs);
-}
+OPSCOPE__FORWARD(2, 0, .loops = {OPSCOPE__FLOAT_LOOPS(relu_backward)}, .cost = 1,
+                 .needs_floats = true)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
@@ -23,9 +18,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(relu_backward) = {
     .schema = "relu_backward(Tensor grad_output, Tensor output) -> Tensor",
-    .doc =
-        "Zero where output is zero or below, else grad_output, so also where it is NaN: the gradient through "
-        "relu.",
+    .doc = "Zero where output is zero or below, else (also for NaN) grad_output: the gradient "
+           "through relu.",
     .samples = "t(3, 4), t(3, 4)",
     .forward = forward,
     .backward = backward,

@@ -1,10 +1,10 @@
-/* tensor/ops/scaled_dot_product_attention.c -- core::scaled_dot_product_attention: values by
- * likeness. */
+/* tensor/ops/nn/scaled_dot_product_attention.c -- core::scaled_dot_product_attention: averages
+ * values by the similarity of queries and keys. */
 #include <math.h>
 
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int check(const char *name, const opscope_argument *arguments)
 {
@@ -29,7 +29,7 @@ static int check(const char *name, const opscope_argument *arguments)
     return OPSCOPE_OK;
 }
 
-/* The shares of the keys: softmax of the scores, 0 in rows whose keys are all masked. */
+/* The weights of the keys: softmax of the scores, 0 in rows whose keys are all masked. */
 static opscope_tensor *masked_shares(struct opscope__formula *f, opscope_tensor *scores,
                                      const opscope_argument *mask)
 {
@@ -89,11 +89,12 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(scaled_dot_product_attenti
     .schema =
         "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
         "float dropout_p=0.0, bool is_causal=False, *, float? scale=None) -> Tensor",
-    .doc =
-        "softmax(query @ key.T * scale) @ value: [..., queries, width], [..., keys, width] and [..., keys, n] "
-        "give [..., queries, n]. attn_mask, broadcast to [..., queries, keys], is added where it is floats; "
-        "where it is bools, only its true keys are seen. is_causal: query i sees keys up to i. scale is 1 / "
-        "sqrt(width) unless given. Definition: Vaswani et al. 2017.",
+    .doc = "softmax(query @ key.T * scale) @ value: [..., queries, width], [..., keys, width] "
+           "and [..., keys, n] give [..., queries, n]. attn_mask broadcasts to [..., queries, "
+           "keys]: floats are added to the scores, and with bools only keys that are true take "
+           "part. With is_causal, query i uses keys up to i. By default scale is 1 / "
+           "sqrt(width). Definition: Vaswani et al. 2017. @s \"%s: attn_mask is of no use with "
+           "is_causal; give one of them\" @t \"%s: attn_mask and is_causal exclude each other\"",
     .samples = "t(2, 3, 4), t(2, 5, 4), t(2, 5, 6)\n"
                "t(2, 2, 3, 4), t(2, 2, 3, 4), t(2, 2, 3, 4), is_causal=True, scale=0.3\n"
                "t(3, 4), t(5, 4), t(5, 4), t(3, 5)\n"

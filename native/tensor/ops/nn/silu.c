@@ -1,5 +1,5 @@
-/* tensor/ops/silu.c -- core::silu: each element by its own sigmoid. */
-#include "tensor/formula.h"
+/* tensor/ops/nn/silu.c -- core::silu: each element times its sigmoid. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -13,7 +13,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(silu) = {
     .schema = "silu(Tensor self) -> Tensor",
-    .doc = "x * sigmoid(x) of each element. Definition: Elfwing, Uchibe and Doya 2017.",
+    .doc = "x * sigmoid(x) for each element x. Definition: Elfwing, Uchibe and Doya 2017.",
     .samples = "t(3, 4)",
     .forward = forward,
     .has_inplace = true,

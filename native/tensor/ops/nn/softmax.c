@@ -1,5 +1,5 @@
-/* tensor/ops/softmax.c -- core::softmax: exponentials as shares of one. */
-#include "tensor/ops/softmax.h"
+/* tensor/ops/nn/softmax.c -- core::softmax: exponentials normalized to a sum of one. */
+#include "tensor/ops/nn/softmax.h"
 
 OPSCOPE__SOFTMAX(softmax_float32, float, expf, -87.0f, logf, y *factor)
 OPSCOPE__SOFTMAX(softmax_float64, double, exp, -708.0, log, y *factor)
@@ -18,7 +18,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(softmax) = {
     .schema = "softmax(Tensor self, int dim) -> Tensor",
-    .doc = "exp(x) over the sum of exp(x) along dim, for floats.",
+    .doc = "exp(x) divided by the sum of exp(x) along dim, for floats.",
     .samples = "t(3, 4), 1\n"
                "t(3, 4), 0",
     .forward = forward,

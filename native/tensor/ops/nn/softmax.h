@@ -1,16 +1,16 @@
-/* tensor/ops/softmax.h -- what softmax and log_softmax share, and their gradients.
+/* tensor/ops/nn/softmax.h -- shared by softmax and log_softmax, and their gradients.
  *
- * A row is worked in stretches that stay in the first cache: each is raised less its own largest,
- * so that nothing overflows and x is read once; the largest of all comes in with the last pass.
- * Stretches follow from the row's width alone, and so does the result; those of one wide row are
- * shared out among threads.
+ * A row is processed in stretches that stay in the first-level cache. Each stretch's exponentials
+ * are taken relative to its own maximum, so that nothing overflows and x is read once; the last
+ * pass corrects for the maximum of the row. Stretches depend only on the row's width, and so does
+ * the result; threads share the stretches of one wide row.
  */
-#ifndef OPSCOPE_TENSOR_OPS_SOFTMAX_H
-#define OPSCOPE_TENSOR_OPS_SOFTMAX_H
+#ifndef OPSCOPE_TENSOR_OPS_NN_SOFTMAX_H
+#define OPSCOPE_TENSOR_OPS_NN_SOFTMAX_H
 
 #define OPSCOPE__CALLS_FUNCTIONS
-#include "tensor/ops/folds.h"
-#include "tensor/ops/rows.h"
+#include "tensor/ops/reduce/reduce_loops.h"
+#include "tensor/ops/reduce/rows.h"
 
 enum {
     OPSCOPE__SOFTMAX_STRETCH = 1024,
@@ -22,11 +22,11 @@ struct opscope__softmax {
     const void *in;
     void *out;
     int64_t width, stretch;
-    double top, sum; /* of the row: the largest element, the sum of exponentials less it */
+    double top, sum; /* of the row: the maximum, and the sum of exponentials relative to it */
     double tops[OPSCOPE__SOFTMAX_STRETCHES], sums[OPSCOPE__SOFTMAX_STRETCHES]; /* of each stretch */
 };
 
-/* Runs `raise` over the stretches of a row, joins what they found, and runs `share`. */
+/* Runs `raise` over the stretches of a row, combines their results, and runs `share`. */
 static inline void opscope__softmax_row(const void *in, void *out, int64_t width,
                                         opscope__part raise, opscope__part share)
 {
@@ -49,11 +49,11 @@ static inline void opscope__softmax_row(const void *in, void *out, int64_t width
     opscope__parallel(count, OPSCOPE__GRAIN / row.stretch + 1, share, &row);
 }
 
-/* Row loops. `result` is in x (an element), y (its exponential less the stretch's largest), and the
- * row's `top`, `log_sum` and `factor` of the stretch's exponentials. Below LEAST, where
- * exponentials are no normal numbers, they are 0: vector functions do such arguments one by one,
- * and masks are full of them. Their loop is a function of its own: beside folds it is short of
- * registers, which makes a softmax a tenth slower. */
+/* Row loops. `result` is an expression in x (an element), y (its exponential relative to the
+ * stretch's maximum), and the row's `top`, `log_sum` and `factor` of the stretch's exponentials.
+ * Below LEAST exponentials would be subnormal, and are set to 0: vector functions compute such
+ * arguments one by one, and masks contain many. That loop is a function of its own: inlined beside
+ * folds it runs out of registers, which makes a softmax a tenth slower. */
 #define OPSCOPE__SOFTMAX(name, type, EXP, LEAST, LOG, result)                                      \
     static type name##_largest(const type *in, int64_t count)                                      \
     {                                                                                              \
@@ -120,8 +120,8 @@ static inline void opscope__softmax_row(const void *in, void *out, int64_t width
         }                                                                                          \
     }
 
-/* Row loops of the gradient: `term` and `result` are in grads[i] and outputs[i], `result` also in
- * the row's `sum` of terms. */
+/* Row loops of the gradient: `term` and `result` are expressions in grads[i] and outputs[i];
+ * `result` also in the row's `sum` of terms. */
 #define OPSCOPE__SOFTMAX_BACKWARD(name, type, term, result)                                        \
     static void name(char *out, const char *const *inputs, int64_t begin, int64_t end,             \
                      int64_t width)                                                                \
@@ -149,7 +149,7 @@ static inline int opscope__softmax_forward(const struct opscope__call *call,
                                    OPSCOPE__SOFTMAX_COST, outputs);
 }
 
-/* The gradient by the operator of that name. */
+/* The gradient, by the operator of that name. */
 static inline int opscope__softmax_gradient(const struct opscope__backward *backward,
                                             const char *name, opscope_tensor **gradients)
 {

@@ -1,6 +1,6 @@
-/* tensor/ops/softmax_backward.c -- core::softmax_backward: the gradient through softmax. */
-#include "tensor/formula.h"
-#include "tensor/ops/softmax.h"
+/* tensor/ops/nn/softmax_backward.c -- core::softmax_backward: the gradient through softmax. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/nn/softmax.h"
 
 #define LOOP(name, type)                                                                           \
     OPSCOPE__SOFTMAX_BACKWARD(name, type, grads[i] * outputs[i], (grads[i] - sum) * outputs[i])

@@ -1,5 +1,5 @@
-/* tensor/ops/softplus.c -- core::softplus: a smooth relu. */
-#include "tensor/formula.h"
+/* tensor/ops/nn/softplus.c -- core::softplus: a smooth approximation of relu. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -18,8 +18,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(softplus) = {
     .schema = "softplus(Tensor self, float beta=1.0, float threshold=20.0) -> Tensor",
-    .doc =
-        "log(1 + exp(beta * x)) / beta of each element; x itself where beta * x is above threshold.",
+    .doc = "log(1 + exp(beta * x)) / beta for each element x; x itself if beta * x exceeds "
+           "threshold.",
     .samples = "t(3, 4)\n"
                "t(3, 4) * 30, 2.0",
     .forward = forward,

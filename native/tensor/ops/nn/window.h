@@ -1,22 +1,22 @@
-/* tensor/ops/window.h -- a window that slides over images: its settings, its checks, how often it
- * fits.
+/* tensor/ops/nn/window.h -- a window that slides over images: its settings, its checks, and the
+ * number of its positions.
  *
  * Shared by convolution and pooling. Dimension 0 is the height, 1 the width. Images are [channels,
  * height, width], with or without a batch before.
  */
-#ifndef OPSCOPE_TENSOR_OPS_WINDOW_H
-#define OPSCOPE_TENSOR_OPS_WINDOW_H
+#ifndef OPSCOPE_TENSOR_OPS_NN_WINDOW_H
+#define OPSCOPE_TENSOR_OPS_NN_WINDOW_H
 
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 /* Along one dimension. */
 struct opscope__window {
     int64_t kernel, stride, padding, dilation;
 };
 
-/* Two numbers of at least `least`, each fit for int32, so that products of two cannot overflow. */
+/* Reads two numbers of at least `least` that fit int32, so that products of two cannot overflow. */
 static inline int opscope__two_numbers(const char *name, const char *what,
                                        const opscope_argument *argument, int64_t least,
                                        int64_t *out)
@@ -60,14 +60,14 @@ static inline int opscope__window_read(const char *name, const opscope_argument 
     return status;
 }
 
-/* Elements from the window's first to its last. */
+/* The number of elements from the window's first to its last. */
 static inline int64_t opscope__window_span(const struct opscope__window *window)
 {
     return (window->kernel - 1) * window->dilation + 1;
 }
 
-/* How often the window fits into `size` elements with the padding; `ceil`: counting one that begins
- * inside and reaches past the end. Fails where it does not fit once. */
+/* The number of window positions in `size` elements with the padding; with `ceil`, including one
+ * that begins inside and extends past the end. Fails if there is none. */
 static inline int opscope__window_count(const char *name, const struct opscope__window *window,
                                         int64_t size, bool ceil, int64_t *out)
 {
@@ -95,7 +95,7 @@ static inline int opscope__window_count(const char *name, const struct opscope__
     return OPSCOPE_OK;
 }
 
-/* The least i for which i * stride >= distance, within [0, count]. */
+/* The smallest i with i * stride >= distance, within [0, count]. */
 static inline int64_t opscope__first_at(int64_t distance, int64_t stride, int64_t count)
 {
     int64_t first = distance <= 0 ? 0 : (distance - 1) / stride + 1;

@@ -1,5 +1,5 @@
-/* tensor/ops/bernoulli.c -- core::bernoulli: ones by chance. */
-#include "tensor/ops/drawn.h"
+/* tensor/ops/random/bernoulli.c -- core::bernoulli: random zeros and ones. */
+#include "tensor/ops/random/random_fill.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -7,7 +7,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     const char *name = opscope__call_name(call);
     opscope_tensor *self = arguments[0].as.tensor, *made = NULL, *chances = NULL;
     bool has_p = arguments[1].kind != OPSCOPE_ARGUMENT_NONE;
-    int status = opscope__drawn_like(call, self, &made);
+    int status = opscope__random_like(call, self, &made);
     if (status == OPSCOPE_OK) {
         status = opscope__convert(self, OPSCOPE_FLOAT64, &chances);
     }
@@ -20,28 +20,22 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                 "%s: %g is no probability; expected numbers within 0 and 1 (sizes %s)", name, p,
                 opscope__shape_text(self).text);
         } else {
-            opscope__drawn_put(made, i, opscope__draw_unit(&stretch) < p);
+            opscope__random_put(made, i, opscope__draw_unit(&stretch) < p);
         }
     }
     opscope_tensor_release(chances);
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    outputs[0] = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {
-    return opscope__drawn_backward(backward, gradients);
+    return opscope__random_backward(backward, gradients);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(bernoulli) = {
     .schema = "bernoulli(Tensor self, float? p=None) -> Tensor",
-    .doc =
-        "1 with the probability that each element of self says, or p, else 0, in self's dtype; bernoulli_ "
-        "writes them into self. Repeatable after manual_seed.",
+    .doc = "1 with the probability in each element of self, or with probability p, else 0, in "
+           "self's dtype; bernoulli_ writes them into self. Repeatable after manual_seed.",
     .samples = "(c(3, 4) > 1) * 1.0\n"
                "t(3, 4), 1.0",
     .forward = forward,

@@ -1,7 +1,7 @@
-/* tensor/ops/normal.c -- core::normal: numbers of a normal distribution. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/random/normal.c -- core::normal: random numbers from normal distributions. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -25,7 +25,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     }
     opscope_tensor *drawn;
     if (has_tensor) {
-        /* The sizes and dtype that the two have together. */
+        /* The sizes and dtype of the two broadcast together. */
         opscope_tensor *like = opscope__f(&f, "add", *mean, *std);
         dtype =
             like == NULL || dtype.kind != OPSCOPE_ARGUMENT_NONE ? dtype : opscope__I(like->dtype);

@@ -1,7 +1,7 @@
-/* tensor/ops/rand.c -- core::rand: uniform numbers. */
-#include "tensor/ops/drawn.h"
+/* tensor/ops/random/rand.c -- core::rand: uniformly distributed random numbers. */
+#include "tensor/ops/random/random_fill.h"
 
-/* Rounding to float32 must not reach 1. */
+/* Rounding to float32 must not give 1. */
 static double draw(opscope__stretch *stretch, opscope_dtype dtype)
 {
     const double value = opscope__draw_unit(stretch), last = 0x1.fffffep-1;
@@ -11,7 +11,7 @@ static double draw(opscope__stretch *stretch, opscope_dtype dtype)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    return opscope__drawn(call, arguments, draw, outputs);
+    return opscope__random_fill(call, arguments, draw, outputs);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(rand) = {

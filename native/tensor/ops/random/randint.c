@@ -1,8 +1,8 @@
-/* tensor/ops/randint.c -- core::randint: integers drawn evenly. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/random.h"
-#include "tensor/tensor.h"
+/* tensor/ops/random/randint.c -- core::randint: uniformly distributed random integers. */
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/kernels/random.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -33,7 +33,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     }
     opscope__stretch stretch = opscope__stretch_take((uint64_t)made->count);
     for (int64_t i = 0; i < made->count; i++) {
-        /* The high half of a 128-bit product: even to within span / 2^64. */
+        /* The high half of a 128-bit product: uniform to within span / 2^64. */
         uint64_t drawn = (uint64_t)((unsigned __int128)opscope__draw_bits(&stretch) * span >> 64);
         ((int64_t *)(void *)made->data)[i] = (int64_t)((uint64_t)low + drawn);
     }
@@ -49,9 +49,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 const struct opscope__operator_spec OPSCOPE__OPERATOR(randint) = {
     .schema =
         "randint(int low=0, int|int[]? high=None, int[]? size=None, *, dtype dtype=int64) -> Tensor",
-    .doc =
-        "Integers drawn evenly from low (0 unless given) to below high: randint(high, size) or randint(low, "
-        "high, size). Repeatable after manual_seed.",
+    .doc = "Integers drawn uniformly from low (default 0) up to but excluding high: "
+           "randint(high, size) or randint(low, high, size). Repeatable after manual_seed.",
     .samples = "5, [3, 4]\n"
                "2, 5, [3]\n"
                "0, 5, [2], dtype=float32",

@@ -1,5 +1,6 @@
-/* tensor/ops/randn.c -- core::randn: normal numbers. */
-#include "tensor/ops/drawn.h"
+/* tensor/ops/random/randn.c -- core::randn: random numbers from the standard normal
+ * distribution. */
+#include "tensor/ops/random/random_fill.h"
 
 static double draw(opscope__stretch *stretch, opscope_dtype dtype)
 {
@@ -10,13 +11,13 @@ static double draw(opscope__stretch *stretch, opscope_dtype dtype)
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    return opscope__drawn(call, arguments, draw, outputs);
+    return opscope__random_fill(call, arguments, draw, outputs);
 }
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(randn) = {
     .schema = "randn(int[] size, *, dtype? dtype=None) -> Tensor",
     .doc = "Numbers drawn from the normal distribution of mean 0 and variance 1 (Box and Muller "
-           "1958). float32 unless dtype says float64. Repeatable after opscope_tensor_seed.",
+           "1958). float32 unless dtype is float64. Repeatable after opscope_tensor_seed.",
     .samples = "[3, 4]",
     .forward = forward,
 };

@@ -1,5 +1,6 @@
-/* tensor/ops/randn_like.c -- core::randn_like: numbers in the sizes of another tensor. */
-#include "tensor/ops/filled.h"
+/* tensor/ops/random/randn_like.c -- core::randn_like: normal random numbers in the sizes of another
+ * tensor. */
+#include "tensor/ops/create/new_tensor.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -10,9 +11,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(randn_like) = {
     .schema = "randn_like(Tensor self, *, dtype? dtype=None) -> Tensor",
-    .doc =
-        "A new contiguous tensor of self's sizes and, unless another is given, its dtype: numbers "
-        "drawn from the normal distribution of mean 0 and variance 1.",
+    .doc = "A new contiguous tensor of self's sizes with numbers drawn from the normal "
+           "distribution of mean 0 and variance 1; self's dtype unless dtype is given.",
     .samples = "t(3, 4)\n"
                "t(2), dtype=float64",
     .forward = forward,

@@ -1,14 +1,14 @@
-/* tensor/ops/drawn.h -- new tensors of random numbers. */
-#ifndef OPSCOPE_TENSOR_OPS_DRAWN_H
-#define OPSCOPE_TENSOR_OPS_DRAWN_H
+/* tensor/ops/random/random_fill.h -- creates tensors of random numbers. */
+#ifndef OPSCOPE_TENSOR_OPS_RANDOM_RANDOM_FILL_H
+#define OPSCOPE_TENSOR_OPS_RANDOM_RANDOM_FILL_H
 
-#include "tensor/ops/filled.h"
-#include "tensor/random.h"
-#include "tensor/shape.h"
+#include "tensor/core/shape.h"
+#include "tensor/kernels/random.h"
+#include "tensor/ops/create/new_tensor.h"
 
-/* Like `self`, or self itself in place: contiguous, to be written whole. */
-static inline int opscope__drawn_like(struct opscope__call *call, opscope_tensor *self,
-                                      opscope_tensor **out)
+/* A contiguous tensor like `self`, or self itself in place; the caller writes all of it. */
+static inline int opscope__random_like(struct opscope__call *call, opscope_tensor *self,
+                                       opscope_tensor **out)
 {
     if (self->dtype != OPSCOPE_FLOAT32 && self->dtype != OPSCOPE_FLOAT64) {
         return opscope_tensor_fail(
@@ -23,7 +23,7 @@ static inline int opscope__drawn_like(struct opscope__call *call, opscope_tensor
     return opscope__tensor_empty(self->dims, opscope__sizes(self), (opscope_dtype)self->dtype, out);
 }
 
-static inline void opscope__drawn_put(const opscope_tensor *tensor, int64_t place, double value)
+static inline void opscope__random_put(const opscope_tensor *tensor, int64_t place, double value)
 {
     if (tensor->dtype == OPSCOPE_FLOAT32) {
         ((float *)(void *)tensor->data)[place] = (float)value;
@@ -32,12 +32,11 @@ static inline void opscope__drawn_put(const opscope_tensor *tensor, int64_t plac
     }
 }
 
-/* New, from sizes and a dtype (arguments), each element by `draw`, which is told the dtype it will
- * have. */
-static inline int opscope__drawn(const struct opscope__call *call,
-                                 const opscope_argument *arguments,
-                                 double (*draw)(opscope__stretch *stretch, opscope_dtype dtype),
-                                 opscope_tensor **out)
+/* A new tensor with the sizes and dtype of the arguments, whose elements come from `draw`, which
+ * gets the dtype. */
+static inline int opscope__random_fill(
+    const struct opscope__call *call, const opscope_argument *arguments,
+    double (*draw)(opscope__stretch *stretch, opscope_dtype dtype), opscope_tensor **out)
 {
     opscope_tensor *made;
     int status = opscope__unfilled(call, &arguments[0], &arguments[1], OPSCOPE_FLOAT32, &made);
@@ -53,15 +52,15 @@ static inline int opscope__drawn(const struct opscope__call *call,
     }
     opscope__stretch stretch = opscope__stretch_take((uint64_t)made->count);
     for (int64_t i = 0; i < made->count; i++) {
-        opscope__drawn_put(made, i, draw(&stretch, dtype));
+        opscope__random_put(made, i, draw(&stretch, dtype));
     }
     *out = made;
     return OPSCOPE_OK;
 }
 
-/* What is drawn does not depend on what was there. */
-static inline int opscope__drawn_backward(const struct opscope__backward *backward,
-                                          opscope_tensor **gradients)
+/* The gradient is zero: the result does not depend on the tensor's elements. */
+static inline int opscope__random_backward(const struct opscope__backward *backward,
+                                           opscope_tensor **gradients)
 {
     struct opscope__formula f = {0};
     if (backward->wanted[0]) {

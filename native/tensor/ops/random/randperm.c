@@ -1,8 +1,8 @@
-/* tensor/ops/randperm.c -- core::randperm: the integers below n in any order. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/random.h"
-#include "tensor/tensor.h"
+/* tensor/ops/random/randperm.c -- core::randperm: a random permutation. */
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/kernels/random.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -19,7 +19,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     }
     int64_t *all = (int64_t *)(void *)made->data;
     opscope__stretch stretch = opscope__stretch_take((uint64_t)n);
-    /* Fisher and Yates: each comes to one of the places before it, or stays. */
+    /* Fisher and Yates: each integer goes to a random earlier position, or stays. */
     for (int64_t i = 0; i < n; i++) {
         uint64_t places = (uint64_t)i + 1;
         int64_t place = (int64_t)((unsigned __int128)opscope__draw_bits(&stretch) * places >> 64);
@@ -37,8 +37,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(randperm) = {
     .schema = "randperm(int n, *, dtype dtype=int64) -> Tensor",
-    .doc =
-        "The integers from 0 to below n, each order as likely as any other. Repeatable after manual_seed.",
+    .doc = "A random permutation of the integers from 0 to n - 1; all permutations are equally "
+           "likely. Repeatable after manual_seed.",
     .samples = "5\n"
                "0",
     .forward = forward,

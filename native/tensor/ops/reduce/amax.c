@@ -1,5 +1,5 @@
-/* tensor/ops/amax.c -- core::amax: the largest over dimensions. */
-#include "tensor/ops/extremes.h"
+/* tensor/ops/reduce/amax.c -- core::amax: the maximum over dimensions. */
+#include "tensor/ops/reduce/extremes.h"
 
 OPSCOPE__EXTREMES(amax, >, -INFINITY, INT32_MIN, INT64_MIN, 0, 0xFFF0000000000000u)
 
@@ -11,8 +11,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(amax) = {
     .schema = "amax(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    .doc = "The largest element over the dimensions in dim (all where it is absent or empty), "
-           "NaN where there is one. Equal elements share the gradient.",
+    .doc = "The largest element over the dimensions in dim (all if it is absent or empty), or "
+           "NaN if one is NaN. Equal elements share the gradient.",
     .samples = "t(3, 4)\n"
                "t(3, 4), [1], True\n"
                "i(3, 4), [0]",

@@ -1,12 +1,12 @@
-/* tensor/ops/truths.h -- what all and any share: whether elements are not zero, joined by `&` or
- * `|`. */
-#ifndef OPSCOPE_TENSOR_OPS_TRUTHS_H
-#define OPSCOPE_TENSOR_OPS_TRUTHS_H
+/* tensor/ops/reduce/any_all.h -- shared by all and any: tests elements for non-zero, and combines
+ * the results with `&` or `|`. */
+#ifndef OPSCOPE_TENSOR_OPS_REDUCE_ANY_ALL_H
+#define OPSCOPE_TENSOR_OPS_REDUCE_ANY_ALL_H
 
-#include "tensor/ops/reduced.h"
+#include "tensor/ops/reduce/reduction.h"
 
-/* The operator's forward. `of_none` is what no elements give. */
-#define OPSCOPE__TRUTHS(name, join, of_none)                                                       \
+/* The operator's forward. `of_none` is the result for no elements. */
+#define OPSCOPE__ANY_ALL(name, join, of_none)                                                      \
     OPSCOPE__FOLD(name##_float32, float, int64_t, int32_t, of_none, s join(a != 0), s join a,      \
                   uint8_t, s)                                                                      \
     OPSCOPE__FOLD(name##_float64, double, int64_t, int64_t, of_none, s join(a != 0), s join a,     \

@@ -1,5 +1,5 @@
-/* tensor/ops/argmax.c -- core::argmax: where the largest element is. */
-#include "tensor/ops/extremes.h"
+/* tensor/ops/reduce/argmax.c -- core::argmax: the index of the largest element. */
+#include "tensor/ops/reduce/extremes.h"
 
 OPSCOPE__SEARCHES(argmax, >, -INFINITY, INT32_MIN, INT64_MIN, 0)
 

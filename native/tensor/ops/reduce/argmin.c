@@ -1,5 +1,5 @@
-/* tensor/ops/argmin.c -- core::argmin: where the smallest element is. */
-#include "tensor/ops/extremes.h"
+/* tensor/ops/reduce/argmin.c -- core::argmin: the index of the smallest element. */
+#include "tensor/ops/reduce/extremes.h"
 
 OPSCOPE__SEARCHES(argmin, <, INFINITY, INT32_MAX, INT64_MAX, UINT8_MAX)
 

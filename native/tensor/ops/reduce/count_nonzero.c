@@ -1,5 +1,6 @@
-/* tensor/ops/count_nonzero.c -- core::count_nonzero: how many elements are not zero. */
-#include "tensor/formula.h"
+/* tensor/ops/reduce/count_nonzero.c -- core::count_nonzero: the number of elements that are not
+ * zero. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -13,8 +14,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(count_nonzero) = {
     .schema = "count_nonzero(Tensor self, int[]? dim=None) -> Tensor",
-    .doc = "How many elements are not zero over the dimensions in dim (all where it is absent), in "
-           "int64.",
+    .doc = "The number of elements that are not zero over the dimensions in dim (all if it is "
+           "absent), in int64.",
     .samples = "i(3, 4)\n"
                "i(3, 4), [0]\n"
                "t(3)",

@@ -1,12 +1,12 @@
-/* tensor/ops/cumprod.c -- core::cumprod: products so far. */
-#include "tensor/ops/running.h"
+/* tensor/ops/reduce/cumprod.c -- core::cumprod: cumulative products. */
+#include "tensor/ops/reduce/scan.h"
 
-OPSCOPE__RUNNING(cumprod, 1, s *a)
+OPSCOPE__SCAN(cumprod, 1, s *a)
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    return opscope__running_forward(call, cumprod, arguments, outputs);
+    return opscope__scan_forward(call, cumprod, arguments, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -20,9 +20,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(cumprod) = {
     .schema = "cumprod(Tensor self, int dim) -> Tensor",
-    .doc =
-        "The product of the elements up to and with each one along dim. Integers and bools multiply in "
-        "int64.",
+    .doc = "The product of the elements up to and including each one along dim. Integers and "
+           "bools multiply in int64.",
     .samples = "t(3, 4), 1\n"
                "t(3, 4), 0\n"
                "i(3, 4), 0\n"

@@ -1,9 +1,10 @@
-/* tensor/ops/cumprod_backward.c -- core::cumprod_backward: the gradient through cumprod. */
-#include "tensor/ops/apart.h"
-#include "tensor/ops/rows.h"
+/* tensor/ops/reduce/cumprod_backward.c -- core::cumprod_backward: the gradient through cumprod. */
+#include "tensor/ops/reduce/leave_one_out.h"
+#include "tensor/ops/reduce/rows.h"
 
-/* Up to the first zero each gradient is the sum of what follows, times product, over the element.
- * The zero's own is the sum of the products without it; behind it all products stay zero. */
+/* Up to the first zero, each gradient is the sum of the following gradients times products, divided
+ * by the element. The zero's own is the sum of the products without it; after it all products stay
+ * zero. */
 #define LOOP(name, type)                                                                           \
     static void name(char *out, const char *const *inputs, int64_t begin, int64_t end,             \
                      int64_t width)                                                                \
@@ -45,7 +46,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                                    &arguments[2], 8, outputs);
 }
 
-/* Without zeros. `so_far` is the sum of more / x up to each element. */
+/* For rows without zeros. `so_far` is the sum of more / x up to each element. */
 static void slopes(struct opscope__formula *f, const struct opscope__backward *backward,
                    opscope_tensor **gradients)
 {
@@ -69,7 +70,7 @@ static void slopes(struct opscope__formula *f, const struct opscope__backward *b
     }
 }
 
-/* With zeros: for each product in turn, and for each element left out in turn. */
+/* For rows with zeros: handles each product in turn, and leaves out each element in turn. */
 static void slopes_apart(struct opscope__formula *f, const struct opscope__backward *backward,
                          opscope_tensor **gradients)
 {
@@ -82,10 +83,10 @@ static void slopes_apart(struct opscope__formula *f, const struct opscope__backw
     if (f->status != OPSCOPE_OK) {
         return;
     }
-    struct opscope__apart apart;
-    opscope__apart_start(f, self, 1u << dim, &apart);
-    opscope_tensor *rows = opscope__apart_rows(f, &apart, self);
-    opscope_tensor *weights = opscope__apart_rows(f, &apart, more);
+    struct opscope__leave_one_out apart;
+    opscope__leave_one_out_start(f, self, 1u << dim, &apart);
+    opscope_tensor *rows = opscope__leave_one_out_rows(f, &apart, self);
+    opscope_tensor *weights = opscope__leave_one_out_rows(f, &apart, more);
     if (backward->wanted[0] && rows != NULL) {
         const opscope_argument square = opscope__L(opscope__sizes(rows), 3);
         opscope_tensor *one =
@@ -93,15 +94,16 @@ static void slopes_apart(struct opscope__formula *f, const struct opscope__backw
         one = opscope__f(f, "expand", opscope__T(one), square);
         opscope_tensor *each =
             opscope__f(f, "cumprod_backward", opscope__T(one), opscope__T(rows), last);
-        gradients[0] = opscope__keep(opscope__apart_sum(f, &apart, weights, each));
+        gradients[0] = opscope__keep(opscope__leave_one_out_sum(f, &apart, weights, each));
     }
     if (backward->wanted[1]) {
-        opscope_tensor *behind = opscope__f1(f, "triu", opscope__apart_rows(f, &apart, grad));
-        opscope_tensor *without = opscope__apart_without(f, &apart, rows, 1);
+        opscope_tensor *behind =
+            opscope__f1(f, "triu", opscope__leave_one_out_rows(f, &apart, grad));
+        opscope_tensor *without = opscope__leave_one_out_without(f, &apart, rows, 1);
         opscope_tensor *each =
             opscope__f(f, "cumprod_backward", opscope__T(behind), opscope__T(without), last);
-        weights = opscope__apart_without(f, &apart, weights, 0);
-        gradients[1] = opscope__keep(opscope__apart_sum(f, &apart, weights, each));
+        weights = opscope__leave_one_out_without(f, &apart, weights, 0);
+        gradients[1] = opscope__keep(opscope__leave_one_out_sum(f, &apart, weights, each));
     }
 }
 
@@ -115,7 +117,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(cumprod_backward) = {
     .schema = "cumprod_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
-    .doc = "The gradient through cumprod, also where elements are zero.",
+    .doc = "The gradient through cumprod, correct also for elements that are zero.",
     .samples = "t(3, 4), t(3, 4), 1\n"
                "t(5, 4), (t(5, 4) > 0) * t(5, 4), 0",
     .forward = forward,

@@ -1,12 +1,12 @@
-/* tensor/ops/cumsum.c -- core::cumsum: sums so far. */
-#include "tensor/ops/running.h"
+/* tensor/ops/reduce/cumsum.c -- core::cumsum: cumulative sums. */
+#include "tensor/ops/reduce/scan.h"
 
-OPSCOPE__RUNNING(cumsum, 0, s + a)
+OPSCOPE__SCAN(cumsum, 0, s + a)
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    return opscope__running_forward(call, cumsum, arguments, outputs);
+    return opscope__scan_forward(call, cumsum, arguments, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -28,8 +28,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(cumsum) = {
     .schema = "cumsum(Tensor self, int dim) -> Tensor",
-    .doc = "The sum of the elements up to and with each one along dim. Integers and bools sum in "
-           "int64.",
+    .doc = "The sum of the elements up to and including each one along dim. Integers and bools "
+           "sum in int64.",
     .samples = "t(3, 4), 1\n"
                "t(3, 4), 0\n"
                "t(), 0",

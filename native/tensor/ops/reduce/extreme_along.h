@@ -1,15 +1,14 @@
-/* tensor/ops/extreme_along.h -- what max and min share: the extreme elements along a dimension, and
- * where they are. Searching is argmax's and argmin's (extremes.h).
- */
-#ifndef OPSCOPE_TENSOR_OPS_EXTREME_ALONG_H
-#define OPSCOPE_TENSOR_OPS_EXTREME_ALONG_H
+/* tensor/ops/reduce/extreme_along.h -- shared by max and min: the extreme elements along a
+ * dimension, and their indices. argmax and argmin search for them (extremes.h). */
+#ifndef OPSCOPE_TENSOR_OPS_REDUCE_EXTREME_ALONG_H
+#define OPSCOPE_TENSOR_OPS_REDUCE_EXTREME_ALONG_H
 
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
-/* `search` is the operator that finds where: "argmax". `arguments`: the tensor, the dimension,
- * keepdim. */
+/* `search` is the operator that finds the indices: "argmax". `arguments`: the tensor, the
+ * dimension, keepdim. */
 static inline int opscope__extreme_along(const struct opscope__call *call, const char *search,
                                          const opscope_argument *arguments,
                                          opscope_tensor **outputs)

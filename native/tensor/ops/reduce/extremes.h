@@ -1,17 +1,16 @@
-/* tensor/ops/extremes.h -- what amax and amin share, and argmax and argmin: the element that comes
- * before all others, by `<` or `>`, and where it is. A NaN comes before all numbers.
- */
-#ifndef OPSCOPE_TENSOR_OPS_EXTREMES_H
-#define OPSCOPE_TENSOR_OPS_EXTREMES_H
+/* tensor/ops/reduce/extremes.h -- shared by amax and amin, and by argmax and argmin: the extreme
+ * element, by `<` or `>`, and its index. NaN precedes all numbers. */
+#ifndef OPSCOPE_TENSOR_OPS_REDUCE_EXTREMES_H
+#define OPSCOPE_TENSOR_OPS_REDUCE_EXTREMES_H
 
-#include "tensor/ops/reduced.h"
-#include "tensor/ops/rows.h"
+#include "tensor/ops/reduce/reduction.h"
+#include "tensor/ops/reduce/rows.h"
 
 #define OPSCOPE__FIRST_FLOAT(before) a != a ? a : a before s ? a : s
 #define OPSCOPE__FIRST_INTEGER(before) a before s ? a : s
 
-/* Reductions by dtype. What comes last of each: of floats, int32, int64 and uint8; `last_bits` of
- * float64. */
+/* Reductions by dtype. The initial values: `last` for float32, then int32, int64 and uint8;
+ * `last_bits` for float64. */
 #define OPSCOPE__EXTREMES(name, before, last, last32, last64, last8, last_bits)                    \
     OPSCOPE__FOLD(name##_float32, float, double, float, last, OPSCOPE__FIRST_FLOAT(before),        \
                   OPSCOPE__FIRST_FLOAT(before), float, s)                                          \
@@ -26,7 +25,7 @@
     static const struct opscope__reduction name[OPSCOPE_DTYPE_COUNT] =                             \
         OPSCOPE__FOLDS(name, last_bits, (uint64_t)(last64));
 
-/* `word` says in messages what there is none of: "largest". */
+/* `word` is for messages about empty tensors: "largest". */
 static inline int opscope__extreme_forward(const struct opscope__call *call,
                                            const struct opscope__reduction *reductions,
                                            const char *word, const opscope_argument *arguments,
@@ -43,7 +42,7 @@ static inline int opscope__extreme_forward(const struct opscope__call *call,
     for (int i = 0; i < self->dims && status == OPSCOPE_OK; i++) {
         if ((set >> i & 1) != 0 && opscope__sizes(self)[i] == 0) {
             status = opscope_tensor_fail(
-                OPSCOPE_ERROR_RUNTIME, "%s: nothing has no %s element (sizes %s)",
+                OPSCOPE_ERROR_RUNTIME, "%s: no elements, so no %s one (sizes %s)",
                 opscope__call_name(call), word, opscope__shape_text(self).text);
         }
     }
@@ -68,7 +67,7 @@ static inline int opscope__extreme_backward(const struct opscope__backward *back
     return opscope__formula_end(&f, gradients, backward->input_count);
 }
 
-/* Searches by dtype: the first place of each row's extreme. */
+/* Search loops by dtype: the first index of each row's extreme. */
 #define OPSCOPE__SEARCH(name, type, before, last, first)                                           \
     static void name(char *out, const char *const *inputs, int64_t begin, int64_t end,             \
                      int64_t width)                                                                \
@@ -93,7 +92,7 @@ static inline int opscope__extreme_backward(const struct opscope__backward *back
     OPSCOPE__SEARCH(name##_uint8, uint8_t, before, last8, OPSCOPE__FIRST_INTEGER)                  \
     static const opscope__row_loop name[OPSCOPE_DTYPE_COUNT] = {OPSCOPE__ALL_LOOPS(name)};
 
-/* Along dimension `dim` (an argument; None: all of them, in row-major order). */
+/* Searches along dimension `dim` (an argument; None: all of them, in row-major order). */
 static inline int opscope__search_forward(const struct opscope__call *call,
                                           const opscope__row_loop *searches,
                                           const opscope_argument *arguments, opscope_tensor **out)

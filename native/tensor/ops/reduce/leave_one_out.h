@@ -1,23 +1,22 @@
-/* tensor/ops/apart.h -- each element of a row left out in turn: n rows of n for each. So are
- * products without one element or two taken, where zeros forbid to divide by them; it takes the
- * square of the memory.
- */
-#ifndef OPSCOPE_TENSOR_OPS_APART_H
-#define OPSCOPE_TENSOR_OPS_APART_H
+/* tensor/ops/reduce/leave_one_out.h -- repeats each row of n elements n times, each time without
+ * one element. This gives products without one or two elements when zeros rule out a division; it
+ * takes the square of the memory. */
+#ifndef OPSCOPE_TENSOR_OPS_REDUCE_LEAVE_ONE_OUT_H
+#define OPSCOPE_TENSOR_OPS_REDUCE_LEAVE_ONE_OUT_H
 
-#include "tensor/formula.h"
-#include "tensor/tensor.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
-struct opscope__apart {
+struct opscope__leave_one_out {
     int dims;
     int64_t order[OPSCOPE_DIM_LIMIT],
-        back[OPSCOPE_DIM_LIMIT];      /* the row's dimensions last, and back again */
+        back[OPSCOPE_DIM_LIMIT];      /* puts the row's dimensions last, and the inverse */
     int64_t sizes[OPSCOPE_DIM_LIMIT]; /* in that order */
     int64_t rows, width;
     opscope_tensor *diagonal; /* bools [width, width] */
 };
 
-/* Whether an element of `self` is zero. */
+/* True if an element of `self` is zero. */
 static inline bool opscope__has_zero(struct opscope__formula *f, opscope_tensor *self)
 {
     opscope_tensor *zeros = opscope__f(f, "eq", opscope__T(self), opscope__I(0));
@@ -25,11 +24,12 @@ static inline bool opscope__has_zero(struct opscope__formula *f, opscope_tensor 
     return any != NULL && *(const bool *)any->data;
 }
 
-/* Rows of `like` are along the dimensions of `set`. */
-static inline void opscope__apart_start(struct opscope__formula *f, const opscope_tensor *like,
-                                        uint32_t set, struct opscope__apart *out)
+/* Rows of `like` run along the dimensions in `set`. */
+static inline void opscope__leave_one_out_start(struct opscope__formula *f,
+                                                const opscope_tensor *like, uint32_t set,
+                                                struct opscope__leave_one_out *out)
 {
-    *out = (struct opscope__apart){.rows = 1, .width = 1};
+    *out = (struct opscope__leave_one_out){.rows = 1, .width = 1};
     for (int folded = 0; folded < 2; folded++) {
         for (int i = 0; i < like->dims; i++) {
             if ((int)(set >> i & 1) == folded) {
@@ -45,10 +45,9 @@ static inline void opscope__apart_start(struct opscope__formula *f, const opscop
         opscope__f(f, "eye", opscope__I(out->width), opscope__N, opscope__I(OPSCOPE_BOOL));
 }
 
-/* A tensor of the sizes of `like` as [rows, width, width]: each row, width times. */
-static inline opscope_tensor *opscope__apart_rows(struct opscope__formula *f,
-                                                  const struct opscope__apart *apart,
-                                                  opscope_tensor *tensor)
+/* A tensor of the sizes of `like` as [rows, width, width]: each row, repeated `width` times. */
+static inline opscope_tensor *opscope__leave_one_out_rows(
+    struct opscope__formula *f, const struct opscope__leave_one_out *apart, opscope_tensor *tensor)
 {
     const int64_t once[] = {apart->rows, 1, apart->width},
                   square[] = {apart->rows, apart->width, apart->width};
@@ -57,19 +56,19 @@ static inline opscope_tensor *opscope__apart_rows(struct opscope__formula *f,
     return opscope__f(f, "expand", opscope__T(tensor), opscope__L(square, 3));
 }
 
-/* Such rows with `value` in place of element i of the i-th repetition. */
-static inline opscope_tensor *opscope__apart_without(struct opscope__formula *f,
-                                                     const struct opscope__apart *apart,
-                                                     opscope_tensor *rows, int64_t value)
+/* Such rows with `value` in place of element i in repetition i. */
+static inline opscope_tensor *opscope__leave_one_out_without(
+    struct opscope__formula *f, const struct opscope__leave_one_out *apart, opscope_tensor *rows,
+    int64_t value)
 {
     return opscope__f(f, "masked_fill", opscope__T(rows), opscope__T(apart->diagonal),
                       opscope__I(value));
 }
 
 /* The sums of a * b over each repetition, in the sizes of `like`. */
-static inline opscope_tensor *opscope__apart_sum(struct opscope__formula *f,
-                                                 const struct opscope__apart *apart,
-                                                 opscope_tensor *a, opscope_tensor *b)
+static inline opscope_tensor *opscope__leave_one_out_sum(struct opscope__formula *f,
+                                                         const struct opscope__leave_one_out *apart,
+                                                         opscope_tensor *a, opscope_tensor *b)
 {
     opscope_tensor *sum = opscope__f(f, "sum", opscope__T(opscope__f2(f, "mul", a, b)),
                                      opscope__L(&(const int64_t){-1}, 1));

@@ -1,5 +1,5 @@
-/* tensor/ops/mean.c -- core::mean: the mean over dimensions. */
-#include "tensor/ops/reduced.h"
+/* tensor/ops/reduce/mean.c -- core::mean: the mean over dimensions. */
+#include "tensor/ops/reduce/reduction.h"
 
 OPSCOPE__FOLD_SUM(mean_float32, float, double, float, float, s / (double)folded)
 OPSCOPE__FOLD_SUM(mean_float64, double, double, double, double, s / (double)folded)
@@ -36,8 +36,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(mean) = {
     .schema = "mean(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) "
               "-> Tensor",
-    .doc = "The mean over the dimensions in dim (all where it is absent or empty), which "
-           "disappear, or with keepdim stay as size 1. For floats; NaN over nothing.",
+    .doc = "The mean over the dimensions in dim (all if it is absent or empty), which are "
+           "removed, or kept with size 1 with keepdim. For floats; NaN for no elements.",
     .samples = "t(3, 4)\n"
                "t(3, 4), [0]",
     .forward = forward,

@@ -1,5 +1,5 @@
-/* tensor/ops/prod.c -- core::prod: the product over dimensions. */
-#include "tensor/ops/reduced.h"
+/* tensor/ops/reduce/prod.c -- core::prod: the product over dimensions. */
+#include "tensor/ops/reduce/reduction.h"
 
 OPSCOPE__FOLD(prod_float32, float, double, double, 1, s *a, s *a, float, s)
 OPSCOPE__FOLD(prod_float64, double, double, double, 1, s *a, s *a, double, s)
@@ -27,8 +27,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(prod) = {
     .schema = "prod(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    .doc = "The product over the dimensions in dim (all where it is absent or empty). Integers "
-           "and bools multiply in int64.",
+    .doc = "The product over the dimensions in dim (all if it is absent or empty). Integers and "
+           "bools multiply in int64.",
     .samples = "t(3, 4)\n"
                "t(3, 4), [0]\n"
                "t(2, 3, 4), [0, 2], True\n"

@@ -1,10 +1,10 @@
-/* tensor/ops/prod_backward.c -- core::prod_backward: the gradient through prod. */
-#include "tensor/ops/apart.h"
-#include "tensor/ops/reduced.h"
-#include "tensor/ops/rows.h"
+/* tensor/ops/reduce/prod_backward.c -- core::prod_backward: the gradient through prod. */
+#include "tensor/ops/reduce/leave_one_out.h"
+#include "tensor/ops/reduce/reduction.h"
+#include "tensor/ops/reduce/rows.h"
 
-/* Rows of elements and one gradient each. Where one element is zero, only its own gradient is not;
- * where there are two, none is. */
+/* Loops over rows of elements with one gradient each. With one zero in a row, only the zero's own
+ * gradient is not zero; with two, none is. */
 #define LOOP(name, type)                                                                           \
     static void name(char *out, const char *const *inputs, int64_t begin, int64_t end,             \
                      int64_t width)                                                                \
@@ -28,8 +28,7 @@
 LOOP(others_float32, float)
 LOOP(others_float64, double)
 
-/* `self` with the dimensions of `set` last: a view, whose sizes and strides are those of self in
- * `order`. */
+/* `self` with the dimensions in `set` last: a view with self's sizes and strides in `order`. */
 static int fold_last(const opscope_tensor *self, uint32_t set, int *order, opscope_tensor **out)
 {
     int64_t shape[2 * OPSCOPE_DIM_LIMIT];
@@ -100,8 +99,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return status;
 }
 
-/* Without zeros: others * (sum(more / x) - more / x), where `others` is what this operator gives.
- * With them, the products without two elements are taken as they are. */
+/* Without zeros: others * (sum(more / x) - more / x), where `others` is this operator's result.
+ * With zeros, computes the products without two elements directly. */
 static opscope_tensor *slope(struct opscope__formula *f, const struct opscope__backward *backward)
 {
     opscope_tensor *more = backward->gradients[0], *grad = backward->inputs[0],
@@ -121,18 +120,18 @@ static opscope_tensor *slope(struct opscope__formula *f, const struct opscope__b
     if (f->status != OPSCOPE_OK) {
         return NULL;
     }
-    struct opscope__apart apart;
-    opscope__apart_start(f, self, set, &apart);
+    struct opscope__leave_one_out apart;
+    opscope__leave_one_out_start(f, self, set, &apart);
     const int64_t rows[] = {apart.rows, 1}, all_rows[] = {apart.rows, apart.width};
     opscope_tensor *grads = opscope__f(f, "reshape", opscope__T(grad), opscope__L(rows, 2));
     grads = opscope__f(f, "expand", opscope__T(grads), opscope__L(all_rows, 2));
     opscope_tensor *without =
-        opscope__apart_without(f, &apart, opscope__apart_rows(f, &apart, self), 1);
+        opscope__leave_one_out_without(f, &apart, opscope__leave_one_out_rows(f, &apart, self), 1);
     opscope_tensor *weights =
-        opscope__apart_without(f, &apart, opscope__apart_rows(f, &apart, more), 0);
+        opscope__leave_one_out_without(f, &apart, opscope__leave_one_out_rows(f, &apart, more), 0);
     opscope_tensor *others = opscope__f(f, "prod_backward", opscope__T(grads), opscope__T(without),
                                         opscope__L(&(const int64_t){-1}, 1));
-    return opscope__apart_sum(f, &apart, weights, others);
+    return opscope__leave_one_out_sum(f, &apart, weights, others);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -158,9 +157,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(prod_backward) = {
     .schema = "prod_backward(Tensor grad_output, Tensor self, int[]? dim=None) -> Tensor",
-    .doc =
-        "grad_output times the product of the other elements over the dimensions in dim (all where it is "
-        "absent or empty), also where elements are zero: the gradient through prod.",
+    .doc = "grad_output times the product of the other elements over the dimensions in dim (all "
+           "if it is absent or empty), correct also for elements that are zero: the gradient "
+           "through prod.",
     .samples = "t(), t(3, 4)\n"
                "t(3), t(3, 4).round(), [1]\n"
                "t(2), t(2, 3, 4), [-1, 1]",

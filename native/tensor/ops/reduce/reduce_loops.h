@@ -1,24 +1,25 @@
-/* tensor/ops/folds.h -- loops of reductions, as ops/loops.h has those of elementwise operators.
+/* tensor/ops/reduce/reduce_loops.h -- loops of reductions, like ops/elementwise/loops.h for
+ * elementwise operators.
  *
- * An operator gives a step in `s` (the accumulator so far) and `a` (an element), how two
- * accumulators join, and how one becomes an element of the output. Over short stretches elements
- * are folded into accumulators as narrow as they are (`lane`), and only then into wide ones. An
- * element of a float32 sum has gone through at most 8 + 4 roundings to float32 when its stretch
- * joins doubles, however long the sum; NumPy's pairwise sums have 16 + 3 and one for each doubling
- * of 128.
+ * An operator gives a step in `s` (the accumulator so far) and `a` (an element), an expression that
+ * joins two accumulators, and one that turns an accumulator into an element of the output. Over
+ * short stretches, elements are folded into accumulators of their own width (vector lanes, of type
+ * `lane`), which are then joined into wide ones. Before its stretch is joined in double, an element
+ * of a float32 sum goes through at most 8 + 4 roundings to float32, however long the sum is; in
+ * NumPy's pairwise sums it goes through 16 + 3, and one more for each doubling of 128.
  */
-#ifndef OPSCOPE_TENSOR_OPS_FOLDS_H
-#define OPSCOPE_TENSOR_OPS_FOLDS_H
+#ifndef OPSCOPE_TENSOR_OPS_REDUCE_REDUCE_LOOPS_H
+#define OPSCOPE_TENSOR_OPS_REDUCE_REDUCE_LOOPS_H
 
-#include "tensor/ops/loops.h"
-#include "tensor/reduce.h"
+#include "tensor/kernels/reduce.h"
+#include "tensor/ops/elementwise/loops.h"
 
 enum {
     OPSCOPE__LANE_BYTES =
-        256,                /* eight vectors: taken in turn they hide how long an addition takes */
-    OPSCOPE__LANES = 32,    /* that they join into, for what is left of a row */
-    OPSCOPE__STRETCH = 512, /* elements that join into wide accumulators, */
-    OPSCOPE__TOTALS = 4,    /* of which there are a few: one would be waited for */
+        256,                /* eight vectors: using them in turn hides the latency of an addition */
+    OPSCOPE__LANES = 32,    /* they are joined into these, for the rest of a row */
+    OPSCOPE__STRETCH = 512, /* elements that are joined into wide accumulators, */
+    OPSCOPE__TOTALS = 4,    /* of which there are several, to hide their latency */
     OPSCOPE__AHEAD_BYTES = 256,
     OPSCOPE__CACHE_LINE = 64,
     OPSCOPE__ROWS_AT_ONCE = 8
@@ -26,16 +27,17 @@ enum {
 
 #define OPSCOPE__MANY(lane) ((int)(OPSCOPE__LANE_BYTES / sizeof(lane)))
 
-/* In registers from the first halving to the last: a short row takes half the time. */
+/* Keeps the lanes in registers from the first halving to the last: a short row takes half the
+ * time. */
 #if defined(__clang__)
 #define OPSCOPE__HALVINGS
 #else
 #define OPSCOPE__HALVINGS _Pragma("GCC unroll 6")
 #endif
 
-/* Asks for the cache lines that the step after the one at `in` reads, of elements of that type and
- * of `lane`: on Zen 4 a sum of 16 MB takes 5 to 10 % less. Farther ahead is no better, and from 640
- * bytes on worse than nothing, by a fifth. */
+/* Prefetches the cache lines of the step after the one at `in`, for elements of that type and of
+ * `lane`: on Zen 4 a sum of 16 MB takes 5 to 10 % less time. A longer distance is no better, and
+ * from 640 bytes on it is a fifth slower than no prefetch. */
 #define OPSCOPE__FETCH(in, lane)                                                                   \
     do {                                                                                           \
         const char *line = (const char *)(in) + OPSCOPE__AHEAD_BYTES;                              \
@@ -51,8 +53,8 @@ enum {
         lanes[j] = (lane)(start_value);                                                            \
     }
 
-/* The first `many` lanes take a step each, with the elements from `done` on, which are then done.
- */
+/* Takes one step in each of the first `many` lanes, with the elements from `done` on, and advances
+ * `done`. */
 #define OPSCOPE__STEP(lanes, many, lane, type, element, step)                                      \
     for (int j = 0; j < (many); j++) {                                                             \
         const int64_t i = done + j;                                                                \
@@ -62,7 +64,7 @@ enum {
     }                                                                                              \
     done += (many);
 
-/* Of `many` accumulators the second half joins the first, until there are `few`. */
+/* Joins the second half of `many` accumulators into the first, until there are `few`. */
 #define OPSCOPE__HALVE(lanes, many, few, lane, join_step)                                          \
     OPSCOPE__HALVINGS                                                                              \
     for (int half = (many) / 2; half >= (few); half /= 2) {                                        \
@@ -72,7 +74,7 @@ enum {
         }                                                                                          \
     }
 
-/* The lanes that are left join the totals. */
+/* Joins the remaining lanes into the totals. */
 #define OPSCOPE__JOIN_TOTALS(totals, wide, lanes, lane, join_step)                                 \
     for (int j = 0; j < OPSCOPE__TOTALS; j++) {                                                    \
         const wide s = totals[j];                                                                  \
@@ -80,8 +82,8 @@ enum {
         totals[j] = (wide)(join_step);                                                             \
     }
 
-/* Folds into `total` what `element`, an expression in `i`, gives for 0 to count. In a long one each
- * step from `done` on begins with `ahead`. */
+/* Folds into `total` the values of `element`, an expression in `i`, for 0 to count. In a long run,
+ * each step from `done` on begins with `ahead`. */
 #define OPSCOPE__FOLD_AHEAD(ahead, total, wide, lane, start_value, type, element, count, step,     \
                             join_step)                                                             \
     do {                                                                                           \
@@ -144,7 +146,7 @@ enum {
         }                                                                                          \
     }
 
-/* Accumulators are read and written once for ROWS_AT_ONCE elements. */
+/* Reads and writes the accumulators once for ROWS_AT_ONCE elements. */
 #define OPSCOPE__FOLD_COLUMNS(name, type, wide, lane, start_value, step, join_step)                \
     static void name##_columns(void *accumulators, const char *data, int64_t stride,               \
                                int64_t count, int64_t next, int64_t rows)                          \

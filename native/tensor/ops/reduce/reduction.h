@@ -1,14 +1,15 @@
-/* tensor/ops/reduced.h -- the arguments that reductions share: which dimensions, kept or not. */
-#ifndef OPSCOPE_TENSOR_OPS_REDUCED_H
-#define OPSCOPE_TENSOR_OPS_REDUCED_H
+/* tensor/ops/reduce/reduction.h -- the arguments that reductions share: the dimensions, and
+ * keepdim. */
+#ifndef OPSCOPE_TENSOR_OPS_REDUCE_REDUCTION_H
+#define OPSCOPE_TENSOR_OPS_REDUCE_REDUCTION_H
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/ops/folds.h"
-#include "tensor/shape.h"
+#include "tensor/core/shape.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/ops/reduce/reduce_loops.h"
 
-/* A table of reductions by dtype, from folds that are named as sum_float32; bools fold as uint8.
- * `start_bits` of floats' accumulators, `start` of integers'. */
+/* A table of reductions by dtype, from folds with names such as sum_float32; bools fold as uint8.
+ * The initial accumulators: `start_bits` for floats, `start` for integers. */
 #define OPSCOPE__FOLDS(name, start_bits, start)                                                    \
     {                                                                                              \
         [OPSCOPE_FLOAT32] = OPSCOPE__FOLDED(name##_float32, start_bits, 1),                        \
@@ -19,14 +20,14 @@
         [OPSCOPE_BOOL] = OPSCOPE__FOLDED(name##_uint8, start, 1),                                  \
     }
 
-/* Outputs of those that may not overflow: integers and bools in int64. */
+/* Output dtypes of reductions that should not overflow: integers and bools give int64. */
 static const opscope_dtype opscope__widened[OPSCOPE_DTYPE_COUNT] = {
     [OPSCOPE_FLOAT32] = OPSCOPE_FLOAT32, [OPSCOPE_FLOAT64] = OPSCOPE_FLOAT64,
     [OPSCOPE_INT32] = OPSCOPE_INT64,     [OPSCOPE_INT64] = OPSCOPE_INT64,
     [OPSCOPE_UINT8] = OPSCOPE_INT64,     [OPSCOPE_BOOL] = OPSCOPE_INT64,
 };
 
-/* The dimensions that a list argument (None: all) names. */
+/* The set of dimensions in a list argument (None: all). */
 static inline int opscope__reduced_set(const struct opscope__call *call, const opscope_tensor *self,
                                        const opscope_argument *dim, uint32_t *out)
 {
@@ -35,8 +36,8 @@ static inline int opscope__reduced_set(const struct opscope__call *call, const o
                             all ? 0 : dim->count, self->dims, out);
 }
 
-/* `reductions` are by the dtype of the input, outputs of dtype `outputs_as` each. `dtype` (may be
- * NULL, or None) asks for another input first. */
+/* `reductions` are by the dtype of the input; outputs have the dtype in `outputs_as`. `dtype` (may
+ * be NULL, or None) converts the input first. */
 static inline int opscope__reduce_arguments(const struct opscope__call *call,
                                             const struct opscope__reduction *reductions,
                                             const opscope_dtype *outputs_as,

@@ -1,19 +1,19 @@
-/* tensor/ops/rows.h -- operators that work along one dimension, row by row.
+/* tensor/ops/reduce/rows.h -- operators that work along one dimension, row by row.
  *
- * The dimension is brought to the end and made contiguous; the loop sees rows of `width` elements.
- * The output is contiguous with that dimension at the end, and is then seen in the input's order
- * again.
+ * The dimension is moved to the end and made contiguous; the loop gets rows of `width` elements.
+ * The output is contiguous with that dimension at the end; the result is a view of it in the
+ * input's order.
  */
-#ifndef OPSCOPE_TENSOR_OPS_ROWS_H
-#define OPSCOPE_TENSOR_OPS_ROWS_H
+#ifndef OPSCOPE_TENSOR_OPS_REDUCE_ROWS_H
+#define OPSCOPE_TENSOR_OPS_REDUCE_ROWS_H
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/ops/loops.h"
-#include "tensor/parallel.h"
-#include "tensor/shape.h"
+#include "tensor/core/shape.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/kernels/parallel.h"
+#include "tensor/ops/elementwise/loops.h"
 
-/* Rows begin to end of `width` elements, from `inputs` to `out`. */
+/* Processes rows begin to end of `width` elements, from `inputs` to `out`. */
 typedef void (*opscope__row_loop)(char *out, const char *const *inputs, int64_t begin, int64_t end,
                                   int64_t width);
 
@@ -30,7 +30,7 @@ static inline void opscope__rows_part(int64_t begin, int64_t end, void *arg)
     rows->loop(rows->out, rows->inputs, begin, end, rows->width);
 }
 
-/* The tensor with dimension `dim` and the last exchanged. */
+/* The tensor with dimension `dim` and the last one exchanged. */
 static inline int opscope__exchange_last(const opscope_tensor *tensor, int dim,
                                          opscope_tensor **out)
 {
@@ -43,7 +43,8 @@ static inline int opscope__exchange_last(const opscope_tensor *tensor, int dim,
     return opscope__tensor_view(tensor, tensor->dims, shape, shape + tensor->dims, 0, out);
 }
 
-/* The tensor as rows along `dim`: contiguous, that dimension last; a scalar as one row of one. */
+/* The tensor as rows along `dim`: contiguous, with that dimension last; a scalar as one row of one
+ * element. */
 static inline int opscope__as_rows(const opscope_tensor *tensor, int dim, opscope_tensor **out)
 {
     opscope_tensor *view;
@@ -57,8 +58,8 @@ static inline int opscope__as_rows(const opscope_tensor *tensor, int dim, opscop
     return status;
 }
 
-/* Runs the loop over one or two inputs of the same sizes; the output has them too, of that dtype.
- */
+/* Runs the loop over one or two inputs of the same sizes; the output has these sizes and that
+ * dtype. */
 static inline int opscope__along(opscope__row_loop loop, const opscope_tensor *first,
                                  const opscope_tensor *second, int dim, opscope_dtype dtype,
                                  int64_t cost, opscope_tensor **out)
@@ -88,7 +89,7 @@ static inline int opscope__along(opscope__row_loop loop, const opscope_tensor *f
     return status;
 }
 
-/* `self` along dimension `dim` by the loop for its dtype. */
+/* Processes `self` along dimension `dim` with the loop for its dtype. */
 static inline int opscope__along_argument(const struct opscope__call *call,
                                           const opscope__row_loop *loops, opscope_tensor *self,
                                           opscope_tensor *second,

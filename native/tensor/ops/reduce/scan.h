@@ -1,11 +1,13 @@
-/* tensor/ops/running.h -- what cumsum and cumprod share: each element folded with all before it. */
-#ifndef OPSCOPE_TENSOR_OPS_RUNNING_H
-#define OPSCOPE_TENSOR_OPS_RUNNING_H
+/* tensor/ops/reduce/scan.h -- shared by cumsum and cumprod: folds each element with all elements
+ * before it. */
+#ifndef OPSCOPE_TENSOR_OPS_REDUCE_SCAN_H
+#define OPSCOPE_TENSOR_OPS_REDUCE_SCAN_H
 
-#include "tensor/ops/rows.h"
+#include "tensor/ops/reduce/rows.h"
 
-/* Row loops: `step` is in `s`, so far, and `a`, an element. Floats are folded in double. */
-#define OPSCOPE__RUNNING_LOOP(name, type, wide, start, step)                                       \
+/* Row loops: `step` is an expression in `s`, the value so far, and `a`, an element. Floats are
+ * folded in double. */
+#define OPSCOPE__SCAN_LOOP(name, type, wide, start, step)                                          \
     static void name(char *out, const char *const *inputs, int64_t begin, int64_t end,             \
                      int64_t width)                                                                \
     {                                                                                              \
@@ -21,21 +23,21 @@
         }                                                                                          \
     }
 
-/* A table of them by dtype. */
-#define OPSCOPE__RUNNING(name, start, step)                                                        \
-    OPSCOPE__RUNNING_LOOP(name##_float32, float, double, start, step)                              \
-    OPSCOPE__RUNNING_LOOP(name##_float64, double, double, start, step)                             \
-    OPSCOPE__RUNNING_LOOP(name##_int64, int64_t, int64_t, start, step)                             \
+/* A table of these loops by dtype. */
+#define OPSCOPE__SCAN(name, start, step)                                                           \
+    OPSCOPE__SCAN_LOOP(name##_float32, float, double, start, step)                                 \
+    OPSCOPE__SCAN_LOOP(name##_float64, double, double, start, step)                                \
+    OPSCOPE__SCAN_LOOP(name##_int64, int64_t, int64_t, start, step)                                \
     static const opscope__row_loop name[OPSCOPE_DTYPE_COUNT] = {                                   \
         [OPSCOPE_FLOAT32] = name##_float32,                                                        \
         [OPSCOPE_FLOAT64] = name##_float64,                                                        \
         [OPSCOPE_INT64] = name##_int64,                                                            \
     };
 
-/* Integers and bools in int64. */
-static inline int opscope__running_forward(const struct opscope__call *call,
-                                           const opscope__row_loop *loops,
-                                           const opscope_argument *arguments, opscope_tensor **out)
+/* Integers and bools are folded in int64. */
+static inline int opscope__scan_forward(const struct opscope__call *call,
+                                        const opscope__row_loop *loops,
+                                        const opscope_argument *arguments, opscope_tensor **out)
 {
     opscope_tensor *self = arguments[0].as.tensor, *converted = NULL;
     int status = OPSCOPE_OK;

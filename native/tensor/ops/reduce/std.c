@@ -1,5 +1,5 @@
-/* tensor/ops/std.c -- core::std: the standard deviation over dimensions. */
-#include "tensor/formula.h"
+/* tensor/ops/reduce/std.c -- core::std: the standard deviation over dimensions. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -7,7 +7,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     (void)call;
     struct opscope__formula f = {0};
     opscope_tensor *spread = opscope__do(&f, "var", arguments, 4);
-    /* Where nothing deviates the root is vertical; there the gradient is to be zero, not NaN. */
+    /* If the variance is zero, the square root has an infinite slope; the gradient should be zero
+     * there, not NaN. */
     opscope_tensor *is_flat = opscope__f(&f, "eq", opscope__T(spread), opscope__I(0));
     opscope_tensor *root = opscope__f1(
         &f, "sqrt",
@@ -19,9 +20,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(std) = {
     .schema = "std(Tensor self, int[]? dim=None, int correction=1, bool keepdim=False) -> Tensor",
-    .doc =
-        "The root of the variance over the dimensions in dim (all where it is absent or empty), its divisor the "
-        "number of elements less correction. For floats.",
+    .doc = "The square root of the variance over the dimensions in dim (all if it is absent or "
+           "empty), with the number of elements minus correction as the divisor. For floats.",
     .samples = "t(3, 4)\n"
                "t(3, 4), [1], 0, True",
     .forward = forward,

@@ -1,5 +1,5 @@
-/* tensor/ops/sum.c -- core::sum: the sum over dimensions. */
-#include "tensor/ops/reduced.h"
+/* tensor/ops/reduce/sum.c -- core::sum: the sum over dimensions. */
+#include "tensor/ops/reduce/reduction.h"
 
 OPSCOPE__FOLD_SUM(sum_float32, float, double, float, float, s)
 OPSCOPE__FOLD_SUM(sum_float64, double, double, double, double, s)
@@ -29,10 +29,10 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(sum) = {
     .schema = "sum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) "
               "-> Tensor",
-    .doc = "The sum over the dimensions in dim (all where it is absent or empty), which "
-           "disappear, or with keepdim stay as size 1. Integers and bools sum in int64. With "
-           "dtype, elements are made that first, and the sum is one. float32 "
-           "is summed in double over short stretches of float32.",
+    .doc = "The sum over the dimensions in dim (all if it is absent or empty), which are "
+           "removed, or kept with size 1 with keepdim. Integers and bools sum in int64. dtype "
+           "converts the elements first, and is the dtype of the sum. float32 is summed over "
+           "short stretches in float32, and over the stretches in double.",
     .samples = "t(3, 4)\n"
                "t(3, 4), [0]\n"
                "t(2, 3, 4), [0, -1], True",

@@ -1,7 +1,7 @@
-/* tensor/ops/sum_to_size.c -- core::sum_to_size: broadcasting undone. */
+/* tensor/ops/reduce/sum_to_size.c -- core::sum_to_size: reverses broadcasting. */
 #include <string.h>
 
-#include "tensor/ops/reduced.h"
+#include "tensor/ops/reduce/reduction.h"
 
 OPSCOPE__FOLD_SUM(sum_float32, float, double, float, float, s)
 OPSCOPE__FOLD_SUM(sum_float64, double, double, double, double, s)
@@ -56,8 +56,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(sum_to_size) = {
     .schema = "sum_to_size(Tensor self, int[] size) -> Tensor",
-    .doc = "The sum over the dimensions by which sizes were broadcast to those of self. For "
-           "floats.",
+    .doc = "The sum over the dimensions that broadcasting from sizes to self's sizes added or "
+           "expanded. For floats. @s \"%s: sizes %s do not broadcast to %s, so there is no way "
+           "back\" @t \"%s: sizes %s do not broadcast to %s, which this would reverse\"",
     .samples = "t(3, 4), [4]\n"
                "t(3, 4), [3, 1]",
     .forward = forward,

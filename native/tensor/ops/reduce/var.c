@@ -1,12 +1,13 @@
-/* tensor/ops/var.c -- core::var: the variance over dimensions. */
-#include "tensor/ops/reduced.h"
+/* tensor/ops/reduce/var.c -- core::var: the variance over dimensions. */
+#include "tensor/kernels/iterate.h"
+#include "tensor/ops/reduce/reduction.h"
 
 OPSCOPE__FOLD_SUM(sum_float64, double, double, double, double, s)
 OPSCOPE__BINARY(deviation, double, double, (a - b) * (a - b))
 
 static const struct opscope__reduction sums = OPSCOPE__FOLDED(sum_float64, 0, 1);
 
-/* How many elements fold into one, and the divisor of the variance. */
+/* The number of elements that fold into one, and the divisor of the variance. */
 static double divisor(const opscope_tensor *self, uint32_t set, int64_t correction)
 {
     int64_t folded = 1;
@@ -29,7 +30,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
                                      opscope__call_name(call),
                                      opscope_dtype_name((opscope_dtype)self->dtype));
     }
-    /* Two passes, in float64: the mean first, then the squares of what is away from it. */
+    /* Two passes, in float64: the mean first, then the squared deviations from it. */
     if (status == OPSCOPE_OK) {
         status = opscope__convert(self, OPSCOPE_FLOAT64, &wide);
     }
@@ -85,9 +86,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(var) = {
     .schema = "var(Tensor self, int[]? dim=None, int correction=1, bool keepdim=False) -> "
               "Tensor",
-    .doc = "The variance over the dimensions in dim (all where it is absent or empty): the sum "
-           "of squared distances from the mean over the number of elements less correction. For "
-           "floats; computed in float64.",
+    .doc = "The variance over the dimensions in dim (all if it is absent or empty): the sum of "
+           "squared deviations from the mean, divided by the number of elements minus "
+           "correction. For floats; computed in float64.",
     .samples = "t(3, 4)\n"
                "t(3, 4), [0]\n"
                "t(3, 4), [1], 0, True",

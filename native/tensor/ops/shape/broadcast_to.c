@@ -1,5 +1,5 @@
-/* tensor/ops/broadcast_to.c -- core::broadcast_to: sizes repeated without memory. */
-#include "tensor/formula.h"
+/* tensor/ops/shape/broadcast_to.c -- core::broadcast_to: repeats elements without a copy. */
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -12,7 +12,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(broadcast_to) = {
     .schema = "broadcast_to(Tensor self, int[] size) -> Tensor",
-    .doc = "A view of self in larger sizes, as expand gives it.",
+    .doc = "A view of self in larger sizes, like that of expand.",
     .samples = "t(3, 1), [2, 3, 4]\n"
                "t(4), [3, 4]",
     .forward = forward,

@@ -1,19 +1,19 @@
-/* tensor/ops/cat.c -- core::cat: tensors one after another along a dimension. */
+/* tensor/ops/shape/cat.c -- core::cat: concatenates tensors along a dimension. */
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
-/* A list of nothing goes with any sizes, as in PyTorch: what a loop that gathers parts begins with.
- */
+/* A tensor of sizes [0] is compatible with any sizes, as in PyTorch: loops that collect parts start
+ * with one. */
 static bool is_nothing(const opscope_tensor *tensor)
 {
     return tensor->dims == 1 && tensor->count == 0;
 }
 
-/* The one that says what sizes the others have. */
+/* The tensor whose sizes the others must match. */
 static const opscope_tensor *find_first(opscope_tensor *const *tensors, uint32_t count)
 {
     uint32_t i = 0;
@@ -23,7 +23,7 @@ static const opscope_tensor *find_first(opscope_tensor *const *tensors, uint32_t
     return tensors[i];
 }
 
-/* The sizes of the whole; all but dimension `dim` are equal. */
+/* The sizes of the result; all dimensions except `dim` must be equal. */
 static int find_sizes(const char *name, opscope_tensor *const *tensors, uint32_t count, int dim,
                       int64_t *sizes)
 {
@@ -92,12 +92,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         }
         at += opscope__sizes(tensors[i])[dim];
     }
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    outputs[0] = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -126,9 +121,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(cat) = {
     .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
-    .doc =
-        "Tensors one after another along dim; all other sizes are equal, dtypes promote. A tensor of "
-        "sizes [0] goes with any.",
+    .doc = "Concatenates tensors along dim; all other sizes must be equal, dtypes promote. A "
+           "tensor of sizes [0] is compatible with any.",
     .samples = "[t(2, 3), t(4, 3)], 0\n"
                "[t(2, 3), t(2, 1)], -1\n"
                "[t(0), t(2, 3), t(1, 3)], 0",

@@ -1,5 +1,5 @@
-/* tensor/ops/chunk.c -- core::chunk: a tensor cut into a number of stretches. */
-#include "tensor/ops/pieces.h"
+/* tensor/ops/shape/chunk.c -- core::chunk: splits a tensor into a number of parts. */
+#include "tensor/ops/shape/split.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -26,7 +26,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(chunk) = {
     .schema = "chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-    .doc = "At most that many views of stretches of dim, all of one size but perhaps the last.",
+    .doc = "At most that many views of adjacent parts of dim, all of one size except perhaps "
+           "the last.",
     .samples = "t(5, 4), 3\n"
                "t(5, 4), 2, -1\n"
                "t(4, 2), 3",

@@ -1,6 +1,6 @@
-/* tensor/ops/detach.c -- core::detach: the same memory off the tape. */
+/* tensor/ops/shape/detach.c -- core::detach: the same memory, outside of the tape. */
 #include "opscope/autograd.h"
-#include "tensor/operator.h"
+#include "tensor/core/operator.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

@@ -1,7 +1,7 @@
-/* tensor/ops/expand.c -- core::expand: dimensions of size one repeated without memory. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/shape/expand.c -- core::expand: repeats dimensions of size one without a copy. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -46,8 +46,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(expand) = {
     .schema = "expand(Tensor self, int[] size) -> Tensor",
-    .doc = "A view in which dimensions of size 1 appear repeated, and new ones stand in front; "
-           "-1 keeps a size. Its elements share memory, so it cannot be written in place.",
+    .doc = "A view in which dimensions of size 1 are repeated, and new ones come in front; -1 "
+           "keeps a size. Its elements share memory, so it cannot be written in place.",
     .samples = "t(3, 1), [2, 3, 4]\n"
                "t(3), [-1]",
     .forward = forward,

@@ -1,7 +1,7 @@
-/* tensor/ops/flatten.c -- core::flatten: dimensions as one. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/shape/flatten.c -- core::flatten: merges dimensions into one. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -40,9 +40,9 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(flatten) = {
     .schema = "flatten(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor",
-    .doc =
-        "self with the dimensions from start_dim to and with end_dim as one: a view where strides "
-        "allow it, else a copy. A scalar becomes a list of one.",
+    .doc = "self with the dimensions from start_dim to end_dim, both included, merged into one: "
+           "a view if the strides allow it, else a copy. A scalar becomes a 1-D tensor of one "
+           "element.",
     .samples = "t(2, 3, 4)\n"
                "t(2, 3, 4), 1\n"
                "t(2, 3, 4), 0, 1\n"

@@ -1,10 +1,10 @@
-/* tensor/ops/flip.c -- core::flip: dimensions from end to start. */
+/* tensor/ops/shape/flip.c -- core::flip: reverses dimensions. */
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -43,7 +43,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(flip) = {
     .schema = "flip(Tensor self, int[] dims) -> Tensor",
-    .doc = "A copy with the order of the dimensions in dims reversed. A view is x[::-1].",
+    .doc = "A copy with the order of the dimensions in dims reversed. x[::-1] gives a view.",
     .samples = "t(3, 4), [0]\n"
                "t(3, 4), [0, -1]",
     .forward = forward,

@@ -1,7 +1,7 @@
-/* tensor/ops/permute.c -- core::permute: dimensions in another order. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/shape/permute.c -- core::permute: reorders dimensions. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -48,7 +48,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(permute) = {
     .schema = "permute(Tensor self, int[] dims) -> Tensor",
-    .doc = "A view with all dimensions in the order given.",
+    .doc = "A view with all dimensions in the given order.",
     .samples = "t(2, 3, 4), [2, 0, 1]",
     .forward = forward,
     .backward = backward,

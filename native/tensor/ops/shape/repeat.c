@@ -1,11 +1,11 @@
-/* tensor/ops/repeat.c -- core::repeat: copies side by side. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/shape/repeat.c -- core::repeat: repeats a tensor along dimensions. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
-/* The result's dimensions taken apart, [repeats, size] for each: sizes, how many, and those of the
- * result. */
+/* The result with each dimension as a pair [repeats, size]: its sizes, their number, and the sizes
+ * of the result. */
 static int find_parts(const char *name, int own_dims, const int64_t *own,
                       const opscope_argument *repeats, int64_t *parts, int64_t *sizes)
 {
@@ -81,9 +81,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(repeat) = {
     .schema = "repeat(Tensor self, int[] repeats) -> Tensor",
-    .doc =
-        "self that many times along each dimension, side by side; more numbers than dimensions add "
-        "dimensions in front. Copies; expand does not.",
+    .doc = "self repeated that many times along each dimension; more numbers than dimensions "
+           "add dimensions in front. Makes a copy; expand does not.",
     .samples = "t(3), [2]\n"
                "t(2, 3), [2, 1, 3]\n"
                "t(2, 3), [0, 2]",

@@ -1,6 +1,6 @@
-/* tensor/ops/reshape.c -- core::reshape: the same elements in other sizes, copied only where that
- * must be. */
-#include "tensor/ops/resized.h"
+/* tensor/ops/shape/reshape.c -- core::reshape: the same elements in other sizes, copied only if
+ * necessary. */
+#include "tensor/ops/shape/reshape.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -10,8 +10,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(reshape) = {
     .schema = "reshape(Tensor self, int[] shape) -> Tensor",
-    .doc = "The same elements, in row-major order, in other sizes, of which one may be -1. A "
-           "view where strides allow it, else a copy.",
+    .doc = "The same elements, in row-major order, in other sizes; one size may be -1. A view "
+           "if the strides allow it, else a copy.",
     .samples = "t(3, 4), [2, -1]\n"
                "t(3, 4), [12]",
     .forward = forward,

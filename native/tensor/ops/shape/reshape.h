@@ -1,11 +1,12 @@
-/* tensor/ops/resized.h -- what view and reshape share: the same elements in other sizes. */
-#ifndef OPSCOPE_TENSOR_OPS_RESIZED_H
-#define OPSCOPE_TENSOR_OPS_RESIZED_H
+/* tensor/ops/shape/reshape.h -- the same elements in other sizes, for view and reshape; their
+ * backward, also for squeeze and unsqueeze. */
+#ifndef OPSCOPE_TENSOR_OPS_SHAPE_RESHAPE_H
+#define OPSCOPE_TENSOR_OPS_SHAPE_RESHAPE_H
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static inline int opscope__resized(const struct opscope__call *call,
                                    const opscope_argument *arguments, bool may_copy,

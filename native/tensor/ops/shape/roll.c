@@ -1,10 +1,9 @@
-/* tensor/ops/roll.c -- core::roll: elements moved along, those that leave at the end coming in
- * again. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/shape/roll.c -- core::roll: shifts elements cyclically. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
-/* Along one dimension, `shift` places. */
+/* Shifts along one dimension by `shift` positions. */
 static opscope_tensor *rolled(struct opscope__formula *f, opscope_tensor *tensor, const char *name,
                               int64_t shift, int64_t dim_argument)
 {
@@ -59,9 +58,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(roll) = {
     .schema = "roll(Tensor self, int[] shifts, int[] dims=[]) -> Tensor",
-    .doc =
-        "A copy with the elements moved along each of dims by its shift; what leaves at one end comes in at "
-        "the other. Without dims the elements are moved in row-major order.",
+    .doc = "A copy with the elements shifted cyclically along each of dims by its shift. "
+           "Without dims, shifts the elements in row-major order.",
     .samples = "t(3, 4), [1]\n"
                "t(3, 4), [1, -2], [0, 1]\n"
                "t(3, 4), [7], [1]",

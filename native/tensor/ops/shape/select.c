@@ -1,7 +1,7 @@
-/* tensor/ops/select.c -- core::select: one index of a dimension, which disappears. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/shape/select.c -- core::select: one index of a dimension, which is removed. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -45,7 +45,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(select) = {
     .schema = "select(Tensor self, int dim, int index) -> Tensor",
-    .doc = "A view of one index of a dimension, which disappears. A negative index counts from "
+    .doc = "A view of one index of a dimension, which is removed. A negative index counts from "
            "the end.",
     .samples = "t(3, 4), 0, 1\n"
                "t(3, 4), -1, -2",

@@ -1,10 +1,10 @@
-/* tensor/ops/select_backward.c -- core::select_backward: the gradient through select. */
+/* tensor/ops/shape/select_backward.c -- core::select_backward: the gradient through select. */
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -44,12 +44,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         status = opscope__copy(part, grad);
     }
     opscope_tensor_release(part);
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(whole);
-        return status;
-    }
-    outputs[0] = whole;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, whole, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -63,7 +58,7 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(select_backward) = {
     .schema = "select_backward(Tensor grad_output, int[] sizes, int dim, int index) -> Tensor",
-    .doc = "Zeros of those sizes with grad_output in one index of a dimension: the gradient "
+    .doc = "Zeros of those sizes with grad_output at one index of a dimension: the gradient "
            "through select.",
     .samples = "t(4), [3, 4], 0, 1",
     .forward = forward,

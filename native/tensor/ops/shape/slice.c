@@ -1,6 +1,6 @@
-/* tensor/ops/slice.c -- core::slice: a stretch of a dimension, by steps. */
-#include "tensor/formula.h"
-#include "tensor/ops/slice.h"
+/* tensor/ops/shape/slice.c -- core::slice: a range of a dimension, with a step. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/shape/slice.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -27,8 +27,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(slice) = {
     .schema = "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> "
               "Tensor",
-    .doc = "A view of a dimension from start to before end, by steps that may be negative, with "
-           "bounds as in a Python slice.",
+    .doc = "A view of a dimension from start up to but excluding end, with a step that may be "
+           "negative, and bounds as in a Python slice.",
     .samples = "t(5, 4), 0, 1, 4, 2\n"
                "t(5, 4), 1, None, None, -1",
     .forward = forward,

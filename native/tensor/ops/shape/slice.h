@@ -1,17 +1,17 @@
-/* tensor/ops/slice.h -- what a slice of a dimension means, for slice and its gradient. */
-#ifndef OPSCOPE_TENSOR_OPS_SLICE_H
-#define OPSCOPE_TENSOR_OPS_SLICE_H
+/* tensor/ops/shape/slice.h -- reads the arguments of a slice, for slice and its gradient. */
+#ifndef OPSCOPE_TENSOR_OPS_SHAPE_SLICE_H
+#define OPSCOPE_TENSOR_OPS_SHAPE_SLICE_H
 
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
 
 struct opscope__slice {
     int dim;
     int64_t start, count, step;
 };
 
-/* `arguments` are dim, start (or None), end (or None) and step; bounds are clipped as Python's
- * slice.indices does. */
+/* `arguments` are dim, start (or None), end (or None) and step; bounds are clipped as in Python's
+ * slice.indices. */
 static inline int opscope__slice_of(const char *name, int dims, const int64_t *sizes,
                                     const opscope_argument *arguments, struct opscope__slice *out)
 {
@@ -54,7 +54,7 @@ static inline int opscope__slice_view(const opscope_tensor *whole,
     }
     int64_t shift = slice->count > 0 ? slice->start * strides[slice->dim] : 0;
     sizes[slice->dim] = slice->count;
-    /* A step larger than the dimension takes one element; its stride is never walked. */
+    /* A step larger than the dimension selects one element; its stride is never used. */
     strides[slice->dim] *= slice->count > 1 ? slice->step : 1;
     return opscope__tensor_view(whole, whole->dims, sizes, strides, shift, out);
 }

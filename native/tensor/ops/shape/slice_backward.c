@@ -1,7 +1,7 @@
-/* tensor/ops/slice_backward.c -- core::slice_backward: the gradient through slice. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/ops/slice.h"
+/* tensor/ops/shape/slice_backward.c -- core::slice_backward: the gradient through slice. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/ops/shape/slice.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -30,12 +30,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         status = opscope__copy(part, grad);
     }
     opscope_tensor_release(part);
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(whole);
-        return status;
-    }
-    outputs[0] = whole;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, whole, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)

@@ -1,5 +1,5 @@
-/* tensor/ops/split.c -- core::split: a tensor cut into stretches of a dimension. */
-#include "tensor/ops/pieces.h"
+/* tensor/ops/shape/split.c -- core::split: splits a tensor along a dimension. */
+#include "tensor/ops/shape/split.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -44,9 +44,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(split) = {
     .schema = "split(Tensor self, int|int[] split_size, int dim=0) -> Tensor[]",
-    .doc =
-        "Views of stretches of dim, one after another: of that size, the last one perhaps shorter, or of "
-        "sizes that sum to the dimension's.",
+    .doc = "Views of adjacent parts of dim: of that size, except perhaps the last; or of the "
+           "given sizes, which must sum to the dimension's.",
     .samples = "t(5, 4), 2\n"
                "t(5, 4), [1, 0, 3], -1",
     .forward = forward,

@@ -1,11 +1,11 @@
-/* tensor/ops/pieces.h -- pieces of a tensor, each a view by an operator, appended to a list of
- * outputs. */
-#ifndef OPSCOPE_TENSOR_OPS_PIECES_H
-#define OPSCOPE_TENSOR_OPS_PIECES_H
+/* tensor/ops/shape/split.h -- parts of a tensor, each a view made by an operator and appended to a
+ * list of outputs. */
+#ifndef OPSCOPE_TENSOR_OPS_SHAPE_SPLIT_H
+#define OPSCOPE_TENSOR_OPS_SHAPE_SPLIT_H
 
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static inline int opscope__append_piece(struct opscope__call *call, const char *name,
                                         const opscope_argument *arguments, size_t count)
@@ -16,8 +16,8 @@ static inline int opscope__append_piece(struct opscope__call *call, const char *
     return status == OPSCOPE_OK ? opscope__call_append(call, piece) : status;
 }
 
-/* `count` stretches of dimension `dim`, each of `size` elements or as long as `sizes` (where not
- * NULL) says; the last one ends with the dimension. */
+/* Appends `count` parts of dimension `dim`, each of `size` elements, or of the lengths in `sizes`
+ * unless it is NULL; the last one ends with the dimension. */
 static inline int opscope__append_stretches(struct opscope__call *call, opscope_tensor *self,
                                             int dim, int64_t count, int64_t size,
                                             const int64_t *sizes)
@@ -35,13 +35,13 @@ static inline int opscope__append_stretches(struct opscope__call *call, opscope_
     return status;
 }
 
-/* As opscope__wrap_dim, but a tensor without dimensions cannot be cut. */
+/* Like opscope__wrap_dim, but fails for a tensor without dimensions, which cannot be split. */
 static inline int opscope__cut_dim(const char *name, const opscope_tensor *self, int64_t dim,
                                    int *out)
 {
     if (self->dims == 0) {
         return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME,
-                                   "%s: a tensor without dimensions cannot be taken apart", name);
+                                   "%s: a tensor without dimensions cannot be split", name);
     }
     return opscope__wrap_dim(name, dim, self->dims, out);
 }

@@ -1,7 +1,5 @@
-/* tensor/ops/squeeze.c -- core::squeeze: dimensions of size one removed. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/shape/squeeze.c -- core::squeeze: dimensions of size one removed. */
+#include "tensor/ops/shape/reshape.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -26,23 +24,13 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return opscope__tensor_view(self, dims, sizes, strides, 0, outputs);
 }
 
-static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
-{
-    struct opscope__formula f = {0};
-    opscope_tensor *grad = backward->gradients[0];
-    const opscope_tensor *self = backward->inputs[0];
-    gradients[0] = opscope__keep(
-        opscope__f(&f, "reshape", opscope__T(grad), opscope__L(opscope__sizes(self), self->dims)));
-    return opscope__formula_end(&f, gradients, backward->input_count);
-}
-
 const struct opscope__operator_spec OPSCOPE__OPERATOR(squeeze) = {
     .schema = "squeeze(Tensor self, int[]? dim=None) -> Tensor",
-    .doc = "A view without the dimensions of size 1, or without those of the list that have size "
-           "1.",
+    .doc = "A view without the dimensions of size 1, or without those dimensions in the list "
+           "that have size 1.",
     .samples = "t(1, 3, 1)\n"
                "t(1, 3, 1), [0]",
     .forward = forward,
-    .backward = backward,
+    .backward = opscope__resized_backward,
     .is_view = true,
 };

@@ -1,12 +1,12 @@
-/* tensor/ops/stack.c -- core::stack: tensors of equal sizes along a new dimension. */
+/* tensor/ops/shape/stack.c -- core::stack: joins tensors of equal sizes along a new dimension. */
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
-/* The sizes and dtype of the whole. */
+/* The sizes and dtype of the result. */
 static int find_whole(const char *name, const opscope_argument *list, int64_t dim_argument,
                       int *dim, int64_t *sizes, opscope_dtype *dtype)
 {
@@ -68,12 +68,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
             opscope_tensor_release(part);
         }
     }
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    outputs[0] = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -93,7 +88,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(stack) = {
     .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
-    .doc = "Tensors of equal sizes one after another along a new dimension dim; dtypes promote.",
+    .doc = "Joins tensors of equal sizes along a new dimension dim; dtypes promote. @s \"%s: all "
+           "tensors have equal sizes, but tensor 0 has %s and tensor %u %s\" @t \"%s: all tensors "
+           "must have equal sizes, but tensor 0 has %s and tensor %u %s\"",
     .samples = "[t(2, 3), t(2, 3)], 0\n"
                "[t(2, 3), t(2, 3), t(2, 3)], -1\n"
                "[t(), t()]",

@@ -1,13 +1,13 @@
-/* tensor/ops/strided.h -- tensors in a given layout, and views of them, for the strided operators.
- */
-#ifndef OPSCOPE_TENSOR_OPS_STRIDED_H
-#define OPSCOPE_TENSOR_OPS_STRIDED_H
+/* tensor/ops/shape/strided.h -- tensors in a given layout, and views of them, for the strided
+ * operators. */
+#ifndef OPSCOPE_TENSOR_OPS_SHAPE_STRIDED_H
+#define OPSCOPE_TENSOR_OPS_SHAPE_STRIDED_H
 
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/kernels/convert.h"
 
 static inline int opscope__check_strides(const char *name, const char *what, int dims,
                                          const opscope_argument *strides)
@@ -19,7 +19,7 @@ static inline int opscope__check_strides(const char *name, const char *what, int
                                      strides->count, dims, what);
 }
 
-/* A new tensor of those sizes with those strides, zero in all of its memory. */
+/* A new tensor of those sizes and strides, with all of its memory set to zero. */
 static inline int opscope__zeros_strided(const char *name, int dims, const int64_t *sizes,
                                          const opscope_argument *strides, opscope_dtype dtype,
                                          opscope_tensor **out)
@@ -53,7 +53,7 @@ static inline int opscope__zeros_strided(const char *name, int dims, const int64
     return status;
 }
 
-/* `self` in memory with those strides: itself where it has them, else a copy. A new reference. */
+/* `self` in memory with those strides: itself if it has them, else a copy. A new reference. */
 static inline int opscope__as_laid_out(const char *name, opscope_tensor *self,
                                        const opscope_argument *strides, bool copies,
                                        opscope_tensor **out)
@@ -71,16 +71,11 @@ static inline int opscope__as_laid_out(const char *name, opscope_tensor *self,
         return status;
     }
     status = opscope__copy(made, self);
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(made);
-        return status;
-    }
-    *out = made;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, made, out);
 }
 
-/* The view of `base` of those sizes whose first element lies `offset` elements behind base's first.
- */
+/* The view of `base` of those sizes, whose first element lies `offset` elements after base's
+ * first. */
 static inline int opscope__strided_part(const char *name, const opscope_tensor *base, int dims,
                                         const int64_t *sizes, const opscope_argument *strides,
                                         int64_t offset, opscope_tensor **out)

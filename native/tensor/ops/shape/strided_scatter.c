@@ -1,6 +1,7 @@
-/* tensor/ops/strided_scatter.c -- core::strided_scatter: a copy with a view of it written. */
-#include "tensor/formula.h"
-#include "tensor/ops/strided.h"
+/* tensor/ops/shape/strided_scatter.c -- core::strided_scatter: a copy with one strided view
+ * overwritten. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/shape/strided.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -21,12 +22,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         }
         opscope_tensor_release(part);
     }
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(whole);
-        return status;
-    }
-    outputs[0] = whole;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, whole, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -54,10 +50,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(strided_scatter) = {
     .schema =
         "strided_scatter(Tensor self, Tensor src, int[] base_stride, int[] stride, int offset) -> "
         "Tensor",
-    .doc =
-        "A copy of self, laid out with the strides base_stride, in which src stands where "
-        "strided_view with its sizes and these strides and offset would see it. What a base becomes "
-        "whose view was written in place.",
+    .doc = "A copy of self, with the strides base_stride, in which src replaces the elements "
+           "that strided_view with src's sizes and these strides and offset would give. "
+           "Autograd uses it for a base whose view was written in place.",
     .samples = "t(3, 4), t(2, 2), [4, 1], [4, 2], 1\n"
                "t(3, 4), t(4), [1, 3], [3], 2",
     .forward = forward,

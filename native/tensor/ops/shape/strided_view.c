@@ -1,7 +1,7 @@
-/* tensor/ops/strided_view.c -- core::strided_view: a view by strides, of a base in a given layout.
- */
-#include "tensor/formula.h"
-#include "tensor/ops/strided.h"
+/* tensor/ops/shape/strided_view.c -- core::strided_view: a view by strides of a base with given
+ * strides. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/shape/strided.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -33,10 +33,9 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(strided_view) = {
     .schema =
         "strided_view(Tensor self, int[] base_stride, int[] size, int[] stride, int offset) -> "
         "Tensor",
-    .doc =
-        "A view of self, laid out with the strides base_stride: a copy where it is not. It has the "
-        "sizes and strides given, and begins offset elements behind the first. What a view becomes "
-        "whose base was written in place.",
+    .doc = "A view of self, which must have the strides base_stride and is copied otherwise. "
+           "The view has the given sizes and strides, and begins offset elements after the "
+           "first. Autograd uses it for a view whose base was written in place.",
     .samples = "t(3, 4), [4, 1], [2, 2], [4, 2], 1\n"
                "t(3, 4), [1, 3], [4], [3], 2\n"
                "t(4), [1], [3, 2], [1, 1], 0",

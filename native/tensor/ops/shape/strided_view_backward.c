@@ -1,9 +1,9 @@
-/* tensor/ops/strided_view_backward.c -- core::strided_view_backward: the gradient through
+/* tensor/ops/shape/strided_view_backward.c -- core::strided_view_backward: the gradient through
  * strided_view. */
-#include "tensor/formula.h"
-#include "tensor/ops/strided.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/shape/strided.h"
 
-/* Elements that share memory add up, in row-major order. */
+/* Elements that share memory are added up, in row-major order. */
 #define ADD(name, type)                                                                            \
     static void name(char *to, const int64_t *to_strides, const char *from,                        \
                      const int64_t *from_strides, int dims, const int64_t *sizes)                  \
@@ -54,12 +54,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         status = add(name, part, grad);
         opscope_tensor_release(part);
     }
-    if (status != OPSCOPE_OK) {
-        opscope_tensor_release(whole);
-        return status;
-    }
-    outputs[0] = whole;
-    return OPSCOPE_OK;
+    return opscope__tensor_finish(status, whole, outputs);
 }
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
@@ -77,9 +72,8 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(strided_view_backward) = {
     .schema =
         "strided_view_backward(Tensor grad_output, int[] size, int[] base_stride, int[] stride, "
         "int offset) -> Tensor",
-    .doc =
-        "Zeros of those sizes, laid out with the strides base_stride, to which grad_output is added "
-        "where strided_view would see them: the gradient through it.",
+    .doc = "Zeros of those sizes, with the strides base_stride, to which grad_output is added "
+           "at the elements of strided_view: the gradient through it.",
     .samples = "t(2, 2), [3, 4], [4, 1], [4, 2], 1\n"
                "t(3, 2), [4], [1], [1, 1], 0",
     .forward = forward,

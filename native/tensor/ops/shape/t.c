@@ -1,7 +1,7 @@
-/* tensor/ops/t.c -- core::t: a matrix turned. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/shape/t.c -- core::t: transposes a matrix. */
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -32,8 +32,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(t) = {
     .schema = "t(Tensor self) -> Tensor",
-    .doc = "A view of a matrix with rows and columns exchanged; fewer than two dimensions stay "
-           "as they are.",
+    .doc = "A view of a matrix with rows and columns exchanged; a tensor with fewer than two "
+           "dimensions stays unchanged.",
     .samples = "t(3, 4)",
     .forward = forward,
     .backward = backward,

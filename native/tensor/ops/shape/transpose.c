@@ -1,9 +1,9 @@
-/* tensor/ops/transpose.c -- core::transpose: two dimensions exchanged. */
+/* tensor/ops/shape/transpose.c -- core::transpose: two dimensions exchanged. */
 #include <string.h>
 
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)

@@ -1,15 +1,16 @@
-/* tensor/ops/triangle.h -- one side of a diagonal kept, the other zero. */
-#ifndef OPSCOPE_TENSOR_OPS_TRIANGLE_H
-#define OPSCOPE_TENSOR_OPS_TRIANGLE_H
+/* tensor/ops/shape/triangle.h -- shared by tril and triu: keeps one side of a diagonal and sets the
+ * other to zero. */
+#ifndef OPSCOPE_TENSOR_OPS_SHAPE_TRIANGLE_H
+#define OPSCOPE_TENSOR_OPS_SHAPE_TRIANGLE_H
 
 #include <string.h>
 
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
 
-/* Of the last two dimensions; arguments are the tensor and which diagonal. */
+/* For the last two dimensions; arguments are the tensor and the diagonal. */
 static inline int opscope__triangle(const char *name, const opscope_argument *arguments,
                                     bool is_upper, opscope_tensor **out)
 {
@@ -30,8 +31,8 @@ static inline int opscope__triangle(const char *name, const opscope_argument *ar
             shift = arguments[1].as.integer;
     shift = shift > columns ? columns : shift < -rows ? -rows : shift;
     for (int64_t i = 0; made->count > 0 && i < made->count / columns; i++) {
-        int64_t edge =
-            i % rows + shift + (is_upper ? 0 : 1); /* the first column on the right side */
+        int64_t edge = i % rows + shift +
+                       (is_upper ? 0 : 1); /* the first column to the right of the boundary */
         edge = edge < 0 ? 0 : edge > columns ? columns : edge;
         char *row = made->data + i * columns * item;
         if (is_upper) {
@@ -44,7 +45,7 @@ static inline int opscope__triangle(const char *name, const opscope_argument *ar
     return OPSCOPE_OK;
 }
 
-/* The gradient: the same of the gradient. */
+/* The gradient: the same operator on the gradient. */
 static inline int opscope__triangle_backward(const struct opscope__backward *backward,
                                              const char *name, opscope_tensor **gradients)
 {

@@ -1,5 +1,5 @@
-/* tensor/ops/tril.c -- core::tril: what lies below a diagonal. */
-#include "tensor/ops/triangle.h"
+/* tensor/ops/shape/tril.c -- core::tril: the elements below a diagonal. */
+#include "tensor/ops/shape/triangle.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -14,9 +14,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(tril) = {
     .schema = "tril(Tensor self, int diagonal=0) -> Tensor",
-    .doc =
-        "The elements on and below a diagonal of the last two dimensions, zero for the others. Diagonal 0 is "
-        "the main one, positive ones lie above it.",
+    .doc = "The elements on and below a diagonal of the last two dimensions, zero elsewhere. "
+           "Diagonal 0 is the main one; positive ones lie above it.",
     .samples = "t(4, 5)\n"
                "t(2, 4, 3), 1\n"
                "t(4, 3), -2",

@@ -1,5 +1,5 @@
-/* tensor/ops/unbind.c -- core::unbind: every index of a dimension. */
-#include "tensor/ops/pieces.h"
+/* tensor/ops/shape/unbind.c -- core::unbind: splits a dimension into its indices. */
+#include "tensor/ops/shape/split.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -17,7 +17,7 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(unbind) = {
     .schema = "unbind(Tensor self, int dim=0) -> Tensor[]",
-    .doc = "A view of each index of dim, which disappears.",
+    .doc = "A view of each index of dim, without that dimension.",
     .samples = "t(3, 4)\n"
                "t(3, 4), -1",
     .forward = forward,

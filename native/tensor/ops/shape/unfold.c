@@ -1,6 +1,6 @@
-/* tensor/ops/unfold.c -- core::unfold: windows of a dimension. */
-#include "tensor/formula.h"
-#include "tensor/ops/unfolded.h"
+/* tensor/ops/shape/unfold.c -- core::unfold: windows along a dimension. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/ops/shape/unfold.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -22,9 +22,9 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(unfold) = {
     .schema = "unfold(Tensor self, int dimension, int size, int step) -> Tensor",
-    .doc =
-        "A view of all windows of that size along a dimension, step apart: the dimension counts windows, and "
-        "a new last dimension their elements. Windows may overlap.",
+    .doc = "A view of all windows of that size along a dimension, step apart: the dimension "
+           "counts the windows, and a new last dimension has their elements. Windows may "
+           "overlap.",
     .samples = "t(7), 0, 3, 2\n"
                "t(5, 4), 0, 2, 1\n"
                "t(5, 4), -1, 3, 1",

@@ -1,11 +1,10 @@
-/* tensor/ops/unfolded.h -- windows along a dimension as a view, for unfold and its gradient. Those
- * that slide over images are window.h.
- */
-#ifndef OPSCOPE_TENSOR_OPS_UNFOLDED_H
-#define OPSCOPE_TENSOR_OPS_UNFOLDED_H
+/* tensor/ops/shape/unfold.h -- windows along a dimension as a view, for unfold and its gradient.
+ * window.h has windows over images. */
+#ifndef OPSCOPE_TENSOR_OPS_SHAPE_UNFOLD_H
+#define OPSCOPE_TENSOR_OPS_SHAPE_UNFOLD_H
 
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+#include "tensor/core/shape.h"
+#include "tensor/core/tensor.h"
 
 /* `arguments` are the dimension, the size and the step. */
 static inline int opscope__unfolded(const char *name, const opscope_tensor *self,
@@ -29,7 +28,7 @@ static inline int opscope__unfolded(const char *name, const opscope_tensor *self
     int64_t sizes[OPSCOPE_DIM_LIMIT], strides[OPSCOPE_DIM_LIMIT];
     for (int i = 0; i < self->dims; i++) {
         sizes[i] = i == dim ? (whole - size) / step + 1 : opscope__sizes(self)[i];
-        /* Of a single window the stride is never walked; a large step must not overflow. */
+        /* The stride of a single window is never used; a large step must not overflow. */
         strides[i] = opscope__strides(self)[i] * (i == dim && sizes[i] > 1 ? step : 1);
     }
     sizes[self->dims] = size;

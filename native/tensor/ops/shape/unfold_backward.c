@@ -1,9 +1,9 @@
-/* tensor/ops/unfold_backward.c -- core::unfold_backward: windows added where they were. */
-#include "tensor/convert.h"
-#include "tensor/formula.h"
-#include "tensor/ops/unfolded.h"
+/* tensor/ops/shape/unfold_backward.c -- core::unfold_backward: adds windows at their positions. */
+#include "tensor/dispatch/formula.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/ops/shape/unfold.h"
 
-/* Elements of `windows`, which share memory, each grown by that of `grad`, one after another. */
+/* Adds the elements of `grad` one after another to those of `windows`, which share memory. */
 #define ADD(name, type)                                                                            \
     static void name(const opscope_tensor *windows, const opscope_tensor *grad)                    \
     {                                                                                              \
@@ -74,9 +74,8 @@ static int backward(const struct opscope__backward *backward, opscope_tensor **g
 const struct opscope__operator_spec OPSCOPE__OPERATOR(unfold_backward) = {
     .schema =
         "unfold_backward(Tensor grad_output, int[] sizes, int dimension, int size, int step) -> Tensor",
-    .doc =
-        "Zeros of those sizes with each window of grad_output added in its place: the gradient through "
-        "unfold. For floats.",
+    .doc = "Zeros of those sizes with each window of grad_output added at its position: the "
+           "gradient through unfold. For floats.",
     .samples = "t(3, 3), [7], 0, 3, 2\n"
                "t(4, 4, 2), [5, 4], 0, 2, 1",
     .forward = forward,

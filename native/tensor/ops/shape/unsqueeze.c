@@ -1,7 +1,5 @@
-/* tensor/ops/unsqueeze.c -- core::unsqueeze: a dimension of size one added. */
-#include "tensor/formula.h"
-#include "tensor/shape.h"
-#include "tensor/tensor.h"
+/* tensor/ops/shape/unsqueeze.c -- core::unsqueeze: a dimension of size one added. */
+#include "tensor/ops/shape/reshape.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -27,22 +25,12 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
     return opscope__tensor_view(self, self->dims + 1, sizes, strides, 0, outputs);
 }
 
-static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
-{
-    struct opscope__formula f = {0};
-    opscope_tensor *grad = backward->gradients[0];
-    const opscope_tensor *self = backward->inputs[0];
-    gradients[0] = opscope__keep(
-        opscope__f(&f, "reshape", opscope__T(grad), opscope__L(opscope__sizes(self), self->dims)));
-    return opscope__formula_end(&f, gradients, backward->input_count);
-}
-
 const struct opscope__operator_spec OPSCOPE__OPERATOR(unsqueeze) = {
     .schema = "unsqueeze(Tensor self, int dim) -> Tensor",
-    .doc = "A view with a new dimension of size 1 at that place.",
+    .doc = "A view with a new dimension of size 1 at that position.",
     .samples = "t(3, 4), 1\n"
                "t(3), -1",
     .forward = forward,
-    .backward = backward,
+    .backward = opscope__resized_backward,
     .is_view = true,
 };

@@ -1,5 +1,5 @@
-/* tensor/ops/view.c -- core::view: the same elements in other sizes. */
-#include "tensor/ops/resized.h"
+/* tensor/ops/shape/view.c -- core::view: the same elements in other sizes. */
+#include "tensor/ops/shape/reshape.h"
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
@@ -9,8 +9,8 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(view) = {
     .schema = "view(Tensor self, int[] size) -> Tensor",
-    .doc = "The same elements, in row-major order, in other sizes, of which one may be -1. "
-           "Shares memory; an error where that is not possible.",
+    .doc = "The same elements, in row-major order, in other sizes; one size may be -1. Shares "
+           "memory; fails if that is not possible.",
     .samples = "t(3, 4), [2, -1]",
     .forward = forward,
     .backward = opscope__resized_backward,

@@ -1,0 +1,56 @@
+/* tensor/core/operator.h -- the spec of an operator, which one file under ops/ defines.
+ *
+ * Each ops/<group>/<name>.c defines one `const struct opscope__operator_spec
+ * OPSCOPE__OPERATOR(<name>)`; the build collects them by file name (tensor.cmake), so adding an
+ * operator is adding a file. The build compiles it once for each CPU level. The spec also yields
+ * the Python function, its docs, the gradient check and the tests.
+ */
+#ifndef OPSCOPE_TENSOR_CORE_OPERATOR_H
+#define OPSCOPE_TENSOR_CORE_OPERATOR_H
+
+#include "opscope/operator.h" /* struct opscope__call, struct opscope__backward */
+
+struct opscope__operator_spec {
+    /* PyTorch's notation: "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor". Types:
+     * Tensor, Tensor?, Tensor[], int, int?, int[], int[]?, int|int[], float, float?, bool, Scalar,
+     * dtype?, str. Several outputs: "-> (Tensor values, Tensor indices)"; any number of them:
+     * "-> Tensor[]". The operator's name is core::<name>. */
+    const char *schema;
+    /* One paragraph: the computation, shapes, errors, and the source of the definition. */
+    const char *doc;
+    /* Python expressions, one a line, each the arguments of a sample call: "t(3, 4), t(4),
+     * alpha=2". t(...) is a float tensor of that shape, i(...) an int64 one, b(...) a bool one. */
+    const char *samples;
+    /* Computes the outputs as new references. Runs inside the operator's range, grad mode off. */
+    int (*forward)(struct opscope__call *call, const opscope_argument *arguments,
+                   opscope_tensor **outputs);
+    /* NULL: not differentiable. Stores one gradient for each of `inputs` (NULL if not wanted).
+     * Calls operators, so that each is a range; runs with grad mode off. */
+    int (*backward)(const struct opscope__backward *backward, opscope_tensor **gradients);
+    uint32_t saves_inputs;  /* bit i: backward reads the data of input i */
+    uint32_t saves_outputs; /* bit i: backward reads output i */
+    /* For each saved input 0 to 2: bit j if backward reads it only for the gradient of input j; 0:
+     * for any. An input that no wanted gradient needs is not saved, and may be written in place. */
+    uint8_t saves_for[3];
+    bool has_inplace;   /* "name_" exists and writes into the first argument; for elementwise
+                           operators */
+    bool is_view;       /* its output shares the storage of the first argument */
+    bool takes_numbers; /* a Tensor parameter also takes a number */
+    bool is_composite;  /* forward only calls operators (formula.h), in the caller's grad mode, and
+                           the tape records them; it has no backward */
+};
+
+#define OPSCOPE__JOIN(a, b, c) opscope__operator_##a##_##b
+#define OPSCOPE__JOIN_LEVEL(name, level) OPSCOPE__JOIN(name, level, )
+#define OPSCOPE__OPERATOR(name) OPSCOPE__JOIN_LEVEL(name, OPSCOPE__LEVEL)
+
+/* The operator's name, "core::add"; for forward. */
+const char *opscope__call_name(const struct opscope__call *call);
+/* The tensor that an in-place call writes, or NULL. */
+opscope_tensor *opscope__call_into(const struct opscope__call *call);
+/* For an operator "-> Tensor[]": appends an output and takes its reference. Fails for NULL. */
+int opscope__call_append(struct opscope__call *call, opscope_tensor *tensor);
+/* Keeps a tensor for backward; does nothing if the call needs no grad. */
+void opscope__call_save(struct opscope__call *call, opscope_tensor *tensor);
+
+#endif

@@ -1,0 +1,19 @@
+/* tensor/ops/elementwise/bitwise_or.c -- core::bitwise_or: bitwise or. */
+#include "tensor/ops/elementwise/loops.h"
+
+OPSCOPE__BINARY_INTEGERS(bitwise_or, a | b)
+
+OPSCOPE__FORWARD(2, 0,
+                 .loops = {OPSCOPE__INTEGER_LOOPS(bitwise_or), [OPSCOPE_BOOL] = bitwise_or_uint8},
+                 .cost = 1)
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(bitwise_or) = {
+    .schema = "bitwise_or(Tensor self, Tensor other) -> Tensor",
+    .doc = "The bitwise or of integers, or the logical or of bools. Sizes broadcast, dtypes "
+           "promote; either argument may be a number. Not for floats.",
+    .samples = "index(9, 3, 4), index(9, 4)\n"
+               "b(3), b(3)",
+    .forward = forward,
+    .has_inplace = true,
+    .takes_numbers = true,
+};

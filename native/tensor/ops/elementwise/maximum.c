@@ -1,0 +1,26 @@
+/* tensor/ops/elementwise/maximum.c -- core::maximum: the larger. */
+#include "tensor/ops/elementwise/loops.h"
+#include "tensor/ops/elementwise/minmax_backward.h"
+
+OPSCOPE__BINARY_NUMBERS(maximum, a > b || a != a ? a : b)
+
+OPSCOPE__FORWARD(2, 0, .loops = {OPSCOPE__ALL_LOOPS(maximum)}, .cost = 1)
+
+static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+{
+    return opscope__minmax_backward(backward, "lt", gradients);
+}
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(maximum) = {
+    .schema = "maximum(Tensor self, Tensor other) -> Tensor",
+    .doc = "The larger of self and other, NaN if either is NaN. Sizes broadcast, dtypes promote "
+           "as in PyTorch; either argument may be a number. Equal elements each get half of the "
+           "gradient.",
+    .samples = "t(3, 4), t(4)\n"
+               "i(3), i(3)",
+    .forward = forward,
+    .backward = backward,
+    .saves_inputs = 3,
+    .has_inplace = true,
+    .takes_numbers = true,
+};

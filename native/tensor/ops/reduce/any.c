@@ -1,0 +1,15 @@
+/* tensor/ops/reduce/any.c -- core::any: tests whether at least one element is true. */
+#include "tensor/ops/reduce/any_all.h"
+
+OPSCOPE__ANY_ALL(any, |, 0)
+
+const struct opscope__operator_spec OPSCOPE__OPERATOR(any) = {
+    .schema = "any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    .doc = "True if at least one element is not zero, over the dimensions in dim (all if it is "
+           "absent or empty), as bools; false for no elements. NaN is not zero.",
+    .samples = "b(3, 4)\n"
+               "i(3, 4), [1], True\n"
+               "t(3, 4), 0\n"
+               "t(0, 3)",
+    .forward = forward,
+};
