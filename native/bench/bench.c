@@ -1,11 +1,12 @@
-/* bench/bench.c -- the timed loops of opscope/bench.h. Chooses no cases and judges no numbers. */
-#include "opscope/bench.h"
+/* bench/bench.c -- the timed loops of private/bench.h. The caller chooses the cases and judges the
+ * results. */
+#include "private/bench.h"
 
 #include "base/clock.h"
 
 typedef void operator_function(const opscope_op *op);
 
-/* Stands for the operator's work: nothing, but no memory access may move across it. */
+/* The operator's work: it does nothing, but the compiler moves no memory access across it. */
 static inline void work(void)
 {
     __asm__ volatile("" : : : "memory");
@@ -51,7 +52,8 @@ int opscope_bench_ns(opscope_bench_loop loop, uint64_t count, double *out)
     operator_function *function = functions[loop];
     uint64_t start_ns = opscope__monotonic_ns();
     for (uint64_t i = 0; i < count; i++) {
-        /* Hides where the pointer leads, so that each turn makes a real call. */
+        /* Hides the pointer's target from the compiler, so that each iteration makes a real
+         * call. */
         __asm__ volatile("" : "+r"(function));
         function(op);
     }

