@@ -1,7 +1,7 @@
 """Opscope: always-on, fleet-wide operator observability for Python numerics.
 
-This package imports nothing but the standard library and its own C module. ``native/README.md``
-says how it works below; the README what it is for.
+This package imports only the standard library and its own C module. The README says what it is for;
+`native/README.md` describes the C layers.
 """
 
 import _thread
@@ -13,6 +13,7 @@ from opscope.errors import (
     CallbackError,
     ConfigError,
     FleetError,
+    ModelFileError,
     OpscopeError,
     RecorderError,
     TaskLostError,
@@ -20,7 +21,6 @@ from opscope.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from opscope.agent.serve import serve
     from opscope.attachment import attach, attach_status, detach
     from opscope.headers import get_include
     from opscope.record.callbacks import (
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
         remove_callback,
     )
     from opscope.record.debug_info import child_environment, debug_info, get_debug_info, propagate
+    from opscope.record.extra_files import (
+        export_extra_files_errors,
+        set_export_extra_files_hook,
+    )
     from opscope.record.function import RecordFunction
     from opscope.record.ranges import record_function, recording
     from opscope.record.scope import RecordScope
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
         set_api_usage_handler,
         set_api_usage_metadata_handler,
     )
+    from opscope.server.serve import serve
     from opscope.timeline.profiler import profile
 
 __version__ = "0.1.0"
@@ -55,6 +60,7 @@ __all__ = [
     "ConfigError",
     "FleetError",
     "Future",
+    "ModelFileError",
     "OpscopeError",
     "RecordFunction",
     "RecordScope",
@@ -71,6 +77,7 @@ __all__ = [
     "detach",
     "disable_callback",
     "enable_callback",
+    "export_extra_files_errors",
     "fork",
     "get_debug_info",
     "get_include",
@@ -85,18 +92,20 @@ __all__ = [
     "serve",
     "set_api_usage_handler",
     "set_api_usage_metadata_handler",
+    "set_export_extra_files_hook",
     "wait",
 ]
 
-# Where the other names are: imported when first asked for. An observed program imports this package
-# while it imports its framework, and asks for none of them.
+# Modules of the lazily imported names. An observed program imports this package while it imports
+# its framework, and needs none of them.
 _HOMES = {
-    "opscope.agent.serve": "serve",
+    "opscope.server.serve": "serve",
     "opscope.attachment": "attach attach_status detach",
     "opscope.headers": "get_include",
     "opscope.record.callbacks": "add_global_callback add_thread_local_callback callback_errors "
     "clear_callbacks disable_callback enable_callback has_callbacks remove_callback",
     "opscope.record.debug_info": "child_environment debug_info get_debug_info propagate",
+    "opscope.record.extra_files": "export_extra_files_errors set_export_extra_files_hook",
     "opscope.record.function": "RecordFunction",
     "opscope.record.ranges": "record_function recording",
     "opscope.record.scope": "RecordScope",
@@ -107,6 +116,12 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
+# The first use of each in the process is logged as API usage: "opscope.profile".
+_LOGGED = frozenset(
+    "add_global_callback add_thread_local_callback debug_info fork profile propagate "
+    "record_function recording serve".split()
+)
+
 
 def __getattr__(name: str) -> object:
     module = _HOME_OF.get(name)
@@ -115,13 +130,23 @@ def __getattr__(name: str) -> object:
     import importlib
 
     with _loading:
-        value = getattr(importlib.import_module(module), name)
+        try:
+            value = getattr(importlib.import_module(module), name)
+        except ModuleNotFoundError as error:
+            extras = importlib.import_module("opscope.extras")
+            what = extras.line(f"opscope.{name}", "agent")
+            raise ModuleNotFoundError(what, name=error.name) from error
     globals()[name] = value
+    if name in _LOGGED:
+        from opscope.record.usage import log_api_usage_once
+
+        log_api_usage_once(f"opscope.{name}")
     return value
 
 
-# A child that is forked in the middle of an import has half a module, for good; so a fork waits.
-# Not for ever: the import may itself wait for a lock that another library takes for the fork.
+# A child forked in the middle of an import keeps an incomplete module for ever, so a fork waits for
+# imports. The wait is limited: the import may itself wait for a lock that another library holds for
+# the fork.
 _loading = _thread.RLock()
 _LOADING_LIMIT_S = 2.0
 
@@ -134,7 +159,7 @@ def _let_go_of_loading() -> None:
     try:
         _loading.release()
     except RuntimeError:
-        pass  # not held: the wait was in vain
+        pass  # not held: the wait timed out
 
 
 os.register_at_fork(

@@ -1,4 +1,4 @@
-"""The C library as cffi shows it. What there is stands in native/include/opscope/*.h."""
+"""The C library as cffi shows it. What there is stands in native/include/*/*.h."""
 
 from typing import Any
 

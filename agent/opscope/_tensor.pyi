@@ -1,11 +1,12 @@
 """The tensor core as its extension module shows it (native/tensor/python).
 
-Operators come from the core's table at run time, as methods of ``Tensor`` and in ``functions``;
+Operators come from the core's table at run time, as methods of `Tensor` and in `functions`;
 their types are in opscope/tensor/_operators.pyi.
 """
 
 import builtins
 from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
 from typing import Any, SupportsIndex, overload
 
 from typing_extensions import Self
@@ -33,6 +34,36 @@ class Node:
     @property
     def next_functions(self) -> tuple[Node | None, ...]: ...
     def name(self) -> str: ...
+
+class Archive:
+    @property
+    def folder(self) -> str: ...
+    def entries(
+        self,
+    ) -> dict[str, tuple[builtins.int, builtins.int, builtins.int, builtins.int]]: ...
+    def read(self, name: str, /) -> bytes: ...
+    def tensor(self, name: str, dtype: dtype, /) -> Tensor: ...
+
+def open_archive(path: str | PathLike[str], /) -> Archive: ...
+def write_archive(
+    path: str | PathLike[str], folder: str, entries: list[tuple[str, Any]], /
+) -> None: ...
+def strided(
+    base: Tensor,
+    sizes: tuple[builtins.int, ...],
+    strides: tuple[builtins.int, ...],
+    offset: builtins.int,
+    /,
+) -> Tensor: ...
+def read_pickle(
+    data: bytes,
+    names: tuple[str, ...],
+    prefixes: tuple[str, ...],
+    call: Callable[[str, tuple[Any, ...], Any, dict[Any, Any]], Any],
+    global_of: Callable[[str], Any],
+    persistent: Callable[[Any], Any],
+    /,
+) -> Any: ...
 
 class Hook:
     def remove(self) -> None: ...

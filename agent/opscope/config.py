@@ -1,13 +1,13 @@
 """Settings of the observed process and of the host agent: environment, then TOML, then defaults.
 
 `OPSCOPE_<KEY>` in the environment wins over `<key>` in /etc/opscope/opscope.toml, which wins over
-the default; an empty variable counts as absent. Variables of another meaning (`OPSCOPE_ATTACH`,
-`OPSCOPE_API_USAGE_STDERR`) are not settings and stand elsewhere.
+the default; an empty variable counts as absent. Some variables (`OPSCOPE_ATTACH`,
+`OPSCOPE_API_USAGE_STDERR`) are not settings; other modules read them.
 
-What this file does not do: decide whether a process is observed (attachment/policy.py), or make any
-directory. It runs inside observed processes, so it imports nothing that they do not have anyway:
-a TOML parser only where the file exists, and a plain namespace in place of a dataclass or a named
-tuple, which would take a third of a millisecond and more to define.
+attachment/policy.py decides whether a process is observed. This module creates no directory. It
+runs inside observed processes, so it imports only modules that they have anyway: a TOML parser only
+if the file exists, and a plain namespace instead of a dataclass or named tuple, whose definition
+takes a third of a millisecond or more.
 """
 
 import os
@@ -19,8 +19,13 @@ from typing import NoReturn
 from opscope.errors import ConfigError
 
 CONFIG_PATH = "/etc/opscope/opscope.toml"
+RUNTIME_DIRECTORY = "/dev/shm/opscope"
+"""Prepared by root (agent/deploy/tmpfiles.conf) with mode 1777. There, a root agent keeps other
+users from taking the names of users' directories."""
 
 _PREFIX = "OPSCOPE_"
+# <linux/stat.h>
+_TYPE, _DIRECTORY, _STICKY_DIRECTORY = 0o170000, 0o040000, 0o041777
 _KEYS = (
     "dir",
     "enabled",
@@ -31,74 +36,101 @@ _KEYS = (
     "max_overhead",
     "labels",
     "bridges",
+    "torch_versions",
     "producer",
     "include",
     "exclude",
     "listen",
     "interval_s",
     "max_series",
+    "drop_ops",
+    "drop_services",
+    "top_ops",
+    "series_idle_s",
+    "ranks",
     "exporters",
     "state",
     "tls_cert",
     "tls_key",
     "basic_auth_file",
 )
+MOST_COUNT = 10_000_000
+_MOST = 1e9
+"""Largest number of seconds or milliseconds; clocks reject larger ones."""
 ON = ("1", "true", "yes", "on")
 OFF = ("0", "false", "no", "off")
 _LABEL_KEYS_LIMIT = 2
+_TORCH_VERSIONS = ("verified", "tried")
 _PRODUCER_FACTS = ("host", "user", "image", "git")
 
 
 class Config(SimpleNamespace):
-    """One process's settings, checked; made by load() and not changed afterwards."""
+    """One process's validated settings; load() makes them, and they do not change."""
 
     directory: str
-    """Where segments go: absolute; the recorder makes it with mode 0700 where missing."""
+    """Directory of segments: absolute; the recorder creates it with mode 0700 if missing."""
     enabled: bool
     force: bool
     """Observe even a program of the built-in deny list (`OPSCOPE_ENABLED=force`)."""
     debug: bool
     sampling: float
-    """Probability within [0, 1] with which each range is recorded, where windows are off."""
+    """Probability in [0, 1] of recording each range, if windows are off."""
     window_ms: float
     """Length of a sampling window; 0: windows are off."""
     period_ms: float
     """Mean time from the start of one window to the next; above `window_ms`."""
     label_keys: tuple[str, ...]
     """Debug-info keys that become labels; at most two."""
-    bridges: tuple[str, ...]
-    """Frameworks to attach to."""
+    bridges: tuple[str, ...] | None
+    """Frameworks to attach to; None: all that have a bridge."""
+    torch_versions: str
+    """`verified`: attach to each PyTorch that passes the bridge's checks; `tried`: only to releases
+    that Opscope's tests have run with (bridges/torch/__init__.py)."""
     include: tuple[str, ...]
-    """Globs of programs to observe; none: all."""
+    """Globs of programs to observe; empty: all."""
     exclude: tuple[str, ...]
-    """Globs of programs to leave alone; wins over everything."""
+    """Globs of programs not to observe; wins over all other settings."""
     listen_host: str
     listen_port: int
     interval_s: float
-    """The host agent makes a pass of its own where nobody asked for one for so many seconds."""
+    """Seconds without a request after which the host agent makes a pass of its own."""
     max_series: int
+    drop_ops: tuple[str, ...]
+    """Globs of operators that the host agent does not export."""
+    drop_services: tuple[str, ...]
+    """Globs of services whose operators the host agent does not export."""
+    top_ops: int
+    """Operators to export per service, the others as their sum; 0: all."""
+    series_idle_s: float
+    """If series run short: seconds since the end of a series' last process, before its place may be
+    reused."""
+    ranks: bool
+    """Give each rank of a job its own series."""
     producer: tuple[str, ...]
-    """What every TorchScript archive is to say of the process that saves it: some of ``host``,
-    ``user``, ``image``, ``git`` (bridges/torch_producer.py)."""
+    """Facts about the saving process in every TorchScript archive: some of `host`, `user`,
+    `image`, `git` (record/producer_facts.py)."""
     max_overhead_ppb: int
-    """Share of the process's CPU time, times 1e9, above which the recorder samples less; 0: any."""
-    spares_all: bool
-    """Nobody asked for that limit: it does not hold where every range is recorded, as that is a
-    wish for exactness."""
+    """Share of the process's CPU time, times 1e9, above which it samples less; 0: no limit."""
+    budget_is_default: bool
+    """The limit is the default: it does not apply while every range is recorded, since the user has
+    then asked for exact counts."""
     exporters: tuple[str, ...]
     """Names of the exporters that the host agent runs."""
     state: str | None
-    """The file of the host agent's sums over restarts; "": agent.state where segments are; None:
-    nowhere."""
+    """The file of the host agent's sums over restarts; "": agent.state in systemd's
+    $STATE_DIRECTORY, or else beside the segments; None: nowhere."""
     tls_cert: str
     """The host agent's certificate chain, in PEM; "": no TLS."""
     tls_key: str
     basic_auth_file: str
-    """Who may read the host agent's pages (agent/access.py); "": everybody who reaches them."""
+    """Password file for the host agent's pages (server/access.py); "": no password."""
+
+    def attaches_to(self, framework: str) -> bool:
+        return self.bridges is None or framework in self.bridges
 
 
 class _Given:
-    """The values that were given, each with the name to call it by in an error."""
+    """The configured values, each with its name for error texts."""
 
     def __init__(self, environ: Mapping[str, str], path: str) -> None:
         self._values: dict[str, tuple[str, object]] = {}
@@ -143,21 +175,23 @@ class _Given:
             self.refuse(key, "must be 1 or 0")
         return text in ON
 
-    def number(self, key: str, default: float, above: float, wanted: str) -> float:
+    def number(
+        self, key: str, default: float, above: float, wanted: str, most: float = _MOST
+    ) -> float:
         try:
             value = float(self.text(key, str(default)))
         except ValueError:
             self.refuse(key, wanted)
-        if not above < value < float("inf"):
-            self.refuse(key, wanted)
+        if not above < value <= most:
+            self.refuse(key, f"{wanted}, at most {most:g}" if value > most else wanted)
         return value
 
 
 def load(environ: Mapping[str, str] | None = None, path: str = CONFIG_PATH) -> Config:
     """The settings of a process with this environment (default: `os.environ`).
 
-    Raises ConfigError, which names the variable or the file's key and the value, where one cannot
-    be used; a bad value that nothing would look at is refused too.
+    Raises ConfigError, with the variable or the file's key and the value, for any invalid value,
+    even of an unused setting.
     """
     given = _Given(os.environ if environ is None else environ, path)
     force = given.text("enabled", "1").lower() == "force"
@@ -173,14 +207,20 @@ def load(environ: Mapping[str, str] | None = None, path: str = CONFIG_PATH) -> C
         period_ms=period_ms,
         label_keys=_label_keys(given),
         max_overhead_ppb=_max_overhead(given),
-        spares_all=not given.has("max_overhead"),
-        bridges=given.words("bridges", ("numpy", "torch")),
+        budget_is_default=not given.has("max_overhead"),
+        bridges=given.words("bridges", ()) if given.has("bridges") else None,
+        torch_versions=_torch_versions(given),
         include=given.words("include", ()),
         exclude=given.words("exclude", ()),
         listen_host=listen_host,
         listen_port=listen_port,
         interval_s=given.number("interval_s", 30.0, 0.0, "must be seconds above 0"),
-        max_series=_max_series(given),
+        max_series=_whole_number(given, "max_series", 2000, least=1),
+        drop_ops=given.words("drop_ops", ()),
+        drop_services=given.words("drop_services", ()),
+        top_ops=_whole_number(given, "top_ops", 0, least=0),
+        series_idle_s=given.number("series_idle_s", 120.0, 0.0, "must be seconds above 0"),
+        ranks=given.switch("ranks", False),
         producer=_producer(given),
         exporters=given.words("exporters", ("prometheus",)),
         state=_state(given),
@@ -190,9 +230,9 @@ def load(environ: Mapping[str, str] | None = None, path: str = CONFIG_PATH) -> C
 
 
 def tables(path: str = CONFIG_PATH) -> dict[str, dict[str, object]]:
-    """The file's tables: options of exporters (agent/exporter.py), each by its exporter's name.
+    """The file's tables: options of exporters (server/exporter.py), by exporter name.
 
-    Raises ConfigError where the file cannot be read.
+    Raises ConfigError if the file cannot be read.
     """
     return {name: table for name, table in _read_toml(path).items() if isinstance(table, dict)}
 
@@ -207,12 +247,48 @@ def _read_toml(path: str) -> dict[str, object]:
             return dict(tomllib.load(file))
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError, ImportError) as error:
+    except ModuleNotFoundError as error:
+        needs = "needs the package tomli to be read by Python 3.10: pip install tomli"
+        raise ConfigError(f"{path} {needs}") from error
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {error}") from error
 
 
+def default_directories() -> tuple[str, ...]:
+    """Possible directories of this user's segments, best first: within RUNTIME_DIRECTORY, if root
+    has prepared it, and beside it."""
+    name = f"opscope-{os.geteuid()}"
+    beside = os.path.join(os.path.dirname(RUNTIME_DIRECTORY), name)
+    if not is_runtime_directory(RUNTIME_DIRECTORY):
+        return (beside,)
+    return os.path.join(RUNTIME_DIRECTORY, name), beside
+
+
+def is_runtime_directory(path: str) -> bool:
+    """Whether root owns it, and users may create directories there and remove only their own."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return (found.st_mode, found.st_uid) == (_STICKY_DIRECTORY, 0)
+
+
+def _default_directory() -> str:
+    """The best one whose name no other user has taken."""
+    wanted = default_directories()
+    return next((path for path in wanted if not _is_others(path)), wanted[0])
+
+
+def _is_others(path: str) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return found.st_uid != os.geteuid() or found.st_mode & _TYPE != _DIRECTORY
+
+
 def _directory(given: _Given) -> str:
-    directory = given.text("dir", f"/dev/shm/opscope-{os.geteuid()}")
+    directory = given.text("dir", "") or _default_directory()
     if not os.path.isabs(directory):
         given.refuse("dir", "must be an absolute path")
     return directory
@@ -240,7 +316,7 @@ def _sampling(given: _Given) -> tuple[float, float, float]:
 
 
 def overhead_ppb(text: str) -> int | None:
-    """A percentage like ``0.5%``, above 0 and at most 100 %, as parts of 1e9; 0 for ``off``; None
+    """A percentage like `0.5%`, above 0 and at most 100 %, as parts of 1e9; 0 for `off`; None
     for anything else."""
     if text.lower() in OFF:
         return 0
@@ -273,6 +349,13 @@ def _listen(given: _Given) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def _torch_versions(given: _Given) -> str:
+    text = given.text("torch_versions", "verified")
+    if text not in _TORCH_VERSIONS:
+        given.refuse("torch_versions", f"must be one of {', '.join(_TORCH_VERSIONS)}")
+    return text
+
+
 def _producer(given: _Given) -> tuple[str, ...]:
     facts = given.words("producer", ())
     if not set(facts) <= set(_PRODUCER_FACTS):
@@ -295,8 +378,9 @@ def _tls(given: _Given) -> dict[str, str]:
     return files
 
 
-def _max_series(given: _Given) -> int:
-    value = given.number("max_series", 2000.0, 0.0, "must be a whole number above 0")
+def _whole_number(given: _Given, key: str, default: int, least: int) -> int:
+    wanted = f"must be a whole number{' above 0' if least else ''}"
+    value = given.number(key, default, least - 1, wanted, MOST_COUNT)
     if value != int(value):
-        given.refuse("max_series", "must be a whole number above 0")
+        given.refuse(key, wanted)
     return int(value)

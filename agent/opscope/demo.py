@@ -1,8 +1,8 @@
-"""``make run``: watch an unmodified scikit-learn program, from its operators to a Prometheus page.
+"""`make run`: observe an unmodified scikit-learn program, from its operators to a Prometheus page.
 
-Starts a host agent on a free loopback port, runs demo_digits.py under ``opscope run``, shows
-``opscope top`` while it works and at its end, and reads ``/metrics`` as Prometheus would. What it
-started it ends, by process id. Needs scikit-learn; needs no server and no terminal.
+Starts a host agent on a free loopback port, runs demo_digits.py under `opscope run`, shows
+`opscope top` during and after the run, and reads `/metrics` as Prometheus would. It ends the
+processes that it started, by process id. Needs the extra `demo`, but no server and no terminal.
 """
 
 import os
@@ -24,9 +24,9 @@ _TRAININGS = 10
 _LOOK_EVERY_S = 3.0
 _METRICS_SHOWN = 8
 _SETTINGS = {
-    # The agent takes in what a program left in its next pass; here that is the scrape at the end.
+    # The agent adds up an ended program in its next pass; here that is the scrape at the end.
     "OPSCOPE_INTERVAL_S": "3600",
-    # Matrices as small as these gain nothing from threads that wait for each other.
+    # Threads that wait for each other do not speed up matrices this small.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
@@ -67,7 +67,7 @@ def main() -> None:
 
 @contextmanager
 def _agent(environ: Mapping[str, str]) -> Iterator[str]:
-    """An agent that serves until the end of the block; gives the address of its page."""
+    """Runs an agent until the end of the block; yields the address of its page."""
     _say("opscope agent --listen 127.0.0.1:0")
     with _ended(
         subprocess.Popen(
@@ -89,7 +89,7 @@ def _agent(environ: Mapping[str, str]) -> Iterator[str]:
 
 @contextmanager
 def _ended(process: _Process) -> Iterator[_Process]:
-    """The process, which is ended, and waited for, whatever happens in the block."""
+    """The process; ends it and waits for it after the block."""
     try:
         yield process
     finally:
@@ -100,7 +100,7 @@ def _ended(process: _Process) -> Iterator[_Process]:
 
 
 def _is_running(program: subprocess.Popen[bytes]) -> bool:
-    """Whether it still runs after the time between two looks; returns as soon as it has ended."""
+    """Whether it still runs after the refresh interval; returns as soon as it has ended."""
     try:
         program.wait(_LOOK_EVERY_S)
     except subprocess.TimeoutExpired:
@@ -113,10 +113,10 @@ def _opscope_top(environ: Mapping[str, str]) -> None:
 
 
 def _show_metrics(url: str) -> None:
-    """The busiest operators' lines of the page, and how many lines there are."""
+    """Prints the busiest operators' lines of the page, and the number of lines."""
     with urlopen(url) as page:
         lines = page.read().decode().splitlines()
-    calls = [line for line in lines if line.startswith("opscope_op_calls_total{")]
+    calls = [line for line in lines if line.startswith("opscope_op_duration_seconds_count{")]
     calls.sort(key=lambda line: float(line.split()[-1]), reverse=True)
     print(*calls[:_METRICS_SHOWN], sep="\n")
     print(f"... {len(calls)} operators in {len(lines)} lines")

@@ -1,7 +1,7 @@
-"""``python -m opscope.demo_cnn``: train a small CNN on handwritten digits, and see where time went.
+"""`python -m opscope.demo_cnn`: train a small CNN on handwritten digits, and show its profile.
 
-The network, its gradients and its optimizer are opscope.tensor's; the table at the end is what
-``opscope top`` shows of a process. Needs scikit-learn, for the digits; takes some seconds.
+The network, its gradients and its optimizer use opscope.tensor; the table at the end is that of
+`opscope top` for a process. Needs scikit-learn, for the digits; takes a few seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Digits(NamedTuple):
 
 
 def load() -> Digits:
-    """scikit-learn's 1797 digits, a quarter of them kept for the test."""
+    """scikit-learn's 1797 digits, a quarter of them for the test."""
     from sklearn.datasets import load_digits
 
     images, digits = load_digits(return_X_y=True)
@@ -46,7 +46,7 @@ def load() -> Digits:
 
 
 def network(kinds: Any = nn) -> Any:
-    """The network, of opscope's modules or of those of the same names in ``torch.nn``."""
+    """The network, with opscope's modules or the equally named ones of `torch.nn`."""
     return kinds.Sequential(
         kinds.Conv2d(1, 16, 3, padding=1),
         kinds.ReLU(),
@@ -59,14 +59,14 @@ def network(kinds: Any = nn) -> Any:
 
 
 def batches(count: int, epoch: int) -> Iterator[Any]:
-    """The places of each batch's images: all of them, in an order that the epoch decides."""
+    """The indices of each batch's images: a permutation of all, determined by the epoch."""
     order = np.random.default_rng(epoch).permutation(count)
     for start in range(0, count, BATCH):
         yield order[start : start + BATCH]
 
 
 def train(model: Any, optimizer: Any, data: Digits, epoch: int) -> Iterator[float]:
-    """One epoch; gives the loss of each step."""
+    """Trains for one epoch; yields the loss of each step."""
     for places in batches(len(data.digits), epoch):
         optimizer.zero_grad()
         images, digits = ot.tensor(data.images[places]), ot.tensor(data.digits[places])
@@ -77,7 +77,7 @@ def train(model: Any, optimizer: Any, data: Digits, epoch: int) -> Iterator[floa
 
 
 def accuracy(model: Any, data: Digits) -> float:
-    """The share of test images whose digit the model names."""
+    """The share of test images that the model classifies correctly."""
     with ot.no_grad():
         named: Any = model(ot.tensor(data.test_images)).argmax(1).numpy()
     return float((named == data.test_digits).mean())
@@ -106,12 +106,12 @@ def main() -> None:
 
 
 def _show(directory: str) -> None:
-    """The busiest operators of this process, as its segment has them now."""
+    """Prints the busiest operators of this process, from its own segment."""
     from rich.console import Console
 
-    from opscope.agent import view
-    from opscope.agent.host import Host
-    from opscope.agent.table import screen
+    from opscope.host.host import Host
+    from opscope.reports import view
+    from opscope.reports.table import screen
 
     snapshot = Host((directory,), consume=False, max_series=_SERIES_LIMIT).collect()
     shown = view.view(snapshot, None, view.by_operator, "self")

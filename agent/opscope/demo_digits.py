@@ -1,7 +1,7 @@
-"""Train a classifier of handwritten digits with scikit-learn and print how well it does.
+"""Train a classifier of handwritten digits with scikit-learn and print its accuracy.
 
-An ordinary program: it knows nothing of being observed. `python demo_digits.py [ROUNDS]` trains
-ROUNDS (6) times on different splits; without other work on the machine a round takes some seconds.
+It is an ordinary program without any reference to Opscope. `python demo_digits.py [ROUNDS]` trains
+ROUNDS (6) times on different splits; on an idle machine a round takes a few seconds.
 """
 
 import sys

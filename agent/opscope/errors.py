@@ -1,22 +1,22 @@
-"""The exceptions of Opscope, and the one place where C status codes become exceptions."""
+"""The exceptions of Opscope, and the conversion of C status codes to exceptions."""
 
 from opscope._native import ffi, lib
 
 
 class OpscopeError(Exception):
-    """Base of every error Opscope raises on purpose; its text says what happened and what to do."""
+    """Base of every error that Opscope raises on purpose; its text has the problem and a remedy."""
 
 
 class ConfigError(OpscopeError):
-    """A setting has a value that cannot be used; the text names the setting and the value."""
+    """A setting has an invalid value; the text names the setting and the value."""
 
 
 class RecorderError(OpscopeError):
-    """The recorder could not start or stop; the program goes on unobserved."""
+    """The recorder could not start or stop; the program continues unobserved."""
 
 
 class BridgeError(OpscopeError):
-    """A framework cannot be observed; nothing of it was changed."""
+    """A framework cannot be observed; it is unchanged."""
 
 
 class CallbackError(OpscopeError):
@@ -28,15 +28,19 @@ class TaskLostError(OpscopeError):
 
 
 class AgentError(OpscopeError):
-    """The host agent cannot do what was asked, a taken port for instance."""
+    """The host agent cannot do what was requested, for example because a port is taken."""
 
 
 class FleetError(OpscopeError):
-    """The store of the fleet's metrics cannot be asked, or has not what was asked for."""
+    """The store of the fleet's metrics does not answer, or lacks the requested data."""
+
+
+class ModelFileError(OpscopeError):
+    """A model's file cannot be read; the text names file, entry and reason."""
 
 
 def check(status: int, what: str, error: type[OpscopeError] = OpscopeError) -> None:
-    """Raise ``error`` with ``what`` and the meaning of ``status``, unless it is OPSCOPE_OK."""
+    """Raise `error` with `what` and the meaning of `status`, unless it is OPSCOPE_OK."""
     if status == lib.OPSCOPE_OK:
         return
     if status == lib.OPSCOPE_ERR_NO_MEMORY:

@@ -1,4 +1,4 @@
-"""Where the C headers of this installation are."""
+"""The location of this installation's C headers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from opscope import _native
 
 
 def get_include() -> str:
-    """The directory for a C compiler's ``-I``: ``#include <opscope/record.h>``, for one.
+    """The directory for a C compiler's `-I`, for example for `#include <opscope/record.h>`.
 
-    Libraries that bring operators (``opscope/operator.h``) need nothing else.
+    Libraries with operators (`opscope/operator.h`) need nothing else.
     """
     return os.path.join(os.path.dirname(os.path.abspath(_native.__file__)), "include")

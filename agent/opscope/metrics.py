@@ -1,9 +1,9 @@
-"""The one table of metrics: whatever is exported, in whatever format, is generated from it.
+"""The table of metrics: every export in every format is generated from it.
 
-Names are OpenTelemetry's; `Metric.prometheus_name` turns them into Prometheus's by the rule that
-OpenTelemetry's own translation follows, so that a dashboard works whichever way the data came.
+Names follow OpenTelemetry; `Metric.prometheus_name` translates them to Prometheus's by
+OpenTelemetry's own rule, so that a dashboard works with data from either path.
 https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/
-Values are not here: `source` names where in a snapshot (agent/snapshot.py) they stand.
+`source` names the attribute of a snapshot (host/snapshot.py) that has the values.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ class Kind(Enum):
     """Of durations: base-2 exponential, scale 3."""
 
 
-# Labels of every metric of operators; allow-listed debug-info keys come beside them.
-SERIES_LABELS: tuple[str, ...] = ("service", "op", "phase", "framework")
+# Labels of every operator metric; allow-listed debug-info keys are added.
+SERIES_LABELS: tuple[str, ...] = ("service_name", "op", "phase", "framework")
 # Labels of metrics that observed processes count themselves (opscope/metric.h).
-MEASURE_LABELS: tuple[str, ...] = ("service", "allocator")
+MEASURE_LABELS: tuple[str, ...] = ("service_name", "allocator")
 
-_PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes"}
+# OpenTelemetry's translation leaves unknown units unchanged.
+_PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes", "s2": "s2"}
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,15 @@ class Metric:
     name: str
     kind: Kind
     unit: str
-    """UCUM, as OpenTelemetry has it: s, By, or a word in braces."""
+    """UCUM, as in OpenTelemetry: s, By, s2, or a word in braces, which may have an exponent."""
     help: str
     source: str
-    """Attribute of the snapshot; dots lead deeper. Arrays have a value for each series; mappings
-    one for each value of the labels."""
+    """Attribute path in the snapshot, with dots. Arrays have one value for each series; mappings
+    have one for each combination of label values, which may be followed by pairs of more labels."""
     labels: tuple[str, ...] = ()
+    is_histogram_count: bool = False
+    """Whether a classic histogram of the same series has this number as its `_count`. Formats with
+    classic histograms leave this metric out; formats in which a histogram is one sample have it."""
 
     @property
     def of_series(self) -> bool:
@@ -51,7 +55,7 @@ class Metric:
 
     @property
     def prometheus_name(self) -> str:
-        """Of the family: with the unit, without `_total`."""
+        """The name of the family: with the unit, without `_total`."""
         name = self.name.replace(".", "_")
         return f"{name}_{self.prometheus_unit}" if self.prometheus_unit else name
 
@@ -61,53 +65,72 @@ def _of_series(name: str, kind: Kind, unit: str, help: str, source: str) -> Metr
 
 
 METRICS = (
-    _of_series(
+    Metric(
         "opscope.op.calls",
         Kind.COUNTER,
         "{call}",
-        "Times the operator ran; an estimate where ranges are sampled.",
+        "Calls of the operator; an estimate if calls are sampled.",
         "calls",
+        SERIES_LABELS,
+        is_histogram_count=True,
     ),
     _of_series(
         "opscope.op.duration",
         Kind.HISTOGRAM,
         "s",
-        "Time from the operator's start to its end; an estimate where ranges are sampled.",
+        "Duration of a call, from start to end; an estimate if calls are sampled.",
         "buckets",
     ),
     _of_series(
         "opscope.op.self_time",
         Kind.COUNTER,
         "s",
-        "Time within the operator but not in operators it calls; absent where not known.",
+        "Time inside the operator, without the operators that it calls; absent if unknown.",
         "self_s",
     ),
     _of_series(
         "opscope.op.samples",
         Kind.COUNTER,
         "{sample}",
-        "Runs of the operator that were recorded, which the other numbers are estimated from.",
+        "Recorded calls of the operator, the basis of the other estimates: a median needs at least"
+        " 5, a p95 at least 20, a p99 at least 100.",
         "samples",
+    ),
+    _of_series(
+        "opscope.op.calls.variance",
+        Kind.COUNTER,
+        "{call}2",
+        "Variance of the estimated calls. Its increase is the variance of their increase; its"
+        " square root is their standard error. Absent if every call was recorded.",
+        "inexact_calls_variance",
+    ),
+    _of_series(
+        "opscope.op.self_time.variance",
+        Kind.COUNTER,
+        "s2",
+        "Variance of the estimated self time, in seconds squared, to be used as that of calls."
+        " Absent if every call was recorded.",
+        "inexact_self_variance",
     ),
     _of_series(
         "opscope.op.errors",
         Kind.COUNTER,
         "{error}",
-        "Times the operator failed; an estimate where ranges are sampled.",
+        "Calls of the operator that failed; an estimate if calls are sampled.",
         "errors",
     ),
     _of_series(
         "opscope.op.memory.allocated",
         Kind.COUNTER,
         "By",
-        "Memory the operator allocated; absent where not known.",
+        "Memory that the operator allocated; absent if unknown.",
         "known_bytes",
     ),
     Metric(
         "opscope.memory.allocated",
         Kind.COUNTER,
         "By",
-        "Memory that the allocator of a tensor library gave out, in operators or not.",
+        "Memory that the allocator of a tensor library allocated, inside and outside operators.",
         "memory_allocated",
         MEASURE_LABELS,
     ),
@@ -115,7 +138,7 @@ METRICS = (
         "opscope.memory.live",
         Kind.GAUGE,
         "By",
-        "Memory given out and not yet released, over live processes.",
+        "Memory allocated and not yet freed, summed over live processes.",
         "memory_live",
         MEASURE_LABELS,
     ),
@@ -123,7 +146,7 @@ METRICS = (
         "opscope.memory.peak",
         Kind.GAUGE,
         "By",
-        "The most that was live at a time in one process: the largest of the live processes'.",
+        "Peak of live memory in one process: the maximum over live processes.",
         "memory_peak",
         MEASURE_LABELS,
     ),
@@ -131,32 +154,41 @@ METRICS = (
         "opscope.api.usage",
         Kind.GAUGE,
         "{process}",
-        "Processes, alive and ended, that used the API.",
+        "Processes, live and ended, that used the API.",
         "usage",
-        ("api", "service"),
+        ("api", "service_name"),
     ),
     Metric(
         "opscope.service.info",
         Kind.GAUGE,
         "",
-        "Always 1; the labels say which versions of a service live processes are.",
+        "Always 1; the labels are the versions of a service that live processes run.",
         "service_info",
-        ("service", "version"),
+        ("service_name", "version"),
+    ),
+    Metric(
+        "opscope.resource.info",
+        Kind.GAUGE,
+        "",
+        "Always 1; the labels are the resource attributes of a group of processes. Join it by"
+        " service and group.",
+        "resource_info",
+        ("service_name", "group"),
     ),
     Metric(
         "opscope.framework.info",
         Kind.GAUGE,
         "",
-        "Always 1; the labels say which versions live processes run with, and on what device:"
-        " times on another than cpu are those of dispatch.",
+        "Always 1; the labels are the framework version and the device of live processes. On a"
+        " device other than cpu, times are those of dispatch.",
         "framework_info",
-        ("service", "framework", "version", "device_type"),
+        ("service_name", "framework", "version", "device_type"),
     ),
     Metric(
         "opscope.attachment.results",
         Kind.COUNTER,
         "{process}",
-        "Processes by what became of attaching to them: for each bridge, or for the whole process.",
+        "Processes by result of attaching, for each bridge or for the whole process.",
         "attach_results",
         ("bridge", "result"),
     ),
@@ -164,59 +196,69 @@ METRICS = (
         "opscope.processes",
         Kind.GAUGE,
         "{process}",
-        "Live processes that are observed.",
+        "Observed live processes.",
         "process_count",
     ),
     Metric(
         "opscope.recorder.dropped",
         Kind.COUNTER,
         "{range}",
-        "Ranges that found no room and are in no other number.",
+        "Ranges lost for lack of space; no other metric includes them.",
         "health.dropped",
     ),
     Metric(
         "opscope.recorder.folded",
         Kind.COUNTER,
         "{range}",
-        "Ranges counted under the operator other for want of room in their process's segment.",
+        "Ranges counted under the operator other because their process's segment was full.",
         "health.folded",
     ),
     Metric(
         "opscope.recorder.callback.errors",
         Kind.COUNTER,
         "{error}",
-        "Failures of callbacks in observed processes.",
+        "Callbacks that raised an error in observed processes.",
         "health.callback_errors",
     ),
     Metric(
         "opscope.recorder.overhead",
         Kind.COUNTER,
         "s",
-        "Time spent recording: samples times the cost of one, as each process measured it.",
+        "CPU time spent recording: samples times the cost per sample that each process measured,"
+        " plus the time of the threads that open windows.",
         "health.overhead_s",
     ),
     Metric(
         "opscope.recorder.overhead.ratio",
         Kind.GAUGE,
         "",
-        "Share of CPU time that recording took of late, from 0 to 1: the worst of live processes.",
+        "Recent share of CPU time spent recording, from 0 to 1: the maximum over live processes.",
         "overhead_ratio",
-        ("service",),
+        ("service_name",),
     ),
     Metric(
         "opscope.recorder.overhead.budget",
         Kind.GAUGE,
         "",
-        "Share of CPU time that recording may take: the least of live processes; absent if any.",
+        "Limit of the share of CPU time spent recording: the minimum over live processes; absent if"
+        " unlimited.",
         "overhead_budget",
-        ("service",),
+        ("service_name",),
     ),
     Metric(
         "opscope.recorder.adaptations",
         Kind.COUNTER,
         "{change}",
-        "Times that a process sampled less, or more again, to keep to its overhead budget.",
+        "Times that a process lowered or raised its sampling to keep to its overhead budget.",
         "health.adaptations",
+    ),
+    Metric(
+        "opscope.segments.discarded",
+        Kind.COUNTER,
+        "{file}",
+        "Segments of ended processes that new processes removed to free space before an agent had"
+        " collected them, because segments had reached their limit on the file system.",
+        "health.discarded",
     ),
     Metric(
         "opscope.segments.bad",
@@ -230,14 +272,32 @@ METRICS = (
         "opscope.series.folded",
         Kind.GAUGE,
         "{series}",
-        "Series that are summed up as other because there are too many.",
+        "Series merged into other because the limit of series was reached, since series were last"
+        " freed.",
         "series_folded",
+    ),
+    Metric(
+        "opscope.series.filtered",
+        Kind.GAUGE,
+        "{series}",
+        "Series not exported: dropped, or merged into other because they rank below the top"
+        " operators.",
+        "series_filtered",
+        ("filter",),
+    ),
+    Metric(
+        "opscope.series.retired",
+        Kind.COUNTER,
+        "{series}",
+        "Series that were merged into other to make space for new ones: of ended processes, or"
+        " taken back from a user or service with too many.",
+        "series_retired",
     ),
     Metric(
         "opscope.agent.exports",
         Kind.COUNTER,
         "{export}",
-        "Exports that the agent made: sent, failed (to be sent again), or refused by the receiver.",
+        "Exports of the agent by result: sent, failed (to be retried), or refused by the receiver.",
         "exports",
         ("exporter", "result"),
     ),
@@ -245,28 +305,28 @@ METRICS = (
         "opscope.agent.collect.duration",
         Kind.GAUGE,
         "s",
-        "How long the agent's last pass over the segments took.",
+        "Duration of the agent's last pass over the segments.",
         "collect_seconds",
     ),
     Metric(
         "opscope.agent.cpu.time",
         Kind.COUNTER,
         "s",
-        "Processor time that the agent itself has used.",
+        "CPU time of the agent itself.",
         "own.cpu_s",
     ),
     Metric(
         "opscope.agent.memory",
         Kind.GAUGE,
         "By",
-        "Memory that the agent itself holds: its resident size.",
+        "Resident memory of the agent itself.",
         "own.memory_bytes",
     ),
     Metric(
         "opscope.agent.passes",
         Kind.COUNTER,
         "{pass}",
-        "Passes over all segments, and sweeps over those of ended processes.",
+        "Passes of the agent over all segments, and sweeps over those of ended processes.",
         "own.passes",
         ("kind",),
     ),
@@ -274,29 +334,52 @@ METRICS = (
         "opscope.agent.segments.read",
         Kind.GAUGE,
         "{file}",
-        "Segment files that the agent's last pass has read.",
+        "Segment files that the agent's last pass read.",
         "own.files_read",
     ),
     Metric(
         "opscope.agent.files.removed",
         Kind.COUNTER,
         "{file}",
-        "Files of ended processes that the agent has taken in and removed.",
+        "Files of ended processes that the agent collected and removed.",
         "own.files_removed",
+    ),
+    Metric(
+        "opscope.agent.files.parked",
+        Kind.GAUGE,
+        "{file}",
+        "Segments of ended processes in another version's format, kept for an agent that reads it.",
+        "own.files_parked",
+    ),
+    Metric(
+        "opscope.agent.files.discarded",
+        Kind.COUNTER,
+        "{file}",
+        "Segments in another version's format that the agent removed unread: it kept too many.",
+        "own.files_discarded",
     ),
     Metric(
         "opscope.agent.state.writes",
         Kind.COUNTER,
         "{write}",
-        "Times the sums that outlive the agent were written, by result.",
+        "Writes of the agent's state file, by result.",
         "own.state_writes",
         ("result",),
+    ),
+    Metric(
+        "opscope.agent.limited",
+        Kind.COUNTER,
+        "{pass}",
+        "Passes in which a user exceeded its share of the agent's limits and lost data, by"
+        " resource: directories, files, bytes, time, series, names, ledger or labels.",
+        "own.limited",
+        ("uid", "resource"),
     ),
     Metric(
         "opscope.agent.requests",
         Kind.COUNTER,
         "{request}",
-        "Requests that the agent has answered; those for no page of its have the path empty.",
+        "HTTP requests that the agent answered; the path is empty for unknown pages.",
         "own.requests",
         ("path", "status"),
     ),
@@ -304,14 +387,14 @@ METRICS = (
         "opscope.agent.request.time",
         Kind.COUNTER,
         "s",
-        "Time from requests to the end of their answers, summed.",
+        "Total time from a request to the end of its answer.",
         "own.request_s",
     ),
     Metric(
         "opscope.build.info",
         Kind.GAUGE,
         "",
-        "Always 1; the label says which version runs.",
+        "Always 1; the label is the version of the agent.",
         "build_info",
         ("version",),
     ),

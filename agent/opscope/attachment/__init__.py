@@ -1,14 +1,14 @@
-"""How an unmodified program becomes observed, and how one attaches itself.
+"""Attach to unmodified programs, and let programs attach themselves.
 
-Three ways in, one behind all (session.py): `opscope run`, or a payload in a container, puts
-site/sitecustomize.py first on PYTHONPATH, `opscope install` has a .pth file run it (installation/),
-and it calls the session when a framework is imported; or a program calls `opscope.attach()`.
-Reading order: launch.py, site/sitecustomize.py, entry.py, session.py, policy.py, program.py,
-ledger.py.
+There are three ways in, and one implementation (session.py). `opscope run`, or a payload in a
+container, puts site/sitecustomize.py first on PYTHONPATH. `opscope install` installs a .pth file
+that runs it (installation/). Both call the session when the program imports a framework. A program
+may also call `opscope.attach()`. Read in this order: launch.py, site/sitecustomize.py, entry.py,
+session.py, policy.py, interpreter.py, program.py, ledger.py.
 
 Only the main interpreter of a process attaches: opscope's extension has one state for the process,
-and what it lends to a framework would outlive a subinterpreter. Nothing of it is loaded in one; a
-framework imported there is left alone, with that reason.
+and objects that it lends to a framework would outlive a subinterpreter. A subinterpreter loads no
+part of it; a framework imported there stays unobserved, with that reason.
 """
 
 TYPE_CHECKING = False
@@ -21,10 +21,10 @@ __all__ = ["attach", "attach_status", "detach"]
 def attach() -> None:
     """Starts recording in this process and attaches the bridges of the configuration.
 
-    Frameworks not imported yet are attached to when they are. Repeating is a no-op. Never raises
-    for a reason of opscope's own: where this process cannot or must not be observed,
-    `attach_status()` says why. The kill switch and exclude globs hold; the built-in deny list and
-    include globs do not, because the program asks for it.
+    Attaches to frameworks that are imported later as the program imports them. A second call does
+    nothing. Never raises because of opscope: if this process cannot or must not be observed,
+    `attach_status()` has the reason. The kill switch and exclude globs apply; the built-in deny
+    list and include globs do not, since the program asks for it.
     """
     from opscope.attachment import session
 
@@ -32,14 +32,14 @@ def attach() -> None:
 
 
 def detach() -> None:
-    """Takes all bridges off and stops recording; the segment stays for the host agent."""
+    """Detaches all bridges and stops recording; the segment stays for the host agent."""
     from opscope.attachment import session
 
     session.detach()
 
 
 def attach_status() -> "AttachStatus":
-    """Whether this process is observed, which bridges are attached, and where not, why."""
+    """Whether this process is observed, and for each framework `attached` or the reason."""
     from opscope.attachment import session
 
     return session.status()

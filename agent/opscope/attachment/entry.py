@@ -1,39 +1,56 @@
-"""From a program that imports a framework into opscope, if opscope can be had there.
+"""The way from a program that imports a framework into opscope, if opscope is available there.
 
-site/sitecustomize.py loads this file by its path, because the interpreter may be one in which
-opscope is not installed; so nothing of opscope may be imported at its top. Not here: waiting for
-the framework (site/sitecustomize.py), attaching (session.py).
+site/sitecustomize.py loads this file by its path, since the interpreter may be one without opscope
+installed; so the top level imports nothing of opscope. site/sitecustomize.py waits for the
+framework; session.py attaches.
 """
 
 import os
 import sys
 from collections.abc import Sequence
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import CodeType
     from typing import Any
 
 _OFF = ("0", "false", "no", "off")
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
+THIS_MACHINE = EXTENSION_SUFFIXES[0].split("-", 2)[-1].removesuffix(".so")
+"""The kind of machine as Python names it: processor, system and C library."""
+_LIBRARIES = os.path.join(os.path.dirname(_PACKAGE), "machines", THIS_MACHINE)
+"""In a payload, the place of opscope's C."""
+
 passed_over: list[str] = []
-"""Where other opscopes are that would have attached; filled in by the hook before all else."""
+"""Directories of other opscopes that would have attached; the hook fills it in first."""
 
 _session: "Any" = None
-"""What is to hear of frameworks: the session of this opscope, or the entry of another one."""
+"""The receiver of framework imports: the session of this opscope, or another opscope's entry."""
 
 
 def arriving(name: str) -> None:
-    """Begins the session, or writes down why there is none, before the framework runs.
+    """Begins the session before the framework runs, or records the reason for not doing so.
 
-    Where the kill switch is on, nothing of opscope is imported but the ledger, so that the switch
-    holds whatever is wrong with the rest.
+    With the kill switch on, this imports only the ledger of opscope, so the switch works whatever
+    defect the rest has.
     """
     global _session
     if os.environ.get("OPSCOPE_ENABLED", "").strip().lower() in _OFF:
         _write_ledger("disabled", "OPSCOPE_ENABLED")
         return
-    if not is_main_interpreter():
+    interpreter = _about_interpreter()
+    if unsupported := interpreter.unsupported_python():
+        _write_ledger("unsupported-python", unsupported)
+        return
+    if not interpreter.is_main():
         _write_ledger("subinterpreter", f"{name} imported in a subinterpreter")
         return
     before = set(sys.modules)
@@ -51,41 +68,23 @@ def arriving(name: str) -> None:
 def arrived(name: str) -> Sequence[str]:
     """Tells the session, if there is one, that the framework has run.
 
-    Returns the modules whose import the session wants to hear of next.
+    Returns the names of the modules whose import the session waits for next.
     """
     return _session.arrived(name) if _session is not None else ()
 
 
-def is_main_interpreter() -> bool:
-    """False in a subinterpreter, where the modules of another interpreter may not be used.
-
-    Opscope's extension is one for the whole process; the interpreter that loads it first may end
-    before the process does. Only the main one does not.
-    """
-    import _thread
-
-    ask = getattr(_thread, "_is_main_interpreter", None)  # from Python 3.12 on
-    if ask is not None:
-        return bool(ask())
-    import _signal  # type: ignore[import-not-found]
-
-    try:
-        _signal.signal(0, _signal.SIG_DFL)
-    except ValueError as error:
-        if "out of range" in str(error):
-            return True  # what else is wrong with it is looked at in the main interpreter only
-    try:
-        # Takes some milliseconds, and is needed only in threads.
-        import _xxsubinterpreters as interpreters  # type: ignore[import-not-found]
-    except ImportError:
-        return True
-    return bool(interpreters.get_current() == interpreters.get_main())
+def _about_interpreter() -> "Any":
+    """The module interpreter.py, run from its file: opscope may not be imported yet."""
+    name = "opscope_interpreter"
+    module = type(sys)(name)
+    _Loader(name, os.path.join(_PACKAGE, "attachment", "interpreter.py")).exec_module(module)
+    return module
 
 
 def check() -> str:
-    """The version of the opscope that this interpreter would attach with, now imported.
+    """The version of the opscope that this interpreter would attach with; imports it.
 
-    Raises ImportError where it cannot be had.
+    Raises ImportError if it is not available.
     """
     taken = _take_session()
     if "opscope" not in sys.modules:
@@ -94,13 +93,13 @@ def check() -> str:
 
 
 def _take_session() -> "Any":
-    """The session of the one opscope of this process.
+    """The session of this process's single opscope.
 
-    Where `import opscope` gives another one than that of this file, the other has the process, from
-    its entry on: one half of each would be neither. Where it gives none, it is made to give the one
-    beside this file, with nothing added to sys.path. That is no guess: opscope's extension is of
-    the stable ABI, good for every CPython from 3.10 on, and itself refuses a cffi that it does not
-    know.
+    If `import opscope` gives another opscope than this file's, the other one handles the process,
+    from its entry on: halves of two versions would not fit together. If it gives none, this makes
+    it give the opscope beside this file, without changing sys.path. That is safe: opscope's
+    extension uses the stable ABI, which suits every CPython from 3.10 on, and rejects an unknown
+    cffi itself.
     """
     package = _importable()
     if package and not os.path.samefile(package, _PACKAGE):
@@ -109,8 +108,10 @@ def _take_session() -> "Any":
         entry.passed_over = [*passed_over, _PACKAGE]
         return entry
     if not package:
+        _hide_package()
         _bring_cffi()
-        _load("opscope", [_PACKAGE], _PACKAGE, "__init__.py")
+        packages = [_PACKAGE, _LIBRARIES] if os.path.isdir(_LIBRARIES) else [_PACKAGE]
+        _load("opscope", packages, _PACKAGE, "__init__.py")
     from opscope.attachment import session
 
     if passed_over:
@@ -119,11 +120,11 @@ def _take_session() -> "Any":
 
 
 def _importable() -> str:
-    """The directory of the opscope that is or can be imported; "" where there is none."""
+    """The directory of the opscope that is or can be imported; "" without one."""
     if "opscope" in sys.modules:
         origin = getattr(sys.modules["opscope"], "__file__", None)
     else:
-        # As importlib.util.find_spec does, which would have to be imported.
+        # Like importlib.util.find_spec, but without the import of importlib.util.
         for finder in sys.meta_path:
             found = finder.find_spec("opscope", None) if hasattr(finder, "find_spec") else None
             if found is not None:
@@ -138,13 +139,11 @@ def _importable() -> str:
 
 
 def _bring_cffi() -> None:
-    """Loads cffi's extension module from beside this opscope, if it is there for this Python.
+    """Loads cffi's extension module from beside this opscope, if it exists for this Python.
 
-    Under a name of our own: the program may come to import another version of cffi, which would
-    not take this one. opscope._native looks for that name first.
+    It gets a private name: the program may later import another version of cffi, which would
+    reject this extension. opscope._native looks for the private name first.
     """
-    from importlib.machinery import EXTENSION_SUFFIXES
-
     for folder in ("cffi", ""):
         file = os.path.join(
             os.path.dirname(_PACKAGE), folder, f"_cffi_backend{EXTENSION_SUFFIXES[0]}"
@@ -152,6 +151,34 @@ def _bring_cffi() -> None:
         if os.path.exists(file):
             _load("opscope._cffi_backend", None, file)
             return
+
+
+class _Loader(SourceFileLoader):
+    """Gives a module's code a file name like `<opscope>/record/ranges.py`.
+
+    Tools that trace a program skip names that are no files; coverage.py would otherwise count
+    opscope's code as the program's if it lies outside of installed packages. This loader still
+    finds the source, and `__file__` is unchanged.
+    """
+
+    def get_code(self, fullname: str) -> "CodeType | None":
+        code = super().get_code(fullname)
+        try:
+            # importlib itself uses it on bytecode that has been moved; it renames inner code too.
+            from _imp import _fix_co_filename  # type: ignore[attr-defined]
+        except ImportError:
+            return code
+        _fix_co_filename(code, f"<opscope>{self.path.removeprefix(_PACKAGE)}")
+        return code
+
+
+def _hide_package() -> None:
+    """Makes later imports of this package's modules use these loaders."""
+    kinds = (ExtensionFileLoader, EXTENSION_SUFFIXES), (_Loader, SOURCE_SUFFIXES)
+    for directory in (_PACKAGE, os.path.join(_PACKAGE, "bridges")):
+        with os.scandir(directory) as entries:
+            for path in (directory, *(entry.path for entry in entries if entry.is_dir())):
+                sys.path_importer_cache[path] = FileFinder(path, *kinds)
 
 
 def _write_ledger(code: str, text: str) -> None:
@@ -164,7 +191,8 @@ def _load(name: str, packages: list[str] | None, *path: str) -> "Any":
     from importlib.util import module_from_spec, spec_from_file_location
 
     file = os.path.join(*path)
-    spec = spec_from_file_location(name, file, submodule_search_locations=packages)
+    loader = _Loader(name, file) if file.endswith(".py") else None
+    spec = spec_from_file_location(name, file, loader=loader, submodule_search_locations=packages)
     if spec is None or spec.loader is None:
         raise ImportError(name)
     module = module_from_spec(spec)

@@ -1,6 +1,6 @@
-"""The environment in which a program and its children attach by themselves.
+"""Build the environment in which a program and its children attach by themselves.
 
-Not here: starting the program (cli/run.py), or what happens inside it (site/sitecustomize.py).
+cli/run.py starts the program; site/sitecustomize.py runs inside it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """A copy of `environ` with opscope's sitecustomize first on PYTHONPATH, the rest as it was.
+    """A copy of `environ` with opscope's sitecustomize first on PYTHONPATH, the rest unchanged.
 
-    An empty PYTHONPATH means none to Python, but an empty entry of it the current directory; so
-    nothing is joined to an empty one.
+    To Python, an empty PYTHONPATH means no path, but an empty entry means the current directory; so
+    an empty PYTHONPATH is replaced, not extended.
     """
     given = environ.get("PYTHONPATH", "")
     entries = [entry for entry in given.split(os.pathsep) if entry != SITE] if given else []

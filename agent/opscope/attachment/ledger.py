@@ -1,12 +1,12 @@
-"""The ledger: why a process that could have been observed is not, or not wholly.
+"""The ledger: the reasons why processes that could be observed are not, or only in part.
 
 An entry is a symbolic link `<pid>-<process_start>.why` whose target is the text
-`<utc seconds>:<code>:<free text>`. Making one is atomic and, at under 128 bytes of text, takes no
-data block on tmpfs: it works where the segment directory is full, which is the reason one may have
-to tell. Where that directory cannot be used, entries go to /tmp/opscope-<euid>.
+`<utc seconds>:<code>:<free text>`. Creating one is atomic and, with less than 128 bytes of text,
+takes no data block on tmpfs; so it works in a full segment directory, which may be the very reason
+to record. If that directory is unusable, entries go to /tmp/opscope-<euid>.
 
-Not here: deciding (attachment/policy.py). This file stands alone, with nothing of opscope imported,
-because attachment/site/sitecustomize.py loads it where opscope itself cannot or must not be.
+attachment/policy.py decides. This file imports nothing of opscope, because
+attachment/site/sitecustomize.py loads it where opscope itself is unavailable or must not run.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ _TAIL_BYTES = 48
 class LedgerEntry(NamedTuple):
     pid: int
     process_start: int
-    """Field 22 of /proc/<pid>/stat: clock ticks since boot. With the pid, names one process."""
+    """Field 22 of /proc/<pid>/stat: clock ticks since boot. Identifies a process with its pid."""
     utc_seconds: int
     code: str
-    """One of CODES, or a later version's."""
+    """One of CODES, or a code of a later version."""
     text: str
     path: str
 
 
 def places(directory: str | None) -> tuple[str, ...]:
-    """Where entries of this user may be: the segment directory, if known, and the fallback."""
+    """Directories of this user's entries: the segment directory, if known, and the fallback."""
     fallback = FALLBACK.format(uid=os.geteuid())
     return (directory, fallback) if directory else (fallback,)
 
 
 def write(config: Config | None, code: str, text: str) -> bool:
-    """Records this process's reason, replacing an earlier one. False where no place takes it.
+    """Records this process's reason, replacing an earlier one. False if no directory takes it.
 
-    Where there is no configuration, because it is bad or was not loaded, OPSCOPE_DIR and
-    OPSCOPE_DEBUG hold as they are. With debug on, also says so on standard error. Raises nothing
-    that the operating system may cause.
+    Without a configuration, because it is bad or was not loaded, OPSCOPE_DIR and OPSCOPE_DEBUG are
+    used as they are. In debug mode, also writes to standard error. Raises nothing that the
+    operating system may cause.
     """
     if config is not None:
         directory: str | None = config.directory
@@ -87,32 +87,46 @@ def write(config: Config | None, code: str, text: str) -> bool:
 
 
 def say(text: str) -> None:
-    """One line on standard error, where there is one."""
+    """Writes one line to standard error, if there is one."""
     try:
         print(f"opscope: {text}", file=sys.stderr)
     except (OSError, ValueError, AttributeError):
         pass
 
 
-def read_all(directories: Iterable[str]) -> list[LedgerEntry]:
-    """The readable entries of these directories; links of another form are passed over."""
+def read_all(directories: Iterable[str], limit: int | None = None) -> list[LedgerEntry]:
+    """The readable entries of these directories, at most `limit`; skips links of another form."""
     entries = []
+    left = -1 if limit is None else limit
     for directory in directories:
         try:
-            names = sorted(os.listdir(directory))
+            names = _names(directory, left)
         except OSError:
             continue
+        left -= len(names)
         for name in names:
-            if name.endswith(_SUFFIX):
-                try:
-                    entries.append(_read(os.path.join(directory, name)))
-                except (OSError, ValueError):
-                    continue
+            try:
+                entries.append(_read(os.path.join(directory, name)))
+            except (OSError, ValueError):
+                continue
     return entries
 
 
+def _names(directory: str, limit: int) -> list[str]:
+    """The sorted names of at most `limit` entries; all for a negative limit. Examines at most 64
+    files an entry, since other files are few."""
+    names: list[str] = []
+    with os.scandir(directory) as listed:
+        for number, one in enumerate(listed):
+            if limit >= 0 and (len(names) >= limit or number >= 64 * limit):
+                break
+            if one.name.endswith(_SUFFIX):
+                names.append(one.name)
+    return sorted(names)
+
+
 def forget(entry: LedgerEntry) -> None:
-    """Removes an entry, for the host agent once its process is dead; gone already is fine."""
+    """Removes an entry after its process has ended; a missing entry is no error."""
     try:
         os.unlink(entry.path)
     except FileNotFoundError:
@@ -124,7 +138,7 @@ def _link(place: bytes, target: bytes) -> None:
         os.mkdir(place, 0o700)
     except FileExistsError:
         pass
-    # Names in a directory of another owner, or one that others may write, could lead anywhere.
+    # Names in a directory that another user owns or can write could lead anywhere.
     found = os.lstat(place)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise PermissionError
@@ -144,7 +158,7 @@ def _read(path: str) -> LedgerEntry:
 def _shortened(text: bytes) -> bytes:
     if len(text) <= _TARGET_BYTES:
         return text
-    # Paths stand in the middle of messages, what is the matter at the end.
+    # Messages have paths in the middle and the problem at the end.
     cut = text[: _TARGET_BYTES - _TAIL_BYTES - 3] + b"..." + text[-_TAIL_BYTES:]
     return cut.decode(errors="ignore").encode()
 

@@ -1,19 +1,17 @@
-"""Whether this process is to be observed: the decision, with its reason, before anything is done.
+"""Decide whether this process is observed, with the reason, before anything else happens.
 
-Not here: finding out what the process is called (attachment/program.py), or writing the reason down
-(attachment/ledger.py).
+attachment/program.py identifies the program; attachment/ledger.py records the reason.
 """
 
 import os
-import sys
 from collections.abc import Iterable, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from opscope.config import Config
 
-# Programs that install, build or administer; a trailing version ("pip3.11") is not part of a name.
-# They are short, start often, run as root, or are opscope itself.
+# Programs that install, build or administer; names exclude a trailing version ("pip3.11"). They are
+# short, start often, run as root, or are opscope itself.
 DENIED = frozenset(
     """
     pip pipx uv uvx poetry pdm hatch conda mamba micromamba virtualenv venv ensurepip
@@ -32,19 +30,21 @@ DENIED = frozenset(
 def refusal(
     config: "Config", name: str, aliases: Sequence[str], *, asked: bool
 ) -> tuple[str, str] | None:
-    """Why not to observe this program: a code of ledger.CODES and a text; None to observe it.
+    """The reason not to observe this program: a code of ledger.CODES and a text; None to observe.
 
     Name and aliases are as program.identify gives them. `asked` means that the program itself
-    called `opscope.attach()`: it has then no need to be on the include list, nor to be saved by
-    the deny list.
+    called `opscope.attach()`: then the include list and the deny list do not apply.
     """
     if not config.enabled:
         return "disabled", "OPSCOPE_ENABLED=0 or enabled=false"
-    unsupported = unsupported_python()
-    if unsupported:
-        return "unsupported-python", unsupported
-    if asked and not _is_main_interpreter():
-        return "subinterpreter", "attach() called in a subinterpreter"
+    if asked:
+        # If the program did not ask, entry.py has made these checks already.
+        from opscope.attachment import interpreter
+
+        if unsupported := interpreter.unsupported_python():
+            return "unsupported-python", unsupported
+        if not interpreter.is_main():
+            return "subinterpreter", "attach() called in a subinterpreter"
     names = (name, *aliases)
     if pattern := _matching(config.exclude, names):
         return "denied", f"{name}: exclude {pattern}"
@@ -57,32 +57,14 @@ def refusal(
     return None
 
 
-def _is_main_interpreter() -> bool:
-    # Who is not asked for has come by way of that file, and been looked at there.
-    from opscope.attachment.entry import is_main_interpreter
-
-    return is_main_interpreter()
-
-
 def other_user() -> bool:
-    """Whether this process runs with rights that are not its caller's (setuid, setgid)."""
+    """Whether this process runs with other rights than its caller (setuid, setgid)."""
     return os.getuid() != os.geteuid() or os.getgid() != os.getegid()
-
-
-def unsupported_python() -> str:
-    """What this interpreter is, if it is not one that opscope knows; else ""."""
-    if sys.implementation.name != "cpython":
-        return sys.implementation.name
-    if sys.version_info < (3, 10):
-        return "Python older than 3.10"
-    if "t" in sys.abiflags:
-        return "free-threaded"
-    return ""
 
 
 def _denied(names: Iterable[str]) -> str:
     for alias in names:
-        # The package of a module too: "-m pip._internal".
+        # Also the package of a module: "-m pip._internal".
         for name in (alias, alias.partition(".")[0]):
             if name in DENIED or name.rstrip("0123456789.-") in DENIED:
                 return name

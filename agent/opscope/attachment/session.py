@@ -1,16 +1,10 @@
-"""This process's being observed: begin, attach bridges as frameworks are imported, end.
+"""Life cycle of observation in this process: begin, attach bridges to imported frameworks, end.
 
-Whatever goes wrong in here stays in here: the process goes on unobserved, with the reason in its
-status and in the ledger. Not here: what an operator's range is (bridges/), where it is counted
-(record/), who is to be observed (policy.py).
+No error leaves this module: the process continues unobserved, with the reason in its status and in
+the ledger. bridges/ define the ranges of operators (see opscope/bridges/__init__.py), record/
+counts them, and policy.py decides which processes to observe.
 
-A bridge is a module `opscope.bridges.<framework>`. Its `attach()` raises BridgeError where it must
-stand down; its `detach()` also undoes an `attach()` that got half way; after the import of each of
-its `LATE_MODULES` it wants to be attached once more. Where it has an `arriving()`, that is called
-when its framework's module is there but has not run; where it has an `apply(config)`, that is
-called once it is attached.
-
-All of this runs during the program's `import numpy`: what is seldom needed is imported in place.
+All of this runs during the program's `import numpy`, so rarely used modules are imported in place.
 """
 
 import _thread
@@ -19,10 +13,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 
+from opscope import bridges
 from opscope.attachment import policy
-from opscope.attachment.program import identify, service_name, service_version
+from opscope.attachment.program import (
+    identify,
+    launch_notes,
+    resource_notes,
+    service_name,
+    service_version,
+)
 from opscope.config import Config, load
 from opscope.errors import BridgeError, ConfigError, RecorderError
 from opscope.record import recorder
@@ -36,15 +36,14 @@ if TYPE_CHECKING:
 
 ATTACHED = "attached"
 
-# As torchrun sets them, and launchers that follow it.
-_RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
-
 _MULTIPROCESSING = "multiprocessing.process"
 _CHILDREN = "opscope.record.children"
+_EXTRA_FILES = "opscope.record.extra_files"
+_CORE = "opscope.tensor"
 
 
 class _Session:
-    """All that is kept. One a process; whoever holds `lock` owns it."""
+    """The state, one for the process. The holder of `lock` owns it."""
 
     def __init__(self) -> None:
         self.lock = _thread.RLock()
@@ -68,21 +67,21 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 
 def attach() -> None:
-    """Begins where nothing runs, then attaches what is imported and waits for what is not."""
+    """Begins unless running, attaches to imported frameworks, and waits for the others."""
     with _guarded():
         if _session.code == ATTACHED:
             return
         _begin(asked=True)
         if _session.code != ATTACHED:
             return
-        from opscope.attachment.site.sitecustomize import FRAMEWORKS, ImportHook
+        from opscope.attachment.site.sitecustomize import ImportHook
 
         awaited: list[str] = []
         if _MULTIPROCESSING in sys.modules:
             _follow_children()
         else:
             awaited.append(_MULTIPROCESSING)
-        for name in FRAMEWORKS:
+        for name in (*bridges.modules(), _CORE):
             awaited += _attach_bridge(name) if _is_whole(name) else [name]
         if awaited:
             _session.hook = ImportHook(awaited, arriving, arrived)
@@ -92,22 +91,22 @@ def attach() -> None:
 def arriving(name: str) -> None:
     """A framework, or a late module of one, is about to run in this thread.
 
-    All that needs no framework is done now: NumPy's BLAS starts threads that spin for a while, and
-    whatever comes after has to share the processor with them.
+    Work that does not need the framework is done now: NumPy's BLAS starts threads that spin for a
+    while, and later work competes with them for CPU time.
     """
     with _guarded():
         if _session.code == "idle":
             _begin(asked=False)
-        if _session.code == ATTACHED and _framework(name) in _wanted():
-            # What is wrong with a bridge is told when it is to be attached.
-            with suppress(Exception):
-                bridge = _bridge(_framework(name))
+        if _session.code == ATTACHED and _wants_bridge(name):
+            # Attaching, which comes later, reports a bridge's error.
+            with suppress(Exception, SystemExit):
+                bridge = bridges.configured(_framework(name), _session.config)
                 if name == _framework(name) and hasattr(bridge, "arriving"):
                     bridge.arriving()
 
 
 def arrived(name: str) -> Sequence[str]:
-    """That module has run. Returns the modules to be called for next."""
+    """That module has run. Returns the names of modules to wait for next."""
     with _guarded():
         if name == _MULTIPROCESSING:
             _follow_children()
@@ -117,12 +116,12 @@ def arrived(name: str) -> Sequence[str]:
 
 
 def tell_passed_over(places: Sequence[str]) -> None:
-    """Other opscopes are at these places, and have left the process to this one."""
+    """Records the directories of other opscopes, which have left the process to this one."""
     _session.passed_over = places
 
 
 def detach() -> None:
-    """Ends what runs; a framework imported later is left alone."""
+    """Ends observation; frameworks imported later stay unobserved."""
     with _guarded():
         if _session.hook is not None:
             _session.hook.remove()
@@ -131,15 +130,17 @@ def detach() -> None:
             sys.modules[_CHILDREN].leave_behind(_for_child)
         for framework, outcome in _session.bridges.items():
             if outcome == ATTACHED:
-                _bridge(framework).detach()
+                bridges.take_off(framework)
         _session.bridges.clear()
+        if _EXTRA_FILES in sys.modules:
+            sys.modules[_EXTRA_FILES].set_producer(())
         if _session.code == ATTACHED:
             _close()
         _session.code, _session.text = "detached", ""
 
 
 def status() -> "AttachStatus":
-    """How things stand in this process."""
+    """The state of observation in this process."""
     from opscope.attachment.status import AttachStatus
 
     with _session.lock:
@@ -148,7 +149,7 @@ def status() -> "AttachStatus":
             recorded = recorder.status()
             segment = recorded.path
             if not recorded.running:
-                code, text = "recorder", "no segment could be begun; `opscope ps` says why"
+                code, text = "recorder", "no segment could be created; `opscope ps` says why"
         return AttachStatus(
             attached=code == ATTACHED,
             code=code,
@@ -159,7 +160,8 @@ def status() -> "AttachStatus":
 
 
 def _follow_children() -> None:
-    """Processes that multiprocessing spawns run neither sitecustomize nor, always, the caller."""
+    """Attaches in processes that multiprocessing spawns: these do not run sitecustomize, and may
+    not run the caller."""
     from opscope.record import children
 
     children.take_along(_for_child)
@@ -171,7 +173,7 @@ def _for_child() -> tuple[Callable[[], None], tuple[()]]:
 
 @contextmanager
 def _guarded() -> Iterator[None]:
-    """Holds the lock, and lets no error of opscope's out; the program's own Ctrl-C may go."""
+    """Holds the lock and catches opscope's errors; the program's KeyboardInterrupt passes."""
     with _session.lock:
         try:
             yield
@@ -182,7 +184,7 @@ def _guarded() -> Iterator[None]:
 def _begin(*, asked: bool) -> None:
     _session.config = None
     if policy.other_user():
-        # With rights that are not the caller's, not even a ledger is written.
+        # With rights other than the caller's, it does not even write a ledger.
         _session.code, _session.text = "other-user", "setuid or setgid"
         return
     try:
@@ -200,17 +202,20 @@ def _begin(*, asked: bool) -> None:
         _refuse("recorder", str(error))
         return
     _session.code, _session.text = ATTACHED, ""
-    # First among the exit functions of this moment, so that it runs last.
+    # Registered before other exit functions, so that it runs after them.
     atexit.unregister(_close)
     atexit.register(_close)
     _note("program", name)
     service = service_name(os.environ) or name
+    # Before the service: once a reader sees that, it takes the process's attributes as final.
+    for key, value in (resource_notes(os.environ) | launch_notes(os.environ)).items():
+        _note(key, value)
     _note("service.name", service)
     version = service_version(os.environ)
     if version:
         _note("service.version", version)
-    # Now that the segment and its service are there: whoever sets something writes the file first
-    # and looks for segments then, so that no process falls between.
+    # After the segment and its service exist: `opscope set` writes the file first and then looks
+    # for segments, so it misses no process.
     if os.path.lexists(f"{config.directory}/settings"):
         from opscope.attachment import settings_file
 
@@ -219,9 +224,10 @@ def _begin(*, asked: bool) -> None:
     _note("opscope", sys.modules["opscope"].__version__)
     if _session.passed_over:
         _note("opscope.passed_over", ", ".join(_session.passed_over))
-    for variable in _RANK_VARIABLES:
-        if os.environ.get(variable):
-            _note(variable.lower(), os.environ[variable])
+    if config.producer:
+        from opscope.record import extra_files
+
+        extra_files.set_producer(config.producer)
     if config.debug:
         from opscope.attachment import ledger
 
@@ -237,10 +243,10 @@ def _start_recorder(config: Config) -> None:
             period_ms=config.period_ms,
             label_keys=config.label_keys,
             max_overhead_ppb=config.max_overhead_ppb,
-            spares_all=config.spares_all,
+            budget_is_default=config.budget_is_default,
         )
     except RecorderError:
-        # The program may have started it. Asked only now, as it hardly ever has.
+        # The program may have started it. Checked only now, since that is rare.
         if not recorder.is_running():
             raise
 
@@ -251,31 +257,31 @@ def _close() -> None:
 
 
 def _attach_bridge(module: str) -> Sequence[str]:
-    framework = _framework(module)
-    if framework not in _wanted():
+    if not _wants_bridge(module):
         return ()
+    framework = _framework(module)
     known = _session.bridges.get(framework)
     if known is not None if module == framework else known != ATTACHED:
         return ()
     late: list[str] = []
+    bridge: Any = None
     try:
-        bridge = _bridge(framework)
+        bridge = bridges.configured(framework, _session.config)
         bridge.attach()
-        late = [name for name in bridge.LATE_MODULES if name not in sys.modules]
-        for key, value in bridge.facts().items():
+        late = [name for name in getattr(bridge, "LATE_MODULES", ()) if name not in sys.modules]
+        for key, value in bridge.facts().items() if hasattr(bridge, "facts") else ():
             _note(key, value)
         outcome = ATTACHED
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         outcome = str(error) if isinstance(error, BridgeError) else repr(error)
-        with suppress(Exception):
-            _bridge(framework).detach()
+        bridges.take_off(framework)
         _write_ledger("bridge", f"{framework}: {outcome}")
     _session.bridges[framework] = outcome
-    if outcome == ATTACHED and hasattr(_bridge(framework), "apply"):
+    if outcome == ATTACHED and hasattr(bridge, "apply"):
         try:
-            _bridge(framework).apply(_session.config)
-        except Exception as error:
-            # What it was asked for beside ranges is not had; the ranges are.
+            bridge.apply(_session.config)
+        except (Exception, SystemExit) as error:
+            # The ranges work; only the additional request failed.
             _write_ledger("bridge", f"{framework}: {error!r}")
     _note(f"bridge.{framework}", outcome)
     _note(framework, str(getattr(sys.modules.get(framework), "__version__", "")))
@@ -283,7 +289,7 @@ def _attach_bridge(module: str) -> Sequence[str]:
 
 
 def _is_whole(name: str) -> bool:
-    # Another thread may be in the middle of importing it; waiting here could wait for ever.
+    # Another thread may be in the middle of the import; waiting for it could deadlock.
     spec = getattr(sys.modules.get(name), "__spec__", None)
     return name in sys.modules and not getattr(spec, "_initializing", False)
 
@@ -292,16 +298,18 @@ def _framework(module: str) -> str:
     return module.partition(".")[0]
 
 
-def _wanted() -> tuple[str, ...]:
-    return _session.config.bridges if _session.config is not None else ()
-
-
-def _bridge(framework: str) -> "Any":
-    return import_module(f"opscope.bridges.{framework}")
+def _wants_bridge(module: str) -> bool:
+    # The session waits for these two without a bridge.
+    config = _session.config
+    return (
+        module not in (_CORE, _MULTIPROCESSING)
+        and config is not None
+        and config.attaches_to(_framework(module))
+    )
 
 
 def _note(key: str, value: str) -> None:
-    # A note more or less is no reason to stop; the recorder counts what it could not keep.
+    # A missing note is no reason to stop; the recorder counts what it could not keep.
     with suppress(RecorderError):
         recorder.note(key, value)
 

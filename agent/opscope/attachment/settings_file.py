@@ -1,14 +1,13 @@
-"""The settings file: what an operator set for processes that are yet to start.
+"""The settings file: settings from `opscope set` for processes that start later.
 
-``settings`` in the segment directory, written by ``opscope set`` and read by each process as it
-attaches. Text in UTF-8, a rule a line, ``KEY=VALUE SERVICE``, where SERVICE is a glob for the
-service's name (to the line's end) and KEY=VALUE as for ``opscope set``; ``reset SERVICE`` makes
-void what stands above it for these; ``#`` begins a comment. Of several rules for a service and a
-key the last holds.
+`opscope set` writes the file `settings` in the segment directory; each process reads it as it
+attaches. It is UTF-8 text with one rule a line: `KEY=VALUE SERVICE`. SERVICE is a glob for the
+service's name (to the end of the line); KEY=VALUE is as for `opscope set`. `reset SERVICE` cancels
+the rules above it for these services. `#` begins a comment. The last matching rule for a key wins.
 
-It wins over the environment and the TOML file, as somebody says it now: so it is trusted only if it
-belongs to the directory's owner or to root, and nobody else may write it. Not here: what a value
-means (record/wish.py).
+The file overrides the environment and the TOML file, because it is newer. So it is trusted only if
+it belongs to the directory's owner or to root, and no other user can write it.
+record/settings_change.py defines the meaning of values.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from opscope.record.wish import Wish
+    from opscope.record.settings_change import SettingsChange
 
 NAME = "settings"
 RESET = "reset"
@@ -31,7 +30,7 @@ _LIMIT_BYTES = 1 << 20
 
 class Rule(NamedTuple):
     word: str
-    """``key=value``, or RESET."""
+    """`key=value`, or RESET."""
     service: str
     """A glob."""
 
@@ -41,8 +40,9 @@ class Rule(NamedTuple):
 
 
 def read(directory: str | int) -> str | None:
-    """The file's text; None where there is none. OSError, with what is wrong, where it may not be
-    trusted. A directory may also be given by a descriptor of it.
+    """The file's text; None if there is no file. `directory` is a path or a descriptor.
+
+    Raises OSError, with the reason, if the file cannot be trusted.
     """
     place = f"{directory}/{NAME}" if isinstance(directory, str) else NAME
     by = None if isinstance(directory, str) else directory
@@ -58,7 +58,7 @@ def read(directory: str | int) -> str | None:
         if found.st_uid not in (0, owner):
             raise OSError(f"{place} belongs to uid {found.st_uid}, not to uid {owner} or root")
         if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise OSError(f"{place} can be written by others: chmod go-w {place}")
+            raise OSError(f"other users can write to {place}: chmod go-w {place}")
         if found.st_size > _LIMIT_BYTES:
             raise OSError(f"{place} has {found.st_size} bytes, more than {_LIMIT_BYTES}")
         return os.read(fd, _LIMIT_BYTES).decode(errors="replace")
@@ -67,26 +67,29 @@ def read(directory: str | int) -> str | None:
 
 
 def rules(text: str) -> list[Rule]:
-    """The rules in the file, in their order; lines without a service are left out."""
+    """The rules in the file, in their order, without lines that have no service.
+
+    Also without unprintable ones, which `opscope set` never writes and a terminal must not show.
+    """
     found = []
     for line in text.splitlines():
         word, _, service = line.strip().partition(" ")
-        if word and service.strip() and not word.startswith("#"):
+        if word and service.strip() and not word.startswith("#") and line.strip().isprintable():
             found.append(Rule(word, service.strip()))
     return found
 
 
 def matches(service: str, glob: str) -> bool:
-    """Whether that glob is for the service; `*`, `?` and `[...]` as in a shell."""
+    """Whether the glob matches the service; `*`, `?` and `[...]` as in a shell."""
     from fnmatch import fnmatchcase
 
     return fnmatchcase(service, glob)
 
 
 def apply(directory: str, service: str, complain: Callable[[str], None]) -> None:
-    """Lays what the file says for the service over what this process was configured with.
+    """Applies the file's rules for the service on top of this process's configuration.
 
-    A rule that cannot be used is passed over, the others hold; `complain` is told.
+    Skips an invalid rule, and calls `complain` with the reason.
     """
     try:
         text = read(directory)
@@ -96,18 +99,18 @@ def apply(directory: str, service: str, complain: Callable[[str], None]) -> None
     if text is None:
         return
     from opscope.errors import ConfigError
-    from opscope.record.wish import Wish, inherit, parse
+    from opscope.record.settings_change import SettingsChange, inherit, parse
 
-    wish: Wish = Wish()
+    change: SettingsChange = SettingsChange()
     for rule in rules(text):
         if not matches(service, rule.service):
             continue
         try:
-            wish = Wish() if rule.word == RESET else parse([rule.word]).over(wish)
+            change = SettingsChange() if rule.word == RESET else parse([rule.word]).over(change)
         except ConfigError as error:
             complain(f"{directory}/{NAME}: {error}")
     try:
-        if wish.given:
-            inherit(wish)
+        if change.given:
+            inherit(change)
     except ConfigError as error:
         complain(f"{directory}/{NAME}: {error}")

@@ -1,4 +1,4 @@
-"""What `opscope.attach_status()` answers with. Not here: how it comes about (session.py)."""
+"""The result of `opscope.attach_status()`, which session.py computes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 
 class AttachStatus(NamedTuple):
-    """How this process stands with being observed."""
+    """The state of observation of this process."""
 
     attached: bool
     """Whether this process is being recorded."""
     code: str
-    """`attached`, `detached`, `idle` (nothing tried yet), or why not: one of ledger.CODES."""
+    """`attached`, `detached`, `idle` (nothing tried yet), or one of ledger.CODES."""
     text: str
-    """The reason in words; "" where there is none to give."""
+    """The reason in words, or ""."""
     segment: str
-    """Path of the segment; "" where there is none."""
+    """Path of the segment; "" without one."""
     bridges: Mapping[str, str]
-    """For each framework imported so far: `attached`, or why not."""
+    """For each framework imported so far: `attached`, or the reason why not."""

@@ -1,12 +1,12 @@
-"""What the package costs, measured: the frame of ``opscope bench``.
+"""The framework of `opscope bench`: it measures the package's costs and the accuracy of estimates.
 
-Every module of this package is one bench and is found by its name: a new bench is a new file with
-``measure(effort) -> Iterator[Result]``. The frame holds what they share: results, rounds, medians.
-It prints nothing (cli/bench.py does) and knows no case.
+Every module and package here is one bench, found by its name: a new bench is a new file with
+`measure(effort) -> Iterator[Result]`. This file has the shared parts: results, rounds, medians. It
+prints nothing (cli/bench.py does) and knows no case.
 
 The method: the sides of a comparison run in turns, round by round, in one process or in fresh ones,
-so that what the machine does meanwhile meets them all. A value is the median over the rounds, and a
-ratio is taken within a round before the median, so a slow drift cancels out.
+so that other load on the machine affects all of them. A value is the median over the rounds; a
+ratio is computed within each round before the median, so that slow drift cancels out.
 """
 
 import pkgutil
@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib import import_module
 from math import comb
 from pathlib import Path
@@ -26,9 +27,9 @@ RATIO = "ratio"
 class Result:
     """One measured case.
 
-    ``value`` is in ``unit``; the unit ``"ratio"`` means to ``against``, measured in the same run.
-    ``bound`` is the most that is promised, or the least where ``more_is_better``; None where
-    nothing is.
+    `value` is in `unit`; the unit `"ratio"` means relative to `against`, measured in the same run.
+    `bound` is the upper bound (the lower one if `more_is_better`), or both bounds; None for a case
+    without a bound.
     """
 
     bench: str
@@ -36,49 +37,64 @@ class Result:
     value: float
     unit: str
     against: str | None
-    bound: float | None
+    bound: float | tuple[float, float] | None
     rounds: int
     more_is_better: bool = False
     interval: tuple[float, float] | None = None
-    """Where the value would be with 95 % confidence, were there any number of rounds."""
+    """95 % confidence interval of the value."""
+    detail: Mapping[str, object] | None = None
+    """The data behind the value, for `--json`."""
 
     @property
     def kept(self) -> bool | None:
-        """Whether the bound holds; None where there is none."""
+        """Whether the bound holds; None without a bound."""
         if self.bound is None:
             return None
+        if isinstance(self.bound, tuple):
+            return self.bound[0] <= self.value <= self.bound[1]
         return self.value >= self.bound if self.more_is_better else self.value <= self.bound
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: the rounds asked for, and whether a rough look is enough."""
+    """The requested cases, rounds and seconds, and whether a rough estimate suffices."""
 
     rounds: int | None = None
     quick: bool = False
+    seconds: float | None = None
+    only: str | None = None
+    """A pattern of cases, with * and ?; None: all."""
 
     def rounds_of(self, usual: int) -> int:
-        """Rounds to run where ``usual`` give a steady median."""
+        """The number of rounds; by default `usual`, which gives a steady median."""
         return self.rounds or (max(3, usual // 8) if self.quick else usual)
 
     def count_of(self, usual: int) -> int:
-        """Turns of a loop in one round where ``usual`` are worth timing."""
+        """Iterations of a loop in one round; by default `usual`."""
         return max(1, usual // 10) if self.quick else usual
+
+    def seconds_of(self, usual: float, quick: float) -> float:
+        """Seconds to observe one program, for benches that do so."""
+        return self.seconds or (quick if self.quick else usual)
+
+    def wants(self, case: str) -> bool:
+        """Whether the case is requested. A bench may skip other cases."""
+        return self.only is None or fnmatchcase(case, self.only)
 
 
 def names() -> list[str]:
-    """The benches there are, in order."""
+    """The names of the benches, sorted."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def measure(name: str, effort: Effort) -> Iterator[Result]:
-    """The results of one bench, as they come. Raises OpscopeError where it cannot run."""
+    """Yields the results of one bench as they are ready. Raises OpscopeError if it cannot run."""
     results: Iterator[Result] = import_module(f"{__name__}.{name}").measure(effort)
-    return results
+    return (result for result in results if effort.wants(result.case))
 
 
 def interleaved(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
-    """What each side measured in each round. Every other round runs them in reverse order."""
+    """Each side's values by round. Every other round runs the sides in reverse order."""
     measured: dict[str, list[float]] = {name: [] for name in sides}
     for turn in range(rounds):
         for name in list(sides)[:: -1 if turn % 2 else 1]:
@@ -87,19 +103,19 @@ def interleaved(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[s
 
 
 def median_ratio(values: Sequence[float], against: Sequence[float]) -> float:
-    """The median over the rounds of a value to what it is compared with in its round."""
+    """The median over the rounds of the ratio of the two values in each round."""
     return statistics.median(value / base for value, base in zip(values, against, strict=True))
 
 
 def median_interval(values: Sequence[float], wrong_once_in: int = 20) -> tuple[float, float]:
-    """A 95 % confidence interval of the median: two of the values, whatever their distribution.
+    """A 95 % confidence interval of the median for any distribution: two of the values.
 
-    Where it may be wrong less often than once in 20 times, it is wider. Of fewer values than that
-    takes (six, for once in 20), the least and the greatest, which is then less sure.
+    With a larger `wrong_once_in` than 20, the confidence is higher and the interval wider. With too
+    few values (below six for 20), returns the minimum and the maximum, with less confidence.
     """
     ordered = sorted(values)
     count = len(ordered)
-    # Of the 2 ** count ways to fall below the median or above: those with so few below.
+    # Of 2 ** count ways to fall on either side of the median, those with that few below it.
     below, ways = 0, 1
     while 2 * wrong_once_in * (ways + comb(count, below + 1)) <= 2**count:
         below += 1
@@ -109,7 +125,7 @@ def median_interval(values: Sequence[float], wrong_once_in: int = 20) -> tuple[f
 
 @contextmanager
 def segment_directory() -> Iterator[str]:
-    """An empty directory in shared memory, as segments have in use; gone afterwards."""
+    """An empty directory in shared memory, as segments normally have; removed afterwards."""
     shared = Path("/dev/shm")
     with tempfile.TemporaryDirectory(
         prefix="opscope-bench-", dir=shared if shared.is_dir() else None

@@ -1,10 +1,9 @@
-"""What the host agent takes for a busy host: 100 observed processes, each with 300 operators in two
+"""The cost of the host agent on a busy host: 100 observed processes, each with 300 operators in two
 phases.
 
-The processes are real ones, forked from one, each with a recorder and a segment of its own, and
-alive while the agent looks. Passes are timed in a fresh process. Memory and the share of a core are
-those of the command ``opscope agent``, its sweeps and its state included, with a scraper that asks
-every 15 s.
+The processes are real, forked from one, each with its own recorder and segment, and alive during
+the measurement. Passes are timed in a fresh process. Memory and CPU share are those of the command
+`opscope agent`, including its sweeps and its state, with a scrape every 15 s.
 """
 
 import json
@@ -28,7 +27,7 @@ _INTERVAL_S = 15.0
 
 _AGENT = "from opscope.cli import main; main()"
 
-# Every process waits for the end of the one standard input that all share.
+# All processes share one standard input, and wait for its end.
 _FLEET = """
 import os, sys
 import opscope
@@ -64,11 +63,11 @@ for child in children:
     os.waitpid(child, 0)
 """
 
-# Milliseconds of each pass, as JSON.
+# Prints the milliseconds of each pass, as JSON.
 _PASSES = """
 import json, sys
 from time import perf_counter_ns
-from opscope.agent.host import Host
+from opscope.host.host import Host
 
 directory, rounds, processes, series = sys.argv[1], *map(int, sys.argv[2:])
 host = Host([directory], consume=False)
@@ -96,7 +95,7 @@ def measure(effort: Effort) -> Iterator[Result]:
 
 
 def _passes_ms(directory: str, rounds: int) -> list[float]:
-    """How long each pass took in a fresh process, which checks that it saw everything."""
+    """The duration of each pass in a fresh process, which checks that it saw everything."""
     numbers = map(str, (rounds, _PROCESSES, _OPERATORS * _PHASES))
     done = subprocess.run(
         [sys.executable, "-c", _PASSES, directory, *numbers], capture_output=True, text=True
@@ -108,7 +107,7 @@ def _passes_ms(directory: str, rounds: int) -> list[float]:
 
 
 def _running(directory: str, intervals: int) -> tuple[float, float]:
-    """Percent of one core, and MiB, that ``opscope agent`` takes while it is scraped."""
+    """Percent of one core, and MiB, of `opscope agent` while it is scraped."""
     with subprocess.Popen(
         [sys.executable, "-c", _AGENT, "agent", "--listen=127.0.0.1:0", "--directory", directory],
         stdout=subprocess.PIPE,
@@ -142,14 +141,14 @@ def _scrape(url: str) -> None:
 
 
 def _cpu_s(pid: int) -> float:
-    """Processor time of the process, of threads that have ended too (proc(5), fields 14 and 15)."""
+    """CPU seconds of the process, including ended threads (proc(5), fields 14 and 15)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def _fleet(directory: str) -> Iterator[None]:
-    """The observed processes, all recorded and waiting."""
+    """Runs the observed processes; all have recorded, and wait."""
     fleet = subprocess.Popen(
         [sys.executable, "-c", _FLEET, directory, str(_PROCESSES), str(_OPERATORS)],
         stdin=subprocess.PIPE,

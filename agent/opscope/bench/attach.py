@@ -1,9 +1,9 @@
-"""What attaching costs a whole process: from its start to its end, against bare Python.
+"""The cost of attaching for a whole process, from its start to its end, relative to bare Python.
 
-By way of PYTHONPATH, as under `opscope run` and with a payload; and `_installed`, by the .pth file
-of `opscope install`, in virtual environments made for this. Each round starts one process of either
-kind. Memory, threads and sockets are what a process says of itself at its end, since what a parent
-is told about a child's memory includes the parent's own.
+Cases use PYTHONPATH, as `opscope run` and a payload do; cases `_installed` use the .pth file of
+`opscope install`, in virtual environments made for them. Each round starts one process of each
+kind. A process reports its own memory, threads and sockets at its end, since a parent's statistics
+about a child include the parent's own memory.
 """
 
 import os
@@ -75,19 +75,19 @@ def _compared(
 
 
 def _environment(place: str) -> Environment:
-    """A virtual environment that finds what this one does."""
+    """A virtual environment with the same packages as this one."""
     venv.create(place, symlinks=True)
     made = look_at(place)
     with open(os.path.join(made.site, "bench.pth"), "w") as file:
         for path in dict.fromkeys(sys.path):
             if path.endswith("-packages"):
-                # An editable opscope is found by a .pth file in turn.
+                # An editable opscope is itself found through a .pth file.
                 file.write(f"import site; site.addsitedir({path!r})\n")
     return made
 
 
 def _looks(rounds: int, bare: Mapping[str, str], attached: Mapping[str, str]) -> Iterator[Result]:
-    """What an attached process has that a bare one has not."""
+    """The additional memory, threads and sockets of an attached process."""
     pairs = [(_look(bare), _look(attached)) for _ in range(rounds)]
     for index, (case, unit, bound) in enumerate(
         (("memory", "MiB", 1.0), ("threads", "threads", 0.0), ("sockets", "sockets", 0.0))
@@ -99,7 +99,7 @@ def _looks(rounds: int, bare: Mapping[str, str], attached: Mapping[str, str]) ->
 def process_ns(
     program: str, environ: Mapping[str, str], python: str = sys.executable
 ) -> Callable[[], float]:
-    """A side of a comparison: a Python process with this program, from its start to its end."""
+    """One side of a comparison: a Python process with this program, from its start to its end."""
     arguments = [python, "-c", program]
 
     def side() -> float:
@@ -115,7 +115,7 @@ def process_ns(
 
 
 def _look(environ: Mapping[str, str]) -> tuple[float, float, float]:
-    """MiB, threads and sockets of a Python process that imports nothing of note."""
+    """MiB, threads and sockets of a minimal Python process."""
     done = subprocess.run(
         [sys.executable, "-c", _LOOK], env=environ, capture_output=True, text=True, check=True
     )

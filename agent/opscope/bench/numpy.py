@@ -1,7 +1,7 @@
-"""What observing NumPy costs a small operator: ``np.add`` on ten numbers.
+"""The cost of observing NumPy for a small operator: `np.add` on ten numbers.
 
-The work itself takes well under a microsecond, so this is about the worst case. All sides run in
-this process; attaching and detaching happen between the timed loops.
+The operator takes well under a microsecond, so this is about the worst case. All sides run in this
+process; attaching and detaching happen between the timed loops.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from opscope.record import recorder
 
 _WARM_UP = 1_000
 _BETWEEN = {"window_ms": 2.0, "period_ms": 1e6}
-"""Windows as by default, but none while it is measured: what is left of being observed."""
+"""Default windows, but none during the measurement: the remaining cost of being attached."""
 
 
 def measure(effort: Effort) -> Iterator[Result]:
@@ -72,7 +72,7 @@ def _side(state: Callable[[], AbstractContextManager[None]], count: int) -> Call
 
 
 def _add_ns(count: int) -> float:
-    """Nanoseconds of one ``np.add`` as a program writes it, its loop included."""
+    """Nanoseconds of one `np.add`, including the program's loop."""
     a, b = np.arange(10.0), np.ones(10)
     start = perf_counter_ns()
     for _ in repeat(None, count):

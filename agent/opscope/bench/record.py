@@ -1,7 +1,7 @@
-"""What a range costs: in C against two counter reads, and in Python against torch's.
+"""The cost of a range: in C relative to two counter reads, and in Python relative to torch's.
 
-The C loops are in native/bench/bench.c. The cost of calling an operator that does nothing is taken
-off both sides, so a ratio compares what was added to what two reads of the clock add.
+native/bench/bench.c has the C loops. The cost of a call of an empty operator is subtracted from
+both sides, so a ratio compares the added costs.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ from opscope.bench import (
 from opscope.errors import OpscopeError
 from opscope.record import recorder
 
-# A callback of this probability is not going to fire within a bench; a miss costs the same at any.
+# A callback with this probability does not fire within a bench; a miss costs the same at any.
 _NEVER_FIRES = 1e-12
 _WARM_UP = 10_000
 
@@ -71,7 +71,7 @@ def _range_side(state: _State, count: int) -> Callable[[], float]:
 
 
 def _loop_ns(loop: int, count: int) -> float:
-    """Nanoseconds a call in that loop takes, warmed up."""
+    """Nanoseconds per call in that loop, after warming up."""
     out = ffi.new("double *")
     for turns in (_WARM_UP, count):
         if lib.opscope_bench_ns(loop, turns, out) != lib.OPSCOPE_OK:
@@ -81,7 +81,7 @@ def _loop_ns(loop: int, count: int) -> float:
 
 @contextmanager
 def _empty_callback(sampling_prob: float) -> Iterator[None]:
-    """A pair of C functions that do nothing, registered for all threads."""
+    """A pair of empty C functions, registered for all threads."""
     callback = ffi.new(
         "opscope_callback *",
         {
@@ -101,7 +101,7 @@ def _empty_callback(sampling_prob: float) -> Iterator[None]:
 
 @contextmanager
 def _recorder(directory: str) -> Iterator[None]:
-    """The recorder seeing every range, with a label set on this thread."""
+    """A recorder that records every range, with a label set on this thread."""
     recorder.start(directory, sampling=1.0)
     try:
         with opscope.debug_info(model_id="bench"):

@@ -1,7 +1,7 @@
-"""What a page of the agent costs to make: the host's totals in, the bytes that a scrape gets out.
+"""The cost of an agent's page: from the host's totals to the bytes of a scrape.
 
-Every series has a histogram, and as many other values as can be; the numbers change from one page
-to the next. Reading segments is not part of it (bench/agent.py).
+Every series has a histogram and as many other values as possible; the numbers change between pages.
+bench/agent.py measures the reading of segments.
 """
 
 import statistics
@@ -10,20 +10,21 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from opscope.agent.blocks import in_blocks
-from opscope.agent.exporter import PageExporter, load
-from opscope.agent.snapshot import COUNTER_COLUMNS, SELF_UNKNOWN, SeriesKey, Snapshot
 from opscope.bench import Effort, Result
 from opscope.errors import OpscopeError
+from opscope.host.snapshot import COUNTER_COLUMNS, SELF_UNKNOWN, SeriesKey, Snapshot
+from opscope.segments import variance
+from opscope.server.blocks import in_blocks
+from opscope.server.exporter import PageExporter, load
 
-# As Prometheus itself asks.
+# The Accept header of Prometheus.
 _TEXT = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4"
 _PLAIN = "text/plain;version=0.0.4"
 _NATIVE = (
     "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 )
 
-# Octaves in use on a host and in one series, the first of them at 2^-22 s.
+# Octaves in use on a host and in one series; the first one begins at 2^-22 s.
 _OCTAVES, _SERIES_OCTAVES, _FIRST_OCTAVE = 14, 4, 18
 
 
@@ -44,7 +45,7 @@ def _page_ms(accept: str, series: int, rounds: int) -> float:
     if not isinstance(exporter, PageExporter):
         raise OpscopeError("the installed exporter prometheus has no pages")
     snapshots = [snapshot_of(series, seed) for seed in range(2)]
-    # The first one makes the labels, which stay.
+    # The first page creates the labels, which are reused.
     _drained(exporter.page(snapshots[0], accept)[0])
     took = []
     for turn in range(rounds):
@@ -55,13 +56,13 @@ def _page_ms(accept: str, series: int, rounds: int) -> float:
 
 
 def _drained(pieces: Iterable[bytes]) -> None:
-    """All of it made, in the blocks that the agent sends."""
+    """Generates all of it, in the blocks that the agent sends."""
     for _ in in_blocks(pieces):
         pass
 
 
 def snapshot_of(series: int, seed: int) -> Snapshot:
-    """A host with so many series, all of which ran."""
+    """A host with that many series, all of which ran and were sampled."""
     random = np.random.default_rng(seed)
     keys = tuple(
         SeriesKey(
@@ -78,4 +79,12 @@ def snapshot_of(series: int, seed: int) -> Snapshot:
         filled = random.integers(0, 1 << 30, shape) * random.integers(0, 2, shape)
         buckets[rows, first : first + _SERIES_OCTAVES] = filled
     created = np.full(series, 1_700_000_000_000_000_000)
-    return Snapshot(created[0].item() + 1, keys, created, counters, buckets, _FIRST_OCTAVE)
+    return Snapshot(
+        created[0].item() + 1,
+        keys,
+        created,
+        counters,
+        buckets,
+        _FIRST_OCTAVE,
+        variances=random.random((series, variance.COLUMNS)) * 1e6,
+    )

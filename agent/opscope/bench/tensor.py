@@ -1,18 +1,18 @@
-"""How fast the tensor core is, against NumPy and PyTorch on the same data.
+"""The speed of the tensor core, relative to NumPy and PyTorch on the same data.
 
-A value is the peer's time to ours, more is better: the median over the rounds of what the two took
-one after the other. Where there are two peers, it is the one whose own median is the smaller. (Not
-the faster one of each round: the lesser of two numbers that both jump about lies below either, and
-a peer as fast as we are would look faster.) Cases are measured in a fresh process for each number
-of threads, since OpenBLAS fixes its own when it is loaded; with two threads a case is named
-``<case>_2t``.
+A value is the peer's time divided by the core's (more is better): the median over the rounds, in
+each of which the two run in sequence. With two peers, the value refers to the one with the smaller
+median. (Taking the faster peer of each round would bias the value: the minimum of two noisy numbers
+is below either, so an equally fast peer would look faster.) Cases run in a fresh process for each
+number of threads, since OpenBLAS fixes its own when it is loaded; a case with two threads is named
+`<case>_2t`.
 
-How many rounds a case gets follows from how much it jumps about. All cases take turns, some rounds
-each time, so that a slow minute of the machine meets each of them for some rounds and none for all.
-One is done with when the interval of its value is narrow, or lies on one side of the bound, at most
-after a number of rounds and within a time. It is looked at again and again, which would make an
-interval of 95 % wrong more often than it says: that it is on one side has to be as good as certain.
-The interval that is reported is the usual one.
+The number of rounds of a case depends on its variation. All cases take turns, with some rounds each
+time, so that a slow minute of the machine affects a few rounds of each case, not all rounds of one.
+A case ends when the confidence interval of its value is narrow or lies on one side of the bound,
+within a maximum of rounds and time. Since this test is repeated, a 95 % interval would be wrong
+more often than stated, so the test against the bound uses a much higher confidence. The reported
+interval has 95 %.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SETTLE_LIMIT_S = 0.1
 _ROUNDS_AT_ONCE = 8  # even: every other round runs the sides in reverse order
 _LEAST_ROUNDS = 24
 _MOST_ROUNDS = 240
-_TIME_LIMIT_S = 70  # of a process; then every case has had about as many rounds as the others
+_TIME_LIMIT_S = 70  # of a process; all cases then have about equally many rounds
 _NARROW = 0.02  # to each side of the value
 _AS_GOOD_AS_CERTAIN = 2000  # wrong once in so many
 _SIZES = {"1e3": 1_000, "1e5": 100_000, "4e6": 4_000_000}
@@ -52,7 +52,7 @@ _Sides = tuple[str, _Call, dict[str, _Call]]
 
 
 def measure(effort: Effort) -> Iterator[Result]:
-    """Measure in processes of their own. OpscopeError where the core or PyTorch is missing."""
+    """Measures in separate processes. OpscopeError if the core or PyTorch is missing."""
     for module in ("opscope._tensor", "numpy", "torch"):
         if importlib.util.find_spec(module) is None:
             raise OpscopeError(f"this bench needs {module}, which is not installed")
@@ -86,7 +86,7 @@ def _in_process(threads: int, least: int, most: int) -> Iterator[Result]:
 
 
 def _bound(case: str) -> float:
-    """The least that is promised: our speed over that of the fastest peer."""
+    """The lower bound: the core's speed relative to the fastest peer's."""
     if case == "tiny_add":
         return 1.5
     if case.startswith("mm_"):
@@ -97,7 +97,7 @@ def _bound(case: str) -> float:
 
 
 def _cases() -> Iterator[_Sides]:
-    """Name, our call, the peers' calls."""
+    """Yields each case: its name, the core's call, the peers' calls."""
     import numpy as np
     import torch
 
@@ -106,7 +106,7 @@ def _cases() -> Iterator[_Sides]:
     peers: dict[str, _Call]
 
     def same(array: Any) -> tuple[Any, Any, Any]:
-        # One memory for all: where it lies, and on pages of which size, is then no difference.
+        # All share one memory, so that its address and page size make no difference.
         return ot.from_numpy(array), array, torch.from_numpy(array)
 
     one, _, their_one = same(np.ones(1, np.float32))
@@ -181,7 +181,7 @@ def _cnn_step(random: Any) -> _Sides:
 def _settle() -> None:
     """Wait until the other threads of this process sleep.
 
-    After a loop OpenMP's look for work for 10 ms or so, on the processors that the next side needs.
+    OpenMP threads spin for about 10 ms after a loop, on processors that the next side needs.
     """
     own = str(get_native_id())
     until = monotonic() + _SETTLE_LIMIT_S
@@ -194,9 +194,9 @@ def _settle() -> None:
 
 
 def _side(call: _Call) -> Callable[[], float]:
-    """Nanoseconds a call takes, over so many that a round is long enough to be timed.
+    """Nanoseconds per call, over enough calls for a round that is long enough to be timed.
 
-    A round begins once the threads of the side before it sleep, with two calls that wake its own.
+    A round begins after the previous side's threads sleep, with two calls that wake its own.
     """
 
     def once() -> int:
@@ -221,7 +221,7 @@ def _side(call: _Call) -> Callable[[], float]:
 
 @dataclass
 class _Case:
-    """A case and what each of its sides has taken so far, in nanoseconds."""
+    """A case, and the times of each of its sides so far, in nanoseconds."""
 
     name: str
     own: Callable[[], float]
@@ -237,12 +237,12 @@ class _Case:
             self.peers_ns.setdefault(name, []).extend(ns)
 
     def ratios(self) -> tuple[str, list[float]]:
-        """The faster peer, and its time to ours in each round."""
+        """The faster peer, and its time relative to the core's in each round."""
         name, ns = min(self.peers_ns.items(), key=lambda peer: median(peer[1]))
         return name, [theirs / ours for theirs, ours in zip(ns, self.own_ns, strict=True)]
 
     def is_clear(self) -> bool:
-        """Whether more rounds would say nothing new."""
+        """Whether more rounds would not change the verdict."""
         _, ratios = self.ratios()
         low, high = median_interval(ratios)
         if high - low <= 2 * _NARROW * median(ratios):

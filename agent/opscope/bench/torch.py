@@ -1,28 +1,27 @@
-"""What observing PyTorch costs small models, whose time goes into calling operators.
+"""The cost of observing PyTorch for small models, which spend their time calling operators.
 
-``attached`` is attached with the defaults: all ranges within windows of 2 ms every 250 ms. Beside
-it stand the same work with a probability for each operator and under torch.profiler. All sides run
-in this process; attaching and detaching happen between the timed loops. Importing is timed in fresh
-processes.
+`attached` uses the defaults: all ranges within windows of 2 ms every 250 ms. Other cases do the
+same work with a probability for each operator, and under torch.profiler. All sides run in this
+process; attaching and detaching happen between the timed loops. Fresh processes time the import.
 
-What attaching costs is less than what a machine's speed changes by from one second to the next: a
-ratio of seconds attached to seconds unattached is off by a percent, and many of them by half of
-one. Nor can many slices of some milliseconds be compared, which are alike enough: most have no
-window in them, and all of the cost is in the few that have. So a case is made of two parts, which
-together are what attaching does to a program, each measured where it can be measured well:
+The cost of attaching is smaller than the variation of a machine's speed between two seconds: a
+ratio of attached to unattached seconds has an error of a percent, and the mean of many still half a
+percent. Slices of a few milliseconds are alike enough, but most of them contain no window, and the
+few others have all of the cost. So a case has two parts, which together are the effect of attaching
+on a program; each is measured separately:
 
-``..._outside``: attached with the defaults, but with no window, to unattached; of neighbouring
-slices of some milliseconds the fastest step of each. What all steps pay is in the fastest one too,
-and nothing else is looked for: outside of windows, what comes now and then is the window thread's.
+`..._outside`: attached with the defaults but without windows, relative to unattached. It compares
+the fastest steps of neighbouring slices of some milliseconds. The fastest step includes every cost
+that all steps pay; outside of windows, only the window thread causes occasional costs.
 
-``..._by_window``: what windows add. One of 2 ms, its opening, its closing and the millisecond after
-it included, against the same work next to it without one, over the 250 ms from one window to the
-next. Here it is the program's thread that opens and closes it; the processor time of the window
-thread, while that does so with the defaults, is added, so opening and closing are counted twice.
+`..._by_window`: the cost of windows. It compares 2 ms with a window, including its opening, its
+closing and the following millisecond, to neighbouring work without one, and scales this to the
+250 ms from one window to the next. Here the program's thread opens and closes the window; the CPU
+time of the window thread, which does so by default, is added, so opening and closing count twice.
 
-The case itself is 1 and what both differ by from 1. Intervals are of medians, whatever the
-distribution; that of a case is the root of the sum of squares of its parts'. From one process to
-the next a part may differ by a thousandth more, by where in memory things come to lie.
+The case is 1 plus the deviations of both parts from 1. Intervals are of medians, for any
+distribution; the interval of a case is the root of the sum of squares of its parts'. Memory layout
+can change a part by another thousandth from one process to the next.
 """
 
 import os
@@ -57,18 +56,18 @@ from opscope.record import recorder
 
 _ATTACHED_BOUND = 1.005
 _SIDE_NS = 60_000_000
-"""How long one side of a round runs, where the difference is no small one."""
+"""Seconds for one side of a round, if the difference is large."""
 _SLICE_NS = 4_000_000
 _SLICE_STEPS = 3
-"""How long a slice is at least: the fastest of its steps is looked for."""
+"""Minimum seconds of a slice, whose fastest step is used."""
 _WARM_NS = 1_000_000
-"""After attaching and detaching, before a slice."""
+"""Seconds after attaching and detaching, before a slice."""
 _STRETCH_NS = 1_000_000_000
-"""For how long at a time the window thread's own time is looked at: some windows long."""
+"""Seconds over which the window thread's own time is measured: several windows."""
 _AFTERMATH_NS = 1_000_000
-"""How long after a window its cost is looked for."""
+"""Seconds after a window that count towards its cost."""
 _NEVER_MS = 1e8
-"""A period between windows that no bench lives to see the end of."""
+"""A period between windows that is longer than any bench."""
 
 Step = Callable[[], object]
 State = Callable[[], AbstractContextManager[Any]]
@@ -78,10 +77,10 @@ def measure(effort: Effort) -> Iterator[Result]:
     if recorder.status().running:
         raise OpscopeError("this process is observed already; run it outside of opscope")
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # else a small model's time is that of waking threads
+    torch.set_num_threads(1)  # otherwise a small model spends its time waking threads
     try:
         with segment_directory() as directory:
-            for case, step, pairs in (  # the longer a step is, the less alike two of them are
+            for case, step, pairs in (  # longer steps vary more
                 ("mlp_infer", _mlp_infer(), 1201),
                 ("train_step", _train_step(), 2401),
                 ("transformer_step", _transformer_step(), 4001),
@@ -158,7 +157,7 @@ def _steps(case: str, step: Step, pairs: int, directory: str, effort: Effort) ->
 def _whole(
     case: str, outside: list[float], windows: list[float], thread: list[float]
 ) -> Iterator[Result]:
-    """The case, and its two parts, from what each alone makes of the time without: ratios."""
+    """The case and its two parts, from the ratios that each part alone has."""
     by_window = _together(_with_interval(windows), _with_interval(thread))
     parts = {
         "": _together(_with_interval(outside), by_window),
@@ -183,7 +182,7 @@ def _with_interval(ratios: list[float]) -> tuple[float, float, float]:
 
 
 def _together(*parts: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Of ratios with their intervals: 1 and what each differs by from 1."""
+    """Combines ratios with intervals: 1 plus their deviations from 1."""
     value = 1 + sum(part - 1 for part, _, _ in parts)
     below = hypot(*(part - low for part, low, _ in parts))
     above = hypot(*(high - part for part, _, high in parts))
@@ -191,7 +190,7 @@ def _together(*parts: tuple[float, float, float]) -> tuple[float, float, float]:
 
 
 def _outside(step: Step, attached: State, pairs: int) -> list[float]:
-    """Of each pair of slices, the time of a step with ``attached`` to that without."""
+    """For each pair of slices, the time of a step with `attached` relative to without."""
     step_ns = _loop_ns(step, 20)
     warm = max(1, round(_WARM_NS / step_ns))
     count = max(_SLICE_STEPS, round(_SLICE_NS / step_ns))
@@ -203,7 +202,7 @@ def _outside(step: Step, attached: State, pairs: int) -> list[float]:
 
     def off() -> float:
         with attached():
-            pass  # what starting and stopping does to caches is then done on both sides
+            pass  # both sides then include the effect of starting and stopping on caches
         _loop_ns(step, warm)
         return _fastest_ns(step, count)
 
@@ -214,7 +213,7 @@ def _outside(step: Step, attached: State, pairs: int) -> list[float]:
 def _windows(
     step: Step, attached: State, pairs: int, window_ms: float, period_ms: float
 ) -> list[float]:
-    """For each pair of a window and the same work without, what such windows make of a step."""
+    """For each window and the same work without it, the relative time of a step."""
     step_ns = _loop_ns(step, 20)
     within = max(1, round(window_ms * 1e6 / step_ns))
     after = max(1, round(_AFTERMATH_NS / step_ns))
@@ -235,15 +234,15 @@ def _windows(
 
     with attached():
         ns = interleaved(pairs, {"window": window, "without": without})
-    # Steps are whole, windows are not. What a window sees is taken for the work that its length is
-    # enough for without it, which is more than there is.
+    # Steps are whole, windows are not. The work in a window is taken as the work that fits into its
+    # length without one, which is more than it contains.
     work_ns = median(ns["without"]) * within / (within + after)
     scale = window_ms / work_ns / period_ms
     return [1 + (on - off) * scale for on, off in zip(ns["window"], ns["without"], strict=True)]
 
 
 def _thread_shares(step: Step, attached: State, stretches: int) -> list[float]:
-    """Of each stretch, the processor time of all threads to that of the one that makes steps."""
+    """For each stretch, the CPU time of all threads relative to that of the stepping thread."""
 
     def stretch() -> float:
         process_ns, thread_ns = process_time_ns(), thread_time_ns()
@@ -252,12 +251,12 @@ def _thread_shares(step: Step, attached: State, stretches: int) -> list[float]:
         return (process_time_ns() - process_ns) / (thread_time_ns() - thread_ns)
 
     with attached():
-        stretch()  # the thread's start is in it
+        stretch()  # includes the start of the thread
         return [stretch() for _ in range(stretches)]
 
 
 def _window_range(directory: str, effort: Effort) -> Iterator[Result]:
-    """The cheapest operator there is, in place on one number, and all windows open."""
+    """The cheapest operator, in place on one number, with a window always open."""
     one = torch.ones(1)
     count = effort.count_of(20_000)
 
@@ -307,8 +306,8 @@ def _side(state: State, step: Step, count: int) -> Callable[[], float]:
 
 
 def _loop_ns(step: Step, count: int) -> float:
-    """Nanoseconds of processors' time for one step, the loop included: that of the thread which
-    drives windows too, and what other processes do meanwhile counts less than by the wall's."""
+    """CPU nanoseconds of one step, including the loop, over all threads: this includes the window
+    thread, and is less sensitive to other processes than wall time."""
     start = process_time_ns()
     for _ in repeat(None, count):
         step()
@@ -316,7 +315,7 @@ def _loop_ns(step: Step, count: int) -> float:
 
 
 def _fastest_ns(step: Step, count: int) -> float:
-    """The fastest of some steps: what others do to the processor only ever adds."""
+    """The fastest of some steps: interference only ever adds time."""
     least = float("inf")
     for _ in repeat(None, count):
         start = process_time_ns()
@@ -370,7 +369,7 @@ def _empty_pair() -> Iterator[None]:
 def _profiled() -> AbstractContextManager[Any]:
     from torch.profiler import ProfilerActivity, profile
 
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else it tells of each start on stderr
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # otherwise it logs each start to stderr
     profiler: AbstractContextManager[Any] = profile(
         activities=[ProfilerActivity.CPU], acc_events=True
     )

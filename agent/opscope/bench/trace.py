@@ -1,7 +1,7 @@
-"""What a trace costs while one is taken, and when none is; how well a profile takes it out again.
+"""The cost of tracing, during a trace and without one, and the profiler's error in removing it.
 
-The C loops are in native/bench/bench.c, as in the bench of the recorder: what calling an operator
-costs that does nothing is taken off, so a ratio compares what was added.
+native/bench/bench.c has the C loops, as in the bench of the recorder: the cost of a call of an
+empty operator is subtracted, so a ratio compares the added costs.
 """
 
 import statistics
@@ -45,7 +45,7 @@ def measure(effort: Effort) -> Iterator[Result]:
     }
     for case, side, words, bound in (
         ("ring_event", "ring_event", "two counter reads", 2.0),
-        # Ten times as many, so that threads have to get room for them themselves, from the kernel.
+        # Ten times as many, so that threads have to get space from the kernel themselves.
         ("ring_event_sustained", "sustained", "two counter reads", None),
         ("not_tracing", "not_tracing", "full_record", 1.02),
     ):
@@ -59,7 +59,7 @@ def measure(effort: Effort) -> Iterator[Result]:
 
 
 def _loop_ns(loop: int, count: int) -> float:
-    """Nanoseconds a call in that loop takes, warmed up."""
+    """Nanoseconds per call in that loop, after warming up."""
     out = ffi.new("double *")
     for turns in (_WARM_UP, count):
         if lib.opscope_bench_ns(loop, turns, out) != lib.OPSCOPE_OK:
@@ -86,7 +86,7 @@ def _recorder(directory: str) -> Iterator[None]:
 
 @contextmanager
 def _recorder_after_trace(directory: str) -> Iterator[None]:
-    """The same, once a trace has been taken and is over."""
+    """The same, after a trace has ended."""
     with _recorder(directory):
         with taken(layout.LEAST_BYTES):
             _loop_ns(lib.OPSCOPE_BENCH_RANGE, 1000)
@@ -94,7 +94,7 @@ def _recorder_after_trace(directory: str) -> Iterator[None]:
 
 
 def _measure_profile(effort: Effort) -> Result:
-    """How much of what the profiler cost is left in a range with many tiny ones within."""
+    """The share of the profiler's cost that remains in a range with many tiny nested ranges."""
     rounds = effort.rounds_of(25)
     left = []
     for _ in range(rounds):

@@ -1,17 +1,17 @@
-"""What a bridge says of itself. A module of its own, as attaching has no use for it."""
+"""The status of a bridge. A separate module, since attaching does not need it."""
 
 from typing import NamedTuple
 
 
 class BridgeStatus(NamedTuple):
-    """How a bridge stands now."""
+    """The status of a bridge."""
 
     attached: bool
     reason: str
-    """``attached``, or why it is not."""
+    """`attached`, or the reason why not."""
     version: str
-    """The framework's, empty where the program has not imported it."""
+    """The framework's version; empty if the program has not imported it."""
     pointers: int
-    """How many pointers of the framework are replaced."""
+    """Number of the framework's pointers that are replaced."""
     missed: dict[str, str]
-    """Operators that should be seen and are not, and why."""
+    """Operators that should be visible and are not, with the reason."""

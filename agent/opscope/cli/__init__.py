@@ -1,52 +1,74 @@
-"""The command `opscope`: each subcommand is a file of this folder with a click command `command`.
+"""The command `opscope`: each subcommand is a file of this folder, imported only when needed.
 
-A subcommand's file is imported only when it is asked for. What the user did wrong, and what Opscope
-raises on purpose, is one line on standard error; so is anything unforeseen, whose traceback comes
-with OPSCOPE_DEBUG=1.
+Subcommands in NEED_NO_EXTRA (_commands.py) are for observed environments, which have only the
+package itself: such a file has `main(arguments)` and a SUMMARY, and imports no third-party package.
+Every other file has a click command `command` (_group.py) and needs the extra `agent`. A usage
+error, or an exception that Opscope raises on purpose, is one line on standard error; so is an
+unexpected exception, whose traceback OPSCOPE_DEBUG=1 shows.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
-import pkgutil
 import sys
-from typing import Any
-
-import click
+from collections.abc import Sequence
+from typing import NoReturn
 
 from opscope import OpscopeError, __version__
+from opscope.cli._commands import NEED_NO_EXTRA, leave_broken_pipe, names, unforeseen
+
+_EXTRA = "agent"
 
 
-class _Commands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(module.name for module in pkgutil.iter_modules(__path__))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point; `arguments` default to those of the program."""
+    name, *arguments = (sys.argv[1:] if arguments is None else arguments) or [""]
+    if name in NEED_NO_EXTRA:
+        _run(name, arguments)
+    elif name == "--version":
+        print(f"opscope, version {__version__}")
+    else:
+        from opscope import extras
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
-        return command
+        if extras.is_installed(_EXTRA):
+            from opscope.cli import _group
 
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except OpscopeError as error:
-            raise click.ClickException(str(error)) from error
-        except BrokenPipeError:
-            # The reader of our output left; Python's own flush at exit must not complain either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(0)
-        except Exception as error:
-            if os.environ.get("OPSCOPE_DEBUG", "") not in ("", "0"):
-                raise
-            text = f"{type(error).__name__}: {error}; OPSCOPE_DEBUG=1 shows where"
-            raise click.ClickException(text) from error
+            _group.main([name, *arguments] if name else [])
+        elif name in names():
+            _fail(extras.line(f"opscope {name}", _EXTRA))
+        elif name in ("", "-h", "--help"):
+            print(_overview(extras.line("opscope", _EXTRA)))
+        else:
+            _fail(f"No such command {name!r}.", 2)
 
 
-@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="opscope")
-def main() -> None:
-    """See what Python numerics spend their time on, operator by operator."""
+def _run(name: str, arguments: Sequence[str]) -> None:
+    try:
+        module = importlib.import_module(f"{__name__}.{name}")
+        module.main(arguments)
+        sys.stdout.flush()
+    except OpscopeError as error:
+        _fail(str(error))
+    except BrokenPipeError:
+        leave_broken_pipe()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        _fail(unforeseen(error))
+
+
+def _overview(how: str) -> str:
+    """The help if only the package itself is installed."""
+    lines = [
+        f"  {name:10} {importlib.import_module(f'{__name__}.{name}').SUMMARY}"
+        for name in NEED_NO_EXTRA
+    ]
+    others = ", ".join(name for name in names() if name not in NEED_NO_EXTRA)
+    return "\n".join(
+        ("Usage: opscope COMMAND [ARGS]...\n\nCommands:", *lines, f"\nFor {others}, {how}")
+    )
+
+
+def _fail(text: str, status: int = 1) -> NoReturn:
+    print(f"Error: {text}", file=sys.stderr)
+    sys.exit(status)

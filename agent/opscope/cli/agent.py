@@ -1,6 +1,6 @@
-"""``opscope agent``: read all segments of this host and give them to its exporters.
+"""`opscope agent`: read all segments of this host and pass them to its exporters.
 
-The options of the installed exporters are flags of the command.
+Options of the installed exporters are flags of the command.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import ctypes
 import functools
 import os
 import signal
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -18,23 +17,30 @@ from typing import Any
 import click
 
 from opscope import config
-from opscope.agent import directories, exporter, live, privileges, state_file
-from opscope.agent.access import Certificate, Passwords, password_line
-from opscope.agent.host import Host
-from opscope.agent.inventory import unobserved
-from opscope.agent.passes import run
-from opscope.agent.push import Push
-from opscope.agent.server import Latest, Server
-from opscope.agent.snapshot import Snapshot
-from opscope.agent.state_file import StateFile
+from opscope.cli._shared_options import DIRECTORY
 from opscope.errors import AgentError
+from opscope.host import state_file
+from opscope.host.host import Host
+from opscope.host.snapshot import Snapshot
+from opscope.host.state_file import StateFile
+from opscope.processes.inventory import unobserved
+from opscope.segments import directories
+from opscope.server import exporter, live, privileges
+from opscope.server.access import Certificate, Passwords, password_line
+from opscope.server.export_progress import ExportProgress
+from opscope.server.loop import Stop, run
+from opscope.server.pages import Latest, Server
+from opscope.server.push import Push
+from opscope.server.series_filter import FilteredPage, SeriesFilter
 
 # <malloc.h>
 _M_ARENA_MAX = -8
+# Created by systemd (RuntimeDirectory= in agent/deploy/agent.service), or else by the agent.
+_ROOTS_OWN = "/run/opscope"
 
 
 class _Command(click.Command):
-    """With the options of the installed exporters as flags, which are looked up when needed."""
+    """Adds the options of the installed exporters as flags, which are looked up when needed."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return super().get_params(ctx) + [flag for _, _, flag in _exporter_flags()]
@@ -42,27 +48,53 @@ class _Command(click.Command):
 
 @functools.cache
 def _exporter_flags() -> list[tuple[str, str, click.Option]]:
-    """(exporter, option, flag); what cannot be imported is told to whoever chooses it."""
+    """(exporter, option, flag); an exporter that fails to import is reported when it is chosen."""
     flags = []
     for name in exporter.installed():
         with suppress(AgentError):
             for option in exporter.module(name).OPTIONS:
                 flag = f"--{name}-{option.name}".replace("_", "-")
-                default = "none" if option.default == "" else option.default
-                text = f"{option.help}; default {default}."
-                # Not click's own types: what an option may be is for exporter.Option to say.
-                flags.append((name, option.name, click.Option([flag], metavar="…", help=text)))
+                default = "" if option.default == "" else f"; default {option.default}"
+                text = f"{option.help}{default}."
+                # Plain text: exporter.Option validates the values, not click.
+                flags.append((name, option.name, click.Option([flag], metavar="VALUE", help=text)))
     return flags
 
 
 @click.command("agent", cls=_Command)
-@click.option("--listen", metavar="HOST:PORT", help="Where to serve; default 127.0.0.1:9464.")
+@click.option("--listen", metavar="HOST:PORT", help="Address to serve on; default 127.0.0.1:9464.")
+@DIRECTORY
 @click.option(
-    "--directory", "places", multiple=True, help="Where segments are; may be given repeatedly."
+    "--max-series",
+    type=click.IntRange(1, config.MOST_COUNT),
+    help="Maximum number of series; further ones are merged into 'other'.",
 )
-@click.option("--max-series", type=click.IntRange(min=1), help="Series before the rest is other.")
+@click.option("--ranks", is_flag=True, help="Give each rank of a distributed job its own series.")
 @click.option(
-    "--exporter", "names", multiple=True, help="What to run; default prometheus; may be repeated."
+    "--drop-op",
+    "drop_ops",
+    metavar="GLOB",
+    multiple=True,
+    help="Do not export operators whose names match; repeatable.",
+)
+@click.option(
+    "--drop-service",
+    "drop_services",
+    metavar="GLOB",
+    multiple=True,
+    help="Do not export operators of services whose names match; repeatable.",
+)
+@click.option(
+    "--top-ops",
+    type=click.IntRange(0, config.MOST_COUNT),
+    help="Operators to export per service; the others are summed as 'other'; default 0: all.",
+)
+@click.option(
+    "--exporter",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="Exporter to run; default prometheus; repeatable.",
 )
 @click.option(
     "--make-password",
@@ -70,20 +102,24 @@ def _exporter_flags() -> list[tuple[str, str, click.Option]]:
     is_eager=True,
     expose_value=False,
     callback=lambda ctx, _, name: _make_password(ctx, name),
-    help="Ask for a password, print its line for basic_auth_file, and end.",
+    help="Ask for a password, print its line for basic_auth_file, and exit.",
 )
 def command(
     listen: str | None,
     places: tuple[str, ...],
     max_series: int | None,
+    drop_ops: tuple[str, ...],
+    drop_services: tuple[str, ...],
+    top_ops: int | None,
+    ranks: bool,
     names: tuple[str, ...],
     **flags: str | None,
 ) -> None:
     """Serve the metrics of all observed processes of this host.
 
-    Reads the segments of this user's processes, as root those of all users, and takes in what the
-    dead ones left. Metrics are at http://HOST:PORT/metrics, or go where the exporters send them; a
-    page to look at is at http://HOST:PORT/.
+    Reads the segments of this user's processes; as root, those of all users. Keeps the counts of
+    processes that have ended. Serves metrics at http://HOST:PORT/metrics, or pushes them, as the
+    exporters do, and serves a live page at http://HOST:PORT/.
     """
     _share_one_heap()
     settings = config.load()
@@ -91,24 +127,36 @@ def command(
     patterns = directories.exactly(places) if places else directories.patterns(settings.directory)
     exporter.check_tables()
     privileges.drop(keep_low_ports=port < 1024)
+    exported = ExportProgress(
+        {
+            name: exporter.load(name, _given(name, flags))
+            for name in dict.fromkeys(names or settings.exporters)
+        }
+    )
+    exporters = exported.exporters
     segments = Host(
         patterns,
         consume=True,
         max_series=max_series or settings.max_series,
         state=_state(settings, places),
+        series_idle_s=settings.series_idle_s,
+        ranks=ranks or settings.ranks,
+        exported=exported,
     )
-    exporters = {
-        name: exporter.load(name, _given(name, flags))
-        for name in dict.fromkeys(names or settings.exporters)
-    }
+    series = SeriesFilter(
+        drop_ops or settings.drop_ops,
+        drop_services or settings.drop_services,
+        settings.top_ops if top_ops is None else top_ops,
+        from_now=segments.goes_on,
+    )
     page = _page(exporters)
     pushes = {
         name: one for name, one in exporters.items() if isinstance(one, exporter.PushExporter)
     }
 
-    stop = threading.Event()
+    stop = Stop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: stop.ask())
     push: Push | None = None
 
     def collect() -> Snapshot:
@@ -120,8 +168,19 @@ def command(
     server: Server | None = None
     if page:
         pages = live.routes(latest.snapshot, functools.partial(unobserved, patterns))
-        server = Server(host, port, latest, page, more=pages, **_access(settings))
-    push = Push(pushes, latest.snapshot, lambda news: click.echo(news, err=True))
+        filtered = FilteredPage(page, series)
+        server = Server(
+            host,
+            port,
+            latest,
+            filtered,
+            more=pages,
+            warnings=segments.warnings,
+            **_access(settings),
+        )
+    push = Push(
+        pushes, lambda: series.apply(latest.snapshot()), lambda news: click.echo(news, err=True)
+    )
     if server:
         click.echo(f"serving {server.url}/metrics")
         _say(server.exposure)
@@ -153,12 +212,19 @@ def _say(news: str) -> None:
 def _state(settings: config.Config, places: tuple[str, ...]) -> StateFile | None:
     if settings.state is None:
         return None
-    beside = os.path.abspath(places[0]) if places else settings.directory
-    return StateFile(settings.state or os.path.join(beside, state_file.NAME))
+    segments = os.path.abspath(places[0]) if places else settings.directory
+    if os.geteuid() == 0 and directories.owner(segments) not in (None, 0):
+        # Another user took that name first; in this directory only root creates names.
+        segments = _ROOTS_OWN
+    # systemd's StateDirectory= sets it; the first of several directories.
+    directory = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    if not os.path.isabs(directory):
+        directory = segments
+    return StateFile(settings.state or os.path.join(directory, state_file.NAME), segments)
 
 
 def _access(settings: config.Config) -> dict[str, Any]:
-    """Who may read the pages, for Server."""
+    """The access rules, as arguments of Server."""
     return {
         "fresh_s": 4 * settings.interval_s,
         "certificate": Certificate(settings.tls_cert, settings.tls_key)
@@ -180,12 +246,12 @@ def _given(name: str, flags: Mapping[str, str | None]) -> dict[str, object]:
 def _page(exporters: Mapping[str, object]) -> exporter.PageExporter | None:
     pages = {name: e for name, e in exporters.items() if isinstance(e, exporter.PageExporter)}
     if len(pages) > 1:
-        raise AgentError(f"one exporter can serve the page, not {', '.join(pages)}: choose one")
+        raise AgentError(f"only one exporter can serve the page; choose one of {', '.join(pages)}")
     return next(iter(pages.values()), None)
 
 
 def _share_one_heap() -> None:
-    """glibc would give each thread that answers a request a heap that never shrinks."""
+    """Limits glibc to one heap: otherwise each request thread gets a heap that never shrinks."""
     try:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     except (AttributeError, OSError):

@@ -1,6 +1,6 @@
-"""``opscope diff``: which operators got slower, between recordings or versions of a service.
+"""`opscope diff`: show operators that got slower between recordings or versions of a service.
 
-What the numbers mean is in agent/comparison.py.
+reports/comparison.py defines the numbers.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from rich.table import Table
 from rich.text import Text
 
 from opscope import config
-from opscope.agent import directories
-from opscope.agent.comparison import LEAST_SLICES, Change, Comparison, compare
-from opscope.agent.recording import Operator, Recording, Selection, record
-from opscope.agent.table import rate, seconds
+from opscope.cli._numbers import Finite, duration
+from opscope.cli._shared_options import CHECK, DIRECTORY, LIMIT, MIN_CHANGE
 from opscope.errors import AgentError
+from opscope.reports.comparison import LEAST_SLICES, Change, Comparison, compare
+from opscope.reports.recording import Operator, Recording, Selection, record
+from opscope.reports.table import rate, seconds
+from opscope.segments import directories
 
 _SLICE_S = 2.0
 _STYLES = {"slower": "red", "faster": "green"}
+_GREY = {"unsure": "dim", "?": "dim"}
 
 
 @click.command("diff")
@@ -33,34 +36,29 @@ _STYLES = {"slower": "red", "faster": "green"}
 @click.option(
     "--seconds",
     "length_s",
-    type=click.FloatRange(min=5),
+    type=duration(5),
     default=30.0,
     show_default=True,
-    help="How long to look at versions that run now.",
+    help="How long to record versions that run now.",
 )
 @click.option(
     "--confidence",
-    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    type=Finite(0.5, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
+    help="Confidence level of the intervals.",
 )
-@click.option(
-    "--least",
-    type=click.FloatRange(min=0),
-    default=5.0,
-    show_default=True,
-    help="Percent: smaller changes are no change.",
-)
-@click.option("--limit", type=click.IntRange(min=1), default=25, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="For scripts.")
-@click.option("--check", is_flag=True, help="Exit with status 1 where an operator got slower.")
-@click.option("--directory", "places", multiple=True, help="Where segments are; repeatable.")
+@MIN_CHANGE
+@LIMIT
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@CHECK
+@DIRECTORY
 def command(
     before: str,
     after: str,
     length_s: float,
     confidence: float,
-    least: float,
+    min_change: float,
     limit: int,
     as_json: bool,
     check: bool,
@@ -68,13 +66,15 @@ def command(
 ) -> None:
     """Compare the operators of A and B.
 
-    Each is a file that `opscope record` made, or SERVICE[@VERSION] of processes that run now. Times
-    are means of a call: self time where it is known.
+    A and B are each a file that `opscope record` wrote, or SERVICE[@VERSION] of processes that run
+    now. Times are means per call: of self time if it is known, else of total time. "same" means
+    that a change of --min-change is ruled out; "unsure" means that the slices vary too much to
+    tell: record for longer.
     """
     patterns = directories.exactly(places) or directories.patterns(config.load().directory)
     a, b = _recordings((before, after), patterns, length_s)
     found = compare(a, b, confidence)
-    verdicts = [change.verdict(confidence, least / 100) for change in found.changes]
+    verdicts = [change.verdict(confidence, min_change / 100) for change in found.changes]
     if as_json:
         click.echo(json.dumps(_for_scripts(a, b, found, verdicts), indent=1))
     else:
@@ -86,11 +86,11 @@ def command(
 def _recordings(
     names: Sequence[str], patterns: Sequence[str], length_s: float
 ) -> tuple[Recording, Recording]:
-    """Those that run now are recorded at the same time."""
+    """The two recordings; running services are recorded at the same time."""
     now = [name for name in names if not os.path.exists(name)]
     for name in now:
         if os.sep in name:
-            raise AgentError(f"{name}: no such file; `opscope record -o FILE` makes one")
+            raise AgentError(f"{name}: no such file; `opscope record -o FILE` writes one")
     slices = max(LEAST_SLICES, round(length_s / _SLICE_S))
     live: dict[str, Recording] = {}
     if now:
@@ -149,7 +149,7 @@ def _show(
         table.add_column(heading, justify="right", no_wrap=True)
     rows = sorted(zip(found.changes, verdicts, strict=True), key=lambda row: row[1] not in _STYLES)
     for change, verdict in rows[:limit]:
-        table.add_row(*_cells(change, verdict), style=_STYLES.get(verdict))
+        table.add_row(*_cells(change, verdict), style=(_STYLES | _GREY).get(verdict))
     if rows:
         console.print(table)
     else:
@@ -179,9 +179,11 @@ def _cells(change: Change, verdict: str) -> tuple[str, ...]:
 
 def _below(found: Comparison, verdicts: Sequence[str], more: int) -> list[str]:
     lines = [f"{verdicts.count('slower')} slower, {verdicts.count('faster')} faster"]
+    if "unsure" in verdicts:
+        lines[0] += f", {verdicts.count('unsure')} unsure: the slices vary too much"
     if "?" in verdicts:
         lines[0] += f", {verdicts.count('?')} seen in fewer than {LEAST_SLICES} slices (?)"
-    lines[0] += "; cost: of a thread's time, at B's calls"
+    lines[0] += "; cost: share of a thread's time, at B's calls/s"
     if more > 0:
         lines.append(f"{more} more operators; --limit shows them")
     for heading, operators in (("only in A", found.gone), ("only in B", found.new)):

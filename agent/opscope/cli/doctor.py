@@ -1,6 +1,6 @@
-"""``opscope doctor``: whether observing works on this host, and what to do where it does not.
+"""`opscope doctor`: check that observation works on this host, and suggest remedies.
 
-The checks are in installation/checks.py and installation/trial.py.
+The checks are in installation/: checks.py, lost_windows.py and trial.py.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from opscope.installation import trial
+from opscope.installation import lost_windows, trial
 from opscope.installation.checks import FAILS, FINE, WARNS, Check, all_of_host
 
 _STYLES = {FINE: "green", WARNS: "yellow", FAILS: "bold red"}
 
 
-@click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts.")
+@click.command("doctor", short_help="Check that programs can be observed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(as_json: bool) -> None:
     """Check that programs of this user and environment can be observed.
 
-    Looks at directory, rights, space, clock, kernel, agent, and tries out NumPy and PyTorch in
-    processes of their own. Says what to do. Exits with 1 where something fails.
+    Checks directory, permissions, free space, clock, kernel and agent, and runs each framework that
+    has a bridge in a process of its own. Says how to fix each problem. Exits with status 1 if a
+    check fails.
     """
-    checks = list(itertools.chain(all_of_host(), trial.frameworks()))
+    checks = list(itertools.chain(all_of_host(), lost_windows.windows(), trial.frameworks()))
     if as_json:
         listed = [check._asdict() for check in checks]
         click.echo(json.dumps({"ok": not _has_failed(checks), "checks": listed}, indent=1))

@@ -1,4 +1,4 @@
-"""``opscope fleet``: questions about all hosts, to whatever stores their metrics."""
+"""`opscope fleet`: queries about all hosts, to the store of their metrics."""
 
 from __future__ import annotations
 
@@ -16,37 +16,42 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from opscope.agent.table import rate, seconds
+from opscope.cli._numbers import Finite
+from opscope.cli._shared_options import CHECK, LIMIT, MIN_CHANGE
 from opscope.fleet import promql, rankings, versions
 from opscope.fleet.store import Store
+from opscope.reports import certainty
+from opscope.reports.table import rate, seconds
 
 _DEFAULT_URL = "http://127.0.0.1:9090"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _STYLES = {"slower": "red", "faster": "green"}
+_GREY = {"unsure": "dim", "?": "dim"}
 _TEXTS = ("service", "version", "model", "host", "api")
 _LEAST_TEXT = 6
 _NOT_A_TERMINAL = 1000
-"""Columns: what goes into a file or a pipe is not cut."""
+"""Columns for output to a file or pipe: no truncation."""
 
 
 def _asking(command: _Command) -> _Command:
-    """Adds the options that all questions have."""
+    """Adds the options that all queries share."""
     for option in (
         click.option(
             "--url",
+            metavar="URL",
             envvar="OPSCOPE_FLEET_URL",
             default=_DEFAULT_URL,
             show_default=True,
-            help="The store: Prometheus, Mimir, Thanos, VictoriaMetrics.",
+            help="Address of Prometheus, Mimir, Thanos or VictoriaMetrics.",
         ),
         click.option(
             "--header",
             "headers",
             multiple=True,
             metavar="NAME:VALUE",
-            help="Goes with every request, as an authorization or a tenant does; repeatable.",
+            help="HTTP header of every request, such as a token or a tenant; repeatable.",
         ),
-        click.option("--json", "as_json", is_flag=True, help="For scripts."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ):
         command = option(command)
     return command
@@ -54,34 +59,41 @@ def _asking(command: _Command) -> _Command:
 
 def _duration(context: click.Context, option: click.Parameter, value: str) -> str:
     if not re.fullmatch(r"(?=.)(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?", value):
-        raise click.BadParameter(f"{value!r} is no duration as PromQL has it, such as 15m or 1h30m")
+        raise click.BadParameter(f"{value!r} is not a PromQL duration such as 15m or 1h30m")
     return value
 
 
 _WINDOW = click.option(
     "--window",
+    metavar="DURATION",
     default="15m",
     show_default=True,
     callback=_duration,
-    help="How far to look back, as PromQL has it.",
+    help="Time range up to now, as a PromQL duration.",
 )
-_SERVICE = click.option("--service", help="Only of this service.")
+_SERVICE = click.option("--service", metavar="NAME", help="Only this service.")
 
 
-@click.group("fleet")
+@click.group("fleet", short_help="Query all hosts, through their Prometheus.")
 def command() -> None:
-    """Ask about all hosts: whatever answers PromQL and has their metrics will do.
+    """Query all hosts, through the Prometheus-compatible store of their metrics.
 
-    The store is --url, or OPSCOPE_FLEET_URL.
+    The store's address is --url or OPSCOPE_FLEET_URL.
     """
 
 
-@command.command("top")
-@click.option("--by", type=click.Choice(rankings.BY), default="op", show_default=True)
+@command.command("top", short_help="Rank operators, services or hosts by time.")
+@click.option(
+    "--by",
+    type=click.Choice(rankings.BY),
+    default="op",
+    show_default=True,
+    help="Label to group by.",
+)
 @_SERVICE
-@click.option("--model", help="Only of this model_id.")
+@click.option("--model", metavar="NAME", help="Only this model_id.")
 @_WINDOW
-@click.option("--limit", type=click.IntRange(min=1), default=25, show_default=True)
+@LIMIT
 @_asking
 def top(
     by: str,
@@ -93,8 +105,8 @@ def top(
     headers: Sequence[str],
     as_json: bool,
 ) -> None:
-    """What takes most time in the fleet."""
-    selector = promql.where(service=service, model_id=model)
+    """Rank operators, services or hosts by the time they take in the fleet."""
+    selector = promql.where(service_name=service, model_id=model)
     store = _store(url, headers)
     rows = rankings.top(store, by, selector, window, limit)
     if as_json:
@@ -107,22 +119,24 @@ def top(
                 row.name or "-",
                 rate(row.threads),
                 f"{100 * row.share:.1f}",
-                rate(row.calls_per_s),
+                rate(row.calls_per_s) + (f" ± {rate(row.calls_error)}" if _is_unsure(row) else ""),
                 str(row.hosts),
                 *(_known(value) for value in (row.p50_s, row.p95_s, row.p99_s)),
             )
             for row in rows
         ],
-        f"over the last {window}; threads: how many are within these operators at a time",
+        f"over the last {window}; threads: mean number of threads inside these operators"
+        + (f"; {certainty.in_words()}" if any(map(_is_unsure, rows)) else ""),
+        ["dim" if _is_unsure(row) else "" for row in rows],
         nothing="" if rows else _nothing(store, service),
     )
 
 
-@command.command("stragglers")
+@command.command("stragglers", short_help="List hosts that are slower than comparable ones.")
 @_SERVICE
 @_WINDOW
-@click.option("--all", "shows_all", is_flag=True, help="Also the hosts that are none.")
-@click.option("--limit", type=click.IntRange(min=1), default=25, show_default=True)
+@click.option("--all", "shows_all", is_flag=True, help="Include hosts that are not stragglers.")
+@LIMIT
 @_asking
 def stragglers(
     service: str | None,
@@ -133,19 +147,23 @@ def stragglers(
     headers: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Hosts that are slower than the others of their service, version and model.
+    """List hosts that are slower than others of the same service, version and model.
 
-    Compared is how long operators typically take; the median of all operators of a host counts.
-    It takes five hosts: whether a version that fewer run is slower, is for diff to say. A host
-    whose version changed within the window is left out.
+    Compares the typical duration of each operator; a host's slowness is the median over its
+    operators. A comparison needs five hosts; for a version that fewer hosts run, use `opscope fleet
+    diff`. Leaves out hosts whose version changed within the window, and hosts whose histograms are
+    too coarse for a median.
     """
     store = _store(url, headers)
-    found = rankings.stragglers(store, promql.where(service=service), window)
+    found = rankings.stragglers(store, promql.where(service_name=service), window)
     rows = [row for row in found if row.is_straggler or shows_all][:limit]
     if as_json:
         _print_json([asdict(row) | {"is_judged": row.is_judged} for row in rows])
         return
     hosts = {row.host for row in found}
+    coarse = (
+        rankings.hosts_without_medians(store, promql.where(service_name=service), window) - hosts
+    )
     named = {row.host for row in found if row.is_straggler}
     few = hosts - {row.host for row in found if row.is_judged}
     _show(
@@ -163,38 +181,37 @@ def stragglers(
             )
             for row in rows
         ],
-        f"{len(named)} of {len(hosts)} hosts; slowness: times as long as on the median host"
+        f"{len(named)} of {len(hosts)} hosts; slowness: duration relative to the median host"
         + (
-            f"; {len(few)} cannot be judged, of fewer than {rankings.LEAST_HOSTS} of a version (?)"
+            f"; {len(few)} not judged: under {rankings.LEAST_HOSTS} hosts run their version (?)"
             if few
             else ""
+        )
+        + (
+            f"; {len(coarse)} more not judged: classic histograms are too coarse for medians"
+            if coarse
+            else ""
         ),
-        nothing="no straggler" if found else _nothing(store, service),
+        nothing="no straggler" if found or coarse else _nothing(store, service),
     )
 
 
-@command.command("diff")
-@click.option("--service", required=True)
-@click.option("--from", "before", required=True, metavar="VERSION")
-@click.option("--to", "after", required=True, metavar="VERSION")
+@command.command("diff", short_help="Show what got slower between two versions.")
+@click.option("--service", metavar="NAME", required=True, help="Service to compare.")
+@click.option("--from", "before", required=True, metavar="VERSION", help="Version before.")
+@click.option("--to", "after", required=True, metavar="VERSION", help="Version after.")
 @_WINDOW
 @click.option(
     "--within",
     "days",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, max=36500, min_open=True),
     default=7.0,
     show_default=True,
-    help="Days in which a version that runs no more is looked for.",
+    help="Days to search back for a version that no longer runs.",
 )
-@click.option(
-    "--least",
-    type=click.FloatRange(min=0),
-    default=5.0,
-    show_default=True,
-    help="Percent: smaller changes are no change.",
-)
-@click.option("--limit", type=click.IntRange(min=1), default=25, show_default=True)
-@click.option("--check", is_flag=True, help="Exit with status 1 where an operator got slower.")
+@MIN_CHANGE
+@LIMIT
+@CHECK
 @_asking
 def diff(
     service: str,
@@ -202,21 +219,24 @@ def diff(
     after: str,
     window: str,
     days: float,
-    least: float,
+    min_change: float,
     limit: int,
     check: bool,
     url: str,
     headers: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Which operators got slower from one version of a service to another.
+    """Show which operators got slower between two versions of a service.
 
-    A version is service.version of OTEL_RESOURCE_ATTRIBUTES; each is looked at as of the last time
-    that it ran. Hosts with several versions of the service at a time are left out.
+    A version is service.version in OTEL_RESOURCE_ATTRIBUTES; each is measured in the last window in
+    which it ran. Leaves out hosts that run several versions of the service at a time. Compares
+    medians: "same" means that a change of --min-change is ruled out; "unsure" means that the hosts
+    are too few or too different to tell, or the histograms too coarse; native ones are the most
+    precise.
     """
     pair = before, after
     changes = versions.diff(_store(url, headers), service, pair, window, days, time.time())
-    verdicts = [change.verdict(least / 100) for change in changes]
+    verdicts = [change.verdict(min_change / 100) for change in changes]
     if as_json:
         _print_json(
             [
@@ -237,7 +257,7 @@ def _show_diff(
     limit: int,
 ) -> None:
     ordered = sorted(zip(changes, verdicts, strict=True), key=lambda row: row[1] not in _STYLES)
-    unknown = verdicts.count("?")
+    unknown, unsure = verdicts.count("?"), verdicts.count("unsure")
     _show(
         ("operator", "model", pair[0], pair[1], "ratio", "95 %", "hosts", ""),
         [
@@ -253,20 +273,21 @@ def _show_diff(
             for change, verdict in ordered[:limit]
         ],
         f"{verdicts.count('slower')} slower, {verdicts.count('faster')} faster of {len(changes)}"
+        + (f", {unsure} unsure: not enough data" if unsure else "")
         + (f", {unknown} on fewer than {versions.LEAST_HOSTS} hosts (?)" if unknown else ""),
-        [_STYLES.get(verdict, "") for _, verdict in ordered[:limit]],
+        [(_STYLES | _GREY).get(verdict, "") for _, verdict in ordered[:limit]],
     )
 
 
 @command.command("usage")
 @_SERVICE
-@click.option("--api", help="Only of this one.")
+@click.option("--api", metavar="NAME", help="Only this API.")
 @_asking
 def usage(
     service: str | None, api: str | None, url: str, headers: Sequence[str], as_json: bool
 ) -> None:
-    """Which services use which API."""
-    selector = promql.where(service=service, api=api)
+    """List which services use which API."""
+    selector = promql.where(service_name=service, api=api)
     store = _store(url, headers)
     rows = rankings.usage(store, selector)
     if as_json:
@@ -280,6 +301,10 @@ def usage(
     )
 
 
+def _is_unsure(row: rankings.Row) -> bool:
+    return certainty.is_unsure(row.calls_per_s, row.calls_error)
+
+
 def _store(url: str, headers: Sequence[str]) -> Store:
     given = {}
     for header in headers:
@@ -291,17 +316,20 @@ def _store(url: str, headers: Sequence[str]) -> Store:
 
 
 def _nothing(store: Store, service: str | None) -> str:
-    """Why there is no row: in words that say what to do."""
-    calls = promql.name("opscope.op.calls")
-    known = {one.labels.get("service", "") for one in store.query(f"count by (service) ({calls})")}
+    """The reason for an empty result, with a remedy."""
+    runs = promql.name("opscope.op.samples")
+    known = {
+        one.labels.get("service_name", "")
+        for one in store.query(f"count by (service_name) ({runs})")
+    }
     if not known:
         return (
-            f"{store.url} has no metrics of Opscope now: it is to scrape the agents (see "
-            "dashboards/README.md), and a program is to run under one"
+            f"{store.url} has no current metrics of Opscope: configure it to scrape the agents "
+            "(see dashboards/README.md), and run an observed program"
         )
     if service is not None and service not in known:
-        return f"no service {service!r}; now there are: {', '.join(sorted(known))}"
-    return "nothing found: nothing of that ran, or it was scraped less than twice as yet"
+        return f"no service {service!r}; known: {', '.join(sorted(known))}"
+    return "nothing found: no such operator ran, or the store has scraped it only once so far"
 
 
 def _print_json(found: object) -> None:
@@ -350,8 +378,8 @@ def _show(
 
 
 def _widths(lines: Sequence[Sequence[str]], texts: Sequence[bool], whole: int) -> list[int]:
-    """Of columns with two blanks between. Where there is no room for all, names are cut, the
-    longest first: a number that is cut is another."""
+    """Widths of columns with two blanks between. If they do not fit, truncates text columns, the
+    widest first; a truncated number would be another number."""
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     shrinking = [number for number, is_text in enumerate(texts) if is_text]
     while sum(widths) + 2 * (len(widths) - 1) > whole:

@@ -1,13 +1,13 @@
-"""``opscope ps``: the Python processes of this host, each observed, or not and why.
+"""`opscope ps`: list the Python processes of this host, each observed or with the reason why not.
 
-Where the reasons come from is in agent/inventory.py.
+processes/inventory.py finds the reasons.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -17,12 +17,15 @@ from rich.table import Table
 from rich.text import Text
 
 from opscope import config
-from opscope.agent import directories, python_processes
-from opscope.agent.host import Host
-from opscope.agent.inventory import Unobserved, unobserved
-from opscope.agent.pid_namespaces import Pids
-from opscope.agent.snapshot import Process
-from opscope.agent.view import overhead, sampling
+from opscope.cli._shared_options import DIRECTORY
+from opscope.control.control_block import UNFORESEEN
+from opscope.host.host import Host
+from opscope.host.snapshot import Process
+from opscope.processes import python_processes
+from opscope.processes.inventory import Unobserved, unobserved
+from opscope.processes.pid_namespaces import Pids
+from opscope.reports.view import overhead, sampling
+from opscope.segments import directories
 
 
 class Line(NamedTuple):
@@ -30,19 +33,19 @@ class Line(NamedTuple):
     user: str
     program: str
     state: str
-    """For people; what follows is the same for scripts."""
+    """Text for people; `facts` has the same for scripts."""
     facts: Mapping[str, Any]
-    """`attached`, and what else is known of one that is, or why it is not."""
+    """`attached` with details of the process, or the reason why it is not."""
 
     def as_json(self) -> dict[str, Any]:
         return {"pid": self.pid, "user": self.user, "program": self.program, **self.facts}
 
 
-@click.command("ps")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for scripts.")
-@click.option("--directory", "places", multiple=True, help="Where segments are; repeatable.")
+@click.command("ps", short_help="List Python processes, and why some are not observed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@DIRECTORY
 def command(as_json: bool, places: tuple[str, ...]) -> None:
-    """List the Python processes of this host: attached, or not and why."""
+    """List the Python processes of this host, and why some are not observed."""
     patterns = directories.exactly(places) or directories.patterns(config.load().directory)
     found = lines(patterns, time.time_ns())
     if as_json:
@@ -59,11 +62,11 @@ def command(as_json: bool, places: tuple[str, ...]) -> None:
 
 
 def lines(patterns: tuple[str, ...], now_unix_ns: int) -> list[Line]:
-    """One for each process, by pid; a dead one has none."""
+    """One line for each live process, by pid."""
     host = Host(patterns, consume=False, max_series=1)
     observed = [process for process in host.collect().processes if process.is_alive]
     pids = Pids()
-    found = [_observed(process, now_unix_ns, pids) for process in observed]
+    found = [_observed_or_why_not(process, now_unix_ns, pids) for process in observed]
     for other in unobserved(patterns, observed):
         facts = {"attached": False, "code": other.code, "why": other.why}
         found.append(Line(other.pid, other.user, other.program, _state(other), facts))
@@ -77,15 +80,37 @@ def _state(process: Unobserved) -> str:
     return f"not attached: {process.why}{code}"
 
 
+def _observed_or_why_not(process: Process, now_unix_ns: int, pids: Pids) -> Line:
+    """The line of a process; unusable data of one process does not affect the others."""
+    try:
+        return _observed(process, now_unix_ns, pids)
+    except Exception as error:
+        why = f"{UNFORESEEN}: {error!r}"
+        return Line(process.pid, "?", process.program, why, {"attached": True, "why": why})
+
+
+def _devices(process: Process) -> Iterator[str]:
+    for framework in sorted(process.bridges):
+        device = process.notes.get(f"{framework}.device_type", "cpu")
+        if device != "cpu":
+            yield f"{framework} times on {device}: of dispatch"
+
+
+def _without(process: Process) -> Iterator[str]:
+    """The parts of each bridge that do not work with this framework, with the reasons."""
+    for framework in sorted(process.bridges):
+        if parts := process.notes.get(f"{framework}.without"):
+            yield f"{framework} without {parts}"
+
+
 def _observed(process: Process, now_unix_ns: int, pids: Pids) -> Line:
     service = "" if process.service == process.program else f" as {process.service}"
     bridges = ", ".join(
         name if outcome == "attached" else f"{name} not: {outcome}"
         for name, outcome in sorted(process.bridges.items())
     )
-    device = process.notes.get("torch.device_type", "cpu")
     since = datetime.fromtimestamp(process.created_unix_ns / 1e9).isoformat(" ", "seconds")
-    # The recorder names a set of "other" in case there are too many.
+    # The recorder names a label set "other" if there are too many.
     pairs = {pair for one in process.label_sets for pair in one if pair[1] != "other"}
     labels = sorted(f"{name}={value}" for name, value in pairs)
     passed_over = process.notes.get("opscope.passed_over", "")
@@ -95,7 +120,8 @@ def _observed(process: Process, now_unix_ns: int, pids: Pids) -> Line:
         f"attached{service}",
         _place(process.pid, pid_here),
         f"bridges: {bridges}" if bridges else "",
-        f"torch times on {device}: of dispatch" if device != "cpu" else "",
+        *_without(process),
+        *_devices(process),
         f"since {since}",
         sampling((process,)),
         f"overhead {_percent(cost or 0.0)}{_budget(process)}",
@@ -115,7 +141,7 @@ def _observed(process: Process, now_unix_ns: int, pids: Pids) -> Line:
         "since_unix_s": process.created_unix_ns / 1e9,
         "sampling": sampling((process,)),
         "overhead": cost,
-        "overhead_of_late": process.overhead_of_late,
+        "recent_overhead": process.recent_overhead,
         "overhead_budget": process.overhead_budget,
         "labels": labels,
         "notes": dict(sorted(process.notes.items())),
@@ -133,8 +159,8 @@ def _place(pid: int, pid_here: int | None) -> str:
 def _budget(process: Process) -> str:
     if not process.overhead_budget:
         return ""
-    late, most = _percent(process.overhead_of_late), _percent(process.overhead_budget)
-    return f" (of late {late} of CPU time, at most {most})"
+    late, most = _percent(process.recent_overhead), _percent(process.overhead_budget)
+    return f" (recently {late} of CPU time, at most {most})"
 
 
 def _percent(share: float) -> str:

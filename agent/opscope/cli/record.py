@@ -1,4 +1,4 @@
-"""``opscope record``: keeps in a file what processes do for a while, for ``opscope diff``."""
+"""`opscope record`: record the operators of processes into a file, for `opscope diff`."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from dataclasses import replace
 import click
 
 from opscope import config
-from opscope.agent import directories
-from opscope.agent.recording import Selection, record
+from opscope.cli._numbers import PID, duration
+from opscope.cli._shared_options import DIRECTORY
+from opscope.reports.recording import Selection, record
+from opscope.segments import directories
 
 
-@click.command("record")
+@click.command("record", short_help="Record operator times, for `opscope diff`.")
 @click.argument("which", metavar="[SERVICE[@VERSION]]", required=False)
-@click.option("-o", "--output", "path", required=True, help="The file to write.")
-@click.option("--pid", "pids", type=int, multiple=True, help="Only this process; repeatable.")
+@click.option("-o", "--output", "path", metavar="FILE", required=True, help="File to write.")
+@click.option("--pid", "pids", type=PID, multiple=True, help="Only this process; repeatable.")
 @click.option(
-    "--seconds", type=click.FloatRange(min=1), default=30.0, show_default=True, help="How long."
+    "--seconds", type=duration(1), default=30.0, show_default=True, help="How long to record."
 )
 @click.option(
     "--slices",
     type=click.IntRange(min=5, max=1000),
     default=15,
     show_default=True,
-    help="Into how many parts; more make a comparison surer.",
+    help="Parts to split the recording into; more make `opscope diff` more precise.",
 )
-@click.option("--directory", "places", multiple=True, help="Where segments are; repeatable.")
+@DIRECTORY
 def command(
     which: str | None,
     path: str,
@@ -34,10 +36,10 @@ def command(
     slices: int,
     places: tuple[str, ...],
 ) -> None:
-    """Record what observed processes spend their time on, to compare it later.
+    """Record the operator times of observed processes, for `opscope diff`.
 
-    VERSION is the process's service.version, as OTEL_RESOURCE_ATTRIBUTES has it. The processes go
-    on as they are; they are only read.
+    VERSION is service.version in OTEL_RESOURCE_ATTRIBUTES. Only reads: the processes continue
+    undisturbed.
     """
     selection = replace(Selection.parse(which) if which else Selection(), pids=frozenset(pids))
     patterns = directories.exactly(places) or directories.patterns(config.load().directory)
@@ -48,7 +50,7 @@ def command(
     click.echo(f"{path}: {selection}, {processes}, {operators}")
     if not found.operators:
         click.echo(
-            "no operator was recorded in that time: they were idle, or sampled too rarely; "
-            "give it more --seconds, or set them to sampling=1 meanwhile",
+            "no operator was recorded: the processes were idle, or sampled too rarely; record for "
+            "more --seconds, or set them to sampling=1 first (see `opscope set`)",
             err=True,
         )

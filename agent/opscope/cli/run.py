@@ -1,7 +1,7 @@
-"""`opscope run -- CMD...`: starts a program so that it, and its Python children, are observed.
+"""`opscope run -- CMD...`: start a program so that it and its Python children are observed.
 
-The program takes this process over: its exit status, its signals and its standard streams are its
-own. What happens in it stands in attachment/site/sitecustomize.py.
+The program replaces this process: exit status, signals and standard streams are its own.
+attachment/site/sitecustomize.py runs inside it.
 """
 
 from __future__ import annotations
@@ -9,66 +9,50 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-import click
-
 from opscope.attachment.launch import environment
+from opscope.cli._options import Options
 from opscope.config import load
 from opscope.errors import ConfigError
 
-# As env(1) has it: opscope run itself failed; CMD cannot be run; there is no CMD.
+# The statuses of env(1): opscope run itself failed; CMD cannot be run; CMD is not found.
 _FAILED, _NOT_RUNNABLE, _NOT_FOUND = 125, 126, 127
 
 
-@click.command(
-    "run",
-    short_help="Start a program observed.",
-    context_settings={"allow_interspersed_args": False},
-)
-@click.option("--sampling", metavar="P|windows", help="Probability of recording, or windows.")
-@click.option("--window-ms", metavar="MS", help="Length of a sampling window.")
-@click.option("--period-ms", metavar="MS", help="Mean time between starts of windows.")
-@click.option("--max-overhead", metavar="SHARE", help="Of CPU time, like 0.5%; or off.")
-@click.option("--labels", metavar="KEYS", help="Debug-info keys that become labels, by commas.")
-@click.option("--dir", "directory", metavar="DIR", help="Where the segments go.")
-@click.option("--service", metavar="NAME", help="Value of service.name (OTEL_SERVICE_NAME).")
-@click.option("--debug", is_flag=True, help="Say on standard error what opscope does.")
-@click.argument("cmd", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(
-    sampling: str | None,
-    window_ms: str | None,
-    period_ms: str | None,
-    max_overhead: str | None,
-    labels: str | None,
-    directory: str | None,
-    service: str | None,
-    debug: bool,
-    cmd: tuple[str, ...],
-) -> None:
-    """Runs CMD so that it and the Python programs it starts are observed.
+SUMMARY = "Run a program and observe it."
+_TEXT = """
+    Run CMD, and observe it and the Python programs that it starts.
 
-    \b
         opscope run -- python train.py
         opscope run --sampling windows -- gunicorn app:app
 
-    Exits with CMD's status; with 125 where opscope run itself fails, 126 where CMD cannot be run
-    and 127 where there is no such command.
-    """
-    if (window_ms or period_ms) and sampling is None:
+    Exits with the status of CMD; with 125 if opscope itself fails, 126 if CMD
+    cannot be run, and 127 if CMD is not found.
+"""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Becomes CMD, or exits."""
+    parser = _parser()
+    given, cmd = parser.parse_args(list(arguments))
+    if not cmd:
+        parser.error("Missing argument 'CMD...'.")
+    sampling = given.sampling
+    if (given.window_ms or given.period_ms) and sampling is None:
         sampling = "windows"
-    elif (window_ms or period_ms) and sampling != "windows":
-        raise click.UsageError("--window-ms and --period-ms go with --sampling windows")
+    elif (given.window_ms or given.period_ms) and sampling != "windows":
+        parser.error("--window-ms and --period-ms require --sampling windows")
     settings = {
         "OPSCOPE_SAMPLING": sampling,
-        "OPSCOPE_WINDOW_MS": window_ms,
-        "OPSCOPE_PERIOD_MS": period_ms,
-        "OPSCOPE_MAX_OVERHEAD": max_overhead,
-        "OPSCOPE_LABELS": labels,
-        "OPSCOPE_DIR": os.path.abspath(directory) if directory else None,
-        "OPSCOPE_DEBUG": "1" if debug else None,
-        "OTEL_SERVICE_NAME": service,
+        "OPSCOPE_WINDOW_MS": given.window_ms,
+        "OPSCOPE_PERIOD_MS": given.period_ms,
+        "OPSCOPE_MAX_OVERHEAD": given.max_overhead,
+        "OPSCOPE_LABELS": given.labels,
+        "OPSCOPE_DIR": os.path.abspath(given.directory) if given.directory else None,
+        "OPSCOPE_DEBUG": "1" if given.debug else None,
+        "OTEL_SERVICE_NAME": given.service,
     }
     environ = _own_environment() | {k: v for k, v in settings.items() if v is not None}
     try:
@@ -78,21 +62,40 @@ def command(
     _become(cmd, environment(environ))
 
 
+def _parser() -> Options:
+    parser = Options("run", "[OPTIONS] CMD...", _TEXT)
+    parser.disable_interspersed_args()
+    for name, metavar, text in (
+        ("--sampling", "P|windows", "Probability of recording a range, or windows."),
+        ("--window-ms", "MS", "Length of a sampling window."),
+        ("--period-ms", "MS", "Mean time from one window's start to the next."),
+        ("--max-overhead", "SHARE", "Most CPU time to record with, like 0.5%; or off."),
+        ("--labels", "KEYS", "Debug-info keys to export as labels, comma-separated."),
+        ("--directory", "DIR", "Directory for the segment files."),
+        ("--service", "NAME", "Name of the service (sets OTEL_SERVICE_NAME)."),
+    ):
+        parser.add_option(name, metavar=metavar, help=text)
+    parser.add_option(
+        "--debug", action="store_true", help="Log what opscope does to standard error."
+    )
+    return parser
+
+
 def _own_environment() -> dict[str, str]:
     environ = dict(os.environ)
-    # In the C locale Python adds this variable for itself (PEP 538); CMD is not to inherit it.
+    # In the C locale Python sets this variable for itself (PEP 538); CMD must not inherit it.
     try:
         with open("/proc/self/environ", "rb") as file:
             given = file.read().split(b"\0")
     except OSError:
-        return environ  # without /proc there is no telling
+        return environ  # without /proc, its source is unknown
     if not any(entry.startswith(b"LC_CTYPE=") for entry in given):
         environ.pop("LC_CTYPE", None)
     return environ
 
 
-def _become(cmd: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:
-    # Python ignores these two for itself, and what is ignored stays so in the next program.
+def _become(cmd: list[str], environ: Mapping[str, str]) -> NoReturn:
+    # Python ignores these two signals, and ignored signals stay ignored in the next program.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     sys.stdout.flush()
@@ -108,5 +111,5 @@ def _become(cmd: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:
 
 
 def _fail(text: str, status: int) -> NoReturn:
-    click.echo(f"Error: {text}", err=True)
+    print(f"Error: {text}", file=sys.stderr)
     sys.exit(status)

@@ -1,7 +1,7 @@
-"""``opscope set``: change how running processes are recorded, and those that start later.
+"""`opscope set`: change the recording of running processes, and of those that start later.
 
-What a setting means is in record/wish.py, how a process hears of it in agent/control.py, and where
-it stands for later ones in agent/settings_rules.py.
+record/settings_change.py defines the settings. control/control_block.py applies them to running
+processes; control/settings_rules.py keeps them for later ones.
 """
 
 from __future__ import annotations
@@ -17,33 +17,37 @@ from rich.table import Table
 from rich.text import Text
 
 from opscope import config
-from opscope.agent import control, directories, settings_rules
-from opscope.agent.control import Found, Outcome
 from opscope.attachment.settings_file import Rule, matches
+from opscope.cli._numbers import PID, duration
+from opscope.cli._shared_options import DIRECTORY
+from opscope.control import control_block, control_many, settings_rules
+from opscope.control.control_block import FoundProcess
+from opscope.control.control_many import Outcome
 from opscope.errors import ConfigError, OpscopeError
-from opscope.record.wish import ALONE, Wish, parse
+from opscope.record.settings_change import ALONE, SettingsChange, parse
+from opscope.segments import directories
 
 _WAIT_S = 1.0
 
 
 @click.command("set", short_help="Change how running processes are recorded.")
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--pid", "pids", type=int, multiple=True, help="This process; repeatable.")
+@click.option("--pid", "pids", type=PID, multiple=True, help="Process to change; repeatable.")
 @click.option(
-    "--service", "services", multiple=True, metavar="GLOB", help="Services so named; repeatable."
+    "--service", "services", multiple=True, metavar="GLOB", help="Services that match; repeatable."
 )
-@click.option("--all", "everything", is_flag=True, help="Every process.")
-@click.option("--show", is_flag=True, help="Change nothing; show what is in force.")
-@click.option("--reset", is_flag=True, help="Back to what each process was configured with.")
+@click.option("--all", "everything", is_flag=True, help="All processes.")
+@click.option("--show", is_flag=True, help="Show the settings in force; change nothing.")
+@click.option("--reset", is_flag=True, help="Restore the settings that each process started with.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0.0),
+    type=duration(0),
     default=_WAIT_S,
     show_default=True,
-    help="Seconds to wait for the processes' answers.",
+    help="Seconds to wait for the processes to answer.",
 )
-@click.option("--directory", "places", multiple=True, help="Where segments are; repeatable.")
+@DIRECTORY
 def command(
     settings: tuple[str, ...],
     pids: tuple[int, ...],
@@ -55,7 +59,7 @@ def command(
     wait: float,
     places: tuple[str, ...],
 ) -> None:
-    """Changes how processes are recorded while they run, within a second and without a restart.
+    """Change how running processes are recorded, within a second and without a restart.
 
     \b
         opscope set --service 'trainer-*' sampling=0.01
@@ -66,65 +70,66 @@ def command(
     \b
     sampling      windows, or a probability from 0 to 1
     windows       length and mean period, like 2ms/250ms
-    max_overhead  share of CPU time that recording may take, like 0.5%, or off
-    labels        debug-info keys that become labels: at most two, by commas, or none
-    enabled       false: nothing is recorded, and a range costs nothing
+    max_overhead  most CPU time to record with, like 0.5%, or off
+    labels        up to two debug-info keys to export as labels, or none
+    enabled       false: record nothing; a range then costs nothing
 
-    With --service and --all it holds for processes that start later too, over their configuration
-    (a file in the segment directory); with --pid for that process and those it forks. Only a
-    process's owner and root may. Exits with 1 where a process did not take it.
+    With --service and --all, the settings also apply to processes that start later, and override
+    their configuration (a file in the segment directory keeps them); with --pid, they apply to that
+    process and those it forks. Only a process's owner and root can change its settings. Exits with
+    status 1 if a process did not apply them.
     """
     if sum((show, reset, bool(settings))) != 1:
-        raise click.UsageError(
-            "give settings like sampling=0.1, or --reset, or --show; one of the three"
-        )
+        raise click.UsageError("give one of: settings like sampling=0.1, --reset, --show")
     if not (pids or services or everything or show):
-        raise click.UsageError("say which processes: --pid PID, --service GLOB or --all")
+        raise click.UsageError("select processes: --pid PID, --service GLOB or --all")
     if everything and (pids or services):
-        raise click.UsageError("--all is every process: leave out --pid and --service")
-    wish = None if show else Wish(given=ALONE) if reset else _parsed(settings)
+        raise click.UsageError("--all cannot be combined with --pid or --service")
+    change = None if show else SettingsChange(given=ALONE) if reset else _parsed(settings)
     patterns = directories.exactly(places) or directories.patterns(config.load().directory)
     globs = ("*",) if everything or not (pids or services) else services
-    if wish is None:
+    if change is None:
         _show(patterns, pids, globs, as_json)
         return
-    problems = _set_later(patterns, globs, None if reset else wish)
+    for glob in globs:
+        settings_rules.check_glob(glob)
+    problems = _set_later(patterns, globs, None if reset else change)
     later = () if problems else globs
-    chosen = _chosen(patterns, pids, globs)
+    chosen = _chosen(patterns, pids, globs, problems)
     missing = sorted(set(pids) - {found.pid for found in chosen})
-    problems += [
-        f"pid {pid}: no observed process has it here; `opscope ps` lists them" for pid in missing
-    ]
-    outcomes = control.set_all(chosen, wish, wait)
-    what = "--reset" if reset else " ".join(wish.words())
+    problems += [f"pid {pid}: no such observed process; `opscope ps` lists them" for pid in missing]
+    outcomes = control_many.set_all(chosen, change, wait)
+    what = "--reset" if reset else " ".join(change.words())
     _report(what, later, outcomes, problems, as_json)
     if problems or not all(outcome.done for outcome in outcomes):
         sys.exit(1)
 
 
-def _parsed(settings: Sequence[str]) -> Wish:
+def _parsed(settings: Sequence[str]) -> SettingsChange:
     try:
         return parse(settings)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
 
 
-def _set_later(patterns: Sequence[str], globs: Sequence[str], wish: Wish | None) -> list[str]:
-    """Before the running ones are looked for: one that starts now either finds the file changed, or
-    is found."""
+def _set_later(
+    patterns: Sequence[str], globs: Sequence[str], change: SettingsChange | None
+) -> list[str]:
+    """Changes the file before the running processes are listed: a process that starts meanwhile
+    either reads the new file or is listed."""
     problems = []
     found = directories.find(patterns)
     if globs and not found:
         problems.append(
-            f"{', '.join(patterns)}: no such directory yet, so nothing was set for processes that "
-            "start later; settings for those stand in their environment or in "
+            f"{', '.join(patterns)}: no such directory yet, so processes that start later keep "
+            "their settings; change those in their environment or in "
             f"{config.CONFIG_PATH}"
         )
     for directory in found if globs else ():
         try:
             before = after = settings_rules.read_rules(directory)
             for glob in globs:
-                after = settings_rules.changed(after, glob, wish)
+                after = settings_rules.changed(after, glob, change)
             if after != before:
                 settings_rules.write_rules(directory, after)
         except OpscopeError as error:
@@ -132,9 +137,11 @@ def _set_later(patterns: Sequence[str], globs: Sequence[str], wish: Wish | None)
     return problems
 
 
-def _chosen(patterns: Sequence[str], pids: Sequence[int], globs: Sequence[str]) -> list[Found]:
-    live = control.find(patterns)
-    named = {found.path for pid in pids for found in control.by_pid(live, pid)}
+def _chosen(
+    patterns: Sequence[str], pids: Sequence[int], globs: Sequence[str], problems: list[str]
+) -> list[FoundProcess]:
+    live = control_block.find(patterns, problems)
+    named = {found.path for pid in pids for found in control_block.by_pid(live, pid)}
     return [
         found
         for found in live
@@ -152,10 +159,11 @@ def _report(
     if as_json:
         _print_json(
             {
-                "asked": what,
-                "later": list(globs),
+                "requested": what,
+                "new_processes": list(globs),
                 "processes": [
-                    {**_named(one.found), "taken": one.done, "answer": one.text} for one in outcomes
+                    {**_named(one.found), "applied": one.done, "answer": one.text}
+                    for one in outcomes
                 ],
                 "problems": list(problems),
             }
@@ -167,11 +175,11 @@ def _report(
         style = "green" if one.done else "red"
         found = one.found
         table.add_row(str(found.pid), Text(found.service), Text(one.text, style=style))
-    taken = sum(one.done for one in outcomes)
-    now = f"taken by {taken} of {_processes(len(outcomes))}"
+    applied = sum(one.done for one in outcomes)
+    now = f"applied by {applied} of {_processes(len(outcomes))}"
     if not outcomes:
-        now = "no process that it concerns runs now"
-    later = f"; holds for those that start later ({', '.join(globs)})" if globs else ""
+        now = "no matching process runs now"
+    later = f"; applies to processes that start later ({', '.join(globs)})" if globs else ""
     console.print(Text(f"{what}: {now}{later}"))
     if outcomes:
         console.print(table)
@@ -191,7 +199,7 @@ def _table(last: str) -> Table:
     return table
 
 
-def _named(found: Found) -> dict[str, Any]:
+def _named(found: FoundProcess) -> dict[str, Any]:
     return {
         "pid": found.pid,
         "service": found.service,
@@ -204,12 +212,15 @@ def _show(
     patterns: Sequence[str], pids: Sequence[int], globs: Sequence[str], as_json: bool
 ) -> None:
     rows = []
-    for found in _chosen(patterns, pids, globs):
+    problems: list[str] = []
+    for found in _chosen(patterns, pids, globs, problems):
         try:
-            with control.opened(found) as segment:
-                rows.append((found, " ".join(segment.wish().words()), segment.answer().text()))
-        except OpscopeError as error:
-            rows.append((found, "", str(error).removeprefix(f"pid {found.pid}: ")))
+            with control_block.opened(found) as segment:
+                rows.append((found, " ".join(segment.requested().words()), segment.answer().text()))
+        except Exception as error:
+            rows.append((found, "", control_many.said(found, error)))
+    for problem in problems:
+        click.echo(f"Error: {problem}", err=True)
     rules = {directory: _rules(directory) for directory in directories.find(patterns)}
     if as_json:
         _print_json(
@@ -218,7 +229,7 @@ def _show(
                     {**_named(found), **_in_force(found), "set": asked, "answer": answer}
                     for found, asked, answer in rows
                 ],
-                "later": {
+                "rules": {
                     directory: [list(rule) for rule in found]
                     for directory, found in rules.items()
                     if found
@@ -235,7 +246,7 @@ def _show(
     console.print(table if rows else "no observed process")
     for directory, found_rules in rules.items():
         for rule in found_rules:
-            console.print(Text(f"later, in {directory}: {rule.service}: {rule.word}"))
+            console.print(Text(f"rule in {directory}: {rule.service}: {rule.word}"))
 
 
 def _rules(directory: str) -> list[Rule]:
@@ -246,7 +257,7 @@ def _rules(directory: str) -> list[Rule]:
         return []
 
 
-def _in_force(found: Found) -> dict[str, Any]:
+def _in_force(found: FoundProcess) -> dict[str, Any]:
     header = found.header
     return {
         "enabled": not header.is_disabled,
@@ -254,14 +265,14 @@ def _in_force(found: Found) -> dict[str, Any]:
         "window_ns": header.window_ns,
         "period_ns": header.period_ns if header.window_ns else 0,
         "max_overhead": header.overhead_budget_ppb / 1e9 or None,
-        "overhead_of_late": header.overhead_ppb / 1e9,
+        "recent_overhead": header.overhead_ppb / 1e9,
         "adaptations": header.adaptation_count,
         "refused_at_start": found.notes.get("settings.refused"),
         "labels": [key for key in found.notes.get("labels", "").split(",") if key],
     }
 
 
-def _line(found: Found) -> str:
+def _line(found: FoundProcess) -> str:
     header = found.header
     if header.is_disabled:
         return "enabled=false"
@@ -273,8 +284,8 @@ def _line(found: Found) -> str:
     late = f"{header.overhead_ppb / 1e7:.2g}%"
     labels = found.notes.get("labels", "") or "none"
     refused = found.notes.get("settings.refused")
-    return f"{sampling} max_overhead={budget} (of late {late}) labels={labels}" + (
-        f"; refused as it started: {refused}" if refused else ""
+    return f"{sampling} max_overhead={budget} (recently {late}) labels={labels}" + (
+        f"; refused at start: {refused}" if refused else ""
     )
 
 

@@ -1,31 +1,34 @@
-"""``opscope top``: a live table of operators, read from the segments of this host.
+"""`opscope top`: a live table of operators, read from the segments of this host.
 
-Reads only: it neither takes in nor removes what dead processes left. What the numbers mean is in
-agent/view.py, how they look in agent/table.py.
+It only reads: it neither adds up nor removes segments of ended processes. reports/view.py defines
+the numbers, reports/table.py the layout.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from rich.console import Console, RenderableType
 from rich.live import Live
 
 from opscope import config
-from opscope.agent import directories
-from opscope.agent.host import Host
-from opscope.agent.snapshot import Snapshot
-from opscope.agent.table import screen
-from opscope.agent.view import SORTS, View, by_operator, by_process, view
+from opscope.cli._numbers import PID, duration
+from opscope.cli._shared_options import DIRECTORY
+from opscope.host.host import Host
+from opscope.host.snapshot import Snapshot
+from opscope.reports.table import screen
+from opscope.reports.view import SORTS, View, by_operator, by_process, view
+from opscope.segments import directories
 
 _SERIES_LIMIT = 20_000
 _ROWS_IN_A_PIPE = 25
-_LINES_AROUND = 7
+_LINES_AROUND = 8
 
 
-class _Look(NamedTuple):
+class _Options(NamedTuple):
     by: str
     sort: str
     limit: int | None
@@ -45,24 +48,44 @@ class _Look(NamedTuple):
         return view(now, before, by_process if self.by == "process" else by_operator, self.sort)
 
 
-@click.command("top")
-@click.option("--once", is_flag=True, help="Print one table of everything since the start.")
-@click.option("--total", is_flag=True, help="Count since the start, not since the last look.")
-@click.option("--by", type=click.Choice(["operator", "process"]), default="operator")
-@click.option("--pid", "pids", type=int, multiple=True, help="Only this process; repeatable.")
-@click.option("--sort", type=click.Choice(SORTS), default="total", show_default=True)
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many rows.")
+@click.command("top", short_help="Show where observed processes spend their time.")
+@click.option(
+    "--once", is_flag=True, help="Print one table of everything since the start, and exit."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON of everything since the start, and exit."
+)
+@click.option(
+    "--since-start", is_flag=True, help="Count since the start, not since the last refresh."
+)
+@click.option(
+    "--by",
+    type=click.Choice(["operator", "process"]),
+    default="operator",
+    show_default=True,
+    help="One row per operator, or per operator and process.",
+)
+@click.option("--pid", "pids", type=PID, multiple=True, help="Only this process; repeatable.")
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    default="total",
+    show_default=True,
+    help="Order of the rows.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Maximum number of rows.")
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.1),
+    type=duration(0.1),
     default=2.0,
     show_default=True,
-    help="Seconds between two looks.",
+    help="Seconds between refreshes.",
 )
-@click.option("--directory", "places", multiple=True, help="Where segments are; repeatable.")
+@DIRECTORY
 def command(
     once: bool,
-    total: bool,
+    as_json: bool,
+    since_start: bool,
     by: str,
     pids: tuple[int, ...],
     sort: str,
@@ -70,9 +93,9 @@ def command(
     interval: float,
     places: tuple[str, ...],
 ) -> None:
-    """Show what observed processes spend their time on, operator by operator.
+    """Show where observed processes spend their time, operator by operator.
 
-    A live table; into a pipe, one table, as with --once.
+    A live table; one table, as with --once, if standard output is not a terminal.
     """
     host = Host(
         directories.exactly(places) or directories.patterns(config.load().directory),
@@ -81,20 +104,36 @@ def command(
         pids=set(pids) or None,
         by_process=by == "process",
     )
-    look = _Look(by, sort, limit)
+    options = _Options(by, sort, limit)
     console = Console()
     before = host.collect()
+    if as_json:
+        click.echo(json.dumps(_for_scripts(options.view(before, None)), indent=1))
+        return
     if once or not console.is_terminal:
-        console.print(look.draw(before, look.view(before, None), console))
+        console.print(options.draw(before, options.view(before, None), console))
         return
     try:
         with Live(console=console, screen=True, auto_refresh=False) as live:
-            shown = look.view(before, None)
+            shown = options.view(before, None)
             while True:
-                live.update(look.draw(before, shown, console), refresh=True)
+                live.update(options.draw(before, shown, console), refresh=True)
                 time.sleep(interval)
                 now = host.collect()
-                shown = look.view(now, None if total else before)
+                shown = options.view(now, None if since_start else before)
                 before = now
     except KeyboardInterrupt:
         return
+
+
+def _for_scripts(shown: View) -> dict[str, Any]:
+    """All operators since the start; each error is a standard error."""
+    return {
+        "seconds": shown.seconds,
+        "samples": shown.samples,
+        "shares_of": {"seconds": shown.base_s, "time": "self" if shown.base_is_self else "total"},
+        "operators": [
+            {"pid": row.key.process, "service": row.key.service or None} | row.facts()
+            for row in shown.rows
+        ],
+    }

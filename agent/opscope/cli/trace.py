@@ -1,7 +1,7 @@
-"""``opscope trace``: a timeline of running processes, as a file for Perfetto or chrome://tracing.
+"""`opscope trace`: a timeline of running processes, as a file for Perfetto or chrome://tracing.
 
-On demand its slow ranges become spans of OpenTelemetry's, too. The taking is in agent/trace.py, the
-drawing in timeline/chrome.py, the sending of spans in opscope_exporters/spans.py.
+With --spans, its slow ranges become OpenTelemetry spans too. control/trace.py takes the trace,
+timeline/chrome.py writes the file, opscope_exporters/otlp/spans.py sends the spans.
 """
 
 from __future__ import annotations
@@ -12,53 +12,58 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opscope import __version__, config
-from opscope.agent import control, directories, trace
-from opscope.agent.control import Found
+from opscope import __version__, config, extras
+from opscope.cli._numbers import PID, duration
+from opscope.cli._shared_options import DIRECTORY
+from opscope.control import control_block, trace
+from opscope.control.control_block import FoundProcess
 from opscope.errors import AgentError
-from opscope.record.wish import time_ns
+from opscope.record.settings_change import time_ns
+from opscope.segments import directories
 from opscope.timeline import chrome, layout, slow
 from opscope.timeline.reader import Trace
 
 if TYPE_CHECKING:
-    from opscope_exporters.spans import SpanSender
+    from opscope_exporters.otlp.spans import SpanSender
 
 _MIB = 1 << 20
 _MOST_PROCESSES = 256
-# What a receiver of spans is asked to take at a time; a trace can have millions of ranges.
+# Largest number of spans sent to a receiver at once; a trace can have millions of ranges.
 _MOST_SPANS = 10_000
-# What a process noted of itself, as far as a reader of its timeline wants it.
-_NOTES = ("service.name", "service.version", "python", "opscope", "numpy", "torch")
+# The notes of a process that are useful in a timeline.
+_NOTES = ("service.name", "service.version", "python", "opscope")
 _RANKS = ("rank", "local_rank", "world_size")
 
 
-@click.command("trace")
-@click.argument("pids", type=int, nargs=-1, metavar="[PID]...")
-@click.option("--service", "services", multiple=True, help="All processes of it; repeatable.")
+@click.command("trace", short_help="Record a timeline of running processes.")
+@click.argument("pids", type=PID, nargs=-1, metavar="[PID]...")
+@click.option(
+    "--service", "services", multiple=True, help="All processes of this service; repeatable."
+)
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0.001, max=3600),
+    type=duration(0.001, 3600),
     default=5.0,
     show_default=True,
-    help="How long.",
+    help="How long to record.",
 )
 @click.option(
     "-o",
     "--output",
     "path",
     type=click.Path(dir_okay=False, writable=True),
-    help="The file to write; compressed where it ends with .gz. Needed without --spans.",
+    help="File to write; compressed if its name ends in .gz. Required without --spans.",
 )
 @click.option(
     "--spans",
     "with_spans",
     is_flag=True,
-    help="Send slow ranges as OpenTelemetry spans, under the span that was active.",
+    help="Send slow ranges as OpenTelemetry spans, as children of the active span.",
 )
 @click.option(
     "--slower",
     metavar="TIME",
-    help="With --spans: how long a range takes that is slow, like 500us or 2s; default 10ms.",
+    help="With --spans: least duration of a slow range, like 500us or 2s; default 10ms.",
 )
 @click.option(
     "--buffer",
@@ -66,10 +71,12 @@ _RANKS = ("rank", "local_rank", "world_size")
     type=click.IntRange(1, 1024),
     default=64,
     show_default=True,
-    help="MiB of shared memory that each process may fill; about 40,000 ranges in one.",
+    help="MiB of shared memory for each process; 1 MiB holds about 40,000 ranges.",
 )
-@click.option("--shapes", is_flag=True, help="With the shapes of inputs; makes ranges dearer.")
-@click.option("--directory", "places", multiple=True, help="Where segments are; repeatable.")
+@click.option(
+    "--shapes", is_flag=True, help="Record the shapes of inputs; each range then costs more."
+)
+@DIRECTORY
 def command(
     pids: tuple[int, ...],
     services: tuple[str, ...],
@@ -83,29 +90,31 @@ def command(
 ) -> None:
     """Record every operator of running processes for some seconds, as one timeline.
 
-    The processes go on; they are neither restarted nor stopped. Each shows its threads, what ran
-    within what, labels, and arrows from forward to backward and from a fork to its task. Open the
-    file at https://ui.perfetto.dev or in chrome://tracing. Ctrl-C ends it early.
+    Does not restart or stop the processes. The timeline shows threads, nested ranges, labels, and
+    arrows from forward to backward operators and from a fork to its task. Open the file at
+    https://ui.perfetto.dev or in chrome://tracing. Ctrl-C ends the recording early.
 
-    With --spans each range that is slow and ran under an active span of OpenTelemetry's becomes a
-    span under it, sent from here, by the exporter that OTEL_* variables say (by default OTLP over
-    HTTP to localhost:4318): send them to where the program's own spans go. The program must have
-    been started with OTEL_PYTHON_CONTEXT=opscope, which makes the active span known.
+    With --spans, sends each slow range that ran under an active OpenTelemetry span as a child of
+    that span. This command sends it, with the exporter that the OTEL_* variables select (by default
+    OTLP over HTTP to localhost:4318); choose the receiver of the program's own spans. The program
+    must have been started with OTEL_PYTHON_CONTEXT=opscope, which makes its active span known.
     """
     if not pids and not services:
-        raise click.UsageError(
-            "which processes: give PIDs or --service NAME; opscope ps lists them"
-        )
+        raise click.UsageError("select processes: PIDs or --service NAME; `opscope ps` lists them")
     if path is None and not with_spans:
-        raise click.UsageError("what to make of it: give -o FILE, or --spans, or both")
+        raise click.UsageError("select an output: -o FILE, --spans, or both")
     least_ns = _least_ns(slower, with_spans)
     patterns = directories.exactly(places) or directories.patterns(config.load().directory)
-    processes = _chosen(control.find(patterns), pids, services)
+    problems: list[str] = []
+    live = control_block.find(patterns, problems)
+    for problem in problems:
+        click.echo(problem, err=True)
+    processes = _chosen(live, pids, services)
     if path is not None:
         folder = os.path.dirname(os.path.abspath(path))
         if not os.access(folder, os.W_OK):
-            raise AgentError(f"{path}: {folder} cannot be written to; name another file with -o")
-    # Before anything is recorded, as it may not be possible.
+            raise AgentError(f"{path}: cannot write to {folder}; choose another file with -o")
+    # Before the recording, since it may fail.
     sender = _sender() if with_spans else None
     flags = layout.SHAPES if shapes else 0
     count = len(processes)
@@ -119,7 +128,7 @@ def command(
             sources.append(_source(one.found, one.trace))
             of_sources.append(one.found)
     if not sources:
-        raise AgentError("no trace was taken, for the reasons above")
+        raise AgentError("no trace was recorded, for the reasons above")
     if path is not None:
         _write(path, sources, seconds)
     if sender is not None:
@@ -127,15 +136,16 @@ def command(
     lost = sum(source.trace.lost_count for source in sources)
     if lost:
         click.echo(
-            f"{lost:,} events lost: a buffer was full, what came later is not there; ask for a "
-            "larger --buffer, or for fewer --seconds",
+            f"{lost:,} events lost: a buffer was full, and later events are missing; use a larger "
+            "--buffer or fewer --seconds",
             err=True,
         )
 
 
 def _write(path: str, sources: Sequence[chrome.Source], seconds: float) -> None:
     with chrome.opened(path) as file:
-        ranges = chrome.write(file, sources, {"opscope": __version__, "seconds": seconds})
+        facts = {"opscope": __version__, "seconds": seconds}
+        ranges = chrome.write(file, sources, facts, lambda *damage: _say_damage(sources, *damage))
     lost = sum(source.trace.lost_count for source in sources)
     threads = sum(len(source.trace.threads) for source in sources)
     click.echo(
@@ -144,9 +154,15 @@ def _write(path: str, sources: Sequence[chrome.Source], seconds: float) -> None:
     )
 
 
+def _say_damage(sources: Sequence[chrome.Source], index: int, error: object) -> None:
+    click.echo(
+        f"{sources[index].title}: only the beginning of its trace is readable: {error}", err=True
+    )
+
+
 def _least_ns(slower: str | None, with_spans: bool) -> int:
     if slower is not None and not with_spans:
-        raise click.UsageError("--slower says what --spans sends; give --spans, too")
+        raise click.UsageError("--slower requires --spans")
     least_ns = time_ns(slower or "10ms")
     if least_ns is None or least_ns < 0:
         raise click.UsageError(f"--slower {slower}: must be a time like 500us, 10ms or 2s")
@@ -154,73 +170,80 @@ def _least_ns(slower: str | None, with_spans: bool) -> int:
 
 
 def _sender() -> SpanSender:
-    # Imports OpenTelemetry's SDK, which nothing else here needs.
-    from opscope_exporters.spans import SpanSender
+    # Imports OpenTelemetry's SDK, which no other part of this command needs.
+    with extras.needed("opscope trace --spans", "otlp"):
+        from opscope_exporters.otlp.spans import SpanSender
 
-    return SpanSender()
+        return SpanSender()
 
 
 def _send(
-    sender: SpanSender, sources: Sequence[chrome.Source], of: Sequence[Found], least_ns: int
+    sender: SpanSender, sources: Sequence[chrome.Source], of: Sequence[FoundProcess], least_ns: int
 ) -> None:
-    """Sends what is slow, and says what of it could not be."""
-    from opscope_exporters.spans import Origin
+    """Sends the slow ranges, and reports those that were not sent."""
+    from opscope_exporters.otlp.spans import Origin
 
     found = slow.find([source.trace for source in sources], least_ns, _MOST_SPANS)
+    for index, error in found.damaged.items():
+        _say_damage(sources, index, error)
     origins = [Origin(one.service, one.pid, one.notes) for one in of]
     try:
         sent = sender.send(found.ranges, origins)
     finally:
         sender.close()
     traces = len({one.trace_id for one in found.ranges})
-    # Not to standard output, which is where OTEL_TRACES_EXPORTER=console writes.
+    # Not to standard output: OTEL_TRACES_EXPORTER=console writes there.
     click.echo(
         f"{sent.endpoint}: {sent.taken_count:,} span{'s' * (sent.taken_count != 1)} in {traces:,} "
         f"trace{'s' * (traces != 1)}",
         err=True,
     )
     for count, what in (
-        (sent.rejected_count, f"that the receiver did not take: {sent.why}"),
-        (found.left_out_count, f"shorter than the {_MOST_SPANS:,} sent; ask for a longer --slower"),
-        (found.endless_count, "still open when the trace ended; ask for more --seconds"),
+        (sent.rejected_count, f"that the receiver rejected: {sent.why}"),
+        (found.left_out_count, f"shorter than the {_MOST_SPANS:,} sent; raise --slower"),
+        (found.endless_count, "still open when the trace ended; use more --seconds"),
         (found.outside_count, f"under no active span{_HOW_TO * (not traces)}"),
     ):
         if count:
             click.echo(f"not sent: {count:,} slow range{'s' * (count > 1)} {what}", err=True)
 
 
-_HOW_TO = "; a program says which one is active if it is started with OTEL_PYTHON_CONTEXT=opscope"
+_HOW_TO = "; start the program with OTEL_PYTHON_CONTEXT=opscope to make its active span known"
 
 
-def _chosen(live: list[Found], pids: tuple[int, ...], services: tuple[str, ...]) -> list[Found]:
-    """The live processes that were named; AgentError for a name without one."""
+def _chosen(
+    live: list[FoundProcess], pids: tuple[int, ...], services: tuple[str, ...]
+) -> list[FoundProcess]:
+    """The live processes selected; AgentError for a name without one."""
     for pid in pids:
-        if not control.by_pid(live, pid):
+        if not control_block.by_pid(live, pid):
             raise AgentError(
-                f"no live process {pid} is observed here; `opscope ps` says which are, and why not"
+                f"pid {pid}: no such observed process; `opscope ps` lists them, and why others are "
+                "not observed"
             )
     for service in services:
         if not any(found.service == service for found in live):
             names = sorted({found.service for found in live})
-            known = f"there are {', '.join(names)}" if names else "no process is observed here"
+            known = f"known: {', '.join(names)}" if names else "no process is observed here"
             raise AgentError(f"no live process of the service {service!r}; {known}")
     chosen = [found for found in live if found.pid in pids or found.service in services]
     if len(chosen) > _MOST_PROCESSES:
         raise AgentError(
-            f"{len(chosen)} processes are too many for one file, at most {_MOST_PROCESSES}; name "
-            "some by their PIDs"
+            f"{len(chosen)} processes are too many for one file (at most {_MOST_PROCESSES}); "
+            "select some by PID"
         )
     return chosen
 
 
-def _source(found: Found, taken: Trace) -> chrome.Source:
+def _source(found: FoundProcess, taken: Trace) -> chrome.Source:
     notes = found.notes
     ranks = [f"{key} {notes[key]}" for key in _RANKS[:1] if key in notes]
     title = " ".join([found.service, *ranks])
     header = found.header
+    frameworks = [key.removeprefix("bridge.") for key in notes if key.startswith("bridge.")]
     facts: dict[str, object] = {
         "program": found.program,
-        **{key: notes[key] for key in (*_NOTES, *_RANKS) if key in notes},
+        **{key: notes[key] for key in (*_NOTES, *frameworks, *_RANKS) if key in notes},
         "recorder": {
             "sampling_prob": header.sampling_prob,
             "window_ms": header.window_ns / 1e6,

@@ -1,9 +1,11 @@
-"""Set running recorders from outside: write their control blocks, and read what they answer.
+"""Set running recorders from outside: write their control blocks and read their answers.
 
-A process hears through the page of its segment that native/SEGMENT.md calls the control block; it
-looks there within a second, and says in the block after it what became of it. Whoever may write the
-file may control the process: its owner, and root. Not here: what a setting means (record/wish.py),
-processes that are yet to start (attachment/settings_file.py), or what is printed (cli/set.py).
+A controller writes the control block (native/SEGMENT.md), a page of the process's segment. The
+process polls that page at least once a second and writes its answer into the next block. Write
+permission on the file is the right to control the process: only its owner and root have it.
+
+Other modules cover the meaning of settings (record/settings_change.py), processes that start later
+(attachment/settings_file.py) and the command's output (cli/set.py).
 """
 
 from __future__ import annotations
@@ -21,38 +23,47 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opscope._native import ffi, lib
-from opscope.agent import directories, layout, liveness, segment_file
-from opscope.agent.dictionary import Dictionary
-from opscope.agent.pid_namespaces import Pids
-from opscope.agent.segment import Header, read_header, read_segment
-from opscope.agent.segment_file import SegmentError
 from opscope.errors import OpscopeError
-from opscope.record.wish import BITS, Wish
+from opscope.host.budgets import Turns
+from opscope.processes.pid_namespaces import Pids
+from opscope.record.settings_change import BITS, SettingsChange
+from opscope.segments import directories, layout, liveness, segment_file
+from opscope.segments.segment import Header, read_header, read_notes
+from opscope.segments.segment_file import SegmentError
 
 _NAME = re.compile(r"(\d{1,10})-(\d{1,20})-([0-9a-f]{16})\.seg")
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LOCK_WAIT_S = 1.0
-_STEP_S = 0.01
+_MASK = (1 << 64) - 1
 
-_WHO = "only its owner and root may set it"
+_WHO = "only its owner and root can change its settings"
 
 
 class ControlError(OpscopeError):
-    """A process that cannot be controlled; the text says which and why."""
+    """A process cannot be controlled; the text names the process and the reason."""
 
 
-class Found(NamedTuple):
+class BusyError(ControlError):
+    """Another controller holds the control block now."""
+
+
+EXPECTED = (OpscopeError, OSError)
+"""Exceptions that a damaged or hostile file can cause."""
+UNFORESEEN = "unexpected error, please report it"
+"""Prefix of the text for any other exception."""
+
+
+class FoundProcess(NamedTuple):
     """A live segment."""
 
     path: str
     header: Header
     notes: Mapping[str, str]
     pid: int
-    """Of its process, as it is here; where that cannot be seen, in the process's own namespace."""
+    """The process's pid in this namespace; if that is not visible, in the process's own one."""
 
     @property
     def process(self) -> tuple[int, int, int]:
-        """The same for all segments of a process."""
+        """Identifies the process: equal for all its segments."""
         return self.header.pid_namespace, self.header.pid, self.header.process_start
 
     @property
@@ -65,7 +76,7 @@ class Found(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What became of the last settings that were written, if any were."""
+    """The process's answer to the last settings written to it, if any."""
 
     asked_serial: int
     answered_serial: int
@@ -82,7 +93,7 @@ class Answer(NamedTuple):
 
     def text(self) -> str:
         if self.is_pending:
-            return "not yet: no operator has run since; it hears at its next"
+            return "pending: applies when the process runs its next operator"
         if not self.is_refused:
             return "in force"
         keys = [key for key, bits in BITS.items() if bits & self.refused and key != "windows"]
@@ -91,40 +102,61 @@ class Answer(NamedTuple):
         return f"refused, nothing changed: {', '.join(keys) or 'settings'}: {reason}"
 
 
-def find(patterns: Sequence[str]) -> list[Found]:
-    """The segments of live processes in those directories, by pid. Bad files are left out."""
+def find(patterns: Sequence[str], problems: list[str] | None = None) -> list[FoundProcess]:
+    """The segments of live processes in the directories that match `patterns`, sorted by pid.
+
+    Skips damaged files. Each user's files get a share of a few seconds; `problems` gets one text
+    for each user whose share did not suffice.
+    """
     here, pids = liveness.here(), Pids()
-    found = []
+    of_users: dict[int, list[str]] = {}
     for directory in directories.find(patterns):
-        try:
-            with directories.opened(directory) as fd:
-                for name in os.listdir(fd):
-                    one = _read(name, fd, directory, here, pids)
-                    if one is not None:
-                        found.append(one)
-        except (FileNotFoundError, SegmentError, OSError):
-            continue
+        user = directories.owner(directory)
+        if user is not None:
+            of_users.setdefault(user, []).append(directory)
+    found = []
+    for user, deadline in Turns().of(of_users):
+        for one in _of_directories(of_users[user], here, pids):
+            if one is not None:
+                found.append(one)
+            if time.monotonic() > deadline:
+                if problems is not None:
+                    problems.append(f"uid {user} has too many files: some were skipped")
+                break
     return sorted(found, key=lambda one: (one.pid, one.path))
 
 
-def by_pid(processes: Sequence[Found], pid: int) -> list[Found]:
-    """Those of the process with this pid; none where there is none of them.
+def _of_directories(
+    wanted: Sequence[str], here: liveness.Here, pids: Pids
+) -> Iterator[FoundProcess | None]:
+    """The segment of each file, or None."""
+    for directory in wanted:
+        try:
+            with directories.opened(directory) as fd, os.scandir(fd) as entries:
+                for entry in entries:
+                    yield _read(entry.name, fd, directory, here, pids)
+        except (OSError, SegmentError):
+            continue
 
-    ControlError where it may be any of several: containers whose pids here cannot be seen.
+
+def by_pid(processes: Sequence[FoundProcess], pid: int) -> list[FoundProcess]:
+    """The segments of the process with this pid; empty if there is no such process.
+
+    Raises ControlError if several containers have this pid and their pids here are not visible.
     """
     found = [one for one in processes if one.pid == pid]
     if len({one.process for one in found}) > 1:
         services = ", ".join(sorted({one.service for one in found}))
         raise ControlError(
-            f"pid {pid}: processes of several pid namespaces have it ({services}), and which pids "
-            "they have here cannot be seen; name them by --service, or ask in their container"
+            f"pid {pid}: processes of several pid namespaces have this pid ({services}), and their "
+            "pids here are not visible; select them by --service, or run this in their container"
         )
     return found
 
 
 def _read(
     name: str, directory_fd: int, directory: str, here: liveness.Here, pids: Pids
-) -> Found | None:
+) -> FoundProcess | None:
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -133,11 +165,11 @@ def _read(
             header = read_header(file)
             if not _is_named(match, header) or liveness.is_over(file, header, here):
                 return None
-            notes = read_segment(file, header, Dictionary()).dictionary.notes
-    except (FileNotFoundError, SegmentError):
-        return None
+            notes = read_notes(file, header)
+    except Exception:
+        return None  # the agent counts the file, with its reason
     pid = pids.pid_here(header.pid_namespace, header.pid, header.process_start) or header.pid
-    return Found(os.path.join(directory, name), header, notes, pid)
+    return FoundProcess(os.path.join(directory, name), header, notes, pid)
 
 
 def _is_named(match: re.Match[str], header: Header) -> bool:
@@ -146,17 +178,17 @@ def _is_named(match: re.Match[str], header: Header) -> bool:
 
 
 class Segment:
-    """A segment's control block, open to be written and to be read."""
+    """A segment's control block, open for reading and writing."""
 
-    def __init__(self, fd: int, found: Found) -> None:
+    def __init__(self, fd: int, found: FoundProcess) -> None:
         self._fd = fd
         self.found = found
 
-    def wish(self) -> Wish:
-        """What the block says now."""
+    def requested(self) -> SettingsChange:
+        """The settings in the block; empty if no controller can have written them."""
         block = self._block()
         keys = bytes(block["label_keys"]).split(b"\0")[0]
-        return Wish(
+        said = SettingsChange(
             given=int(block["given"]),
             enabled=bool(block["enabled"]),
             sampling_prob_ppt=int(block["sampling_prob_ppt"]),
@@ -165,6 +197,7 @@ class Segment:
             max_overhead_ppb=int(block["max_overhead_ppb"]),
             label_keys=keys.decode(errors="replace"),
         )
+        return said if said.is_possible else SettingsChange()
 
     def answer(self) -> Answer:
         answer = self._struct(layout.ANSWER, layout.ANSWER_OFFSET)
@@ -176,33 +209,39 @@ class Segment:
         )
 
     def trace_answer(self) -> tuple[int, int]:
-        """The wish for a trace that the process has looked at last, and its status: 0, or minus a
-        status of opscope/status.h."""
+        """The serial number of the last trace request that the process has read, and its status:
+        0 or a negated status of opscope/status.h."""
         answer = self._struct(layout.ANSWER, layout.ANSWER_OFFSET)
         return int(answer["trace_serial"]), int(answer["trace_status"])
 
-    def set(self, wish: Wish) -> None:
-        """Writes it over what the block says; the process hears of it by itself."""
+    def set(self, wanted: SettingsChange) -> None:
+        """Merges `wanted` into the settings in the block; the process picks it up by itself.
+
+        Raises the same errors as `change`.
+        """
 
         def change(block: Any) -> None:
-            merged = wish.over(self.wish())
+            merged = wanted.over(self.requested())
             for name, value in merged._asdict().items():
                 block[name] = value.encode() if isinstance(value, str) else value
-            block["settings_serial"] += 1
+            block["settings_serial"] = following(block["settings_serial"])
 
         self.change(change)
 
     def change(self, change: Callable[[Any], None]) -> None:
-        """Changes fields of the block, numpy's record of layout.CONTROL, as one."""
+        """Changes fields of the block (a NumPy record of layout.CONTROL) as one transaction.
+
+        Raises BusyError if another controller holds the block.
+        """
         with self._locked():
             block = self._block()
             serial = int(block["serial"])
-            # Odd while it is written; one that was left odd is of a writer that was killed.
+            # Odd during a write; an odd number at rest is from a writer that was killed.
             self._write(np.uint64(serial | 1).tobytes(), 0)
             change(block)
             rest = layout.CONTROL.fields["settings_serial"][1]  # type: ignore[index]
             self._write(block.tobytes()[rest:], rest)
-            self._write(np.uint64((serial | 1) + 1).tobytes(), 0)
+            self._write(np.uint64(((serial | 1) + 1) & _MASK).tobytes(), 0)
 
     def _block(self) -> Any:
         return self._struct(layout.CONTROL, layout.CONTROL_OFFSET)
@@ -218,29 +257,29 @@ class Segment:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One controller at a time. Not by flock, which tells whether the process lives."""
+        """Admits one controller at a time. Not by flock, which shows that the process lives."""
         place = (layout.CONTROL.itemsize, layout.CONTROL_OFFSET)
-        deadline = time.monotonic() + _LOCK_WAIT_S
-        while True:
-            try:
-                fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, *place)
-                break
-            except (BlockingIOError, PermissionError):
-                if time.monotonic() > deadline:
-                    raise ControlError(
-                        f"pid {self.found.pid}: another opscope has held its control block for "
-                        f"{_LOCK_WAIT_S:g} s; try again, or end that one"
-                    ) from None
-                time.sleep(_STEP_S)
+        try:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, *place)
+        except (BlockingIOError, PermissionError):
+            raise BusyError(
+                f"pid {self.found.pid}: another opscope holds its control block; try again, or "
+                "stop that one"
+            ) from None
         try:
             yield
         finally:
             fcntl.lockf(self._fd, fcntl.LOCK_UN, *place)
 
 
+def following(serial: Any) -> int:
+    """The next serial number; never 0, which means "no request"."""
+    return (int(serial) + 1) & _MASK or 1
+
+
 @contextmanager
-def opened(found: Found) -> Iterator[Segment]:
-    """The control block of that segment. ControlError where it is not ours to write, or is gone."""
+def opened(found: FoundProcess) -> Iterator[Segment]:
+    """Opens the segment's control block. Raises ControlError if it is gone or not writable."""
     with directories.opened(os.path.dirname(found.path)) as directory_fd:
         fd = _open(found, directory_fd)
         try:
@@ -249,8 +288,8 @@ def opened(found: Found) -> Iterator[Segment]:
             os.close(fd)
 
 
-def _open(found: Found, directory_fd: int) -> int:
-    """Opened for reading first: opening the wrong thing for writing may do something by itself."""
+def _open(found: FoundProcess, directory_fd: int) -> int:
+    """Opens for reading first: opening a wrong file (a device) for writing can have effects."""
     name, where = os.path.basename(found.path), f"pid {found.pid}"
     try:
         looked = os.open(name, os.O_RDONLY | _FLAGS, dir_fd=directory_fd)
@@ -261,81 +300,37 @@ def _open(found: Found, directory_fd: int) -> int:
         header = read_header(segment_file.File(looked))
         if header.random_id != found.header.random_id or header.is_closed:
             raise ControlError(f"{where}: its recorder has stopped")
-        # The very file that was looked at, whatever has its name by now.
+        # The same file as the one found, even if another file has its name now.
         return os.open(f"/proc/self/fd/{looked}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except SegmentError as error:
-        raise ControlError(f"{where}: {found.path} is no segment any more: {error}") from error
+        raise ControlError(f"{where}: {found.path} is not a segment any more: {error}") from error
     except OSError as error:
         raise ControlError(f"{where}: {_why(found, error)}") from error
     finally:
         os.close(looked)
 
 
-def _check(found: Found, file: os.stat_result, directory: os.stat_result) -> None:
+def _check(found: FoundProcess, file: os.stat_result, directory: os.stat_result) -> None:
     shared = directory.st_uid == 0 and directory.st_mode & stat.S_ISVTX
     wrong = {
         "not a regular file": not stat.S_ISREG(file.st_mode),
-        f"of uid {file.st_uid}, in a directory of uid {directory.st_uid}": (
+        f"owned by uid {file.st_uid}, in a directory of uid {directory.st_uid}": (
             file.st_uid != directory.st_uid and not shared
         ),
-        f"of uid {file.st_uid}, and says uid {found.header.uid}": file.st_uid != found.header.uid,
-        f"there under {file.st_nlink} names": file.st_nlink != 1,
+        f"owned by uid {file.st_uid}, but names uid {found.header.uid}": file.st_uid
+        != found.header.uid,
+        f"linked under {file.st_nlink} names": file.st_nlink != 1,
     }
     for what, holds in wrong.items():
         if holds:
-            raise ControlError(f"pid {found.pid}: {found.path} is {what}: left alone")
+            raise ControlError(f"pid {found.pid}: {found.path} is {what}: not touched")
 
 
-def _why(found: Found, error: OSError) -> str:
+def _why(found: FoundProcess, error: OSError) -> str:
     if error.errno == errno.ENOENT:
         return "it has ended"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"it belongs to uid {found.header.uid}: {_WHO}"
     if error.errno in (errno.ELOOP, errno.ENXIO):
-        return f"{found.path} is not a regular file: left alone"
+        return f"{found.path} is not a regular file: not touched"
     return f"{found.path}: {os.strerror(error.errno or 0)}"
-
-
-class Outcome(NamedTuple):
-    """What became of a wish in one process."""
-
-    found: Found
-    done: bool
-    text: str
-
-
-def set_all(processes: Sequence[Found], wish: Wish, wait_s: float) -> list[Outcome]:
-    """Sets them all, and waits up to `wait_s` seconds for all their answers."""
-    outcomes: dict[str, Outcome] = {}
-    for found in processes:
-        try:
-            with opened(found) as segment:
-                segment.set(wish)
-        except (ControlError, SegmentError, OSError) as error:
-            outcomes[found.path] = Outcome(found, False, _said(found, error))
-    deadline = time.monotonic() + wait_s
-    while True:
-        for found in processes:
-            if found.path not in outcomes:
-                outcome = _ask(found)
-                if outcome is not None:
-                    outcomes[found.path] = outcome
-        if len(outcomes) == len(processes) or time.monotonic() > deadline:
-            break
-        time.sleep(_STEP_S)
-    pending = Answer(1, 0, 0, 0).text()
-    return [outcomes.get(found.path, Outcome(found, False, pending)) for found in processes]
-
-
-def _ask(found: Found) -> Outcome | None:
-    """The answer of one; None: there is none yet."""
-    try:
-        with opened(found) as segment:
-            answer = segment.answer()
-    except (ControlError, SegmentError, OSError) as error:
-        return Outcome(found, False, _said(found, error))
-    return None if answer.is_pending else Outcome(found, not answer.is_refused, answer.text())
-
-
-def _said(found: Found, error: Exception) -> str:
-    return str(error).removeprefix(f"pid {found.pid}: ")

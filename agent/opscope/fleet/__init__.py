@@ -1,5 +1,5 @@
-"""Questions about a whole fleet, put to whatever stores its metrics and answers PromQL.
+"""Query a whole fleet through a store of its metrics that answers PromQL.
 
-store.py asks; promql.py has the expressions; rankings.py and versions.py what is made of the
-answers. Needs no recording rules. What one host's agent knows is in opscope/agent.
+store.py sends queries; promql.py has the expressions; rankings.py and versions.py evaluate the
+answers. It needs no recording rules. opscope/host covers a single host.
 """

@@ -1,7 +1,7 @@
-"""The expressions: names from the table of metrics, and histograms of either kind.
+"""The PromQL expressions: names from the table of metrics, histograms of either kind.
 
-What "typical" and "slow" mean is as in dashboards/rules/fleet.yml, which computes the same ahead of
-time; a test compares the two.
+"typical" and "slow" have the definitions of dashboards/rules/fleet.yml, which computes the same in
+advance; a test compares the two.
 """
 
 from __future__ import annotations
@@ -9,21 +9,24 @@ from __future__ import annotations
 from opscope.metrics import METRICS, Kind
 
 LEAST_SAMPLES = 200
-"""Recorded runs of an operator on a host, below which nothing is said of it."""
+"""Minimum recorded runs of an operator on a host for a statement about it."""
+
+MARGIN, LEAST_BOUNDS = 0.1, 2
+"""Requirements on a classic histogram to locate its median between two bounds."""
 
 _BY_NAME = {metric.name: metric for metric in METRICS}
-_CELL = "instance, service, op, phase, model_id"
-_OPERATOR = "service, version, op, phase, model_id"
+_CELL = "instance, service_name, op, phase, model_id"
+_OPERATOR = "service_name, version, op, phase, model_id"
 
 
 def name(metric: str) -> str:
-    """As Prometheus has it: `opscope.op.calls` is `opscope_op_calls_total`. KeyError: none such."""
+    """Prometheus's name: `opscope.op.calls` is `opscope_op_calls_total`. KeyError if unknown."""
     found = _BY_NAME[metric]
     return found.prometheus_name + ("_total" if found.kind is Kind.COUNTER else "")
 
 
 def quoted(value: str) -> str:
-    """As PromQL has text."""
+    """The value as a PromQL string."""
     escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     return f'"{escaped}"'
 
@@ -38,8 +41,28 @@ def rates(metric: str, by: str, selector: str, window: str) -> str:
     return f"sum by ({by}) (rate({name(metric)}{{{selector}}}[{window}]))"
 
 
+def call_rates(by: str, selector: str, window: str) -> str:
+    """Calls per second: the counter if a host's histograms are native, or else the count of its
+    classic ones, which is the same number."""
+    calls, count = name("opscope.op.calls"), f"{name('opscope.op.duration')}_count"
+    each = f"rate({calls}{{{selector}}}[{window}]) or rate({count}{{{selector}}}[{window}])"
+    return f"sum by ({by}) ({each})"
+
+
+def increases(metric: str, by: str, selector: str, window: str) -> str:
+    return f"sum by ({by}) (increase({name(metric)}{{{selector}}}[{window}]))"
+
+
+def error_of_calls(by: str, selector: str, window: str) -> str:
+    """Standard error of the calls per second; no sample for exact counts."""
+    variance = "opscope.op.calls.variance"
+    rate = rates(variance, by, selector, window)
+    # An increase over a rate is the length of the window.
+    return f"(sqrt({rate} * {rate} / {increases(variance, by, selector, window)}) > 0)"
+
+
 def quantile(p: float, by: str, selector: str, window: str) -> str:
-    """Of durations in seconds: of native histograms, or else of classic ones."""
+    """Quantile of durations in seconds: of native histograms, or else of classic ones."""
     histogram = name("opscope.op.duration")
     return (
         f"histogram_quantile({p}, sum by ({by}) (rate({histogram}{{{selector}}}[{window}]))) or "
@@ -48,54 +71,102 @@ def quantile(p: float, by: str, selector: str, window: str) -> str:
     )
 
 
-def typical(selector: str, window: str) -> str:
-    """By host and operator, how many seconds a call takes."""
+def _summed(metric: str, selector: str, window: str, more: str = "") -> str:
+    """By host and operator, the rate of the compared series."""
     compared = ", ".join(filter(None, (selector, 'op!="other", phase!="comm"')))
-    histogram, samples = name("opscope.op.duration"), name("opscope.op.samples")
+    return f"sum by ({more}{_CELL}) (rate({metric}{{{compared}}}[{window}]))"
 
-    def summed(metric: str) -> str:
-        return f"sum by ({_CELL}) (rate({metric}{{{compared}}}[{window}]))"
 
+def with_samples(selector: str, window: str) -> str:
+    """By host and operator, those with enough recorded runs."""
+    samples = _summed(name("opscope.op.samples"), selector, window)
+    return f"({samples.replace('(rate(', '(increase(')} >= {LEAST_SAMPLES})"
+
+
+def of_cells(p: float, selector: str, window: str, *, classic: bool) -> str:
+    """By host and operator, a quantile of a call's seconds, from one kind of histogram; from
+    classic ones only if there are no native ones."""
+    histogram = name("opscope.op.duration")
+    native = f"histogram_quantile({p}, {_summed(histogram, selector, window)})"
+    if not classic:
+        return native
+    buckets = _summed(f"{histogram}_bucket", selector, window, "le, ")
+    return f"(histogram_quantile({p}, {buckets}) unless on ({_CELL}) {native})"
+
+
+def _spread(selector: str, window: str) -> str:
+    """By host and operator, the classic histograms that locate their median: at least LEAST_BOUNDS
+    bounds have more than MARGIN of the calls on both sides."""
+    histogram = name("opscope.op.duration")
+    share = (
+        f"{_summed(f'{histogram}_bucket', selector, window, 'le, ')} / on ({_CELL}) group_left ()"
+        f" {_summed(f'{histogram}_count', selector, window)}"
+    )
+    return f"count by ({_CELL}) ({share} > {MARGIN} < {1 - MARGIN}) >= {LEAST_BOUNDS}"
+
+
+def typical(selector: str, window: str) -> str:
+    """By host and operator, the median seconds of a call, if known."""
     return (
-        f"((histogram_quantile(0.5, {summed(histogram)})"
-        f" or {summed(f'{histogram}_sum')} / {summed(f'{histogram}_count')})"
-        f" and sum by ({_CELL}) (increase({samples}{{{compared}}}[{window}])) >= {LEAST_SAMPLES})"
+        f"(({of_cells(0.5, selector, window, classic=False)}"
+        f" or {of_cells(0.5, selector, window, classic=True)} and {_spread(selector, window)})"
+        f" and {with_samples(selector, window)})"
+    )
+
+
+def without_median(selector: str, window: str) -> str:
+    """By host and operator, those with enough runs whose classic histograms do not locate their
+    median."""
+    return (
+        f"({of_cells(0.5, selector, window, classic=True)} and {with_samples(selector, window)}"
+        f" unless ({_spread(selector, window)}))"
     )
 
 
 def slowness(selector: str, window: str) -> str:
-    """By host, service, version and model: of its operators the median ratio to the median host.
+    """By host, service, version and model: the median, over operators, of the ratio to the median
+    host.
 
-    `selector`: of labels that opscope.service.info has too.
+    `selector`: on labels that opscope.service.info has too.
     """
     version = compared_version(selector, window)
-    each = f"({typical(selector, window)} * on (instance, service) group_left (version) {version})"
+    joined = "on (instance, service_name) group_left (version)"
+    each = f"({typical(selector, window)} * {joined} {version})"
     fleet = f"(quantile by ({_OPERATOR}) (0.5, {each}) > 0)"
     ratio = f"{each} / on ({_OPERATOR}) group_left () {fleet}"
-    return f"quantile by (instance, service, version, model_id) (0.5, {ratio})"
+    return f"quantile by (instance, service_name, version, model_id) (0.5, {ratio})"
 
 
 def compared_version(selector: str, window: str) -> str:
-    """By host and service, the version that is there is all the time, or none where none is known.
-    A host that had two in that time is left out: its times are of both."""
+    """By host and service, the version if it was the only one all the time, or empty if unknown.
+    Leaves out a host with two versions in that time: its times are from both."""
     info = f"last_over_time({name('opscope.service.info')}{{{selector}}}[{window}])"
-    known = f"group by (instance, service, version) ({info})"
-    every = f"group by (instance, service) ({name('opscope.op.calls')}{{{selector}}})"
+    known = f"group by (instance, service_name, version) ({info})"
+    every = f"group by (instance, service_name) ({name('opscope.op.samples')}{{{selector}}})"
     return (
-        f"({known} and on (instance, service) count by (instance, service) ({known}) == 1"
-        f" or on (instance, service) {every} unless on (instance, service) {info})"
+        f"({known} and on (instance, service_name) count by (instance, service_name) ({known}) == 1"
+        f" or on (instance, service_name) {every} unless on (instance, service_name) {info})"
     )
 
 
 def hosts_of(service: str, version: str | None = None) -> str:
-    """Hosts where live processes of the service are of that one version."""
+    """Hosts on which all live processes of the service have that version."""
     info = name("opscope.service.info")
-    alone = f"count by (instance, service) ({info}{{{where(service=service)}}}) == 1"
-    chosen = f"{info}{{{where(service=service, version=version)}}}"
-    return f"max by (instance, service, version) ({chosen} and on (instance, service) {alone})"
+    alone = f"count by (instance, service_name) ({info}{{{where(service_name=service)}}}) == 1"
+    chosen = f"{info}{{{where(service_name=service, version=version)}}}"
+    of_version = f"{chosen} and on (instance, service_name) {alone}"
+    return f"max by (instance, service_name, version) ({of_version})"
 
 
-def of_version(service: str, version: str, window: str) -> str:
-    """By host and operator, how many seconds a call takes on the hosts of that version."""
-    hosts = hosts_of(service, version)
-    return f"({typical(where(service=service), window)} and on (instance, service) {hosts})"
+def of_version(service: str, version: str, window: str, p: float, *, classic: bool) -> str:
+    """By host and operator, a quantile of a call's seconds on the hosts of that version."""
+    selector = where(service_name=service)
+    return (
+        f"({of_cells(p, selector, window, classic=classic)} and {with_samples(selector, window)}"
+        f" and on (instance, service_name) {hosts_of(service, version)})"
+    )
+
+
+def bounds(service: str) -> str:
+    """The bounds of the service's classic histograms, by `le`."""
+    return f"group by (le) ({name('opscope.op.duration')}_bucket{{{where(service_name=service)}}})"

@@ -1,88 +1,98 @@
 """Metrics that observed processes count themselves (opscope/metric.h), summed over a host.
 
-Only those of the table of metrics, so that no process can fill the agent's memory with names. How
-the values of several processes make one is the segment's to say: counters add up and stay when
-their process ends; gauges and peaks are of live processes, gauges added up, peaks the largest.
+Only metrics of the table count, so no process can fill the agent's memory with names. The segment
+gives each metric's kind: counters are summed and survive their process; gauges are summed and peaks
+maximized over live processes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from itertools import chain, repeat
 
-from opscope.agent import layout
+from opscope.host.budgets import LimitedPasses, Share
 from opscope.metrics import MEASURE_LABELS, METRICS
+from opscope.segments import layout
+from opscope.segments.bounds import saturated
+from opscope.segments.segment import Measure
 
 NAMES = frozenset(metric.name for metric in METRICS if metric.labels == MEASURE_LABELS)
-# Pairs of service and label on a host; all others are one.
-_PAIR_LIMIT = 256
+# Pairs of service and label on a host; further pairs become one.
+_PAIR_LIMIT = 512
 _OTHER = ("other", "other")
+_NOBODY = -1
 
-# Name, then the values of its labels: service and the process's own label.
+# The metric's name, then its label values: service and the process's own label.
 MeasureKey = tuple[str, tuple[str, str]]
 Measures = Mapping[str, Mapping[tuple[str, str], int]]
 
 
-class Measure(NamedTuple):
-    """One metric as a segment has it."""
-
-    name: str
-    label: str
-    kind: int
-    value: int
-
-
-# Each with the key under which it is exported; a key may stand there twice.
+# Each measure with its export key; several measures may share a key.
 Keyed = tuple[tuple[MeasureKey, Measure], ...]
 
 
 class MeasureTable:
-    """The pairs of service and label that this host has seen; at most so many."""
+    """The pairs of service and label that this host has seen, up to a limit."""
 
-    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
-        self._pairs = dict.fromkeys(pairs)
+    def __init__(
+        self,
+        pairs: Iterable[tuple[str, str]] = (),
+        limited: LimitedPasses | None = None,
+        users: Iterable[int] = (),
+    ) -> None:
+        """`users`: the user who added each pair, as far as known."""
+        known = dict.fromkeys(pairs)
+        self._pairs = dict(zip(known, chain(users, repeat(_NOBODY)), strict=False))
+        self._share = Share(_PAIR_LIMIT, limited or LimitedPasses(), "names")
+        for user in self._pairs.values():
+            self._share.take(user)
 
     def __len__(self) -> int:
         return len(self._pairs)
 
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """In the order they came."""
+        """The pairs in the order of their arrival."""
         return tuple(self._pairs)
 
-    def keyed(self, service: str, measures: Iterable[Measure]) -> Keyed:
-        """The measures that are exported."""
+    def users(self) -> tuple[int, ...]:
+        """The user who added each pair, in the same order."""
+        return tuple(self._pairs.values())
+
+    def keyed(self, service: str, measures: Iterable[Measure], user: int = 0) -> Keyed:
+        """The exported measures, each with its key."""
         return tuple(
-            ((one.name, self._pair(service, one.label)), one)
+            ((one.name, self._pair(service, one.label, user)), one)
             for one in measures
             if one.name in NAMES
         )
 
-    def _pair(self, service: str, label: str) -> tuple[str, str]:
+    def _pair(self, service: str, label: str, user: int) -> tuple[str, str]:
         pair = (service, label)
-        if pair not in self._pairs and len(self._pairs) >= _PAIR_LIMIT:
-            return _OTHER
-        self._pairs[pair] = None
+        if pair not in self._pairs:
+            if not self._share.asks(user):
+                return _OTHER
+            self._pairs[pair] = user
         return pair
 
 
 def counted(keyed: Keyed) -> Counter[MeasureKey]:
-    """The counters among them."""
+    """The counters among the measures, summed by key."""
     found: Counter[MeasureKey] = Counter()
     for key, one in keyed:
         if one.kind == layout.METRIC_COUNTER:
-            found[key] += one.value
+            found[key] = saturated(found[key] + one.value)
     return found
 
 
 def summed(counters: Mapping[MeasureKey, int], alive: Iterable[Keyed]) -> Measures:
-    """By name, the host's value for each pair of labels, from the counters of all processes and
-    what the live ones have."""
+    """By metric name, the host's value for each pair of labels: counters of all processes, gauges
+    and peaks of the live ones."""
     values: Counter[MeasureKey] = Counter(counters)
     for keyed in alive:
         for key, one in keyed:
             if one.kind == layout.METRIC_GAUGE:
-                values[key] += one.value
+                values[key] = saturated(values[key] + one.value)
             elif one.kind == layout.METRIC_PEAK:
                 values[key] = max(values[key], one.value)
     found: dict[str, dict[tuple[str, str], int]] = {}

@@ -1,9 +1,9 @@
-"""Why processes were not attached to: the entries of the ledger, counted each once.
+"""Reasons why processes were not attached: ledger entries, each counted once.
 
-An entry is counted while it is there, and among those taken in once it is gone or says something
-else. It goes when its process has: found by pid and start time, so one of a process in another pid
-namespace seems dead. The newest of those that are not found stay for an hour, for `opscope ps` over
-there to tell.
+An entry counts while its file exists, and moves to the finished ones when the file is removed or
+changes. The file is removed after its process has ended; the agent finds processes by pid and start
+time, so one in another pid namespace looks ended. The newest such entries stay for an hour, so that
+`opscope ps` in that namespace can show them.
 """
 
 from __future__ import annotations
@@ -12,27 +12,32 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
-from opscope.agent import liveness
-from opscope.agent.liveness import Here
-from opscope.agent.names import Names
 from opscope.attachment.ledger import LedgerEntry
+from opscope.host.bounded_names import BoundedNames
+from opscope.segments import liveness
+from opscope.segments.liveness import Here
 
 _KEPT, _KEPT_S = 200, 3600.0
 
 
-class Reasons:
-    def __init__(self, names: Names) -> None:
+class Refusals:
+    def __init__(self, names: BoundedNames) -> None:
         self._names = names
         self._present: dict[str, str] = {}
 
     @property
+    def present(self) -> Collection[str]:
+        """The paths of the existing entries."""
+        return self._present
+
+    @property
     def counts(self) -> Counter[tuple[str, str]]:
-        """Of the entries that are there."""
+        """The number of existing entries, by result."""
         return Counter(("process", code) for code in self._present.values())
 
     def take(self, entries: Sequence[LedgerEntry], taken: Collection[str]) -> list[str]:
-        """Takes what is there now for present, but for those of the paths that were taken in
-        before; gives the codes of entries that are there no more."""
+        """Makes `entries` the existing ones, except those at the paths `taken`, which were finished
+        before; returns the codes of entries that have disappeared or changed."""
         now = {
             entry.path: self._names.bounded(entry.code)
             for entry in entries
@@ -43,12 +48,12 @@ class Reasons:
         return gone
 
     def finish(self, path: str) -> str | None:
-        """The code of an entry that is about to be removed; from now on it is not present."""
+        """Finishes an entry whose file is about to be removed; returns its code."""
         return self._present.pop(path, None)
 
 
 def over(entries: Sequence[LedgerEntry], where: Here, now_s: float) -> list[LedgerEntry]:
-    """The entries that are to go."""
+    """The entries whose files are due for removal."""
     not_found = []
     for entry in entries:
         with suppress(OSError):

@@ -1,8 +1,8 @@
-"""The segment files of one directory between passes: which are read, and which are over.
+"""The segment files of one directory between passes: which to read, and which have ended.
 
-One bad file is counted and left out; what it said while it was good stays counted. A directory of
-somebody who means ill costs a bounded time and a bounded memory: files beyond either are counted
-as too much, and read once there is room. What becomes of a file that is over is in host.py.
+A damaged file is counted and skipped; its earlier contents stay counted. The directory of a hostile
+user costs no more than the user's budget of time and memory (budgets.py): files beyond the budget
+are counted as "too-much", and read once there is room. host.py handles the files that have ended.
 """
 
 from __future__ import annotations
@@ -13,72 +13,88 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
-from opscope.agent import directories, liveness, segment_file
-from opscope.agent.dictionary import Dictionary
-from opscope.agent.liveness import Here
-from opscope.agent.segment import Header, read_header, read_segment
-from opscope.agent.segment_file import SegmentError
-from opscope.agent.tables import Tables
-from opscope.agent.tracked import Tracked
+from opscope.host.budgets import Budgets
+from opscope.host.key_tables import KeyTables
+from opscope.host.moved_rows import MovedRows
+from opscope.host.tracked_segment import TrackedSegment
+from opscope.segments import directories, liveness, segment_file
+from opscope.segments.dictionary import Dictionary
+from opscope.segments.liveness import Here
+from opscope.segments.segment import Header, read_header, read_segment, used
+from opscope.segments.segment_file import SegmentError
 
-# A name with a dot is of a file that is being made, or was when its process was killed.
+# A name that begins with a dot belongs to a file that is incomplete, perhaps for ever.
 _SEGMENT = re.compile(r"\.?(\d{1,10})-(\d{1,20})-[0-9a-f]{16}\.seg")
-# What a process leaves beside its segment.
+# Files that a process leaves beside its segment.
 _BESIDE = re.compile(r"(\.?\d{1,10}-\d{1,20}-[0-9a-f]{16}\.seg)\.[a-z]{1,16}")
-# A bad file of a dead process goes once it is this old: it may be one that is being made. What
-# stood beside a segment may be being read by somebody.
+# Minimum age before a damaged file of an ended process is removed, since it may be incomplete; and
+# before a file beside a removed segment is, since a reader may have it open.
 _REMAINS_AGE_S = 60.0
+# Segments of ended processes in another version's format are kept for its agent, up to a limit.
+_PARKED_FILES, _PARKED_BYTES = 64, 8 << 20
 
 _FILE_LIMIT = 16_384
-_BYTES_LIMIT = 128 << 20
-_SECONDS = 5.0
-# A sweep is worth while once there are so many files more, or a share of those that are known.
+# A sweep pays off after this many new files, or after this share of the known ones.
 _SWEEP_FILES, _SWEEP_SHARE = 32, 4
 
 
 @dataclass
 class Reading:
-    """With what all directories of a host are read."""
+    """State that all directories of a host share while they are read."""
 
-    tables: Tables
+    tables: KeyTables
     bad: Counter[tuple[str]]
     here: Here
     consume: bool
     by_process: bool
     pids: Collection[int] | None
+    budgets: Budgets
+    resumed: dict[str, dict[str, MovedRows]]
+    """By directory and name, what an earlier agent knew of files not yet read."""
     files_read: int = 0
+    files_discarded: int = 0
+    """Segments of another version that were removed unread, beyond the limit."""
 
 
 @dataclass
-class Found:
-    """What one look at a directory found to be settled."""
+class PassResult:
+    """What one read of a directory settled."""
 
     over: list[str]
-    """Files whose process is gone and that are wholly read."""
-    vanished: list[Tracked]
-    """What is known of files that are there no more."""
+    """Names of files whose process has ended and which were read completely."""
+    vanished: list[TrackedSegment]
+    """Contents of files that have disappeared."""
     remains: list[str]
-    """Files with nothing in them to be counted, of no process that lives."""
+    """Names of files that belong to no live process and contain nothing to count."""
 
 
-class Place:
-    def __init__(self, path: str, reading: Reading) -> None:
+class SegmentDirectory:
+    def __init__(self, path: str, reading: Reading, user: int) -> None:
+        """`user`: the owner of the directory."""
         self.path = path
-        self.tracked: dict[str, Tracked] = {}
+        self.user = self.admitted_user = user
+        self.is_behind = False
+        """Its user's turn ended before all files were read."""
+        self.last_turn = 0
+        self.tracked: dict[str, TrackedSegment] = {}
         self._reading = reading
-        self._nbytes = 0
         self._is_bad = False
         self._changed_ns = -1
         self._count = 0
         self._last_read = ""
         self._sweep_goes_on = False
+        self.parked: dict[str, tuple[int, int]] = {}
+        """Segments of ended processes in another version's format: by name, the time of the last
+        change in ns, and the size in bytes."""
 
-    def read(self, taken: Collection[str], now_ns: int) -> Found:
-        """Reads all files but those taken in before. Raises nothing that a file could cause."""
-        found = Found([], [], [])
+    def read(self, taken: Collection[str], now_ns: int, deadline: float) -> PassResult:
+        """Reads all files except `taken`, until `deadline` (monotonic clock, seconds), but at least
+        one. No contents of a file can make it raise."""
+        found = PassResult([], [], [])
         try:
             with directories.opened(self.path) as fd:
                 self._changed_ns = os.fstat(fd).st_mtime_ns
@@ -86,25 +102,27 @@ class Place:
                 names = self._wanted(listed)
                 if len(listed) == _FILE_LIMIT:
                     self._note_directory("too-much")
-                self._read_files(names, fd, taken, now_ns, found)
+                self._read_files(names, fd, taken, now_ns, found, deadline)
                 self._find_remains(listed, fd, now_ns, found)
+                self._discard_parked(names, found)
+                self._forget_resumed(names)
                 for name in self.tracked.keys() - names.keys():
                     if not (len(listed) == _FILE_LIMIT and _is_there(name, fd)):
-                        found.vanished.append(self.tracked.pop(name))
+                        found.vanished += self._forgotten(name)
         except FileNotFoundError:
-            found.vanished += self.tracked.values()
-            self.tracked = {}
+            for name in [*self.tracked]:
+                found.vanished += self._forgotten(name)
         except (SegmentError, OSError) as error:
             self._note_directory(error.reason if isinstance(error, SegmentError) else "unreadable")
         return found
 
-    def sweep(self, taken: Collection[str], now_ns: int) -> Found:
-        """Reads files of processes that are gone, where there have come many files, or the last
-        sweep ran out of time; else nothing.
+    def sweep(self, taken: Collection[str], now_ns: int, deadline: float) -> PassResult:
+        """Reads files of ended processes if many files have appeared, or if the last sweep ran out
+        of time; otherwise nothing.
 
-        Costs a look at the directory where no file has come or gone.
+        Costs one `stat` if the directory has not changed.
         """
-        found = Found([], [], [])
+        found = PassResult([], [], [])
         try:
             goes_on, self._sweep_goes_on = self._sweep_goes_on, False
             if not goes_on and os.stat(self.path).st_mtime_ns == self._changed_ns:
@@ -115,17 +133,30 @@ class Place:
                 if not goes_on and grown < max(_SWEEP_FILES, self._count // _SWEEP_SHARE):
                     return found
                 self._changed_ns = os.fstat(fd).st_mtime_ns
-                self._read_files(names, fd, taken, now_ns, found, is_sweep=True)
+                self._read_files(names, fd, taken, now_ns, found, deadline, is_sweep=True)
         except (SegmentError, OSError):
-            return found  # the next pass says why
+            return found  # the next pass reports the reason
         return found
 
-    def forget(self, name: str) -> Tracked | None:
-        """What was known of that file, which from now on is not."""
+    def forget(self, name: str) -> TrackedSegment | None:
+        """Stops tracking the file; returns its last contents."""
+        return next(iter(self._forgotten(name)), None)
+
+    def _forget_resumed(self, names: Collection[str]) -> None:
+        resumed = self._reading.resumed.get(self.path)
+        if resumed is not None:
+            for name in resumed.keys() - {*names}:
+                del resumed[name]
+            if not resumed:
+                del self._reading.resumed[self.path]
+
+    def _forgotten(self, name: str) -> list[TrackedSegment]:
         file = self.tracked.pop(name, None)
-        if file is not None:
-            self._nbytes -= file.nbytes
-        return file
+        if file is None:
+            return []
+        self._reading.budgets.files.take(file.user, -1)
+        self._reading.budgets.bytes.take(file.user, -file.nbytes)
+        return [file]
 
     # ---- files ------------------------------------------------------------------------------
 
@@ -145,17 +176,23 @@ class Place:
         fd: int,
         taken: Collection[str],
         now_ns: int,
-        found: Found,
+        found: PassResult,
+        deadline: float,
         is_sweep: bool = False,
     ) -> None:
-        deadline = time.monotonic() + _SECONDS
-        self._nbytes = sum(file.nbytes for file in self.tracked.values())
+        directory = os.fstat(fd)
+        self.user = directory.st_uid
+        is_shared = directories.is_shared(directory)
         for name in self._in_turn(names):
             if name in taken:
                 continue
             file = self.tracked.get(name)
             if file is None:
-                file = self.tracked[name] = Tracked(*names[name])
+                user = _user_of(name, fd) if is_shared else self.user
+                if not self._reading.budgets.files.asks(user):
+                    continue
+                file = self.tracked[name] = TrackedSegment(*names[name], user)
+                file.moved = self._reading.resumed.get(self.path, {}).pop(name, file.moved)
             if not file.is_over and not file.skips():
                 self._read_file(name, fd, file, now_ns, found, is_sweep)
             if file.is_over and self._reading.consume:
@@ -164,11 +201,12 @@ class Place:
                 self._last_read = name
                 self._sweep_goes_on = is_sweep
                 self._note_directory("too-much")
+                self.is_behind = True
                 break
         self._count = len(names) - len(found.over) - len(found.remains)
 
     def _in_turn(self, names: Iterable[str]) -> Iterator[str]:
-        """All names, from where an earlier look ran out of time."""
+        """All names, starting after the last one that an earlier read reached in time."""
         if not self._last_read:
             yield from names
             return
@@ -178,7 +216,13 @@ class Place:
         yield from (name for name in ordered if name <= last)
 
     def _read_file(
-        self, name: str, fd: int, file: Tracked, now_ns: int, found: Found, is_sweep: bool
+        self,
+        name: str,
+        fd: int,
+        file: TrackedSegment,
+        now_ns: int,
+        found: PassResult,
+        is_sweep: bool,
     ) -> None:
         reading = self._reading
         if name.startswith("."):
@@ -191,43 +235,68 @@ class Place:
                 header = read_header(read)
                 _check_identity(name, file, header)
                 file.by_lock = header.by_lock
-                # Looked up before the rest is read: what a dead process wrote is then all there.
+                # Checked before the read: all that an ended process wrote is then in the file.
                 is_over = liveness.is_over(read, header, reading.here)
                 if is_sweep and not is_over:
                     return
                 reading.files_read += 1
                 if file.dictionary is None:
                     file.dictionary = Dictionary()
-                self._nbytes -= file.nbytes
+                before, room = file.nbytes, reading.budgets.bytes
                 try:
-                    if self._nbytes > _BYTES_LIMIT:
-                        raise SegmentError("too-much", f"{self.path} takes too much memory")
+                    if not room.has_room(file.user) and used(read, header) > file.used:
+                        raise SegmentError("too-much", f"{self.path}: no memory for more")
                     segment = read_segment(read, header, file.dictionary)
-                    file.take(segment, not is_over, reading.tables, reading.by_process)
+                    file.take(segment, not is_over, now_ns, reading.tables, reading.by_process)
                 finally:
-                    self._nbytes += file.nbytes
+                    room.take(file.user, file.nbytes - before)
         except FileNotFoundError:
             return
         except SegmentError as error:
             self._note_bad(name, fd, file, error.reason, now_ns, found)
             return
-        file.bad_looks = 0
+        except Exception:
+            # An error in one file does not stop the reading of others.
+            self._note_bad(name, fd, file, "failed", now_ns, found)
+            return
+        file.bad_reads = 0
 
-    # ---- what is not as it should be --------------------------------------------------------
+    # ---- damaged and foreign files ----------------------------------------------------------
 
     def _note_bad(
-        self, name: str, fd: int, file: Tracked, reason: str, now_ns: int, found: Found
+        self, name: str, fd: int, file: TrackedSegment, reason: str, now_ns: int, found: PassResult
     ) -> None:
         if reason != "unfinished":
             if reason not in file.bad_reasons:
                 file.bad_reasons |= {reason}
                 self._reading.bad[reason,] += 1
-            file.bad_looks = min(file.bad_looks + 1, 16)
+            file.bad_reads = min(file.bad_reads + 1, 16)
         if self._reading.consume and self._is_abandoned(name, fd, file, now_ns):
-            (found.remains if file.contribution is None else found.over).append(name)
+            if file.contribution is not None:
+                found.over.append(name)
+            elif reason == "version":
+                self._park(name, fd)
+            else:
+                found.remains.append(name)
 
-    def _is_abandoned(self, name: str, fd: int, file: Tracked, now_ns: int) -> bool:
-        """Whether a file that cannot be read is old, and of a process that is gone."""
+    def _park(self, name: str, fd: int) -> None:
+        with suppress(OSError):
+            there = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            self.parked[name] = there.st_mtime_ns, 512 * there.st_blocks
+
+    def _discard_parked(self, names: Collection[str], found: PassResult) -> None:
+        """Marks the oldest parked files beyond the limit for removal."""
+        self.parked = {name: one for name, one in self.parked.items() if name in names}
+        nbytes = sum(size for _, size in self.parked.values())
+        for name in sorted(self.parked, key=self.parked.__getitem__):
+            if len(self.parked) <= _PARKED_FILES and nbytes <= _PARKED_BYTES:
+                break
+            nbytes -= self.parked.pop(name)[1]
+            found.remains.append(name)
+            self._reading.files_discarded += 1
+
+    def _is_abandoned(self, name: str, fd: int, file: TrackedSegment, now_ns: int) -> bool:
+        """Whether an unreadable file is old and its process has ended."""
         here = self._reading.here
         if not liveness.is_dead(*here, file.pid, file.process_start, here):
             return False
@@ -239,8 +308,8 @@ class Place:
         except (OSError, SegmentError):
             return True
 
-    def _find_remains(self, names: list[str], fd: int, now_ns: int, found: Found) -> None:
-        """Files that stood beside segments that are gone."""
+    def _find_remains(self, names: list[str], fd: int, now_ns: int, found: PassResult) -> None:
+        """Finds files beside segments that have been removed."""
         if not self._reading.consume:
             return
         there = set(names) - set(found.over)
@@ -260,6 +329,13 @@ def _listed(fd: int) -> list[str]:
         return [entry.name for entry in islice(entries, _FILE_LIMIT)]
 
 
+def _user_of(name: str, fd: int) -> int:
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False).st_uid
+    except OSError:
+        return 0
+
+
 def _is_there(name: str, fd: int) -> bool:
     try:
         os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -276,7 +352,7 @@ def _is_old(name: str, fd: int, now_ns: int) -> bool:
     return stat.S_ISREG(found.st_mode) and now_ns / 1e9 - found.st_mtime > _REMAINS_AGE_S
 
 
-def _check_identity(name: str, file: Tracked, header: Header) -> None:
+def _check_identity(name: str, file: TrackedSegment, header: Header) -> None:
     random = int.from_bytes(header.random_id[:8], "little")
     is_named = name.endswith(f"-{random:016x}.seg")
     if (header.pid, header.process_start) != (file.pid, file.process_start) or not is_named:

@@ -1,4 +1,4 @@
-"""What the agent itself costs and does, which it tells with the rest."""
+"""The agent's own cost and work, which it exports with the other metrics."""
 
 from __future__ import annotations
 
@@ -10,26 +10,32 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
-class OwnCost:
+class SelfMetrics:
     cpu_s: float = 0.0
-    """Processor time since its start."""
+    """CPU time of the agent since its start, in seconds."""
     memory_bytes: int = 0
     """Resident."""
     passes: Mapping[tuple[str], int] = field(default_factory=dict)
     """Over all segments (pass) or those of ended processes (sweep)."""
     files_read: int = 0
-    """In the last pass."""
+    """Segments read in the last pass."""
     files_removed: int = 0
+    files_parked: int = 0
+    """Segments of ended processes in another version's format, kept for its agent."""
+    files_discarded: int = 0
+    """Segments in another version's format that were removed unread, beyond the limit."""
+    limited: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By user and resource, the passes in which the user got less than it asked for."""
     state_writes: Mapping[tuple[str], int] = field(default_factory=dict)
-    """Of the sums that outlive the agent, by result."""
+    """Saves of the state, by result."""
     requests: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """By path and status."""
+    """HTTP requests, by path and status."""
     request_s: float = 0.0
-    """Time from requests to the end of their answers."""
+    """Time from a request to the end of its answer."""
 
 
 def memory_bytes() -> int:
-    """Of this process; 0 where it cannot be told."""
+    """Memory of this process; 0 if unknown."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * _PAGE_BYTES

@@ -1,12 +1,11 @@
-"""What an exporter gets: everything one pass over a host's segments found, as of one moment.
+"""The model that exporters get: the result of one pass over a host's segments, at one moment.
 
-Arrays, one row for each series; no exporter need know of segments, ticks or weights. How it is put
-together is in host.py. A snapshot does not change once it is made.
+Arrays have one row for each series; exporters need no knowledge of segments, ticks or weights.
+host.py builds snapshots. A snapshot is immutable.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -14,90 +13,87 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.agent import layout
-from opscope.agent.dictionary import Labels
-from opscope.agent.layout import OTHER_OP, U64
-from opscope.agent.measures import Measures
-from opscope.agent.own_cost import OwnCost
+from opscope import __version__
+from opscope.bridges import catalog
+from opscope.host.process_metrics import Measures
+from opscope.host.self_metrics import SelfMetrics
+from opscope.segments import bounds, layout, variance
+from opscope.segments.dictionary import Labels
+from opscope.segments.layout import OTHER_OP, U64
+from opscope.segments.variance import F64, PhaseVariances
 
-_FRAMEWORKS = {
-    "aten": "torch",
-    "torch": "torch",
-    "torchvision": "torch",
-    "prim": "torch",
-    "quantized": "torch",
-    "c10d": "torch",
-    "autograd": "torch",
-    "profiler": "torch",
-    "_c10d_functional": "torch",
-    "numpy": "numpy",
-    "core": "opscope",
-}
+# Prefixes of operator names that are frameworks, in addition to those of bridges.
+_OWN = {"core": "opscope"}
 
-# Notes that say which version of it a process has, and of how many at most an agent tells.
-_VERSION_NOTES = ("python", "numpy", "torch", "opscope")
+# Largest number of versions that an agent reports.
 _VERSIONS_LIMIT = 256
 
-# Ranges of PyTorch's own that no namespace stands before: backward nodes, optimizers, loaders,
-# collectives.
-_TORCH_NAME = re.compile(
-    r"\w+Backward\d*$|Optimizer\.\w+#|enumerate\(DataLoader\)#|(nccl|gloo|mpi|ucc|xccl):(?!:)"
-    r"|DistributedDataParallel\.|Torch-Compiled Region"
-)
+# The label of a series made by retirement.
+RETIRED = "retired"
 
 
 class SeriesKey(NamedTuple):
-    """What tells one series from another."""
+    """The identity of a series."""
 
     service: str
     op: str
     phase: str
     labels: Labels
     process: int | None = None
-    """The pid, where the snapshot is by process."""
+    """The pid, if the snapshot is by process."""
+    group: str = ""
+    """The group of processes within the service (Snapshot.groups); "": processes without one."""
 
     @property
     def framework(self) -> str:
-        """Whose operator it is, by the name's part before `::`."""
+        """The operator's framework, by the bridges' prefixes, or else the part before `::`."""
         if self.op == OTHER_OP:
             return OTHER_OP
-        if _TORCH_NAME.match(self.op):
-            return "torch"
+        if framework := catalog.framework_of(self.op):
+            return framework
         namespace, colons, _ = self.op.partition("::")
-        return _FRAMEWORKS.get(namespace, namespace) if colons else "user"
+        return _OWN.get(namespace, namespace) if colons else "user"
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether it is a sum of earlier series (host/retirement.py), which contains no new
+        events."""
+        return self.op == OTHER_OP and any(name == RETIRED for name, _ in self.labels)
 
 
-# What is beyond the limit of series is summed up in this one.
+# The series that sums everything beyond the limit of series.
 OTHER = SeriesKey(OTHER_OP, OTHER_OP, "other", ())
 
-# Columns of Snapshot.counters. Times in ns, weights in units of 2^-16: integers, so that a sum
-# does not depend on its order and a counter never steps back by a rounding.
+# Columns of Snapshot.counters. Times in ns, weights in units of 2^-16. Integers keep sums
+# independent of their order, so rounding never makes a counter decrease.
 SAMPLES, WEIGHT, TOTAL_NS, SELF_NS, SELF_UNKNOWN, ERROR_WEIGHT, BYTES = range(7)
 COUNTER_COLUMNS = 7
 
 
 class Health(NamedTuple):
-    """What the recorders say about themselves, summed over processes alive and dead."""
+    """The recorders' self-reported health, summed over live and ended processes."""
 
     samples: int = 0
     dropped: int = 0
     folded: int = 0
     callback_errors: int = 0
     overhead_ns: int = 0
-    """Samples times what one of their operator costs, as measured in each process."""
+    """Samples times the cost of one sample, as measured in each process."""
     adaptations: int = 0
-    """Times that a recorder changed its sampling to keep to its overhead budget."""
+    """Times that a recorder changed its sampling to stay within its overhead budget."""
+    discarded: int = 0
+    """Segments of ended processes that other processes removed unread to make room."""
 
     @property
     def overhead_s(self) -> float:
         return self.overhead_ns / 1e9
 
     def plus(self, other: Health) -> Health:
-        return Health(*(a + b for a, b in zip(self, other, strict=True)))
+        return Health(*(bounds.saturated(a + b) for a, b in zip(self, other, strict=True)))
 
 
 class Exemplar(NamedTuple):
-    """One range that is worth a look, and the trace in which it ran."""
+    """One notable range, and the trace in which it ran."""
 
     duration_s: float
     time_unix_ns: int
@@ -126,13 +122,13 @@ class Process(NamedTuple):
     notes: Mapping[str, str]
     label_sets: tuple[Labels, ...]
     is_disabled: bool = False
-    """Turned off by `opscope set`."""
+    """Whether `opscope set` turned observation off."""
     overhead_budget: float = 0.0
-    """Share of the process's CPU time that recording may take; 0: any."""
-    overhead_of_late: float = 0.0
-    """Share that it took over the last seconds that were measured."""
+    """Largest share of the process's CPU time that recording may take; 0: no limit."""
+    recent_overhead: float = 0.0
+    """Share of CPU time that recording took over the last seconds measured."""
     pid_namespace: int = 0
-    """The one that `pid` is of, by the inode of its /proc/<pid>/ns/pid; 0: not known."""
+    """The pid namespace of `pid`, as the inode of its /proc/<pid>/ns/pid; 0: unknown."""
 
     @property
     def program(self) -> str:
@@ -144,12 +140,12 @@ class Process(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every range is recorded as it is now, so that its counts are no estimates."""
+        """Whether every range is recorded with the current settings, so that counts are exact."""
         return not self.window_ns and self.sampling_prob == 1
 
     @property
     def bridges(self) -> dict[str, str]:
-        """For each bridge `attached`, or why it is not."""
+        """For each bridge `attached`, or the reason why it is not."""
         prefix = "bridge."
         return {
             key.removeprefix(prefix): value
@@ -163,33 +159,48 @@ class Snapshot:
     time_unix_ns: int
     keys: tuple[SeriesKey, ...]
     created_unix_ns: NDArray[np.int64]
-    """(n,) when each series began to count."""
+    """(n,) the time when each series began to count, in Unix ns."""
     counters: U64
     """(n, COUNTER_COLUMNS)."""
     buckets: U64
-    """(n, octaves, 8) weights of ranges by duration: [:, o, k] covers 2^(e + k/8) s to the next,
-    where e = first_octave - 40 + o. It is OpenTelemetry's exponential histogram of scale 3 with
-    index 8 e + k; see `bucket_offset`."""
+    """(n, octaves, 8) weights of ranges by duration: [:, o, k] covers 2^(e + k/8) s up to the next
+    bucket, where e = first_octave - 40 + o. It is OpenTelemetry's exponential histogram of scale 3
+    with index 8 e + k; see `bucket_offset`."""
     first_octave: int
+    groups: Mapping[str, Labels] = field(default_factory=dict)
+    """The attributes of each group of processes (host/identity.py)."""
     processes: tuple[Process, ...] = ()
     health: Health = field(default_factory=Health)
     usage: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """How many processes, alive and dead, used each API, by API and service."""
+    """The number of processes, live and ended, that used each API, by API and service."""
     attach_results: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """How many processes, by (bridge or "process", result)."""
+    """The number of processes, by (bridge or "process", result)."""
     measures: Measures = field(default_factory=dict)
-    """What processes count themselves: by metric, then by its labels."""
+    """Metrics that processes count themselves: by metric, then by its labels."""
     bad_segments: Mapping[tuple[str], int] = field(default_factory=dict)
-    """Files that could not be read, by SegmentError's reason; each counted once."""
+    """Unreadable files, by SegmentError's reason; each file counts once."""
     series_folded: int = 0
-    """Rows of processes that are in the series "other" for want of series."""
+    """Rows that count under a series "other" because of the limit: of live processes, and of those
+    that ended since the last retirement."""
+    series_retired: int = 0
+    """Series that the agent has merged into "other" (host/retirement.py)."""
+    series_filtered: Mapping[tuple[str], int] = field(default_factory=dict)
+    """By exporters' filter (server/series_filter.py), the number of series that it removes."""
     collect_seconds: float = 0.0
     exports: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """How many exports the agent made before, by exporter and result (agent/push.py)."""
+    """The number of earlier exports, by exporter and result (server/push.py)."""
     exemplars: Mapping[int, tuple[Exemplar, ...]] = field(default_factory=dict)
-    """Single slow ranges of a series, by its row."""
-    own: OwnCost = field(default_factory=OwnCost)
-    """What the agent itself costs and does."""
+    """Exemplars: single slow ranges of a series, by its row."""
+    own: SelfMetrics = field(default_factory=SelfMetrics)
+    """The agent's own cost and work."""
+    variances: F64 = field(default_factory=lambda: np.zeros((0, variance.COLUMNS)))
+    """(n, variance.COLUMNS) variances of calls and self times; (0, ...) if all are exact."""
+    phase_variances: PhaseVariances = field(default_factory=dict)
+    """The same for all operators of a service and phase together, whose errors correlate."""
+
+    def __post_init__(self) -> None:
+        if len(self.variances) < len(self.keys):
+            object.__setattr__(self, "variances", variance.rows_of(len(self.keys), self.variances))
 
     @property
     def samples(self) -> U64:
@@ -198,43 +209,64 @@ class Snapshot:
 
     @property
     def calls(self) -> NDArray[np.float64]:
-        """(n,) ranges there were, estimated from the recorded ones; exact at probability 1."""
+        """(n,) number of ranges, estimated from the recorded ones; exact at probability 1."""
         return self.counters[:, WEIGHT] / layout.WEIGHT_ONE
 
     @property
     def total_s(self) -> NDArray[np.float64]:
-        """(n,) seconds between start and end, summed."""
+        """(n,) seconds between start and end of ranges, summed."""
         return self.counters[:, TOTAL_NS] / 1e9
 
     @property
     def self_s(self) -> NDArray[np.float64]:
-        """(n,) seconds not spent in ranges within; NaN where any part of it is unknown."""
+        """(n,) seconds outside nested ranges; NaN if any part of it is unknown."""
         known = self.counters[:, SELF_UNKNOWN] == 0
         return np.where(known, self.counters[:, SELF_NS] / 1e9, np.nan)
 
     @property
     def errors(self) -> NDArray[np.float64]:
-        """(n,) ranges that failed, estimated."""
+        """(n,) failed ranges, estimated."""
         return self.counters[:, ERROR_WEIGHT] / layout.WEIGHT_ONE
 
     @property
     def bytes(self) -> U64:
-        """(n,) bytes allocated, where known, estimated."""
+        """(n,) allocated bytes, as far as known, estimated."""
         return self.counters[:, BYTES]
 
     @property
     def known_bytes(self) -> NDArray[np.float64]:
-        """(n,) bytes allocated; NaN where nothing is known of any."""
+        """(n,) allocated bytes; NaN if none are known."""
         return np.where(self.bytes > 0, self.bytes.astype(np.float64), np.nan)
 
     @property
+    def calls_variance(self) -> F64:
+        """(n,) variance of `calls`, its standard error squared; 0 if every range was recorded."""
+        return self.variances[:, variance.CALLS]
+
+    @property
+    def self_variance(self) -> F64:
+        """(n,) variance of `self_s` in seconds squared; NaN if unknown."""
+        known = self.counters[:, SELF_UNKNOWN] == 0
+        return np.where(known, self.variances[:, variance.SELF_S2], np.nan)
+
+    @property
+    def inexact_calls_variance(self) -> F64:
+        """(n,) `calls_variance`; NaN in place of 0."""
+        return np.where(self.calls_variance > 0, self.calls_variance, np.nan)
+
+    @property
+    def inexact_self_variance(self) -> F64:
+        """(n,) `self_variance`; NaN in place of 0."""
+        return np.where(self.self_variance > 0, self.self_variance, np.nan)
+
+    @property
     def memory_allocated(self) -> Mapping[tuple[str, str], int]:
-        """Bytes that allocators gave out, by service and allocator; also of ended processes."""
+        """Bytes allocated so far, by service and allocator; includes ended processes."""
         return self.measures.get("opscope.memory.allocated", {})
 
     @property
     def memory_live(self) -> Mapping[tuple[str, str], int]:
-        """Bytes given out and not released, by service and allocator."""
+        """Bytes allocated and not yet freed, by service and allocator."""
         return self.measures.get("opscope.memory.live", {})
 
     @property
@@ -244,17 +276,17 @@ class Snapshot:
 
     @property
     def process_count(self) -> int:
-        """Live processes; one that ran another program by exec has two segments and is one."""
+        """Live processes; one that replaced itself by exec has two segments and counts once."""
         return len({(p.pid, p.process_start, p.uid) for p in self.processes if p.is_alive})
 
     @property
     def overhead_ratio(self) -> Mapping[tuple[str], float]:
-        """Share of CPU time that recording took of late, by service: its worst live process."""
-        return self._by_service(max, lambda process: process.overhead_of_late)
+        """Recent share of CPU time that recording took, by service: the maximum over processes."""
+        return self._by_service(max, lambda process: process.recent_overhead)
 
     @property
     def overhead_budget(self) -> Mapping[tuple[str], float]:
-        """Share of CPU time that recording may take, by service: its tightest live process."""
+        """Share of CPU time that recording may take, by service: the minimum over processes."""
         return self._by_service(min, lambda process: process.overhead_budget or None)
 
     def _by_service(
@@ -272,13 +304,11 @@ class Snapshot:
 
     @property
     def build_info(self) -> Mapping[tuple[str], int]:
-        from importlib import metadata
-
-        return {(metadata.version("opscope"),): 1}
+        return {(__version__,): 1}
 
     @property
     def service_info(self) -> Mapping[tuple[str, str], int]:
-        """1 for each service and version of it (its `service.version`) that runs now."""
+        """1 for each service and running version of it (its `service.version`)."""
         found = {
             (process.service, process.notes["service.version"])
             for process in self.processes
@@ -287,8 +317,14 @@ class Snapshot:
         return dict.fromkeys(sorted(found)[:_VERSIONS_LIMIT], 1)
 
     @property
+    def resource_info(self) -> Mapping[tuple[str, str, Labels], int]:
+        """1 for each service and group of its processes with series, with the attributes."""
+        found = {(key.service, key.group) for key in self.keys if key.group}
+        return {(service, group, self.groups.get(group, ())): 1 for service, group in sorted(found)}
+
+    @property
     def framework_info(self) -> Mapping[tuple[str, str, str, str], int]:
-        """1 for each service, framework, version of it and type of device in use now."""
+        """1 for each service, framework, framework version and device type in use now."""
         found = {
             (
                 process.service,
@@ -298,10 +334,10 @@ class Snapshot:
             )
             for process in self.processes
             if process.is_alive
-            for framework in _VERSION_NOTES
+            for framework in ("python", "opscope", *process.bridges)
             if process.notes.get(framework)
         }
-        # Sorted, so that it is the same ones that are left out where there are too many.
+        # Sorted, so that the same ones remain beyond the limit in each pass.
         return dict.fromkeys(sorted(found)[:_VERSIONS_LIMIT], 1)
 
     @property
@@ -312,29 +348,29 @@ class Snapshot:
     def quantile(self, p: float) -> NDArray[np.float64]:
         """(n,) the duration in seconds below which a share `p` of ranges lies, within 4.5 %.
 
-        It is the geometric middle of the bucket that holds it, so off by a factor of at most
-        2^(1/16). NaN for a series without ranges.
+        Returns the geometric middle of the bucket that holds the quantile; the error is at most a
+        factor of 2^(1/16). NaN for a series without ranges.
         """
         if self.buckets.size == 0:
             return np.full(len(self.keys), np.nan)
         flat = self.buckets.reshape(len(self.keys), -1)
         upto = np.cumsum(flat, axis=1, dtype=np.float64)
         count = upto[:, -1]
-        # A rounding up of p * count must not skip the bucket that ends exactly there.
+        # If p * count is rounded up, it must not skip the bucket that ends exactly there.
         wanted = np.maximum(p * count * (1 - 1e-12), np.minimum(count, 1))[:, None]
         index = np.argmax(upto >= wanted, axis=1)
         middle = 2.0 ** ((self.bucket_offset + index + 0.5) / layout.BUCKETS_PER_OCTAVE)
         return np.where(count > 0, middle, np.nan)
 
     def grouped(self, by: Callable[[SeriesKey], SeriesKey]) -> Snapshot:
-        """The same with the series summed that `by` gives the same key."""
+        """The snapshot with series summed that `by` maps to the same key."""
         index: dict[SeriesKey, int] = {}
         group = np.array([index.setdefault(by(key), len(index)) for key in self.keys], np.intp)
-        counters = np.zeros((len(index), COUNTER_COLUMNS), np.uint64)
-        buckets = np.zeros((len(index), *self.buckets.shape[1:]), np.uint64)
+        counters = bounds.sum_by(group, self.counters, len(index))
+        buckets = bounds.sum_by(group, self.buckets, len(index))
         created = np.full(len(index), np.iinfo(np.int64).max)
-        np.add.at(counters, group, self.counters)
-        np.add.at(buckets, group, self.buckets)
+        variances = np.zeros((len(index), variance.COLUMNS))
+        np.add.at(variances, group, self.variances)
         np.minimum.at(created, group, self.created_unix_ns)
         return replace(
             self,
@@ -343,18 +379,48 @@ class Snapshot:
             counters=counters,
             buckets=buckets,
             exemplars={},
+            variances=variances,
         )
 
     def since(self, earlier: Snapshot) -> Snapshot:
-        """What was added after an earlier snapshot of the same host.
+        """The increase since an earlier snapshot of the same host.
 
-        Series may have come since, none may have gone; their order is the same.
+        Series may have been added or restarted since; none may have been retired.
         """
         counters, buckets = self.counters.copy(), self.buckets.copy()
-        n = len(earlier.keys)
-        start = earlier.first_octave - self.first_octave if earlier.buckets.size else 0
-        octaves = slice(start, start + earlier.buckets.shape[1])
-        # Where a process changed its service, its series lost what others won.
-        counters[:n] -= np.minimum(counters[:n], earlier.counters)
-        buckets[:n, octaves] -= np.minimum(buckets[:n, octaves], earlier.buckets)
-        return replace(self, counters=counters, buckets=buckets)
+        now, then = self._same_series(earlier)
+        # If a process changed its service, its old series lost what the new ones gained.
+        counters[now] -= np.minimum(counters[now], earlier.counters[then])
+        # An overwritten file may have had ranges in octaves that no process has now.
+        held = earlier.buckets_within(self.first_octave, self.buckets.shape[1])
+        buckets[now] -= np.minimum(buckets[now], held[then])
+        variances = self.variances.copy()
+        variances[now] = np.maximum(variances[now] - earlier.variances[then], 0)
+        return replace(
+            self,
+            counters=counters,
+            buckets=buckets,
+            variances=variances,
+            phase_variances=variance.since(self.phase_variances, earlier.phase_variances),
+        )
+
+    def buckets_within(self, first_octave: int, width: int) -> U64:
+        """(n, width, 8) its buckets in `width` octaves from `first_octave` on, without others."""
+        found = np.zeros((len(self.keys), width, layout.BUCKETS_PER_OCTAVE), np.uint64)
+        at = self.first_octave - first_octave
+        begin, end = max(at, 0), min(at + self.buckets.shape[1], width)
+        if begin < end:
+            found[:, begin:end] = self.buckets[:, begin - at : end - at]
+        return found
+
+    def _same_series(self, earlier: Snapshot) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The rows here and in `earlier` of series with equal key and start."""
+        now = np.arange(len(earlier.keys))
+        if self.keys[: len(now)] != earlier.keys:
+            rows = {key: row for row, key in enumerate(self.keys)}
+            now = np.array([rows.get(key, -1) for key in earlier.keys], np.intp)
+        is_same = now >= 0
+        is_same[is_same] = (
+            self.created_unix_ns[now[is_same]] <= earlier.created_unix_ns[np.flatnonzero(is_same)]
+        )
+        return now[is_same], np.flatnonzero(is_same)

@@ -1,9 +1,10 @@
-"""What segments add to the host's series, and the sums of it.
+"""The contributions of segments to the host's series, and their sums.
 
-A contribution is one segment's share, in the host's units and series. It is replaced whole whenever
-its segment is read again, so nothing is counted twice; once its process is dead it is folded into
-the sums of the dead and forgotten. Everything that is summed is an integer: sums are exact and do
-not depend on the order, so that no exported counter ever steps back.
+A contribution is the share of one segment, in the host's units and series. Each read of the segment
+replaces it, so nothing counts twice. After the process has ended, the contribution is added to the
+sums of ended processes and dropped. All sums but variances are sums of integers: exact and
+independent of the order, so no exported counter ever decreases. Variances span too wide a range for
+integers; host.py keeps their exported values from decreasing.
 """
 
 from __future__ import annotations
@@ -16,25 +17,26 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.agent import layout
-from opscope.agent.layout import U64
-from opscope.agent.measures import MeasureKey
-from opscope.agent.segment import COLUMNS, Rows
-from opscope.agent.snapshot import COUNTER_COLUMNS, Health
+from opscope.host.process_metrics import MeasureKey
+from opscope.host.snapshot import COUNTER_COLUMNS, SELF_NS, Health
+from opscope.segments import bounds, layout, variance
+from opscope.segments.layout import U64
+from opscope.segments.segment import COLUMNS, Rows, Segment
+from opscope.segments.variance import F64, PhaseVariances
 
 _SAMPLES, _WEIGHT, _WHOLE, _TOTAL, _SELF, _ERRORS, _BYTES = range(len(COLUMNS))
 
-# The buckets of an octave as one thing, which is gathered and put back in a third of the time.
+# An octave's eight buckets as one item: gathering and scattering take a third of the time.
 _OCTAVE = np.dtype((np.void, 8 * layout.BUCKETS_PER_OCTAVE))
 
 
 class Buckets(NamedTuple):
     series: NDArray[np.int32]
-    """(m,) the host's series of each octave of buckets; no series and octave twice."""
+    """(m,) the host's series of each octave of buckets; each pair of series and octave once."""
     octave: NDArray[np.uint8]
     """(m,) which octave."""
     group: NDArray[np.intp] | None
-    """For each octave of a segment's its place here; None: the same place."""
+    """For each octave of a segment its index here; None: the same index."""
     span: tuple[int, int]
     """The first octave, and the one after the last."""
 
@@ -45,21 +47,32 @@ class Contribution:
     """(n,) the host's series that it adds to, each once."""
     counters: U64
     """(n, COUNTER_COLUMNS)."""
+    variances: F64
+    """(n, variance.COLUMNS)."""
+    phase_variances: PhaseVariances
     buckets: Buckets
     bucket_weights: U64 | NDArray[np.uint32]
-    """(m, 8), in units of `bucket_unit` weights: whole calls, in half the memory, if they are."""
+    """(m, 8), in units of `bucket_unit` weights: if all are whole calls, in half the memory."""
     bucket_unit: int
+    most: int
+    """Upper bound of all its counters and weights."""
     health: Health
     usage: tuple[tuple[str, str], ...]
     attach_results: tuple[tuple[str, str], ...]
     measured: Counter[MeasureKey]
-    """What the process counts itself."""
+    """Metrics that the process counts itself."""
     folded_rows: int
 
     @property
     def nbytes(self) -> int:
-        """Memory that this takes, about."""
-        arrays = (self.series, self.counters, self.buckets.series, self.buckets.octave)
+        """Approximate memory size, in bytes."""
+        arrays = (
+            self.series,
+            self.counters,
+            self.variances,
+            self.buckets.series,
+            self.buckets.octave,
+        )
         return sum(array.nbytes for array in arrays) + self.bucket_weights.nbytes
 
 
@@ -70,13 +83,16 @@ class Sums:
     counters: U64
     """(n, COUNTER_COLUMNS)."""
     buckets: U64
-    """(n, octaves, 8): only the octaves in use, as most are not."""
+    """(n, octaves, 8): only the octaves in use, which are few."""
     first_octave: int
     health: Health
     usage: Counter[tuple[str, str]]
     attach_results: Counter[tuple[str, str]]
     measured: Counter[MeasureKey]
     folded_rows: int
+    variances: F64
+    """(n, variance.COLUMNS)."""
+    phase_variances: PhaseVariances
 
     @classmethod
     def none(cls) -> Sums:
@@ -89,10 +105,12 @@ class Sums:
             Counter(),
             Counter(),
             0,
+            variance.rows_of(0, np.zeros((0, variance.COLUMNS))),
+            {},
         )
 
     def plus(self, contributions: Sequence[Contribution], series_count: int) -> Sums:
-        """New sums over `series_count` series, of these and the contributions."""
+        """New sums over `series_count` series: these plus the contributions."""
         counters = np.zeros((series_count, COUNTER_COLUMNS), np.uint64)
         counters[: len(self.counters)] = self.counters
         buckets, first_octave = self._room_for(contributions, series_count)
@@ -105,9 +123,16 @@ class Sums:
             self.attach_results.copy(),
             self.measured.copy(),
             self.folded_rows,
+            variance.rows_of(series_count, self.variances),
+            variance.summed(
+                (self.phase_variances, *(one.phase_variances for one in contributions))
+            ),
         )
+        # An upper bound of all sums; below the limit, none needs a check.
+        most = int(max(self.counters.max(initial=0), self.buckets.max(initial=0)))
         for one in contributions:
-            sums._add(one)
+            most += one.most
+            sums._add(one, may_saturate=most > bounds.SUM_LIMIT)
         return sums
 
     def _room_for(
@@ -124,41 +149,46 @@ class Sums:
         out[: len(self.buckets), start : start + self.buckets.shape[1]] = self.buckets
         return out, low
 
-    def _add(self, one: Contribution) -> None:
-        self.counters[one.series] += one.counters
+    def _add(self, one: Contribution, may_saturate: bool) -> None:
+        add = bounds.added if may_saturate else np.add
+        self.counters[one.series] = add(self.counters[one.series], one.counters)
+        self.variances[one.series] += one.variances
         octave = one.buckets.octave - np.uint8(self.first_octave)
         place = one.buckets.series.astype(np.intp) * self.buckets.shape[1] + octave
         octaves = self.buckets.reshape(-1).view(_OCTAVE)
         sums = octaves[place].view(np.uint64).reshape(one.bucket_weights.shape)
-        sums += one.bucket_weights * np.uint64(one.bucket_unit)
+        sums = add(sums, one.bucket_weights * np.uint64(one.bucket_unit))
         octaves[place] = sums.reshape(-1).view(_OCTAVE)
         self.health = self.health.plus(one.health)
         self.usage.update(one.usage)
         self.attach_results.update(one.attach_results)
-        self.measured.update(one.measured)
+        bounds.count(self.measured, one.measured)
         self.folded_rows += one.folded_rows
 
 
-class Places:
-    """Which of the host's series each row of a segment adds to."""
+class SeriesMap:
+    """For each row of a segment, the host's series that it adds to."""
 
-    def __init__(self, keys: U64, series: NDArray[np.intp], other: int | None) -> None:
+    def __init__(self, keys: U64, series: NDArray[np.intp], others: Sequence[int]) -> None:
+        """`others`: the series for rows without a series of their own."""
         self.keys = keys
-        """(n,) of each row, as in segment.Rows."""
+        """(n,) the key of each row, as in segment.Rows."""
         self.rows = series
         """(n,) the series of each row."""
         self.series = series
-        """(m,) those that there are, each once."""
+        """(m,) the distinct series."""
         self.group: NDArray[np.intp] | None = None
-        """(n,) for each row its place in `series`; None: the same place."""
-        self.folded_rows = int(np.count_nonzero(series == other)) if other is not None else 0
+        """(n,) for each row its index in `series`; None: the same index."""
+        is_other = keys & np.uint64(layout.KEY_OP_MASK) == layout.OTHER_OP_ID
+        self.at_other: U64 = np.sort(keys[np.isin(series, others) & ~is_other])
+        """The keys of operators' rows without a series of their own, ascending."""
         unique, group = np.unique(series, return_inverse=True)
         if len(unique) < len(series):
             self.series, self.group = unique, group
         self._buckets: tuple[NDArray[np.int32], Buckets] | None = None
 
     def buckets(self, of_rows: NDArray[np.int32]) -> Buckets:
-        """Where the octaves of these rows' buckets (segment.Rows.buckets) add to."""
+        """The octaves that these rows' buckets (segment.Rows.buckets) add to."""
         if self._buckets is None or self._buckets[0] is not of_rows:
             self._buckets = of_rows, self._buckets_of(of_rows)
         return self._buckets[1]
@@ -178,57 +208,83 @@ class Places:
 
 
 def contribution(
-    rows: Rows,
-    ticks_per_second: int,
-    places: Places,
+    segment: Segment,
+    series_map: SeriesMap,
+    service: str,
     health: Health,
     usage: tuple[tuple[str, str], ...],
     attach_results: tuple[tuple[str, str], ...],
     measured: Counter[MeasureKey],
 ) -> Contribution:
-    """What a segment with these rows adds."""
-    counters = _counters(rows, ticks_per_second)
-    if places.group is not None:
-        counters = _sum_by(places.group, counters, len(places.series))
-    buckets, weights = places.buckets(rows.buckets), rows.bucket_weights
+    """The contribution of a segment; `service` is the key of its sums by phase."""
+    rows, ticks_per_second = segment.rows, segment.header.ticks_per_second
+    share = _known_share(rows)
+    counters = _counters(rows, share, ticks_per_second)
+    off = variance.variances(
+        segment.variances,
+        rows.keys,
+        rows.values[:, _SAMPLES],
+        rows.values[:, _WEIGHT],
+        counters[:, SELF_NS] / 1e9,
+        share,
+        ticks_per_second,
+    )
+    variances = off.rows
+    if series_map.group is not None:
+        counters = bounds.sum_by(series_map.group, counters, len(series_map.series))
+        variances = _sum_by(series_map.group, variances, len(series_map.series))
+    buckets, weights = series_map.buckets(rows.buckets), rows.bucket_weights
     if buckets.group is not None:
-        weights = _sum_by(buckets.group, weights, len(buckets.series))
-    compact, unit = _compact(weights)
+        weights = bounds.sum_by(buckets.group, weights, len(buckets.series))
+    compact, unit, most = _compact(weights)
     return Contribution(
-        series=places.series,
+        series=series_map.series,
         counters=counters,
+        variances=variances,
+        phase_variances=variance.by_phase(off.phases, service),
         buckets=buckets,
         bucket_weights=compact,
         bucket_unit=unit,
+        most=max(most, int(counters.max(initial=0))),
         health=health,
         usage=usage,
         attach_results=attach_results,
         measured=measured,
-        folded_rows=places.folded_rows,
+        folded_rows=len(series_map.at_other),
     )
 
 
-def _sum_by(group: NDArray[np.intp], values: U64, count: int) -> U64:
-    summed = np.zeros((count, values.shape[1]), np.uint64)
+def _sum_by(group: NDArray[np.intp], values: F64, count: int) -> F64:
+    summed = np.zeros((count, values.shape[1]))
     np.add.at(summed, group, values)
     return summed
 
 
-def _compact(weights: U64) -> tuple[U64 | NDArray[np.uint32], int]:
+def _compact(weights: U64) -> tuple[U64 | NDArray[np.uint32], int, int]:
+    """The weights in less memory if all are whole; their unit; an upper bound."""
     bits = int(np.bitwise_or.reduce(weights, axis=None))
     if bits % layout.WEIGHT_ONE or bits // layout.WEIGHT_ONE > np.iinfo(np.uint32).max:
-        return weights, 1
-    return (weights // np.uint64(layout.WEIGHT_ONE)).astype(np.uint32), layout.WEIGHT_ONE
+        return weights, 1, bits
+    return (weights // np.uint64(layout.WEIGHT_ONE)).astype(np.uint32), layout.WEIGHT_ONE, bits
 
 
-def _counters(rows: Rows, ticks_per_second: int) -> U64:
+def _known_share(rows: Rows) -> F64:
+    """(n,) the factor that extrapolates the measured self time; 0 if none was measured.
+
+    Self time is known for a part of the total time; the rest is assumed to have the same share of
+    it. Extrapolation by the number of ranges would be biased: ranges that outlast a window are
+    long, and their self time is unknown.
+    """
+    whole, total = rows.values[:, _WHOLE], rows.values[:, _TOTAL]
+    share: F64 = np.divide(total, whole, out=np.zeros(len(total)), where=whole > 0)
+    return share
+
+
+def _counters(rows: Rows, share: F64, ticks_per_second: int) -> U64:
     """(n, COUNTER_COLUMNS) of the rows' values, in the order of snapshot's columns."""
     values = rows.values
     weight, whole, total = values[:, _WEIGHT], values[:, _WHOLE], values[:, _TOTAL]
     total_ns = _ns(total, ticks_per_second)
-    # Self time is known for a part of the time; the rest is taken to have the same share of it. Not
-    # by the number of ranges: those that outlast a window are long, and none of theirs is known.
-    share = np.divide(total, whole, out=np.zeros(len(total)), where=whole > 0)
     self_ns = _ns(values[:, _SELF] * share, ticks_per_second)
     return np.stack(
         [
@@ -245,5 +301,4 @@ def _counters(rows: Rows, ticks_per_second: int) -> U64:
 
 
 def _ns(ticks: NDArray[np.float64] | U64, ticks_per_second: int) -> U64:
-    scaled: U64 = np.rint(ticks * (1e9 / ticks_per_second)).astype(np.uint64)
-    return scaled
+    return bounds.to_u64(ticks * (1e9 / ticks_per_second))

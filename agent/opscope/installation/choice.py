@@ -1,31 +1,26 @@
-"""Which environments `install`, `uninstall` and `status` are about, and whether one works.
+"""Select the environments for `install`, `uninstall` and `status`, and test one.
 
-Not here: what is done to them (path_file.py, payload.py).
+path_file.py and payload.py change them.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import subprocess
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import click
+from collections.abc import Callable, Sequence
+from optparse import OptionParser, Values
+from typing import NamedTuple
 
 from opscope.errors import OpscopeError
 from opscope.installation import environment
 from opscope.installation.environment import Environment
 
-PYTHON_HELP = "An interpreter that the payload is for; repeatable. Default: this one."
-CFFI_HELP = "Wheel of cffi for one more Python, or a directory of them; repeatable."
-
-# Is run in the environment, as any program of it would be.
+# Runs in the environment, like any of its programs.
 _TRY = """
 import sys
 entries = [e for e in (getattr(f, "opscope_entry", None) for f in sys.meta_path) if e]
 if not entries:
-    raise SystemExit("its start does not reach opscope")
+    raise SystemExit("its startup does not load opscope")
 try:
     print(entries[0].load().check())
 except Exception as error:
@@ -35,43 +30,51 @@ _TIMEOUT_S = 60.0
 
 
 class Chosen(NamedTuple):
-    """What the options say."""
+    """The selection that the options make."""
 
     system: bool
     venvs: tuple[str, ...]
     payload: str | None
 
-    def environments(self) -> list[Environment]:
-        """Those that are meant; never none."""
+    def environments(self, may_run: Callable[[str], bool] = lambda _: True) -> list[Environment]:
+        """The selected environments; empty only if `may_run` refuses all interpreters."""
         if self.system:
-            found = environment.of_system()
-            if not found:
-                raise OpscopeError("no python3 in /usr/bin or /usr/local/bin; name one with --venv")
+            asked = []
+
+            def ask(python: str) -> bool:
+                asked.append(python)
+                return may_run(python)
+
+            found = environment.of_system(may_run=ask)
+            if not asked:
+                raise OpscopeError("no python3 in /usr/bin or /usr/local/bin; give one with --venv")
             return found
         return [environment.look_at(place) for place in self.venvs] or [environment.current()]
 
 
-def environments(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a click command the options that choose, as one argument `chosen`."""
-
-    @click.option("--system", is_flag=True, help="Every Python 3 of this host's own.")
-    @click.option(
-        "--venv", "venvs", multiple=True, metavar="PATH", help="An environment; repeatable."
+def add_options(parser: OptionParser) -> None:
+    """Adds the options for the selection."""
+    parser.add_option(
+        "--system", action="store_true", help="Every Python 3 of /usr/bin and /usr/local/bin."
     )
-    @click.option("--payload", metavar="DIR", help="A directory to copy into containers.")
-    @functools.wraps(command)
-    def chosen(system: bool, venvs: tuple[str, ...], payload: str | None, **rest: Any) -> None:
-        if system + bool(venvs) + (payload is not None) > 1:
-            raise click.UsageError("--system, --venv and --payload exclude one another")
-        command(Chosen(system, venvs, payload), **rest)
+    parser.add_option("--venv", action="append", metavar="PATH", help="An environment; repeatable.")
+    parser.add_option("--payload", metavar="DIR", help="Directory to copy into containers.")
 
-    return chosen
+
+def parsed(parser: OptionParser, arguments: Sequence[str]) -> tuple[Chosen, Values]:
+    """The selection and all option values. Exits on a usage error."""
+    given, others = parser.parse_args(list(arguments))
+    if others:
+        parser.error(f"Got unexpected extra argument ({others[0]})")
+    if bool(given.system) + bool(given.venv) + (given.payload is not None) > 1:
+        parser.error("--system, --venv and --payload cannot be combined")
+    return Chosen(bool(given.system), tuple(given.venv or ()), given.payload), given
 
 
 def try_out(target: Environment) -> str:
     """The version of opscope that a program of this environment finds at its start.
 
-    Raises OpscopeError where it finds none, with the reason and what to do.
+    Raises OpscopeError, with the reason and a remedy, if it finds none.
     """
     environ = {
         key: value
@@ -92,6 +95,6 @@ def try_out(target: Environment) -> str:
         reason = done.stderr.strip().rpartition("\n")[2]
         raise OpscopeError(
             f"{target.title} cannot load opscope: {reason}; "
-            f"`{target.python} -m pip install opscope` gives it one of its own"
+            f"`{target.python} -m pip install opscope` installs it there"
         )
     return done.stdout.strip()

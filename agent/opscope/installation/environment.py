@@ -1,7 +1,7 @@
-"""What an interpreter says of itself: its version, where it finds modules, which opscope it has.
+"""Query an interpreter: its version, its module path, and the opscope installed in it.
 
-The interpreter is asked, not guessed about; with the kill switch on, so that asking observes
-nothing. Not here: writing anything.
+It runs the interpreter with the kill switch on, so the query itself is not observed. It writes
+nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from opscope.attachment.interpreter import FREE_THREADED
 from opscope.errors import OpscopeError
 
-# Any Python has to understand this one.
+# Must run in any Python.
 _LOOK = """
 import json, os, site, sys, sysconfig
 sites = site.getsitepackages() if hasattr(site, "getsitepackages") else []
@@ -32,6 +33,7 @@ print(json.dumps({
     "flags": getattr(sys, "abiflags", ""),
     "site": purelib if purelib in sites else (sites or [purelib])[0],
     "package": os.path.dirname(found.origin) if found and found.origin else "",
+    "path": [os.path.abspath(place) for place in sys.path if place],
 }))
 """
 _TIMEOUT_S = 60.0
@@ -40,16 +42,18 @@ _SYSTEM = ("/usr/bin", "/usr/local/bin", "/bin")
 
 
 class Environment(NamedTuple):
-    """An interpreter with the packages it finds."""
+    """An interpreter with the packages that it finds."""
 
     python: str
     version: tuple[int, int, int]
     refusal: str
-    """Why opscope cannot observe it; "" where it can."""
+    """The reason why opscope cannot observe it; "" if it can."""
     site: str
     """The directory whose .pth files it reads."""
     package: str
-    """Directory of the opscope installed in it; "" where there is none."""
+    """Directory of the opscope installed in it; "" without one."""
+    path: tuple[str, ...] = ()
+    """Its module search path."""
 
     @property
     def title(self) -> str:
@@ -59,12 +63,14 @@ class Environment(NamedTuple):
 def look_at(place: str) -> Environment:
     """The environment at `place`: a directory such as `python -m venv` makes, or an interpreter.
 
-    Raises OpscopeError where there is no interpreter that runs.
+    Raises OpscopeError if there is no working interpreter.
     """
     python = os.path.join(place, "bin", "python") if os.path.isdir(place) else place
     python = os.path.abspath(python)
     if not os.path.exists(python):
-        raise OpscopeError(f"{place}: no interpreter at {python}; give an environment's directory")
+        raise OpscopeError(
+            f"{place}: no interpreter at {python}; give the directory of an environment"
+        )
     environ = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     environ["OPSCOPE_ENABLED"] = "0"
     command = [python, "-E", "-s", "-c", _LOOK]
@@ -82,20 +88,24 @@ def look_at(place: str) -> Environment:
         refusal=_refusal((major, minor), said["implementation"], said["flags"]),
         site=said["site"],
         package=said["package"],
+        path=tuple(said.get("path", ())),
     )
 
 
 def current() -> Environment:
-    """The environment that this program runs in."""
+    """The environment of this program."""
     return look_at(sys.executable)
 
 
-def of_system(folders: Iterable[str] = _SYSTEM) -> list[Environment]:
-    """The interpreters of these folders, each place for packages once."""
+def of_system(
+    folders: Iterable[str] = _SYSTEM, may_run: Callable[[str], bool] = lambda _: True
+) -> list[Environment]:
+    """The permitted interpreters of these folders, one for each site-packages directory."""
     found: dict[str, Environment] = {}
     for folder in folders:
         for path in sorted(glob.glob(os.path.join(glob.escape(folder), "python3*"))):
-            if _PROGRAM.fullmatch(os.path.basename(path)) and os.access(path, os.X_OK):
+            is_python = _PROGRAM.fullmatch(os.path.basename(path)) and os.access(path, os.X_OK)
+            if is_python and may_run(path):
                 environment = look_at(path)
                 found.setdefault(os.path.realpath(environment.site), environment)
     return list(found.values())
@@ -105,7 +115,7 @@ def _refusal(version: tuple[int, int], implementation: str, flags: str) -> str:
     if implementation != "cpython":
         return f"{implementation} is not CPython"
     if version < (3, 10):
-        return "older than Python 3.10"
+        return "Python older than 3.10"
     if "t" in flags:
-        return "free-threaded"
+        return FREE_THREADED
     return ""

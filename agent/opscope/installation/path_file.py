@@ -1,24 +1,22 @@
-"""The .pth file that `opscope install` puts into an environment: written, recognised, removed.
+"""The .pth file that `opscope install` writes into an environment: write, recognize, remove.
 
-Python's site module reads it at every start (https://docs.python.org/3/library/site.html): lines
-that begin with `import` are run. Ours runs one file of the opscope that it names, and is silent
-whatever may come: where that opscope has been removed, nothing happens.
+Python's site module reads it at every start (https://docs.python.org/3/library/site.html) and runs
+lines that begin with `import`. Opscope's line runs one file of the opscope that it names, and
+ignores all errors: if that opscope has been removed, nothing happens.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import tempfile
 
 from opscope.errors import OpscopeError
+from opscope.replace_file import remove_remains, replace_file
 
 NAME = "opscope-attach.pth"
 
-_FIRST = (
-    "# Put here by `opscope install`, taken away by `opscope uninstall`; OPSCOPE_ENABLED=0 is off."
-)
-# site runs the line with exec(): one line, and plain enough for any Python to pass over.
+_FIRST = "# Written by `opscope install`, removed by `opscope uninstall`; OPSCOPE_ENABLED=0 is off."
+# site runs the line with exec(): a single line, in a syntax that any Python accepts.
 _RUN = (
     'import sys; exec("try:\\n from _frozen_importlib_external import SourceFileLoader as L; '
     "m = type(sys)('opscope_path_file'); m.__file__ = {path}; "
@@ -32,14 +30,16 @@ def text(package: str) -> str:
     quoted = ascii(path)
     if not quoted.startswith("'") or "\\" in quoted:
         # The line is a string within a string.
-        raise OpscopeError(f"{path}: install opscope under a path of plain ASCII characters")
+        raise OpscopeError(
+            f"{path}: opscope must be installed under a path of plain ASCII characters"
+        )
     return f"{_FIRST}\n{_RUN.format(path=quoted)}\n"
 
 
 def read(site: str) -> str | None:
-    """Directory of the opscope that this environment starts with, None where it has no such file.
+    """Directory of the opscope that this environment starts with; None without such a file.
 
-    Raises OpscopeError where a file of that name is there that `opscope install` has not written.
+    Raises OpscopeError for a file of that name that `opscope install` did not write.
     """
     path = os.path.join(site, NAME)
     try:
@@ -52,41 +52,36 @@ def read(site: str) -> str | None:
     before, _, rest = found.partition("m.__file__ = '")
     package = os.path.dirname(os.path.dirname(os.path.dirname(rest.partition("'")[0])))
     if not before or found != text(package):
-        raise OpscopeError(f"{path} is not as `opscope install` writes it; see to it yourself")
+        raise OpscopeError(
+            f"{path} was changed after `opscope install` wrote it; restore or remove it yourself"
+        )
     return package
 
 
 def put(site: str, package: str) -> bool:
-    """Writes the file, whole or not at all; False where it is there already.
+    """Writes the file atomically; False if it already exists.
 
-    Raises OpscopeError where it cannot be written, or one is there that is not ours.
+    Raises OpscopeError on failure, or for a file that `opscope install` did not write.
     """
     path = os.path.join(site, NAME)
     content = text(package)
+    remove_remains(path)
     if read(site) == package:
         return False
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".opscope-attach-", suffix="~", dir=site)
-        try:
-            with open(descriptor, "w", encoding="ascii") as file:
-                file.write(content)
-                os.fchmod(file.fileno(), 0o644)
-                os.fsync(file.fileno())
-            os.rename(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        replace_file(path, content.encode("ascii"), mode=0o644, durable=True)
     except OSError as error:
         raise _refused("write", path, error) from error
     return True
 
 
 def take(site: str) -> bool:
-    """Removes the file; False where there is none.
+    """Removes the file; False if there is none.
 
-    Raises OpscopeError where it cannot be removed, or the one that is there is not ours.
+    Raises OpscopeError on failure, or for a file that `opscope install` did not write.
     """
     path = os.path.join(site, NAME)
+    remove_remains(path)
     if read(site) is None:
         return False
     try:
@@ -96,6 +91,14 @@ def take(site: str) -> bool:
     except OSError as error:
         raise _refused("remove", path, error) from error
     return True
+
+
+def restore(site: str, package: str | None) -> None:
+    """Restores the state that read() returned. Raises OpscopeError on failure."""
+    if package is None:
+        take(site)
+    else:
+        put(site, package)
 
 
 def _refused(verb: str, path: str, error: OSError) -> OpscopeError:

@@ -1,6 +1,6 @@
-"""Tries out each framework of this environment: a process of its own imports it and is observed.
+"""Test each framework of this environment: a separate process imports it and is observed.
 
-What that process records goes to a directory of its own, beside the real one and removed again, and
+That process records into a directory of its own, beside the real one and removed afterwards, which
 is read back as the host agent reads it.
 """
 
@@ -15,23 +15,23 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
 from opscope import config
-from opscope.agent import directories
-from opscope.agent.host import Host
-from opscope.agent.snapshot import SAMPLES
+from opscope.bridges import catalog
+from opscope.bridges.catalog import Bridge
 from opscope.errors import ConfigError
+from opscope.host.host import Host
+from opscope.host.snapshot import SAMPLES
 from opscope.installation.checks import FAILS, FINE, WARNS, Check
+from opscope.segments import directories
 
-_WORK = {
-    "numpy": "numpy.add(numpy.ones(3), 1)",
-    "torch": "torch.ones(3).add(1)",
-}
 _PROGRAM = """
 import opscope
 import {framework}
 opscope.attach()
 status = opscope.attach_status()
-print(status.bridges.get("{framework}", status.text or status.code))
-{work}
+outcome = status.bridges.get("{framework}", status.text or status.code)
+print(outcome)
+if outcome == "attached":
+    exec({probe!r})
 """
 _TIMEOUT_S = 300.0
 
@@ -41,17 +41,19 @@ def frameworks() -> Iterator[Check]:
     try:
         settings = config.load()
     except ConfigError:
-        return  # told elsewhere
-    for framework in _WORK:
+        return  # another check reports it
+    for bridge in catalog.known():
+        framework = bridge.framework
         if importlib.util.find_spec(framework) is None:
             yield Check(framework, FINE, "not installed here")
-        elif framework not in settings.bridges:
-            yield Check(framework, WARNS, "installed, not to be observed", "see OPSCOPE_BRIDGES")
+        elif not settings.attaches_to(framework):
+            yield Check(framework, WARNS, "installed, but switched off", "see OPSCOPE_BRIDGES")
         else:
-            yield _try(framework, settings.directory)
+            yield _try(bridge, settings.directory)
 
 
-def _try(framework: str, directory: str) -> Check:
+def _try(bridge: Bridge, directory: str) -> Check:
+    framework = bridge.framework
     name = f"{framework} {_version(framework)}"
     place = os.path.dirname(directory)
     try:
@@ -60,7 +62,8 @@ def _try(framework: str, directory: str) -> Check:
                 key: value for key, value in os.environ.items() if not key.startswith("OPSCOPE_")
             }
             environ |= {"OPSCOPE_DIR": segments, "OPSCOPE_SAMPLING": "1"}
-            program = _PROGRAM.format(framework=framework, work=_WORK[framework])
+            probe = "\n".join(bridge.probe or ())
+            program = _PROGRAM.format(framework=framework, probe=probe)
             done = subprocess.run(
                 [sys.executable, "-c", program],
                 env=environ,
@@ -70,24 +73,30 @@ def _try(framework: str, directory: str) -> Check:
             )
             if done.returncode != 0:
                 reason = done.stderr.strip().rpartition("\n")[2]
-                return Check(framework, FAILS, f"{name} does not import: {reason}", "")
+                return Check(framework, FAILS, f"{name} cannot be imported: {reason}", "")
             outcome = done.stdout.strip().rpartition("\n")[2]
             if outcome != "attached":
-                advice = "it is left alone; an opscope that knows this version sees it"
+                advice = "this version is not supported; look for a newer opscope"
                 return Check(framework, WARNS, f"{name}: {outcome}", advice)
             host = Host(directories.exactly([segments]), consume=False)
             snapshot = host.collect()
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Check(framework, FAILS, f"{name} could not be tried: {error}", "")
+        return Check(framework, FAILS, f"{name}: the test run failed: {error}", "")
     calls = sum(
         int(row[SAMPLES])
         for key, row in zip(snapshot.keys, snapshot.counters, strict=True)
         if key.framework == framework
     )
+    if bridge.probe is None:
+        return Check(framework, FINE, f"{name}: attached; its bridge has no operator to try")
     if not calls:
-        advice = "attached, but what it did was not recorded; please report this"
-        return Check(framework, FAILS, f"{name}: nothing was recorded", advice)
-    return Check(framework, FINE, f"{name}, tried: {calls} calls recorded and read back")
+        advice = "attached, but recorded no call; please report this"
+        return Check(framework, FAILS, f"{name}: no call was recorded", advice)
+    without = {process.notes.get(f"{framework}.without", "") for process in snapshot.processes}
+    if parts := "; ".join(sorted(without - {""})):
+        advice = "the rest works; look for a newer opscope"
+        return Check(framework, WARNS, f"{name}: attached, without {parts}", advice)
+    return Check(framework, FINE, f"{name}, tested: {calls} calls recorded and read back")
 
 
 def _version(framework: str) -> str:

@@ -1,8 +1,8 @@
-"""Why attaching has not reached a Python process, or not yet, as its start and environment tell.
+"""Diagnose why a Python process is not attached, or not yet, from its start and environment.
 
-What a process itself has written down (attachment/ledger.py) is better; this is for those that
-never came so far. Nothing is asked of the process; proc(5) has the facts. A process in a container
-is looked at in its own root directory.
+The process's own ledger entry (attachment/ledger.py) is more precise; this covers processes without
+one. It does not contact the process; proc(5) has the facts. Paths of a process in a container are
+resolved in its own root directory.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from opscope import bridges
+from opscope.attachment.interpreter import FREE_THREADED
 from opscope.config import OFF
 
-ARMED = "armed: no numpy/torch imported yet"
+ARMED = f"armed: no {'/'.join(sorted(bridges.modules()))} imported yet"
 NOT_STARTED_BY_US = "started without opscope"
 
-# As opscope/installation/path_file.py names it.
+# The name in opscope/installation/path_file.py.
 _PATH_FILE = "opscope-attach.pth"
 _VERSION = re.compile(r"python(\d+)\.(\d+)(t?)")
 _WITH_VALUE = "WX"
@@ -32,12 +34,12 @@ class Start(NamedTuple):
 
 
 def look(pid: int, process_start: int, words: Sequence[str]) -> Start:
-    """How the start of this process stands to opscope; `words` is its command line.
+    """How the start of this process affects attaching; `words` is its command line.
 
-    Raises OSError where it may not be looked into, or is gone.
+    Raises OSError if the process has ended or may not be examined.
     """
     if _has_lost_segment(pid):
-        return Start("recorder", "its segment was deleted meanwhile; restart it")
+        return Start("recorder", "its segment was deleted; restart the process")
     environ = _environ(pid)
     asked = environ.get("OPSCOPE_ATTACH")
     path_file = _path_file(pid, words, environ) if asked in (None, "1") else ""
@@ -47,7 +49,7 @@ def look(pid: int, process_start: int, words: Sequence[str]) -> Start:
         return refusal
     flags = interpreter_flags(words)
     if "S" in flags:
-        return Start("not-started", "python -S runs nothing at its start")
+        return Start("not-started", "python -S skips the startup files")
     if not path_file and flags & {"E", "I"}:
         return Start("not-started", f"python -{'I' if 'I' in flags else 'E'} ignores PYTHONPATH")
     if asked != "1" and os.stat(path_file).st_mtime > _started_at(process_start):
@@ -83,7 +85,7 @@ def _refusal(pid: int) -> Start | None:
         if (int(version[1]), int(version[2])) < (3, 10):
             return Start("unsupported-python", f"Python {version[1]}.{version[2]}: older than 3.10")
         if version[3]:
-            return Start("unsupported-python", "free-threaded")
+            return Start("unsupported-python", FREE_THREADED)
     with open(f"/proc/{pid}/status") as file:
         ids = [line.split()[1:3] for line in file if line.startswith(("Uid:", "Gid:"))]
     if any(real != effective for real, effective in ids):
@@ -103,12 +105,12 @@ def _environ(pid: int) -> dict[str, str]:
 
 
 def _path_file(pid: int, words: Sequence[str], environ: Mapping[str, str]) -> str:
-    """The .pth file of the environment that this interpreter serves; "" where there is none."""
+    """The .pth file of the interpreter's environment; "" without one."""
     root = f"/proc/{pid}/root"
     exe = os.readlink(f"/proc/{pid}/exe")
     prefixes = [os.path.dirname(os.path.dirname(exe))]
     if prefixes[0] == "/usr":
-        prefixes.append("/usr/local")  # where Debian's own looks too
+        prefixes.append("/usr/local")  # Debian's Python searches it too
     called = _called(pid, root, words[0], environ)
     of_called = os.path.dirname(os.path.dirname(called))
     if called and os.path.exists(f"{root}{of_called}/pyvenv.cfg"):
@@ -123,7 +125,7 @@ def _path_file(pid: int, words: Sequence[str], environ: Mapping[str, str]) -> st
 
 
 def _called(pid: int, root: str, word: str, environ: Mapping[str, str]) -> str:
-    """The path by which the interpreter was called, as its own root directory has it."""
+    """The path by which the interpreter was called, in its own root directory."""
     if "/" in word:
         return os.path.normpath(os.path.join(os.readlink(f"/proc/{pid}/cwd"), word))
     for folder in environ.get("PATH", "").split(":"):
@@ -133,6 +135,6 @@ def _called(pid: int, root: str, word: str, environ: Mapping[str, str]) -> str:
 
 
 def _started_at(process_start: int) -> float:
-    """Seconds since the epoch, to a tick."""
+    """Start time in Unix seconds, to the precision of a clock tick."""
     seconds = process_start / os.sysconf("SC_CLK_TCK")
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + seconds

@@ -1,7 +1,7 @@
-"""The Python processes of this host that are not observed, each with the reason.
+"""The unobserved Python processes of this host, each with the reason.
 
-From the ledger that attaching writes, and from /proc for those that attaching never reached. Those
-that are observed are in a snapshot.
+The reasons come from the ledger of attaching, or from /proc for processes that never got that far.
+Observed processes are in a snapshot.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from opscope.agent import directories, liveness, pid_namespaces, python_processes
-from opscope.agent.snapshot import Process
-from opscope.attachment import ledger
+from opscope.host import ledgers
+from opscope.host.snapshot import Process
+from opscope.processes import pid_namespaces, python_processes
+from opscope.segments import directories, liveness
 
 
 class Unobserved(NamedTuple):
@@ -25,9 +26,9 @@ class Unobserved(NamedTuple):
 
 
 def unobserved(patterns: Sequence[str], observed: Iterable[Process]) -> list[Unobserved]:
-    """All but the observed ones and this process itself, by pid.
+    """All unobserved processes except this one, by pid.
 
-    `patterns` are of the segments' directories, where the ledger is too.
+    `patterns`: globs of the segments' directories, which hold the ledger too.
     """
     alive = [one for one in observed if one.is_alive]
     here = liveness.here().pid_namespace
@@ -39,7 +40,7 @@ def unobserved(patterns: Sequence[str], observed: Iterable[Process]) -> list[Uno
     }
     reasons = {
         (entry.pid, entry.process_start): entry
-        for entry in ledger.read_all(directories.find_ledgers(patterns))
+        for entry in ledgers.read(directories.find_ledgers(directories.find(patterns)))[0]
     }
     running = {(one.pid, one.process_start): one for one in python_processes.running()}
     for key in reasons.keys() - running.keys():

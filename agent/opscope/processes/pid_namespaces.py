@@ -1,9 +1,9 @@
-"""Which pids here the processes of other pid namespaces have: those of containers, from their host.
+"""Find the host's pids of processes in other pid namespaces, such as containers.
 
-A segment says the pid that its process has in its own namespace, in a container mostly 1. A process
-that may not be looked into (another user's, without CAP_SYS_PTRACE) tells its pids to everybody,
-but not the namespace that they are of; it is then known by pid and start time alone. Facts:
-pid_namespaces(7); proc(5) for NSpid, which goes from the reader's namespace to the innermost.
+A segment has the pid of its process in its own namespace, often 1 in a container. A process that
+may not be examined (another user's, without CAP_SYS_PTRACE) shows its pids to every user, but not
+their namespace; it is then identified by pid and start time. Facts: pid_namespaces(7); proc(5)
+for NSpid, the pids from the namespace of the reader to the innermost.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections import defaultdict
 from functools import cached_property
 from typing import NamedTuple
 
-from opscope.agent import liveness
+from opscope.segments import liveness
 
 
 class Inner(NamedTuple):
-    """A process of a namespace within ours, by what it is there."""
+    """A process of a nested namespace, by its identity there."""
 
     pid_namespace: int
-    """0: it may not be looked into."""
+    """0 if the process may not be examined."""
     pid: int
     process_start: int
-    """As everywhere: it does not depend on the namespace."""
+    """Clock ticks since boot, independent of the namespace."""
 
     def is_known_as(self, pid_namespace: int, pid: int, process_start: int) -> bool:
         same = (self.pid, self.process_start) == (pid, process_start)
@@ -31,7 +31,7 @@ class Inner(NamedTuple):
 
 
 def look_into(pid: int) -> Inner | None:
-    """What the process with this pid is in its namespace; None where it is gone, or of ours."""
+    """Identity of the process in its namespace; None if it has ended or is in this namespace."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             (line,) = (line for line in file if line.startswith(b"NSpid:"))
@@ -49,13 +49,13 @@ def look_into(pid: int) -> Inner | None:
 
 
 class Pids:
-    """The pids here of processes that segments name; /proc is looked through once, if at all."""
+    """Finds the local pids of processes that segments name; scans /proc once, when needed."""
 
     def __init__(self) -> None:
         self._here = liveness.here().pid_namespace
 
     def pid_here(self, pid_namespace: int, pid: int, process_start: int) -> int | None:
-        """None where it cannot be seen from here."""
+        """The local pid; None if it is not visible from here."""
         if pid_namespace in (0, self._here):
             return pid
         for candidate, inner in self._by_start.get(process_start, ()):

@@ -1,7 +1,7 @@
-"""The Python processes of this host, from /proc: whether or not anything observes them.
+"""The Python processes of this host, from /proc, observed or not.
 
-Facts: proc(5). A process that cannot be looked into (another user's, or one that ends meanwhile) is
-left out, or has unknown parts.
+Facts: proc(5). Processes that cannot be examined (of another user, or just ended) are left out, or
+have unknown fields.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import pwd
 import re
 from typing import NamedTuple
 
-from opscope.agent import liveness, starts
 from opscope.attachment.program import identify
+from opscope.printable import printable
+from opscope.processes import attach_diagnosis
+from opscope.segments import liveness
 
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*t?d?")
 
@@ -22,18 +24,18 @@ class PythonProcess(NamedTuple):
     process_start: int
     user: str
     program: str
-    start: starts.Start
+    start: attach_diagnosis.Start
     """Whether it would attach once it imports a framework, or why not."""
 
 
 def running() -> list[PythonProcess]:
-    """Those whose executable is a Python interpreter, by pid."""
+    """The processes whose executable is a Python interpreter, by pid."""
     pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
     return [found for pid in pids if (found := look_up(pid, any_executable=False)) is not None]
 
 
 def look_up(pid: int, *, any_executable: bool) -> PythonProcess | None:
-    """The process with this pid; None where it is gone, or is none of Python's."""
+    """The process with this pid; None if it has ended or does not run Python."""
     try:
         start = liveness.process_start(pid)
         command_line = _read(pid, "cmdline").split(b"\0")[:-1]
@@ -43,7 +45,9 @@ def look_up(pid: int, *, any_executable: bool) -> PythonProcess | None:
     words = [os.fsdecode(word) for word in command_line]
     if start is None or not words or not (any_executable or _is_python(pid, words[0])):
         return None
-    return PythonProcess(pid, start, user, identify(words, ())[0], _start(pid, start, words))
+    return PythonProcess(
+        pid, start, user, printable(identify(words, ())[0]), _start(pid, start, words)
+    )
 
 
 def user_name(uid: int) -> str:
@@ -62,11 +66,13 @@ def _is_python(pid: int, word: str) -> bool:
     return _INTERPRETER.fullmatch(name) is not None
 
 
-def _start(pid: int, process_start: int, words: list[str]) -> starts.Start:
+def _start(pid: int, process_start: int, words: list[str]) -> attach_diagnosis.Start:
     try:
-        return starts.look(pid, process_start, words)
+        return attach_diagnosis.look(pid, process_start, words)
     except OSError:
-        return starts.Start("not-started", "not known: its environment cannot be read from here")
+        return attach_diagnosis.Start(
+            "not-started", "not known: its environment cannot be read from here"
+        )
 
 
 def _read(pid: int, name: str) -> bytes:

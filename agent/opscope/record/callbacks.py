@@ -1,4 +1,4 @@
-"""Callbacks from Python: adding, removing, and the entry points through which C calls them."""
+"""Callbacks in Python: add and remove them; C calls them through the entry points here."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from opscope._native import ffi, lib
 from opscope.errors import CallbackError, check
 from opscope.record import closing as closing
+from opscope.record import interrupts
 from opscope.record.function import RecordFunction
 from opscope.record.scope import RecordScope, scope_bits
 
@@ -19,7 +20,7 @@ End = Callable[[RecordFunction, Any], object]
 
 
 class _Callback:
-    """A registered pair. C holds a handle to it until it drops it."""
+    """A registered pair of start and end. C holds a handle to it until it drops it."""
 
     __slots__ = ("contexts", "end", "handle", "is_reported", "number", "start")
 
@@ -28,7 +29,7 @@ class _Callback:
         self.end = end
         self.number = 0
         self.is_reported = False
-        # What start returned, by the address of the handle that C carries to end.
+        # Results of start, by the address of the handle that C passes to end.
         self.contexts: dict[int, tuple[Any, object]] = {}
         self.handle: Any = ffi.new_handle(self)
         _alive.add(self)
@@ -40,21 +41,24 @@ _warned_of_handle = False
 
 def _raised(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
-) -> None:
-    """What cffi calls for an exception of ``_start`` or ``_end``; C counts it."""
-    if issubclass(kind, KeyboardInterrupt):
-        lib.opscope_py_is_interrupted = 1  # raised in the program once C has left the callback
-        return
+) -> int | None:
+    """cffi calls this for an exception in `_start` or `_end`; C counts it if it is theirs."""
+    if interrupts.pass_on(error, traceback):
+        return 0
     assert traceback is not None
-    callback: _Callback = ffi.from_handle(traceback.tb_frame.f_locals["user"])
+    frame = traceback.tb_frame.f_locals
+    callback: _Callback = ffi.from_handle(frame["user"])
     if not callback.is_reported:
         callback.is_reported = True
         import logging
 
         logging.getLogger("opscope").warning(
-            "a callback raised; it goes on being called, further errors are only counted",
+            "a callback raised an error in the range %r; opscope continues to call it, and only "
+            "counts its further errors",
+            ffi.string(frame["fn"].op.name).decode(errors="replace"),
             exc_info=(kind, error, traceback),
         )
+    return None
 
 
 @ffi.def_extern(name="opscope_py_start", error=-13, onerror=_raised)  # type: ignore[untyped-decorator]
@@ -90,10 +94,16 @@ def _end(fn: Any, user: Any, context: Any) -> int:
     return 0
 
 
-@ffi.def_extern(name="opscope_py_drop")  # type: ignore[untyped-decorator]
+def _raised_in_drop(
+    _: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    interrupts.pass_on(error, traceback)  # drop raises nothing else
+
+
+@ffi.def_extern(name="opscope_py_drop", onerror=_raised_in_drop)  # type: ignore[untyped-decorator]
 def _drop(user: Any) -> None:
     callback: _Callback = ffi.from_handle(user)
-    callback.handle = None  # it refers to the callback
+    callback.handle = None  # breaks a cycle: the handle refers to the callback
     _alive.discard(callback)
 
 
@@ -144,8 +154,9 @@ def add_global_callback(
     needs_ids: bool = False,
     scopes: Iterable[RecordScope | int] = (),
 ) -> int:
-    """Have ``start(fn) -> context`` and ``end(fn, context)`` called around the ranges of all
-    threads; returns a handle for :func:`remove_callback`.
+    """Call `start(fn) -> context` and `end(fn, context)` around the ranges of all threads.
+
+    Returns a handle for `remove_callback`.
 
     >>> handle = add_global_callback(lambda fn: print(fn.name))
     >>> with opscope.record_function("tokenize"):
@@ -153,16 +164,17 @@ def add_global_callback(
     tokenize
     >>> remove_callback(handle)
 
-    ``fn`` is a :class:`RecordFunction`; ``needs_inputs``, ``needs_outputs`` and ``needs_ids`` make
-    its ``inputs``, ``outputs`` and ``handle`` there. ``sampling_prob`` within [0, 1] is the
-    probability of each range (ValueError else); ``scopes`` the scopes wanted, none meaning all.
-    CallbackError for more than 64 callbacks.
+    `fn` is a `RecordFunction`; `needs_inputs`, `needs_outputs` and `needs_ids` fill in its
+    `inputs`, `outputs` and `handle`. `sampling_prob` in [0, 1] is the probability of each range
+    (otherwise ValueError). `scopes` selects the scopes; empty selects all. Raises CallbackError for
+    more than 64 callbacks.
 
-    Callbacks run in the order of registration, global ones first, ends in the same order as starts;
-    ranges opened by a callback are seen by none. What a callback raises is contained: logged (to
-    the logger "opscope") once for each callback, and counted (:func:`callback_errors`). After a
-    start that raised, its end is called with the context None. A KeyboardInterrupt goes on to the
-    main thread.
+    Callbacks run in the order of registration, global ones first; ends run in the same order as
+    starts. No callback sees ranges opened by a callback. An exception in a callback is contained:
+    logged once for each callback (to the logger "opscope", with the name of the range) and counted
+    (`callback_errors`). After a start that raised, its end is called with the context None. An
+    exception from a signal handler belongs to the program, and is raised there after the callback
+    has returned; so is a KeyboardInterrupt, from any thread.
     """
     return _add(
         lib.opscope_add_global_callback,
@@ -186,7 +198,7 @@ def add_thread_local_callback(
     needs_ids: bool = False,
     scopes: Iterable[RecordScope | int] = (),
 ) -> int:
-    """As :func:`add_global_callback`, for the ranges of the calling thread and of the tasks it
+    """Like `add_global_callback`, but for ranges of the calling thread and of the tasks that it
     forks."""
     return _add(
         lib.opscope_add_thread_local_callback,
@@ -216,45 +228,45 @@ def _ask(change: Callable[..., int], handle: int, *args: object) -> None:
 
 
 def remove_callback(handle: int, *, wait: bool = False) -> None:
-    """Remove a callback: one of this thread's own, else a global one.
+    """Remove a callback: one of this thread's own, or else a global one.
 
-    An unknown handle is a RuntimeWarning, once in the process. A range that saw the callback's
-    start still calls its end. With ``wait``, returns when no such range is open on any thread;
-    CallbackError where the caller itself is inside one (the callback is removed all the same).
+    An unknown handle causes a RuntimeWarning, once in the process. A range that has called the
+    callback's start still calls its end. With `wait`, returns when no such range is open on any
+    thread; raises CallbackError if the caller is inside one (the callback is removed anyway).
     """
     _ask(lib.opscope_remove_callback, handle, wait)
 
 
 def disable_callback(handle: int) -> None:
-    """Stop calling a callback until :func:`enable_callback`; doing it twice does nothing.
+    """Stop calling a callback until `enable_callback`; a second call does nothing.
 
-    Unknown handles are treated as by :func:`remove_callback`.
+    Treats unknown handles like `remove_callback`.
     """
     _ask(lib.opscope_disable_callback, handle)
 
 
 def enable_callback(handle: int) -> None:
-    """Undo :func:`disable_callback`; doing it twice does nothing."""
+    """Undo `disable_callback`; a second call does nothing."""
     _ask(lib.opscope_enable_callback, handle)
 
 
 def clear_callbacks() -> None:
-    """Remove all global callbacks and the local ones of this thread, the recorder's too."""
+    """Remove all global callbacks, including the recorder's, and this thread's local ones."""
     lib.opscope_clear_callbacks()
 
 
 def has_callbacks() -> bool:
-    """Whether a range opened on this thread now could be seen by a callback."""
+    """Whether any callback could see a range opened on this thread now."""
     return bool(lib.opscope_has_callbacks())
 
 
 def callback_errors() -> int:
-    """How often callbacks have raised in this process, those written in C included."""
+    """The number of exceptions from callbacks in this process, including callbacks in C."""
     return int(lib.opscope_callback_errors())
 
 
 @atexit.register
 def _remove_all() -> None:
-    """As the interpreter ends, what was registered is gone."""
+    """Removes all callbacks when the interpreter ends."""
     for callback in tuple(_alive):
         lib.opscope_remove_callback(callback.number, False)

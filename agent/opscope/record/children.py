@@ -1,8 +1,8 @@
-"""What processes that ``multiprocessing`` spawns take along, or gets from its fork server.
+"""Run tasks in processes that `multiprocessing` spawns or gets from its fork server.
 
-Such a child inherits no memory; it unpickles its Process object. What is to be done in it travels
-as an attribute of that object. Children of a plain fork need none of this. ``multiprocessing`` is
-not imported here: it is followed once it is there.
+Such a child inherits no memory; it unpickles its Process object, and the tasks travel as an
+attribute of that object. Children of a plain fork need none of this. This module does not import
+`multiprocessing`; it hooks into it after the program has imported it.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import Any
 
 Task = tuple[Callable[..., object], tuple[Any, ...]]
 
-# Each is called where a process is started, on the thread that does: what to call in the child.
+# Each is called on the thread that starts a process, and returns the task for the child.
 _askers: list[Callable[[], Task | None]] = []
 _is_following = False
 
 
 def take_along(ask: Callable[[], Task | None]) -> None:
-    """Have ``ask()`` say what to call, with which arguments, in each child from here on; None for
-    nothing. Both are pickled."""
+    """Call `ask()` at each start of a child; run the task that it returns (function and
+    arguments) in the child. None means no task. The task is pickled."""
     if ask not in _askers:
         _askers.append(ask)
     follow()
 
 
 def leave_behind(ask: Callable[[], Task | None]) -> None:
-    """Undo take_along(); repeating does nothing."""
+    """Undo take_along(); a second call does nothing."""
     if ask in _askers:
         _askers.remove(ask)
 
 
 class _Luggage:
-    """Unpacked by being unpickled."""
+    """Runs the tasks when it is unpickled."""
 
     def __init__(self, tasks: list[Task]) -> None:
         self.tasks = tasks
@@ -49,7 +49,7 @@ def _unpack(tasks: list[Task]) -> None:
 
 
 def follow() -> None:
-    """Follow ``multiprocessing`` if it has been imported; repeating does nothing."""
+    """Hook into `multiprocessing` if it has been imported; a second call does nothing."""
     global _is_following
     module: Any = sys.modules.get("multiprocessing.process")
     if _is_following or not hasattr(module, "BaseProcess"):
@@ -71,7 +71,7 @@ def follow() -> None:
 
 
 def _children_run_this_python() -> bool:
-    """Another one, set by ``multiprocessing.set_executable``, may have no opscope."""
+    """False if `multiprocessing.set_executable` set another Python, which may lack opscope."""
     from multiprocessing.spawn import get_executable
 
     executable = get_executable()

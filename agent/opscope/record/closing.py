@@ -1,6 +1,6 @@
-"""Shuts the door to Python as the interpreter ends: threads that outlive it must not enter it.
+"""Keep C out of Python once the interpreter ends: threads that outlive it must not enter it.
 
-Imported by every module that lets C call Python; what C finds closed is in native/generate_cffi.py.
+Each module that lets C call Python imports this; native/python/outside.c checks the flag.
 """
 
 import atexit

@@ -1,4 +1,4 @@
-"""Debug info: labels for everything a block runs, and what carries them elsewhere."""
+"""Debug info: labels for everything that a block runs, and their propagation."""
 
 from __future__ import annotations
 
@@ -9,52 +9,66 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from opscope._native import ffi, lib
 from opscope.errors import check
-from opscope.record import children
-from opscope.record.function import debug_info_dict
-from opscope.record.guard import Guard, swap_stack
+from opscope.record import children, task_labels, texts
+from opscope.record.function import debug_info_dict, links
+from opscope.record.guard import Guard
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 ENVIRONMENT = "OPSCOPE_DEBUG_INFO"
 
-_TEXT_LIMIT = 65536  # of native/record/debug_info.c: bytes with the final NUL
-_ENVIRONMENT_LIMIT = 8192  # what a program can be started with is limited, and not ours to fill
-
-
-def _c_text(text: str) -> bytes:
-    return text.encode(errors="replace").replace(b"\0", b"")
+_ENVIRONMENT_LIMIT = 8192  # the size of an environment is limited, and the program needs most of it
 
 
 class debug_info(Guard):  # noqa: N801 - a guard, named as in PyTorch
-    """Labels for the ranges of this thread within the block, and for the tasks it forks.
+    """Labels for the ranges of this thread within the block, and for the tasks that it forks.
 
     >>> with debug_info(model_id="resnet50", **{"service.name": "rank"}):
     ...     get_debug_info("model_id")
     'resnet50'
 
-    Values are kept as ``str(value)``, less than 64 KiB of UTF-8 (ValueError). An inner block's
-    label shadows an outer one of its key. Leaving restores exactly the labels that were there.
+    Values are stored as `str(value)`, cut at 64 KiB of UTF-8. A label with a longer name is
+    dropped; an empty name raises ValueError. An inner block's label shadows an outer one with the
+    same key. None masks it: within the block, and wherever its labels propagate, the key has no
+    label. Leaving the block restores the previous labels exactly. Line breaks in a value are kept
+    for callbacks, and exported as `?`.
 
-    A child made by ``os.fork`` inherits the labels, and so does a program started within the block
-    by ``subprocess``, and a process by ``multiprocessing`` in any of its ways, where that was
-    imported before the block; see :func:`child_environment` for other ways to start a program.
+    The labels propagate to a child made by `os.fork`, to programs started within the block by
+    `subprocess`, and to processes of `multiprocessing` in all its start methods, if it was imported
+    before the block; see `child_environment` for other ways to start a program.
 
-    In coroutines and generators, the labels are their thread's, not theirs: they hold for whatever
-    the thread runs meanwhile. They are as before once all such blocks of the thread have ended.
+    In an event loop (asyncio, uvloop), labels belong to the task: they apply while it runs, also
+    after an await, and a new task starts with the labels of its creator. `asyncio.to_thread`
+    propagates them, `loop.run_in_executor` does not. In generators, and in coroutines without an
+    event loop, labels belong to the thread or task: they apply to everything that it runs
+    meanwhile, and the previous labels return after all such blocks have ended.
     """
 
     __slots__ = ("_labels",)
 
+    _kind = task_labels.KIND
+
     def __init__(self, **labels: object) -> None:
         super().__init__()
-        self._labels = [(_c_text(key), _c_text(str(value))) for key, value in labels.items()]
-        for key, value in self._labels:
-            if not key or len(key) >= _TEXT_LIMIT or len(value) >= _TEXT_LIMIT:
-                raise ValueError(
-                    f"debug_info: label {key[:80].decode(errors='replace')!r} must have a name, "
-                    "and a value of less than 64 KiB"
-                )
+        found = (texts.label(key, value) for key, value in labels.items())
+        self._labels = [label for label in found if label is not None]
+
+    def __enter__(self) -> None:
+        is_in_task = task_labels.open_change()
+        try:
+            super().__enter__()
+        finally:
+            if is_in_task:
+                task_labels.close_change()
+
+    def __exit__(self, *error: object) -> None:
+        is_in_task = task_labels.open_change()
+        try:
+            super().__exit__(*error)
+        finally:
+            if is_in_task:
+                task_labels.close_change()
 
     def _apply(self) -> Callable[[], object]:
         _follow_subprocesses()
@@ -67,7 +81,7 @@ class debug_info(Guard):  # noqa: N801 - a guard, named as in PyTorch
 
         for key, value in self._labels:
             guard = ffi.new("opscope_debug_info_guard *")
-            status = lib.opscope_debug_info_push(key, value, guard)
+            status = lib.opscope_debug_info_push(key, ffi.NULL if value is None else value, guard)
             if status != lib.OPSCOPE_OK:
                 undo()
                 check(status, f"debug_info: label {key!r}")
@@ -80,20 +94,21 @@ def get_debug_info() -> dict[str, str]: ...
 @overload
 def get_debug_info(key: str) -> str | None: ...
 def get_debug_info(key: str | None = None) -> dict[str, str] | str | None:
-    """The value of ``key`` in force on this thread, or None; without a key, all labels."""
+    """The value of `key` on this thread now, or None; without a key, all labels."""
     if key is None:
         return debug_info_dict()
-    found = lib.opscope_debug_info_get(_c_text(key))
+    found = lib.opscope_debug_info_get(texts.c_text(key))
     return ffi.string(found).decode(errors="replace") if found != ffi.NULL else None
 
 
 def propagate(function: Callable[P, R]) -> Callable[P, R]:
-    """``function`` with this thread's state of now: on whatever thread it is called, it runs with
-    the labels, the local callbacks and the recording switch that were in force at ``propagate``.
+    """Wrap `function` so that it runs with this thread's current state, on whatever thread.
+
+    The state is the labels, the local callbacks and the recording switch.
 
     >>> executor.submit(propagate(work), 1)  # doctest: +SKIP
 
-    What a coroutine or generator function does after its first return to the caller is outside.
+    For a coroutine or generator function, the state ends at the first return to the caller.
     """
     out = ffi.new("opscope_state **")
     check(lib.opscope_state_capture(out), "cannot capture the thread's state")
@@ -103,48 +118,53 @@ def propagate(function: Callable[P, R]) -> Callable[P, R]:
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         previous = ffi.new("opscope_state **")
         check(lib.opscope_state_enter(state, previous), "cannot enter the captured state")
-        stack = swap_stack([])
         try:
-            return function(*args, **kwargs)
+            with task_labels.taken_over():
+                return function(*args, **kwargs)
         finally:
-            swap_stack(stack)
             lib.opscope_state_leave(previous[0])
 
     return run
 
 
 def child_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """``base`` (default: this process's environment) with the labels of this thread, for a program
-    to be started with ``os.execve``, ``os.posix_spawn`` and the like.
+    """`base` (default: this process's environment) plus this thread's labels.
+
+    It is for programs started with `os.execve`, `os.posix_spawn` and similar functions.
 
     >>> os.posix_spawn(path, argv, child_environment())  # doctest: +SKIP
 
-    Line breaks in values become spaces. Labels whose key has a line break or ``=`` in it, and those
-    beyond 8 KiB in all, are not handed on.
+    Line breaks in values become spaces. Drops labels whose key contains a line break or `=`, and
+    labels beyond 8 KiB in total.
     """
     environment = dict(os.environ if base is None else base)
+    labels = links()
+    if labels:
+        environment.pop(ENVIRONMENT, None)  # the parent's labels, some of which may be masked here
     lines: list[bytes] = []
     room = _ENVIRONMENT_LIMIT
-    for key, value in debug_info_dict().items():
+    for key, value in labels.items():
+        if value is None:
+            continue
         line = f"{key}={value}".replace("\n", " ").encode()
         if "=" not in key and "\n" not in key and len(line) < room:
             lines.append(line)
             room -= len(line) + 1
     if lines:
-        # UTF-8 whatever the locale is.
+        # UTF-8 in every locale.
         environment[ENVIRONMENT] = os.fsdecode(b"\n".join(lines))
     return environment
 
 
 _is_following = False
-_POPEN_ENV = 10  # where subprocess.Popen takes env as a positional argument, self not counted
+_POPEN_ENV = 10  # the position of env among subprocess.Popen's arguments, self not counted
 
 
 def _follow_subprocesses() -> None:
-    """Have ``subprocess.Popen`` hand on the labels of the thread that calls it.
+    """Make `subprocess.Popen` propagate the labels of the calling thread.
 
-    The environment of this process stays as it is: setting variables while other threads read them
-    is not safe in C, and labels are a thread's, not a process's.
+    The environment of this process does not change: C code may not set variables while other
+    threads read them, and labels belong to a thread, not to the process.
     """
     global _is_following
     if _is_following:
@@ -168,15 +188,15 @@ def _follow_subprocesses() -> None:
 
 
 def _labels_for_child() -> children.Task | None:
-    labels = debug_info_dict()
+    labels = links()
     return (_label_whole, (labels,)) if labels else None
 
 
-def _label_whole(labels: dict[str, str]) -> None:
-    """Labels for the rest of this thread."""
+def _label_whole(labels: dict[str, str | None]) -> None:
+    """Sets labels for the rest of this thread."""
     debug_info(**labels).__enter__()
 
 
 def _labelled(given: Any) -> Any:
-    """A program's environment with our labels; what is no mapping stays Popen's to refuse."""
+    """A program's environment with the labels; Popen rejects anything but a mapping."""
     return child_environment(given) if given is None or isinstance(given, Mapping) else given

@@ -1,4 +1,4 @@
-"""``fn``: what a callback is told about the range it is called for."""
+"""`RecordFunction`, the argument `fn` of callbacks: the range that they are called for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from opscope._native import ffi, lib
 from opscope.record.scope import RecordScope
 from opscope.record.values import unbox
 
-# By the operator's address: operators live as long as the process.
+# By the operator's address; operators live as long as the process.
 _names: dict[int, tuple[str, str, RecordScope]] = {}
 
 
@@ -21,11 +21,11 @@ def _describe(op: Any) -> tuple[str, str, RecordScope]:
 class RecordFunction:
     """A range as its callbacks see it.
 
-    ``inputs``, ``outputs``, ``debug_info`` and ``failed`` can be read during the callback only
-    (RuntimeError later); ``name``, ``overload_name``, ``scope``, ``thread_id`` (dense from 1),
-    ``is_async``, ``handle``, ``sequence_nr`` and ``forward_thread_id`` are kept. ``handle`` is
-    unique in the process, and 0 unless the callback was added with ``needs_ids``; ``sequence_nr``
-    is -1 and ``forward_thread_id`` 0 where there is none.
+    `inputs`, `outputs`, `debug_info` and `failed` are readable during the callback only
+    (RuntimeError later). `name`, `overload_name`, `scope`, `thread_id` (dense from 1), `is_async`,
+    `handle`, `sequence_nr` and `forward_thread_id` stay readable. `handle` is unique in the
+    process, and 0 unless the callback was added with `needs_ids`. Without a sequence number,
+    `sequence_nr` is -1; without a forward thread, `forward_thread_id` is 0.
     """
 
     __slots__ = (
@@ -63,28 +63,33 @@ class RecordFunction:
     def _current(self) -> Any:
         if self._range is None:
             raise RuntimeError(
-                f"{self.name}: inputs, outputs, debug_info and failed can be read during the "
-                "callback only"
+                f"{self.name}: inputs, outputs, debug_info and failed can only be read during "
+                "the callback"
             )
         return self._range
 
     @property
     def inputs(self) -> tuple[object, ...]:
-        """The operator's inputs, where the callback was added with ``needs_inputs``; else ()."""
+        """The operator's inputs, if the callback was added with `needs_inputs`; else ().
+
+        Lists of native operators (sizes, dims, the tensors of a `cat`) are
+        `opscope.record.values.ListValue`: their first 64 items, and their length.
+        """
         count = ffi.new("size_t *")
         values = lib.opscope_fn_inputs(self._current(), count)
         return tuple(unbox(values[i]) for i in range(count[0]))
 
     @property
     def outputs(self) -> tuple[object, ...]:
-        """At the end, with ``needs_outputs``: what the operator returned; else ()."""
+        """At the end, with `needs_outputs`: the operator's results; else (). An operator that
+        returns a list (`split`) has one output, a ListValue."""
         count = ffi.new("size_t *")
         values = lib.opscope_fn_outputs(self._current(), count)
         return tuple(unbox(values[i]) for i in range(count[0]))
 
     @property
     def debug_info(self) -> dict[str, str]:
-        """The labels in force on this thread."""
+        """The labels of this thread."""
         self._current()
         return debug_info_dict()
 
@@ -98,11 +103,19 @@ class RecordFunction:
 
 
 def debug_info_dict() -> dict[str, str]:
-    """The labels in force on this thread; an inner label shadows an outer one of its key."""
-    labels: dict[str, str] = {}
+    """The labels of this thread; an inner label shadows an outer one with the same key."""
+    return {key: value for key, value in links().items() if value is not None}
+
+
+def links() -> dict[str, str | None]:
+    """The same, with masked keys as None."""
+    labels: dict[str, str | None] = {}
     link = lib.opscope_debug_info_current()
     while link != ffi.NULL:
-        key = ffi.string(link.key).decode(errors="replace")
-        labels.setdefault(key, ffi.string(link.value).decode(errors="replace"))
+        key, value = ffi.string(link.key), link.value
+        labels.setdefault(
+            key.decode(errors="replace"),
+            ffi.string(value).decode(errors="replace") if value != ffi.NULL else None,
+        )
         link = link.parent
     return labels

@@ -1,66 +1,36 @@
-"""Who made a model: a file in every TorchScript archive that the process saves.
+"""Facts on the producer of a model: who saved it, where, from which program and revision.
 
-The setting ``producer`` (``OPSCOPE_PRODUCER=host,user,image,git``) has it there in every process
-that is observed, from the import of PyTorch on; a program may ask for it, and more, by itself:
-
->>> from opscope.bridges import torch_producer
->>> torch_producer.add()
->>> torch.jit.script(model).save("model.pt")
->>> files = {"producer_info.json": ""}
->>> torch.jit.load("model.pt", _extra_files=files)
->>> json.loads(files["producer_info.json"])["host"]
-'trainer-7'
-
-Saving with an ``_extra_files`` that has a file of the same name keeps that one. A fact that cannot
-be told is left out.
+Read once for each archive, without running another program. Unknown facts are left out.
 """
 
-import json
+from __future__ import annotations
+
 import os
 import socket
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-from opscope._native import lib
-from opscope.errors import BridgeError, check
-
-FILE = "producer_info.json"
-
-_FACTS = {"host": "host", "user": "user", "image": "image", "git": "git_revision"}
-"""By the setting's words."""
+_FACTS = {
+    "host": "host",
+    "user": "user",
+    "image": "image",
+    "git": "git_revision",
+}
+"""The facts by the setting's words."""
 
 _IMAGE_VARIABLES = ("OPSCOPE_IMAGE", "CONTAINER_IMAGE", "IMAGE_NAME")
 _REVISION_VARIABLES = ("OPSCOPE_GIT_REVISION", "GIT_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA")
 
 
-def add(files: Mapping[str, str] | None = None) -> None:
-    """Have these files, by default ``producer_info.json`` with :func:`facts`, in every archive.
-
-    PyTorch must have been imported. BridgeError where its version is not known.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None:
-        raise BridgeError("torch is not imported")
-    version = str(torch.__version__).encode()
-    for name, content in (files or {FILE: json.dumps(facts())}).items():
-        status = lib.opscope_torch_add_file(version, name.encode(), content.encode())
-        check(status, f"cannot add {name} to the archives of torch {version.decode()}", BridgeError)
-
-
-def add_facts(words: Collection[str]) -> None:
-    """Have ``producer_info.json`` with these facts, by the words of the setting ``producer``."""
+def select(words: Collection[str]) -> dict[str, str]:
+    """The facts that these words of the setting `producer` select."""
     names = {_FACTS[word] for word in words}
-    add({FILE: json.dumps({key: value for key, value in facts().items() if key in names})})
-
-
-def clear() -> None:
-    """Archives saved from now on have none of these files."""
-    lib.opscope_torch_clear_files()
+    return {key: value for key, value in facts().items() if key in names}
 
 
 def facts() -> dict[str, str]:
-    """Host, user, program, time, and where they can be told image and git revision."""
+    """Host, user, program, time and, if known, image and git revision."""
     found = {
         "host": socket.gethostname(),
         "user": _user(),
@@ -86,7 +56,7 @@ def _first(variables: tuple[str, ...]) -> str:
 
 
 def _git_revision(directory: str) -> str:
-    """Of the checkout that holds the directory: read from its files, no git is run."""
+    """The revision of the checkout that holds the directory, read from its files without git."""
     while not os.path.isdir(os.path.join(directory, ".git")):
         directory, below = os.path.dirname(directory), directory
         if directory == below:

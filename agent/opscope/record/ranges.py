@@ -1,9 +1,9 @@
-"""Ranges from Python: ``record_function`` and the per-thread switch ``recording``."""
+"""Ranges from Python: `record_function` and the per-thread switch `recording`."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 from types import TracebackType
 from typing import Any, TypeVar
@@ -11,30 +11,37 @@ from typing import Any, TypeVar
 from opscope._native import ffi, lib
 from opscope.record.guard import Guard
 from opscope.record.scope import PHASES, RecordScope, phase_number
+from opscope.record.texts import text_of
 from opscope.record.values import box
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _USER_SCOPE = RecordScope.USER_SCOPE
-_has_callbacks = lib.opscope_has_callbacks
+_has_callbacks_of = lib.opscope_has_callbacks_of
 
-# As in the module inspect, which takes milliseconds to import.
+# Copied from the module inspect, whose import takes milliseconds.
 _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
-# A scope, with a phase where the range was given one: in one object, as a range is opened often.
+# A scope and an optional phase, in one object for speed: ranges are opened often.
 _Kind = RecordScope | tuple[RecordScope, int]
 
 _COST_ROUNDS, _COST_CALLS = range(5), range(8)
 _extra_ps = 0
 
-# Operators are never freed in C, so neither are these.
+# Phase by prefix of a range's name. These are the names in torch.optim and torch.utils.data.
+_phases = {
+    "Optimizer.step": phase_number("optimizer"),
+    "enumerate(DataLoader)": phase_number("data"),
+}
+
+# C never frees operators, so this table never shrinks either.
 _operators: dict[tuple[str, _Kind], Any] = {}
 
 
 def operator(name: str, kind: _Kind) -> Any:
-    """The interned operator; "other" for an empty name, and once 65,536 names are taken.
+    """The interned operator; "other" for an empty name, and beyond 65,536 names.
 
-    Never fails: a range must not raise only because somebody is watching.
+    Never fails: a range must not raise because it is observed.
     """
     found = _operators.get((name, kind))
     if found is None:
@@ -49,10 +56,10 @@ def operator(name: str, kind: _Kind) -> Any:
 
 
 def _extra_cost_ps(name: str, kind: _Kind) -> int:
-    """What a recorded range from Python costs beyond one from C: all that is run for it alone here.
+    """The extra cost in ps of a recorded range from Python over one from C.
 
-    Measured once in a process, as the first one is about to be recorded, on an operator that is
-    known already; takes some 40 µs. No callback sees these ranges.
+    Measured once in a process, when the first range is about to be recorded, on an operator that is
+    already known; takes about 40 µs. No callback sees these ranges.
     """
     global _extra_ps
     if _extra_ps == 0:
@@ -71,17 +78,23 @@ def _extra_cost_ps(name: str, kind: _Kind) -> int:
     return _extra_ps
 
 
+def name_phases(phases: Mapping[str, str]) -> None:
+    """Sets the default phases of ranges, by prefixes of their names.
+
+    Applies to operators that have not run yet. Raises ValueError for an unknown phase.
+    """
+    _phases.update({beginning: phase_number(phase) for beginning, phase in phases.items()})
+
+
 def _phase(name: str) -> int:
-    """The phase that PyTorch's own names of ranges tell (torch.optim, torch.utils.data)."""
-    if name.startswith("Optimizer.step"):
-        return int(lib.OPSCOPE_OPTIMIZER)
-    if name.startswith("enumerate(DataLoader)"):
-        return int(lib.OPSCOPE_DATA)
+    for beginning, phase in _phases.items():
+        if name.startswith(beginning):
+            return phase
     return int(lib.OPSCOPE_OTHER)
 
 
 class _Open:
-    """A range that was opened while callbacks were registered, and what C borrows meanwhile."""
+    """An open range that callbacks see, and the objects that C borrows from it."""
 
     __slots__ = ("inputs", "outputs", "range")
 
@@ -95,7 +108,7 @@ class _Open:
         if args:
             self.inputs = info.inputs_arg = ffi.new_handle(args)
             info.inputs = box
-        self.range = lib.opscope_range_begin(operator(str(name), kind), info)
+        self.range = lib.opscope_range_begin(operator(text_of(name), kind), info)
 
 
 class record_function:  # noqa: N801 - PyTorch's name
@@ -107,23 +120,26 @@ class record_function:  # noqa: N801 - PyTorch's name
     ... def double(x):
     ...     return 2 * x
 
-    ``args`` are what callbacks with ``needs_inputs`` see as inputs; what a decorated function
-    returns is its output. A block that raises is a failed range.
+    Callbacks see `name` as given. Everywhere else (pages, exporters, `opscope top`), line breaks
+    and other control characters in it become `?`; names that are then equal are one.
 
-    ``phase`` is the part of the program's work that the range is counted under: ``forward``,
-    ``backward``, ``optimizer``, ``data``, ``comm`` or ``other``. That is the default, but for the
-    names that PyTorch gives to steps of optimizers and data loaders. What runs within a range of
-    phase backward, optimizer, data or comm, and says forward or other itself, is counted under the
-    range's phase. ValueError for an unknown scope or phase.
+    `args` are the inputs that callbacks with `needs_inputs` see; the result of a decorated function
+    is its output. A block that raises is a failed range.
 
-    A decorated coroutine function or generator function is one range from its first step to its
-    end, waiting included; an async generator function cannot be decorated (TypeError). Ranges of
-    one thread are expected to end in the order opposite to their starts: where blocks within
-    generators or coroutines do otherwise, callbacks see all ends, but the recorder drops the ranges
-    that an outer one outran. One instance may be entered again while open, on the same thread.
+    `phase` is the part of the program's work under which the range is counted: `forward`,
+    `backward`, `optimizer`, `data`, `comm` or `other`. The default is `other`, except for PyTorch's
+    names of optimizer steps and data loaders. Inside a range of phase backward, optimizer, data or
+    comm, ranges of phase forward or other count under the outer range's phase. Raises ValueError
+    for an unknown scope or phase.
+
+    A decorated coroutine or generator function is one range from its first step to its end,
+    including waits; an async generator function cannot be decorated (TypeError). Ranges of one
+    thread are expected to end in the reverse order of their starts. If blocks in generators or
+    coroutines end otherwise, callbacks see all ends, but the recorder drops ranges that outlast
+    their outer range. An instance may be entered again while it is open, on the same thread.
     """
 
-    __slots__ = ("_args", "_kind", "_name", "_open")
+    __slots__ = ("_args", "_kind", "_name", "_open", "_scope")
 
     _is_async = False
 
@@ -136,14 +152,15 @@ class record_function:  # noqa: N801 - PyTorch's name
     ) -> None:
         if scope is not _USER_SCOPE:
             scope = RecordScope(scope)
+        self._scope = int(scope)
         self._name = name
         self._args = args
         self._kind: _Kind = scope if phase is None else (scope, phase_number(phase))
         self._open: list[_Open] | None = None
 
     def __enter__(self) -> record_function:
-        # Also the inner one of two on the same instance, so that each end finds its own start.
-        if _has_callbacks() or self._open:
+        # For two nested ranges of one instance too, so that each end finds its own start.
+        if _has_callbacks_of(self._scope) or self._open:
             opened = _Open(self._name, self._args, self._kind, self._is_async)
             self._open = [*(self._open or ()), opened]
         return self
@@ -167,7 +184,7 @@ class record_function:  # noqa: N801 - PyTorch's name
             lib.opscope_range_end(opened.range)
 
     def _returns(self, result: object) -> None:
-        """Tell what the range's operator returned; right before its end."""
+        """Sets the output of the range's operator; called right before its end."""
         if self._open and self._open[-1].range:
             opened = self._open[-1]
             opened.outputs = ffi.new_handle((result,))
@@ -197,7 +214,7 @@ class record_function:  # noqa: N801 - PyTorch's name
 
 
 class _async_range(record_function):  # noqa: N801
-    """A range within which its thread does other work, and that another thread may end."""
+    """A range during which its thread does other work, and which another thread may end."""
 
     __slots__ = ()
 
@@ -236,16 +253,18 @@ def _around_generator(function: Callable[..., Any], new: _New) -> Callable[..., 
 
 
 class recording(Guard):  # noqa: N801 - reads as a verb, like torch.no_grad
-    """Turn this thread's switch on or off for a block: off silences all callbacks. Nests.
+    """Turn recording on this thread on or off for a block; off silences all callbacks. Nests.
 
     >>> with recording(False):
     ...     pass
 
-    In coroutines and generators, the switch is their thread's, not theirs: it holds for whatever
-    the thread runs meanwhile. It is as before once all such blocks of the thread have ended.
+    In coroutines and generators, the switch belongs to the thread: it applies to everything that
+    the thread runs meanwhile. The previous state returns after all such blocks have ended.
     """
 
     __slots__ = ("_enabled",)
+
+    _kind = "recording"
 
     def __init__(self, enabled: bool) -> None:
         super().__init__()

@@ -1,6 +1,7 @@
-"""The recorder from Python: starting it, changing how it samples, asking how it is."""
+"""The recorder from Python: start it, change its sampling, read its status."""
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,15 +34,15 @@ def start(
     period_ms: float = 0.0,
     label_keys: Sequence[str] = ("model_id",),
     max_overhead_ppb: int = 0,
-    spares_all: bool = False,
+    budget_is_default: bool = False,
 ) -> None:
-    """Record this process's ranges into a new segment in ``directory`` (an absolute path).
+    """Record this process's ranges into a new segment in `directory` (an absolute path).
 
-    ``sampling`` is the probability of each range; with ``window_ms``, every range inside windows of
-    that length, ``period_ms`` apart on average, at random moments. ``label_keys``: at most two
-    debug-info keys that become labels. ``max_overhead_ppb``: the share of the process's CPU time,
-    times 1e9, above which less is sampled; 0: any; with ``spares_all`` also any while every range
-    is recorded. RecorderError with the reason where it cannot be done.
+    `sampling` is the probability of each range. With `window_ms`, the recorder samples every range
+    inside windows of that length, at random times, `period_ms` apart on average. `label_keys`: at
+    most two debug-info keys that become labels. `max_overhead_ppb`: the share of the process's CPU
+    time, times 1e9, above which the recorder samples less; 0: no limit. With `budget_is_default`
+    there is no limit either while every range is recorded. Raises RecorderError with the reason.
     """
     _check_sampling(sampling, window_ms, period_ms)
     options = ffi.new("opscope_recorder_options *")
@@ -52,17 +53,18 @@ def start(
     options.window_ns = _ns(window_ms)
     options.period_ns = _ns(period_ms)
     options.max_overhead_ppb = max_overhead_ppb
-    options.spares_all = spares_all
+    options.budget_is_default = budget_is_default
+    lib.opscope_py_follow_forks(sys.version_info >= (3, 12))
     check(lib.opscope_recorder_start(options), f"cannot record into {directory}", RecorderError)
 
 
 def stop(discard: bool = False) -> None:
-    """Stop recording. The segment stays for the host agent; with ``discard`` it is removed."""
+    """Stop recording. The segment stays for the host agent; `discard` removes it."""
     check(lib.opscope_recorder_stop(discard), "no recorder runs", RecorderError)
 
 
 def set_sampling(sampling: float, *, window_ms: float = 0.0, period_ms: float = 0.0) -> None:
-    """Change how the running recorder samples; the arguments are those of :func:`start`."""
+    """Change the sampling of the running recorder; the arguments are those of `start`."""
     _check_sampling(sampling, window_ms, period_ms)
     status = lib.opscope_recorder_set_sampling(sampling, _ns(window_ms), _ns(period_ms))
     check(status, "no recorder runs", RecorderError)
@@ -86,7 +88,7 @@ def is_running() -> bool:
 
 
 def status() -> "RecorderStatus":
-    """How the recorder stands."""
+    """The recorder's status."""
     from opscope.record.recorder_status import RecorderStatus
 
     out = _read_status()

@@ -1,19 +1,19 @@
-"""What the recorder says of itself. A module of its own, as starting it has no use for it."""
+"""The recorder's status. A separate module, since starting the recorder does not need it."""
 
 from typing import NamedTuple
 
 
 class RecorderStatus(NamedTuple):
-    """How this process's recorder stands."""
+    """The status of this process's recorder."""
 
     running: bool
     in_window: bool
     dropped_count: int
     """Ranges that found no room and are in no table."""
     folded_count: int
-    """Ranges counted under the operator "other" for want of room."""
+    """Ranges counted under the operator "other" for lack of room."""
     window_count: int
     record_cost_s: float
-    """What one recorded range costs, measured when the recorder started; seconds."""
+    """Cost of one recorded range in seconds, measured when the recorder started."""
     path: str
-    """Of the segment; empty where no recorder runs."""
+    """Path of the segment; empty if no recorder runs."""

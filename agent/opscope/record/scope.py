@@ -8,7 +8,7 @@ from enum import IntEnum
 
 
 class RecordScope(IntEnum):
-    """What kind of work a range is."""
+    """The kind of work that a range does."""
 
     FUNCTION = 0
     BACKWARD_FUNCTION = 1
@@ -23,7 +23,7 @@ class RecordScope(IntEnum):
 
 
 def scope_bits(scopes: Iterable[RecordScope | int]) -> int:
-    """A bit for each scope; 0, which means all, for none. ValueError for an unknown scope."""
+    """One bit for each scope; 0, which means all, for none. ValueError for an unknown scope."""
     bits = 0
     for scope in scopes:
         bits |= 1 << RecordScope(scope)
@@ -36,8 +36,8 @@ _PHASE_NUMBERS = {name: number for number, name in enumerate(PHASES)}
 
 
 def phase_number(name: str) -> int:
-    """The number of a phase. ValueError for an unknown one."""
+    """The number of a phase. ValueError for an unknown phase."""
     try:
         return _PHASE_NUMBERS[name]
     except KeyError:
-        raise ValueError(f"a phase is one of {', '.join(PHASES)}; not {name!r}") from None
+        raise ValueError(f"a phase must be one of {', '.join(PHASES)}, not {name!r}") from None

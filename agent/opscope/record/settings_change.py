@@ -1,10 +1,9 @@
-"""What an operator wants of running recorders: written as words, read, laid over one another.
+"""A change of running recorders' settings: parse it from words, print it, merge two changes.
 
-A wish is a few words ``key=value``, as ``opscope set`` takes them and as a settings file has them
+A change is a list of words `key=value`, as in `opscope set` and in a settings file
 (attachment/settings_file.py); here they become the numbers of a control block
-(``opscope_control`` in opscope/segment.h). Not here: the file itself, whom it is for, or bringing a
-wish to a running process (agent/control.py). Imported in observed processes only where there is a
-settings file.
+(`opscope_control` in opscope/segment.h). control/control_block.py applies a change to a running
+process. Observed processes import this module only if there is a settings file.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ _PERIOD_PER_WINDOW_LIMIT = 10**9
 _UNITS_NS = {"us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}
 
 
-class Wish(NamedTuple):
-    """What is given of the settings; the fields whose bit is not in `given` mean nothing."""
+class SettingsChange(NamedTuple):
+    """A change of settings; fields whose bit is not in `given` have no meaning."""
 
     given: int = 0
     enabled: bool = True
@@ -51,12 +50,12 @@ class Wish(NamedTuple):
     """0: windows as the process is configured."""
     period_ns: int = 0
     max_overhead_ppb: int = 0
-    """0: off."""
+    """0: no limit."""
     label_keys: str = ""
-    """By commas."""
+    """Separated by commas."""
 
-    def over(self, earlier: Wish) -> Wish:
-        """What both give; where they differ, what this one says."""
+    def over(self, earlier: SettingsChange) -> SettingsChange:
+        """The union of both changes; where they conflict, this one wins."""
         if self.given & ALONE:
             return self
         given = earlier.given
@@ -65,8 +64,20 @@ class Wish(NamedTuple):
         mine = {name: getattr(self, name) for name in _fields(self.given)}
         return earlier._replace(given=given | self.given, **mine)
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether all numbers are in the range that a controller writes."""
+        return (
+            not self.given & ~(ALL | ALONE)
+            and self.sampling_prob_ppt <= 10**12
+            and max(self.window_ns, self.period_ns) <= _PERIOD_LIMIT_NS
+            and self.max_overhead_ppb <= 10**9
+            and self.label_keys.isprintable()
+            and "\ufffd" not in self.label_keys
+        )
+
     def words(self) -> list[str]:
-        """As an operator would write it."""
+        """The change as the words that an operator would write."""
         found = []
         if self.given & SAMPLING:
             found.append(f"sampling={self.sampling_prob_ppt / 1e12:.12g}")
@@ -95,8 +106,11 @@ def _fields(given: int) -> Iterable[str]:
         yield "label_keys"
 
 
-def parse(words: Iterable[str]) -> Wish:
-    """The wish that these words ``key=value`` make; ConfigError, which says what would be right."""
+def parse(words: Iterable[str]) -> SettingsChange:
+    """The change that these words `key=value` describe.
+
+    Raises ConfigError with the expected form.
+    """
     values: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -107,23 +121,23 @@ def parse(words: Iterable[str]) -> Wish:
         if key in values:
             raise ConfigError(f"{key} is given twice: {values[key]!r} and {value!r}")
         values[key] = value.strip()
-    wish = Wish()
+    change = SettingsChange()
     for key, value in values.items():
         if key != "windows":
-            wish = _READERS[key](value).over(wish)
+            change = _READERS[key](value).over(change)
     if "windows" in values:
         if values.get("sampling", "windows").lower() != "windows":
             raise ConfigError(
-                f"sampling={values['sampling']} and windows={values['windows']} exclude each "
-                "other: a probability, or windows"
+                f"sampling={values['sampling']} and windows={values['windows']} cannot be "
+                "combined: give a probability or windows"
             )
-        wish = _windows(values["windows"]).over(wish)
-    return wish
+        change = _windows(values["windows"]).over(change)
+    return change
 
 
-def _sampling(text: str) -> Wish:
+def _sampling(text: str) -> SettingsChange:
     if text.lower() == "windows":
-        return Wish(given=WINDOWS)
+        return SettingsChange(given=WINDOWS)
     wanted = "must be a probability from 0 to 1, or windows"
     try:
         probability = float(text)
@@ -132,10 +146,10 @@ def _sampling(text: str) -> Wish:
     if not (probability == 0.0 or 1e-12 <= probability <= 1.0):
         least = " (above 0, at least 1e-12)" if 0.0 < probability < 1e-12 else ""
         raise ConfigError(f"sampling={text!r}: {wanted}{least}")
-    return Wish(given=SAMPLING, sampling_prob_ppt=round(probability * 1e12))
+    return SettingsChange(given=SAMPLING, sampling_prob_ppt=round(probability * 1e12))
 
 
-def _windows(text: str) -> Wish:
+def _windows(text: str) -> SettingsChange:
     window, slash, period = text.partition("/")
     if not slash:
         raise ConfigError(
@@ -148,7 +162,7 @@ def _windows(text: str) -> Wish:
         raise ConfigError(
             f"windows={text!r}: the period may be at most 11 days, and 1e9 windows long"
         )
-    return Wish(given=WINDOWS, window_ns=window_ns, period_ns=period_ns)
+    return SettingsChange(given=WINDOWS, window_ns=window_ns, period_ns=period_ns)
 
 
 def _time_ns(text: str, part: str) -> int:
@@ -162,7 +176,7 @@ def _time_ns(text: str, part: str) -> int:
 
 
 def time_ns(text: str) -> int | None:
-    """A number with a unit, like 2ms, in nanoseconds; -1 below zero; None where it is no time."""
+    """Nanoseconds of a number with a unit, like 2ms; -1 if negative, None if it is no time."""
     text = text.strip()
     number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
     try:
@@ -179,32 +193,32 @@ def _time_text(ns: int) -> str:
     return f"{ns / 1e3:.15g}us"
 
 
-def _max_overhead(text: str) -> Wish:
+def _max_overhead(text: str) -> SettingsChange:
     ppb = overhead_ppb(text)
     if ppb is None:
         raise ConfigError(f"max_overhead={text!r}: must be a percentage like 0.5%, or off")
-    return Wish(given=MAX_OVERHEAD, max_overhead_ppb=ppb)
+    return SettingsChange(given=MAX_OVERHEAD, max_overhead_ppb=ppb)
 
 
-def _labels(text: str) -> Wish:
+def _labels(text: str) -> SettingsChange:
     keys = [] if text in ("", "none") else [key.strip() for key in text.split(",")]
     if len(keys) > _LABEL_KEYS_LIMIT:
-        raise ConfigError(f"labels={text!r}: at most {_LABEL_KEYS_LIMIT} keys, by commas")
+        raise ConfigError(f"labels={text!r}: at most {_LABEL_KEYS_LIMIT} keys, comma-separated")
     for key in keys:
         if not key or len(key.encode()) > _LABEL_KEY_BYTES or not key.isprintable() or " " in key:
             raise ConfigError(
-                f"labels={text!r}: {key!r} cannot be a key: 1 to {_LABEL_KEY_BYTES} bytes, "
-                "no blanks; none: no labels"
+                f"labels={text!r}: {key!r} is not a valid key: 1 to {_LABEL_KEY_BYTES} "
+                "bytes, no blanks; labels=none exports no labels"
             )
     if len(set(keys)) < len(keys):
-        raise ConfigError(f"labels={text!r}: {keys[0]!r} is there twice")
-    return Wish(given=LABELS, label_keys=",".join(keys))
+        raise ConfigError(f"labels={text!r}: {keys[0]!r} is given twice")
+    return SettingsChange(given=LABELS, label_keys=",".join(keys))
 
 
-def _enabled(text: str) -> Wish:
+def _enabled(text: str) -> SettingsChange:
     if text.lower() not in ON + OFF:
         raise ConfigError(f"enabled={text!r}: must be true or false")
-    return Wish(given=ENABLED, enabled=text.lower() in ON)
+    return SettingsChange(given=ENABLED, enabled=text.lower() in ON)
 
 
 _READERS = {
@@ -215,11 +229,13 @@ _READERS = {
 }
 
 
-def inherit(wish: Wish) -> None:
-    """Lays it over what this process's recorder was configured with. ConfigError if it cannot."""
-    block = ffi.new("opscope_control *", wish._asdict() | {"label_keys": wish.label_keys.encode()})
+def inherit(change: SettingsChange) -> None:
+    """Applies it on top of this process's configuration. Raises ConfigError if impossible."""
+    block = ffi.new(
+        "opscope_control *", change._asdict() | {"label_keys": change.label_keys.encode()}
+    )
     refused = ffi.new("uint64_t *")
     status = lib.opscope_recorder_inherit(block, refused)
     if status != lib.OPSCOPE_OK:
         reason = ffi.string(lib.opscope_status_text(status)).decode()
-        raise ConfigError(f"{' '.join(wish.words())}: {reason}")
+        raise ConfigError(f"{' '.join(change.words())}: {reason}")

@@ -1,4 +1,4 @@
-"""``fork`` and ``wait``: tasks on the library's threads, within the state of their forker."""
+"""`fork` and `wait`: tasks on the library's threads, with the state of the forking thread."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from opscope._native import ffi, lib
 from opscope.errors import TaskLostError, check
 from opscope.record import closing as closing
-from opscope.record.guard import swap_stack
+from opscope.record.guard import swap_stacks
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Future(Generic[R]):
-    """What a task will return. Made by :func:`fork` only."""
+    """The future result of a task. Only `fork` creates one."""
 
     __slots__ = (
         "__weakref__",
@@ -51,25 +51,25 @@ class Future(Generic[R]):
         return self._is_done
 
     def wait(self) -> R:
-        """What the task returned, once it has ended; raises what it raised.
+        """The task's result, once it has ended; raises its exception.
 
-        A task nobody has begun is run here. Ctrl-C ends the wait, and the task where it is run
-        here. TaskLostError in a forked child, for a task of its parent's that had not ended.
+        Runs a task here that has not begun. Ctrl-C ends the wait, and the task if it runs here.
+        Raises TaskLostError in a forked child, for an unfinished task of its parent.
         """
         if not self._is_done:
             status = lib.opscope_future_run(self._future)
             if status == lib.OPSCOPE_ERR_LOST:
                 raise TaskLostError("the task belongs to the process this one was forked from")
             if status == lib.OPSCOPE_OK and not self._is_done:
-                raise TaskLostError("the interpreter is ending: no task is begun any more")
-            # Python's lock and not opscope_wait, for signals come through here.
+                raise TaskLostError("the interpreter is shutting down and starts no more tasks")
+            # Python's lock and not opscope_wait, since signals interrupt it.
             with self._ended:
                 pass
         if self._error is not None:
             try:
                 raise self._error
             finally:
-                del self  # the error's traceback has this frame; they would keep each other
+                del self  # breaks a cycle: the error's traceback has this frame
         return self._result
 
     def _end(self, error: BaseException | None) -> None:
@@ -78,21 +78,21 @@ class Future(Generic[R]):
         self._run = None
         self._error = error
         self._is_done = True
-        self._handle = None  # it refers to the future
+        self._handle = None  # breaks a cycle: the handle refers to the future
         _running.discard(self)
         self._ended.release()
 
 
 _entry = ffi.addressof(lib, "opscope_py_task_outside")
 
-# What C holds a handle to, until the task has ended.
+# Tasks that C holds a handle to, until they have ended.
 _running: set[Future[Any]] = set()
 
 
 def _interrupted(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
-    """A Ctrl-C that struck beside the task: the task ends with it."""
+    """Ends the task with a Ctrl-C that arrived just outside of it."""
     assert traceback is not None
     future: Future[Any] = ffi.from_handle(traceback.tb_frame.f_locals["arg"])
     future._end(error)
@@ -101,36 +101,37 @@ def _interrupted(
 @ffi.def_extern(name="opscope_py_task", error=-13, onerror=_interrupted)  # type: ignore[untyped-decorator]
 def _task(arg: Any) -> int:
     future: Future[Any] = ffi.from_handle(arg)
-    stack = swap_stack([])
+    stacks = swap_stacks({})
     try:
         assert future._run is not None
         future._result = future._run()
         future._end(None)
     except BaseException as error:
-        # Without this frame, and with no local name for a traceback that leads back here.
+        # Without this frame, and without a local name that a traceback would keep alive.
         future._end(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
     finally:
-        swap_stack(stack)
+        swap_stacks(stacks)
         del future
     return 0
 
 
 def fork(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-    """Run ``function(*args, **kwargs)`` as a task on another thread, with the labels, the local
-    callbacks and the recording switch this thread has now.
+    """Run `function(*args, **kwargs)` as a task on another thread.
+
+    The task gets this thread's current labels, local callbacks and recording switch.
 
     >>> wait(fork(pow, 2, 10))
     1024
 
-    Tasks may fork tasks and wait for them to any depth. At the end of the program, tasks that were
-    not waited for are given up, as daemon threads are.
+    Tasks may fork tasks and wait for them to any depth. At the end of the program, unfinished tasks
+    are abandoned, like daemon threads.
     """
     return Future(lambda: function(*args, **kwargs))
 
 
 def wait(future: Future[R]) -> R:
-    """``future.wait()``, under PyTorch's name."""
+    """`future.wait()`, under PyTorch's name."""
     try:
         return future.wait()
     finally:
-        del future  # as there
+        del future  # breaks a cycle, as in `Future.wait`

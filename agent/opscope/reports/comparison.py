@@ -1,11 +1,11 @@
-"""Which operators got slower from one recording to another, and how sure that is. Pure numbers.
+"""Find operators that got slower between two recordings, with confidence. Pure computation.
 
-For each operator the mean time of a call in both, their ratio, and a confidence interval of it.
-Calls are not independent of each other (they come in windows, and machines have moods), so the
-spread is taken not from calls but between the slices of a recording: the jackknife of the ratio of
-sums, on the logarithm, and Student's t with Welch's degrees of freedom. Of many operators some
-differ by chance; Benjamini and Hochberg's adjustment keeps the share of false ones among those
-called different below 1 - confidence.
+For each operator: the mean time of a call in both, their ratio, and its confidence interval. Calls
+are not independent of each other (they come in windows, and machines slow down at times), so the
+spread is estimated between the slices of a recording: the jackknife of the ratio of sums, on the
+logarithm, and Student's t with Welch's degrees of freedom. Among many operators some differ by
+chance; Benjamini and Hochberg's adjustment keeps the share of false positives among the reported
+differences below 1 - confidence.
 
 Facts: Efron and Tibshirani, An Introduction to the Bootstrap, ch. 11 (jackknife); Benjamini and
 Hochberg, Controlling the False Discovery Rate (1995).
@@ -17,10 +17,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opscope.agent.recording import Operator, Recording, Slice
+from opscope.reports.recording import Operator, Recording, Slice
 
 LEAST_SLICES = 5
-"""In which an operator must have run, on both sides, for a statement about it."""
+"""Minimum slices with the operator, in each recording, for a statement about it."""
 _STEPS = 100
 
 
@@ -29,37 +29,39 @@ class Change:
     operator: Operator
     calls_per_s: tuple[float, float]
     call_s: tuple[float, float]
-    """Mean seconds of a call, before and after: self time where both know it, else total time."""
+    """Mean seconds of a call, before and after: self time if both know it, else total time."""
     is_self: bool
     ratio: float
-    """After over before; above 1 is slower. Infinite or NaN where before it took no time."""
+    """After over before; above 1 is slower. Infinite or NaN if it took no time before."""
     low: float
     high: float
-    """Of the ratio, with the confidence asked for; NaN where there are too few slices."""
+    """Confidence interval of the ratio; NaN with too few slices."""
     p: float
-    """Of the adjusted test that nothing changed; 1 where nothing can be said."""
+    """Adjusted p-value of the test that nothing changed; 1 with too few slices."""
     lost_s: float
-    """Seconds a second that the change costs at the rate of calls afterwards; negative: it won."""
+    """Seconds per second that the change costs at the later call rate; negative: a gain."""
 
     def verdict(self, confidence: float, least_change: float) -> str:
-        """`slower`, `faster`, `same` (no sign of a change that large), or `?` (too few slices)."""
+        """`slower`, `faster`, `same` (a change that large is ruled out), `unsure` (the slices
+        differ too much for a verdict), or `?` (too few slices)."""
         if math.isnan(self.low):
             return "?"
         if self.p <= 1 - confidence and abs(math.log(self.ratio)) >= math.log1p(least_change):
             return "slower" if self.ratio > 1 else "faster"
-        return "same"
+        is_ruled_out = self.low > 1 / (1 + least_change) and self.high < 1 + least_change
+        return "same" if is_ruled_out else "unsure"
 
 
 @dataclass(frozen=True)
 class Comparison:
     changes: tuple[Change, ...]
-    """Operators of both recordings, those that cost most by their change first."""
+    """Operators of both recordings, sorted by the cost of their change, largest first."""
     gone: tuple[Operator, ...]
     new: tuple[Operator, ...]
 
 
 def compare(before: Recording, after: Recording, confidence: float = 0.95) -> Comparison:
-    """Compares what ran in both. `confidence` within (0, 1)."""
+    """Compares the operators of both recordings. `confidence` within (0, 1)."""
     both = [operator for operator in after.operators if operator in before.operators]
     changes = [
         _change(
@@ -107,7 +109,7 @@ def _change(
 
 @dataclass(frozen=True)
 class _LogMean:
-    """The mean time of a call over slices, and how sure its logarithm is."""
+    """The logarithm of the mean time of a call over slices, with its variance."""
 
     slices: int
     calls: float
@@ -126,7 +128,7 @@ class _LogMean:
         without = [(time_s - time) / (calls - own) for time, own in pairs if calls - own > 0]
         k = len(without)
         if k < LEAST_SLICES or min(without) <= 0:
-            # Nothing can be said of the spread, so nothing is: as though there were no slices.
+            # The spread is unknown, so treat it like a recording without slices.
             return cls(0, calls, mean, 0.0)
         logs = [math.log(value) for value in without]
         middle = sum(logs) / k
@@ -153,7 +155,7 @@ def t_two_sided(t: float, freedom: float) -> float:
 
 
 def t_reach(p: float, freedom: float) -> float:
-    """How far from 0 Student's t is with probability `p` at least; the inverse of t_two_sided."""
+    """The distance from 0 that |Student's t| exceeds with probability `p`; inverts t_two_sided."""
     low, high = 0.0, 1.0
     while t_two_sided(high, freedom) > p:
         low, high = high, 2 * high

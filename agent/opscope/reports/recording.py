@@ -1,8 +1,8 @@
-"""A recording: what some processes of a host did over a while, in slices, to be kept in a file.
+"""A recording: operators' times in some processes of a host, in slices of time, kept in a file.
 
-Slices, because the spread between them is what tells a difference from chance
-(agent/comparison.py). Times are of all threads together. The file is gzipped JSON, described at
-`Recording.save`; reading one trusts nothing in it.
+The spread between slices is the measure of chance (reports/comparison.py). Times are the sum over
+all threads. The file is gzipped JSON, described at `Recording.save`; the reader validates all of
+it.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import os
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from opscope.agent import layout
-from opscope.agent.host import Host
-from opscope.agent.snapshot import (
+from opscope.errors import AgentError
+from opscope.host.host import Host
+from opscope.host.snapshot import (
     SAMPLES,
     SELF_NS,
     SELF_UNKNOWN,
@@ -28,7 +27,9 @@ from opscope.agent.snapshot import (
     Process,
     Snapshot,
 )
-from opscope.errors import AgentError
+from opscope.replace_file import replace_file
+from opscope.reports.certainty import error_of
+from opscope.segments import layout
 
 _FORMAT = "opscope recording"
 _VERSION = 1
@@ -45,25 +46,29 @@ class Slice(NamedTuple):
     """One operator in one slice of time."""
 
     samples: int
-    """Ranges recorded; the rest is estimated from them."""
+    """Number of recorded ranges, from which the other fields are estimated."""
     calls: float
     total_s: float
     self_s: float | None
     """None: not known."""
+    calls_error: float = 0.0
+    """Standard error; 0 if every range was recorded, and in files of older versions."""
+    self_error: float | None = 0.0
+    """Standard error of `self_s`; None: unknown."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which processes: all that agree with whatever is given."""
+    """Selects processes: those that match all fields given."""
 
     service: str | None = None
     version: str | None = None
-    """`service.version`, as the process has it from OpenTelemetry's variables."""
+    """`service.version`, from the process's OpenTelemetry variables."""
     pids: frozenset[int] = frozenset()
 
     @classmethod
     def parse(cls, text: str) -> Selection:
-        """From SERVICE or SERVICE@VERSION; a version has no @ in it."""
+        """From SERVICE or SERVICE@VERSION; a version contains no @."""
         service, at, version = text.rpartition("@")
         return cls(service, version) if at else cls(text)
 
@@ -85,21 +90,22 @@ class Selection:
 @dataclass(frozen=True)
 class Recording:
     what: str
-    """The selection, in words."""
+    """The selection, as text."""
     started_unix_ns: int
     seconds: tuple[float, ...]
-    """How long each slice was."""
+    """Length of each slice, in seconds."""
     processes: int
-    """How many there were, over the whole time."""
+    """Number of selected processes over the whole recording."""
     operators: dict[Operator, tuple[Slice, ...]]
-    """For each operator that ran a slice for each of `seconds`."""
+    """For each operator that ran, one slice for each of `seconds`."""
 
     def save(self, path: str) -> None:
-        """Writes the file, whole or not at all.
+        """Writes the file atomically.
 
         One JSON object: `format`, `version`, `what`, `started_unix_ns`, `seconds`, `processes`,
         and `operators`: objects with `name`, `phase` and `slices`, each [samples, calls, total
-        seconds, self seconds or null]. Raises AgentError where it cannot be written.
+        seconds, self seconds or null, standard error of the calls, that of the self seconds or
+        null]; older files end with the self seconds. Raises AgentError on failure.
         """
         operators = [
             {"name": name, "phase": phase, "slices": slices}
@@ -114,17 +120,14 @@ class Recording:
             "processes": self.processes,
             "operators": operators,
         }
-        new = f"{path}.{os.getpid()}.new"
         try:
-            with gzip.open(new, "wt", encoding="utf-8") as file:
-                json.dump(whole, file)
-            os.replace(new, path)
+            replace_file(path, gzip.compress(json.dumps(whole).encode()))
         except OSError as error:
             raise AgentError(f"cannot write {path}: {error.strerror}") from error
 
     @classmethod
     def load(cls, path: str) -> Recording:
-        """Raises AgentError, which says why, where the file is not a recording."""
+        """Raises AgentError, with the reason, if the file is not a recording."""
         try:
             with gzip.open(path, "rb") as file:
                 raw = file.read(_BYTES_LIMIT + 1)
@@ -134,15 +137,15 @@ class Recording:
         except FileNotFoundError as error:
             raise AgentError(f"{path}: no such file") from error
         except (OSError, EOFError, zlib.error, ValueError, TypeError, KeyError) as error:
-            made = "opscope record -o FILE makes one"
+            made = "opscope record -o FILE writes one"
             raise AgentError(f"{path} is not a recording ({error}); {made}") from error
 
 
 def _from_json(whole: Any) -> Recording:
     if not isinstance(whole, dict) or whole.get("format") != _FORMAT:
-        raise ValueError("it does not say that it is one")
+        raise ValueError("it has no mark of one")
     if whole["version"] != _VERSION:
-        raise ValueError(f"its version is {whole['version']!r}, known is {_VERSION}")
+        raise ValueError(f"its version is {whole['version']!r}, not {_VERSION}")
     seconds = tuple(_number(value) for value in whole["seconds"])
     if not all(seconds):
         raise ValueError("an empty slice")
@@ -150,21 +153,38 @@ def _from_json(whole: Any) -> Recording:
     for of_one in whole["operators"]:
         slices = tuple(_slice(*values) for values in of_one["slices"])
         if len(slices) != len(seconds):
-            raise ValueError(f"{len(slices)} slices in place of {len(seconds)}")
+            raise ValueError(f"{len(slices)} slices instead of {len(seconds)}")
         operators[Operator(str(of_one["name"]), str(of_one["phase"]))] = slices
     started, processes = _number(whole["started_unix_ns"]), _number(whole["processes"])
     return Recording(str(whole["what"]), int(started), seconds, int(processes), operators)
 
 
-def _slice(samples: object, calls: object, total_s: object, self_s: object) -> Slice:
-    known = None if self_s is None else _number(self_s)
-    return Slice(int(_number(samples)), _number(calls), _number(total_s), known)
+def _slice(
+    samples: object,
+    calls: object,
+    total_s: object,
+    self_s: object,
+    calls_error: object = 0.0,
+    self_error: object = 0.0,
+) -> Slice:
+    return Slice(
+        int(_number(samples)),
+        _number(calls),
+        _number(total_s),
+        _known(self_s),
+        _number(calls_error),
+        _known(self_error),
+    )
+
+
+def _known(value: object) -> float | None:
+    return None if value is None else _number(value)
 
 
 def _number(value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
         return float(value)
-    raise ValueError(f"{value!r} is not a number from 0 on")
+    raise ValueError(f"{value!r} is not a number of 0 or more")
 
 
 def record(
@@ -177,7 +197,7 @@ def record(
 ) -> list[Recording]:
     """A recording for each selection, of the same `slices` of `slice_s` seconds each.
 
-    Raises AgentError, at once, where nothing of a selection is observed as it begins.
+    Raises AgentError at once if a selection matches no observed process at the start.
     """
     host = Host(patterns, consume=False, max_series=_SERIES_LIMIT, by_process=True)
     before = host.collect()
@@ -214,14 +234,14 @@ def _recording(
 
 
 def _check_is_there(selection: Selection, now: Snapshot) -> None:
-    """Before the wait rather than after it."""
+    """Fails before the wait instead of after it."""
     alive = [process for process in now.processes if process.is_alive]
     if not any(map(selection.takes, alive)):
         seen = ", ".join(sorted(set(map(_name, alive)))) or "none"
         what = "process is observed"
         if selection != Selection():
-            what = f"observed process is of {selection}; observed: {seen}"
-        raise AgentError(f"no {what}; `opscope ps` says which are, and why others are not")
+            what = f"observed process matches {selection}; observed: {seen}"
+        raise AgentError(f"no {what}; `opscope ps` lists them, and why others are not observed")
 
 
 def _ran(process: Process, delta: Snapshot) -> bool:
@@ -230,17 +250,36 @@ def _ran(process: Process, delta: Snapshot) -> bool:
 
 
 def _slices(delta: Snapshot, pids: set[int]) -> Iterator[tuple[Operator, Slice]]:
-    for key, row in zip(delta.keys, delta.counters.tolist(), strict=True):
+    errors = zip(delta.calls_variance.tolist(), delta.self_variance.tolist(), strict=True)
+    rows = zip(delta.keys, delta.counters.tolist(), errors, strict=True)
+    for key, row, (calls_variance, self_variance) in rows:
         if key.process in pids and row[SAMPLES]:
             self_s = None if row[SELF_UNKNOWN] else row[SELF_NS] / 1e9
             calls = row[WEIGHT] / layout.WEIGHT_ONE
-            found = Slice(row[SAMPLES], calls, row[TOTAL_NS] / 1e9, self_s)
+            found = Slice(
+                row[SAMPLES],
+                calls,
+                row[TOTAL_NS] / 1e9,
+                self_s,
+                math.sqrt(calls_variance),
+                error_of(self_variance),
+            )
             yield Operator(key.op, key.phase), found
 
 
 def _sum(a: Slice, b: Slice) -> Slice:
     self_s = None if a.self_s is None or b.self_s is None else a.self_s + b.self_s
-    return Slice(a.samples + b.samples, a.calls + b.calls, a.total_s + b.total_s, self_s)
+    self_error = None
+    if a.self_error is not None and b.self_error is not None:
+        self_error = math.hypot(a.self_error, b.self_error)
+    return Slice(
+        a.samples + b.samples,
+        a.calls + b.calls,
+        a.total_s + b.total_s,
+        self_s,
+        math.hypot(a.calls_error, b.calls_error),
+        self_error,
+    )
 
 
 def _name(process: Process) -> str:

@@ -1,16 +1,28 @@
-"""How a view of operators looks in a terminal or a pipe. What its numbers mean is in view.py."""
+"""Render a view of operators for a terminal or a pipe; view.py defines its numbers."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from opscope.agent.snapshot import Snapshot
-from opscope.agent.view import Row, View, overhead, sampling
+from opscope.host.snapshot import Snapshot
+from opscope.reports import certainty
+from opscope.reports.view import Row, View, overhead, sampling
 
-_NARROW = 100
+_SERVICE_WIDTH = 16
+_OPERATOR_WIDTH = 28
+"""Characters of an operator's name that are shown, if necessary in place of other columns."""
+_GIVEN_UP = ("framework", "p95", "bytes", "p50")
+"""The columns to drop first, in this order. An operator's name begins with its framework."""
+_PADDING = 2
 _HEADINGS = (
+    ("pid", "pid"),
+    ("service", "service"),
+    ("op", "operator"),
+    ("framework", "framework"),
     ("calls", "calls/s"),
     ("total", "total %"),
     ("self", "self %"),
@@ -49,50 +61,88 @@ def _title(snapshot: Snapshot, shown: View) -> str:
 def _nothing(snapshot: Snapshot) -> str:
     if all(process.is_exact for process in snapshot.processes):
         return "no operator ran"
-    return "no operator was sampled; `opscope run --sampling 1` records every one"
+    return "no operator was sampled; `opscope run --sampling 1` records every call"
 
 
 def _table(shown: View, sort: str, limit: int, by_process: bool, width: int) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True, padding=(0, 1))
-    narrow = by_process and width < _NARROW
-    left_out = {"p95"} if narrow else set()
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", expand=True, padding=(0, _PADDING // 2)
+    )
+    rows = shown.rows[:limit]
+    cells = [_cells(row) for row in rows]
+    left_out = set() if by_process else {"pid", "service"}
     if all(row.bytes_per_s is None for row in shown.rows):
         left_out.add("bytes")
-    headings = [heading for heading in _HEADINGS if heading[0] not in left_out]
-    if by_process:
-        table.add_column("pid", justify="right", no_wrap=True)
-        table.add_column(
-            "service", no_wrap=True, overflow="ellipsis", max_width=10 if narrow else 16
-        )
-    table.add_column("operator", no_wrap=True, overflow="ellipsis", ratio=1, min_width=12)
-    if not narrow:
-        table.add_column("framework", no_wrap=True, overflow="ellipsis", max_width=10)
-    for name, heading in headings:
+    headings = _fitting(
+        {name: text for name, text in _HEADINGS if name not in left_out}, cells, sort, width
+    )
+    for name, heading in headings.items():
         style = "bold" if name == sort else ""
-        table.add_column(heading, justify="right", no_wrap=True, style=style)
-    for row in shown.rows[:limit]:
-        cells = [row.key.op]
-        if by_process:
-            pid = "-" if row.key.process is None else str(row.key.process)
-            cells = [pid, row.key.service, *cells]
-        if not narrow:
-            cells.append(row.key.framework)
-        numbers = _numbers(row)
-        cells += [numbers[name] for name, _ in headings]
-        table.add_row(*map(Text, cells))
+        if name == "op":
+            table.add_column(heading, no_wrap=True, overflow="ellipsis", ratio=1, min_width=12)
+        elif name == "service":
+            table.add_column(heading, no_wrap=True, overflow="ellipsis", max_width=_SERVICE_WIDTH)
+        elif name == "framework":
+            table.add_column(heading, no_wrap=True)
+        else:
+            table.add_column(heading, justify="right", no_wrap=True, style=style)
+    for row, texts in zip(rows, cells, strict=True):
+        table.add_row(
+            *(Text(texts[name]) for name in headings), style="dim" if row.is_unsure else None
+        )
     return table
+
+
+def _fitting(
+    headings: dict[str, str], cells: list[dict[str, str]], sort: str, width: int
+) -> dict[str, str]:
+    """The columns that leave room for the operators' names."""
+
+    def width_of(name: str) -> int:
+        longest = max((len(texts[name]) for texts in cells), default=0)
+        longest = max(longest, len(headings[name]))
+        return _PADDING + (min(longest, _SERVICE_WIDTH) if name == "service" else longest)
+
+    kept = dict(headings)
+    wanted = min(width_of("op"), _OPERATOR_WIDTH)
+    for name in _GIVEN_UP:
+        if width - sum(width_of(other) for other in kept if other != "op") >= wanted:
+            break
+        if name != sort:
+            kept.pop(name, None)
+    return kept
+
+
+def _cells(row: Row) -> dict[str, str]:
+    pid = "-" if row.key.process is None else str(row.key.process)
+    names = {"service": row.key.service, "op": row.key.op, "framework": row.key.framework}
+    return {"pid": pid, **names, **_numbers(row)}
 
 
 def _numbers(row: Row) -> dict[str, str]:
     return {
-        "calls": rate(row.calls_per_s),
-        "total": f"{100 * row.total_share:.1f}",
-        "self": "-" if row.self_share is None else f"{100 * row.self_share:.1f}",
+        "calls": rate(row.calls_per_s) + _error(row.calls_per_s, row.calls_error, rate),
+        "total": percent(row.total_share),
+        "self": "-"
+        if row.self_share is None
+        else percent(row.self_share) + _error(row.self_share, row.self_error, percent),
         "p50": seconds(row.p50_s),
         "p95": seconds(row.p95_s),
         "p99": seconds(row.p99_s),
         "bytes": "-" if row.bytes_per_s is None else f"{rate(row.bytes_per_s)}B",
     }
+
+
+def _error(value: float, error: float | None, text_of: Callable[[float], str]) -> str:
+    """The text after an imprecise estimate."""
+    if error is None or not certainty.is_unsure(value, error):
+        return ""
+    return f" ± {text_of(error)}"
+
+
+def percent(value: float) -> str:
+    """Without the percent sign, which is in the heading."""
+    return f"{100 * value:.1f}"
 
 
 def _footer(snapshot: Snapshot, shown: View, limit: int) -> list[str]:
@@ -105,9 +155,11 @@ def _footer(snapshot: Snapshot, shown: View, limit: int) -> list[str]:
         lines.append(f"% of {about} {seconds(shown.base_s)} spent in operators, over all threads")
     else:
         lines.append(
-            f"% of {seconds(shown.base_s)}, all total times added up: "
-            "nested time counts at each level, as not all self times are known"
+            f"% of {seconds(shown.base_s)}, the sum of all total times: nested time counts at each "
+            "level, because some self times are unknown"
         )
+    if any(row.is_unsure for row in shown.rows[:limit]):
+        lines.append(certainty.in_words())
     alive = tuple(process for process in snapshot.processes if process.is_alive)
     health = snapshot.health
     share = overhead(alive, snapshot.time_unix_ns)

@@ -1,19 +1,21 @@
-"""What a table of operators shows: rates, shares and quantiles, from a snapshot. Pure; no terminal.
+"""The numbers in a table of operators: rates, shares and quantiles of a snapshot. No terminal.
 
-Shares are of the time spent inside operators, all threads together: the sum of all self times.
-Where a self time is not known they are of the sum of all total times instead, in which time in
-nested operators counts at each level; a view says which of the two it is.
+Shares are of the time spent inside operators by all threads: the sum of all self times. If some
+self time is unknown, they are of the sum of all total times, in which nested time counts at each
+level; a view says which of the two applies.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from opscope.agent.snapshot import Process, SeriesKey, Snapshot
+from opscope.host.snapshot import Process, SeriesKey, Snapshot
+from opscope.reports import certainty
 
 _SORT_FIELDS = {
     "total": "total_share",
@@ -40,22 +42,53 @@ class Row(NamedTuple):
     p95_s: float
     p99_s: float
     bytes_per_s: float | None
-    """Allocated; None: not known."""
+    """Allocated bytes per second; None: unknown."""
+    samples: int
+    """Number of recorded ranges, on which the other fields rest."""
+    calls_error: float
+    """Standard error of `calls_per_s`; 0: exact."""
+    self_error: float | None
+    """Standard error of `self_share`; None: unknown."""
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether any field is too imprecise to be shown without its error."""
+        return certainty.is_unsure(self.calls_per_s, self.calls_error) or certainty.is_unsure(
+            self.self_share, self.self_error
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """For JSON, which has no NaN."""
+        return {
+            "operator": self.key.op,
+            "framework": self.key.framework,
+            "samples": self.samples,
+            "calls_per_s": self.calls_per_s,
+            "calls_per_s_error": self.calls_error,
+            "total_share": self.total_share,
+            "self_share": self.self_share,
+            "self_share_error": self.self_error,
+            "is_unsure": self.is_unsure,
+            "p50_s": _known(self.p50_s),
+            "p95_s": _known(self.p95_s),
+            "p99_s": _known(self.p99_s),
+            "bytes_per_s": self.bytes_per_s,
+        }
 
 
 @dataclass(frozen=True)
 class View:
     rows: tuple[Row, ...]
-    """Operators that ran in the time looked at."""
+    """Operators that ran in the period."""
     seconds: float
-    """How long that was."""
+    """Length of the period."""
     is_since_start: bool
-    """Rather than since an earlier look."""
+    """Whether the period begins at the start, not at an earlier snapshot."""
     base_s: float
-    """What shares are of."""
+    """The total that shares are of, in seconds."""
     base_is_self: bool
     samples: int
-    """Ranges recorded in the time looked at."""
+    """Ranges recorded in the period."""
 
 
 def by_operator(key: SeriesKey) -> SeriesKey:
@@ -69,7 +102,7 @@ def by_process(key: SeriesKey) -> SeriesKey:
 def view(
     snapshot: Snapshot, before: Snapshot | None, grouping: Grouping, sort: str = "total"
 ) -> View:
-    """The view of what was counted after an earlier snapshot of the same host, or of everything."""
+    """The view of the increase since an earlier snapshot of the same host, or of everything."""
     if before is None:
         created = snapshot.created_unix_ns[snapshot.samples > 0]
         since_ns = int(created.min()) if len(created) else snapshot.time_unix_ns
@@ -84,7 +117,10 @@ def _view(snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str) -
     self_s, total_s = snapshot.self_s, snapshot.total_s
     base_is_self = not np.isnan(self_s[ran]).any()
     base_s = float((self_s if base_is_self else total_s)[ran].sum())
-    p50, p95, p99 = (snapshot.quantile(p).tolist() for p in (0.5, 0.95, 0.99))
+    p50, p95, p99 = (certainty.quantile(snapshot, p).tolist() for p in certainty.LEAST_SAMPLES)
+    calls_errors = np.sqrt(snapshot.calls_variance).tolist()
+    self_errors = [certainty.error_of(one) for one in snapshot.self_variance.tolist()]
+    samples = snapshot.samples.tolist()
     allocated = snapshot.bytes.tolist()
     rows = [
         Row(
@@ -96,6 +132,9 @@ def _view(snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str) -
             p95[i],
             p99[i],
             allocated[i] / seconds if allocated[i] and seconds > 0 else None,
+            samples[i],
+            calls_errors[i] / seconds if seconds > 0 else 0.0,
+            _error_share(self_errors[i], base_s),
         )
         for i, calls in enumerate(snapshot.calls.tolist())
         if ran[i]
@@ -107,7 +146,7 @@ def _view(snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str) -
 
 
 def _order(row: Row, sort: str) -> tuple[float, str, int]:
-    """Largest first; what is not known last."""
+    """Largest first; unknown values last."""
     value = getattr(row, _SORT_FIELDS[sort]) if sort != "op" else 0.0
     return (1.0 if value is None else -value, row.key.op, row.key.process or 0)
 
@@ -116,8 +155,16 @@ def _share(part: float, whole: float) -> float:
     return float(part) / whole if whole > 0 else 0.0
 
 
+def _error_share(error: float | None, whole: float) -> float | None:
+    return None if error is None else _share(error, whole)
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
 def sampling(processes: tuple[Process, ...]) -> str:
-    """How these processes sample, for people."""
+    """The sampling of these processes, as text."""
     modes = {_mode(process) for process in processes}
     return modes.pop() if len(modes) == 1 else ("mixed" if modes else "-")
 
@@ -133,7 +180,7 @@ def _mode(process: Process) -> str:
 
 
 def overhead(processes: tuple[Process, ...], now_unix_ns: int) -> float | None:
-    """The share of these processes' wall time that recording took; None without any."""
+    """The share of these processes' wall time that recording took; None without processes."""
     wall_ns = sum(max(now_unix_ns - process.created_unix_ns, 0) for process in processes)
     if not wall_ns:
         return None

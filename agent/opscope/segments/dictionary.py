@@ -1,24 +1,24 @@
 """The dictionary of a segment: names of operators and metrics, label sets, API usage, notes.
 
-Entries are only ever appended, so a dictionary remembers how far it has read each chunk and reads
-on from there. Text comes from a foreign process and ends up on pages and terminals: what cannot be
-printed becomes "?", and what is longer than TEXT_LIMIT is cut.
+Entries are append-only, so a dictionary remembers the length read of each chunk and continues from
+there. Text comes from another process and is shown on pages and terminals: unprintable characters
+become "?", and text longer than TEXT_LIMIT is cut.
 """
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
-from opscope.agent import layout
-from opscope.agent.segment_file import SegmentError
-
-if TYPE_CHECKING:
-    from opscope.agent.shape import Keys, Lines
+from opscope.printable import printable
+from opscope.segments import layout
+from opscope.segments.segment_file import SegmentError
+from opscope.segments.shape import Keys, Lines
+from opscope.segments.shared_text import shared
 
 TEXT_LIMIT = 256
+LABELS_LIMIT = 2
+"""Labels in one set; the recorder makes no more. A larger set could exceed a scrape's
+`label_limit`, and Prometheus then drops the samples of all processes."""
 _ALIGN = 8
-# Entries of each kind: as many as the recorder makes, or more. A note's new value is a new entry.
+# Entries of each kind, at least as many as the recorder makes. A note's new value is a new entry.
 _LIMITS = {
     layout.ENTRY_OP: 65_536,
     layout.ENTRY_LABELS: 1024,
@@ -26,7 +26,9 @@ _LIMITS = {
     layout.ENTRY_NOTE: 16_384,
     layout.ENTRY_METRIC: 4096,
 }
-# Of Python's objects for an entry, beside its text.
+# Limit of all unknown kinds together, which a later version may have.
+_UNKNOWN, _UNKNOWN_LIMIT = -1, 65_536
+# Memory of the Python objects of an entry, beside its text, in bytes.
 _ENTRY_BYTES = 200
 
 _ENTRY = layout.struct_of(layout.ENTRY)
@@ -35,38 +37,40 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Dictionary:
-    """What a segment's dictionary chunks said up to now."""
+    """The entries read so far from a segment's dictionary chunks."""
 
     def __init__(self) -> None:
         self.ops: dict[int, str] = {layout.OTHER_OP_ID: layout.OTHER_OP}
-        """Name by id, with the overload behind a dot where there is one."""
+        """Name by id; an overload follows after a dot."""
         self.extra_costs_ps: dict[int, int] = {}
-        """By id, of those operators whose ranges cost more than `record_cost_ps`: what more."""
+        """By operator id: the cost of a range beyond `record_cost_ps`, in ps, if there is any."""
         self.labels: dict[int, Labels] = {0: ()}
         self.usage: dict[str, None] = {}
-        """Keys of the APIs used, in order."""
+        """Keys of the APIs used, in their order."""
         self.notes: dict[str, str] = {}
         self.metrics: dict[int, tuple[str, str, int]] = {}
         """Name, label and kind by number."""
         self.read_bytes: dict[int, int] = {}
-        """By chunk index: how many bytes of entries are taken in."""
+        """By chunk index: the number of bytes read."""
         self.keys: Keys | None = None
-        """Those of the segment's cells when it was last read, all of which are in here."""
+        """The keys of the segment's cells at the last read; the dictionary has all of them."""
         self.lines: Lines | None = None
-        """Those of these cells."""
+        """The lines of these cells."""
+        self.has_cut_labels = False
+        """Whether a label set had more than LABELS_LIMIT labels."""
         self.nbytes = 0
-        """Memory that this takes, about."""
+        """Approximate memory size, in bytes."""
         self._counts: dict[int, int] = {}
 
     def take(self, chunk: int, entries: bytes) -> None:
-        """Takes in the bytes of `chunk` that follow those already read: whole entries.
+        """Adds the bytes of `chunk` that follow those already read: whole entries.
 
-        Raises SegmentError("corrupt") where they are not.
+        Raises SegmentError("corrupt") for anything else.
         """
         at = 0
         while at < len(entries):
             if at + _ENTRY.size > len(entries):
-                raise SegmentError("corrupt", "an entry is cut short")
+                raise SegmentError("corrupt", "truncated entry")
             kind, detail, number, size, extra_cost_ps = _ENTRY.unpack_from(entries, at)
             start = at + _ENTRY.size
             at = start + (size + _ALIGN - 1) // _ALIGN * _ALIGN
@@ -78,20 +82,24 @@ class Dictionary:
         self.read_bytes[chunk] = self.read_bytes.get(chunk, 0) + len(entries)
 
     def _add(self, kind: int, detail: int, number: int, raw: bytes) -> None:
+        limit = _LIMITS.get(kind, _UNKNOWN_LIMIT)
+        counted = kind if kind in _LIMITS else _UNKNOWN
+        count = self._counts[counted] = self._counts.get(counted, 0) + 1
+        if count > limit:
+            raise SegmentError("too-much", f"more than {limit} entries of kind {kind}")
         if kind in _LIMITS:
             self.nbytes += len(raw) + _ENTRY_BYTES
-            count = self._counts[kind] = self._counts.get(kind, 0) + 1
-            if count > _LIMITS[kind]:
-                raise SegmentError("too-much", f"more than {_LIMITS[kind]} entries of kind {kind}")
         if kind == layout.ENTRY_OP:
             name, overload = _texts(raw, 2)
-            # One copy for all processes that run the operator.
-            self.ops[number] = sys.intern(f"{name}.{overload}" if overload else name)
+            # All processes that run the operator share one copy.
+            self.ops[number] = shared(f"{name}.{overload}" if overload else name)
         elif kind == layout.ENTRY_LABELS:
             texts = _texts(raw)
             if len(texts) % 2:
                 raise SegmentError("corrupt", "a label without a value")
-            self.labels[number] = tuple(zip(texts[::2], texts[1::2], strict=True))
+            pairs = tuple(zip(texts[::2], texts[1::2], strict=True))
+            self.has_cut_labels |= len(pairs) > LABELS_LIMIT
+            self.labels[number] = pairs[:LABELS_LIMIT]
         elif kind == layout.ENTRY_USAGE:
             self.usage[_texts(raw, 1)[0]] = None
         elif kind == layout.ENTRY_NOTE:
@@ -99,15 +107,15 @@ class Dictionary:
             self.notes[key] = value
         elif kind == layout.ENTRY_METRIC:
             name, label = _texts(raw, 2)
-            self.metrics[number] = (sys.intern(name), label, detail)
+            self.metrics[number] = (shared(name), label, detail)
 
 
 def _texts(raw: bytes, count: int | None = None) -> list[str]:
     texts = raw.decode(errors="replace").split("\0")
     if texts.pop():
-        raise SegmentError("corrupt", "text without an end")
+        raise SegmentError("corrupt", "unterminated text")
     if count is not None and len(texts) != count:
-        raise SegmentError("corrupt", f"{len(texts)} texts in place of {count}")
+        raise SegmentError("corrupt", f"{len(texts)} texts instead of {count}")
     return [
         text if text.isprintable() and len(text) <= TEXT_LIMIT else _printable(text)
         for text in texts
@@ -115,5 +123,5 @@ def _texts(raw: bytes, count: int | None = None) -> list[str]:
 
 
 def _printable(text: str) -> str:
-    text = "".join(c if c.isprintable() else "?" for c in text[: TEXT_LIMIT + 1])
+    text = printable(text[: TEXT_LIMIT + 1])
     return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"

@@ -1,7 +1,7 @@
-"""The segment's layout as numpy sees it, derived from the declarations in opscope/segment.h.
+"""The segment's layout as NumPy sees it, derived from the declarations in opscope/segment.h.
 
-Not declared a second time: names, offsets and sizes come from the cffi module. What a C compiler
-does not carry, the parts of a cell's key, stands below as the header's comment gives it.
+Names, offsets and sizes come from the cffi module. The parts of a cell's key, which C declares only
+in a comment of that header, are repeated below.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ U64 = NDArray[np.uint64]
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The numpy dtype of a declared C struct: same names, offsets and size, little-endian."""
+    """The NumPy dtype of a declared C struct: same names, offsets and size, little-endian."""
     return _dtype(ffi.typeof(name))
 
 
 def struct_of(dtype: np.dtype[Any]) -> struct.Struct:
-    """The same for one record alone, which is then much faster; arrays of bytes are bytes."""
+    """The dtype for one single record, which this reads much faster; byte arrays become bytes."""
     fields: Any = dtype.fields  # in order
     codes, end = ["<"], 0
     for field, offset in fields.values():
@@ -52,7 +52,7 @@ def _dtype(ctype: Any) -> np.dtype[Any]:
         if ctype.item.cname == "char":
             return np.dtype((np.bytes_, ctype.length))
         return np.dtype((_dtype(ctype.item), (ctype.length,)))
-    return np.dtype(f"<u{ffi.sizeof(ctype)}")
+    return np.dtype("<f8" if ctype.cname == "double" else f"<u{ffi.sizeof(ctype)}")
 
 
 HEADER = dtype_of("opscope_segment_header")
@@ -63,6 +63,7 @@ ENTRY = dtype_of("opscope_entry")
 CELL = dtype_of("opscope_cell")
 LINE = dtype_of("opscope_line")
 EXEMPLAR = dtype_of("opscope_exemplar")
+VARIANCE = dtype_of("opscope_variance")
 
 VERSION: int = lib.OPSCOPE_SEGMENT_VERSION
 HEADER_BYTES: int = lib.OPSCOPE_SEGMENT_HEADER_BYTES
@@ -90,6 +91,7 @@ CELLS: int = lib.OPSCOPE_CHUNK_CELLS
 LINES: int = lib.OPSCOPE_CHUNK_LINES
 METRICS: int = lib.OPSCOPE_CHUNK_METRICS
 EXEMPLARS: int = lib.OPSCOPE_CHUNK_EXEMPLARS
+VARIANCES: int = lib.OPSCOPE_CHUNK_VARIANCES
 
 ENTRY_OP: int = lib.OPSCOPE_ENTRY_OP
 ENTRY_LABELS: int = lib.OPSCOPE_ENTRY_LABELS
@@ -107,7 +109,8 @@ LINES_PER_CHUNK = ROOM_BYTES // LINE.itemsize
 METRIC_BYTES = 8
 METRICS_PER_CHUNK = ROOM_BYTES // METRIC_BYTES
 EXEMPLARS_PER_CHUNK = ROOM_BYTES // EXEMPLAR.itemsize
-# As in opscope/segment.h, of whose macros the cffi module has none.
+VARIANCES_PER_CHUNK = ROOM_BYTES // VARIANCE.itemsize
+# Copies of macros in opscope/segment.h, which the cffi module lacks.
 EXEMPLAR_SEED, EXEMPLAR_FACTOR = 0x6F7073636F706521, 0x9E3779B97F4A7C15
 
 PHASES = tuple(
@@ -120,5 +123,5 @@ PHASES = tuple(
 KEY_PHASE_SHIFT, KEY_LABELS_SHIFT = 32, 40
 KEY_OP_MASK, KEY_PHASE_MASK = 0xFFFFFFFF, 0xFF
 
-# opscope_op.id in opscope/record.h; a table has a cell of it before anybody ran it.
+# opscope_op.id in opscope/record.h; a table has a cell of it before the operator first runs.
 OTHER_OP_ID, OTHER_OP = 1, "other"

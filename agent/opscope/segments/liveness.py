@@ -1,11 +1,11 @@
-"""Whether the process that a segment belongs to is still there.
+"""Decide whether the process of a segment still runs.
 
-By the lock that it holds on its file where the header says that it does: that works from any pid
-namespace, and lasts for as long as somebody can write into the file. Else by boot id, pid
-namespace, pid and start time together, as a pid alone comes around again; a process of another pid
-namespace then cannot be looked up from here and counts as alive until the next boot. A boot id of
-zeros is one that could not be read (no /proc, or one without /proc/sys, as by systemd's
-ProcSubset=pid): it is no other than ours.
+If the header says that the process locks its file, the lock decides: it works across pid namespaces
+and lasts as long as any process can write into the file. Otherwise boot id, pid namespace, pid and
+start time decide together, since pids are reused. A process in another pid namespace then cannot be
+looked up and counts as alive until the next boot. A boot id of zeros means that it could not be
+read (no /proc, or no /proc/sys, as with systemd's ProcSubset=pid); it counts as this boot.
+
 Facts: flock(2) and native/SEGMENT.md; proc(5) for /proc/<pid>/stat and boot_id; namespaces(7) for
 the inode of /proc/self/ns/pid.
 """
@@ -17,26 +17,26 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from opscope.agent.segment import Header
-    from opscope.agent.segment_file import File
+    from opscope.segments.segment import Header
+    from opscope.segments.segment_file import File
 
 
 _UNKNOWN_BOOT = bytes(16)
 
 
 class Here(NamedTuple):
-    """Where this process runs; zero is what could not be read."""
+    """Boot id and pid namespace of this process; zero if unreadable."""
 
     boot_id: bytes
     pid_namespace: int
 
     def is_other_boot(self, boot_id: bytes) -> bool:
-        """Whether that is for certain not the boot that this process runs in."""
+        """Whether the boot id is certainly not that of this process."""
         return boot_id != self.boot_id and _UNKNOWN_BOOT not in (boot_id, self.boot_id)
 
 
 def here() -> Here:
-    """Read anew; neither changes while a process runs."""
+    """Reads both anew; neither changes while a process runs."""
     boot_id, pid_namespace = _UNKNOWN_BOOT, 0
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         boot_id = bytes.fromhex(file.read().strip().replace("-", ""))
@@ -46,18 +46,18 @@ def here() -> Here:
 
 
 def process_start(pid: int) -> int | None:
-    """When the process with this pid started, in clock ticks since boot; None: there is none."""
+    """Start time of the process with this pid, in clock ticks since boot; None if there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # Field 2, the name, is in parentheses and may hold any character.
+    # Field 2, the name, is in parentheses and may contain any character.
     return int(text.rpartition(b")")[2].split()[19])
 
 
 def is_dead(boot_id: bytes, pid_namespace: int, pid: int, start: int, where: Here) -> bool:
-    """Whether that process is gone for certain, as seen from `where`."""
+    """Whether that process has certainly ended, as seen from `where`."""
     if where.is_other_boot(boot_id):
         return True
     if pid_namespace != where.pid_namespace or pid_namespace == 0:
@@ -69,7 +69,7 @@ def is_dead(boot_id: bytes, pid_namespace: int, pid: int, start: int, where: Her
 
 
 def is_over(file: File, header: Header, where: Here) -> bool:
-    """Whether nobody will write into that segment any more; if so, all of it is there."""
+    """Whether no process can write into the segment any more, so that it is complete."""
     if header.is_closed or where.is_other_boot(header.boot_id):
         return True
     if header.by_lock:

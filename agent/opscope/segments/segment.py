@@ -1,8 +1,8 @@
-"""Parse one segment: bytes in, object out. native/SEGMENT.md tells the format and how to read it.
+"""Parse one segment: bytes in, object out. native/SEGMENT.md defines the format.
 
-Cells are read before the lines and names they refer to, and every `used` before what it counts. So
-whatever a cell refers to is there, even while the process goes on writing, and what is not there
-is corruption. Which files to read and what becomes of them is in host.py.
+Cells are read before the lines and names that they refer to, and each `used` before the items that
+it counts. So everything that a cell refers to is in the file, even while the process writes; a
+missing item is corruption. host/host.py decides which files to read.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.agent import exemplars, layout
-from opscope.agent.dictionary import Dictionary
-from opscope.agent.layout import U64
-from opscope.agent.measures import Measure
-from opscope.agent.segment_file import Reader, SegmentError
-from opscope.agent.shape import Keys, Lines
+from opscope.segments import exemplar_entries, layout, variance
+from opscope.segments.bounds import FILE_LIMIT, TIME_LIMIT_NS
+from opscope.segments.dictionary import Dictionary
+from opscope.segments.layout import U64
+from opscope.segments.segment_file import Reader, SegmentError
+from opscope.segments.shape import Keys, Lines
 
-# Columns of Rows.values; the cell's fields of the same names.
+# Columns of Rows.values: fields of a cell with the same names.
 COLUMNS = (
     "sample_count",
     "weight",
@@ -29,15 +29,12 @@ COLUMNS = (
     "error_weight",
     "bytes",
 )
-# For one file: 49 years of ticks at 3 GHz, 70 trillion calls. A damaged one must not make sums
-# over files overflow.
-_COUNTER_LIMIT = 1 << 62
-# Far above what the recorder makes, which is at most 256.
+# Far above the recorder's maximum of 256.
 _METRIC_LIMIT = 4096
 
 
 class Header(NamedTuple):
-    """The header's facts, checked."""
+    """The header's fields, validated."""
 
     state: int
     boot_id: bytes
@@ -66,28 +63,32 @@ class Header(NamedTuple):
     is_disabled: int = 0
     anchor_ticks: int = 0
     anchor_unix_ns: int = 0
+    cost_factor_ppm: int = 0
+    uncounted_cost_ps: int = 0
+    discarded_count: int = 0
+    window_thread_ns: int = 0
 
     @property
     def is_closed(self) -> bool:
-        """Nothing will be added, though the process may live."""
+        """Whether the segment is final, though the process may live."""
         return self.state == layout.CLOSED
 
     @property
     def by_lock(self) -> bool:
-        """Its process lives for as long as the file is locked."""
+        """Whether the lock on the file shows that its process lives."""
         return self.liveness == layout.LIVENESS_LOCK
 
 
 class Rows(NamedTuple):
-    """Cells summed over a segment's tables: one row for each key, in no order."""
+    """Cells summed over a segment's tables: one row for each key, in no particular order."""
 
     keys: U64
     """(n,) operator id | phase << 32 | label set << 40."""
     values: U64
     """(n, len(COLUMNS))."""
     buckets: NDArray[np.int32]
-    """(m,) row * OCTAVES + octave, none twice; the same object for as long as they stay the same.
-    Bucket k of an octave covers 2^(octave - 40 + k/8) s to the next."""
+    """(m,) row * OCTAVES + octave, each once; the same object while its contents stay the same.
+    Bucket k of an octave covers 2^(octave - 40 + k/8) s up to the next bucket."""
     bucket_weights: U64
     """(m, 8), in units of 2^-16."""
 
@@ -100,6 +101,15 @@ class Rows(NamedTuple):
         return self.buckets % layout.OCTAVES
 
 
+class Measure(NamedTuple):
+    """One metric of a segment."""
+
+    name: str
+    label: str
+    kind: int
+    value: int
+
+
 class Segment(NamedTuple):
     header: Header
     dictionary: Dictionary
@@ -107,11 +117,16 @@ class Segment(NamedTuple):
     measures: tuple[Measure, ...]
     exemplars: NDArray[Any]
     overhead_ns: int
-    """What recording has cost so far; by the same arithmetic as in the process itself."""
+    """Cost of recording so far, computed as in the process itself. It may fall a little when a
+    range turns out to cost less than assumed."""
+    variances: NDArray[Any]
+    """The stated variances: layout.VARIANCE, validated."""
+    used: int
+    """As of `used()`."""
 
 
 def read_header(read: Reader) -> Header:
-    """The header alone. Raises SegmentError."""
+    """Reads the header alone. Raises SegmentError."""
     raw = read(0, layout.HEADER_BYTES)
     if not raw:
         raise SegmentError("empty")
@@ -133,7 +148,9 @@ def read_header(read: Reader) -> Header:
 
 _HEADER = layout.struct_of(layout.HEADER)
 _HEADER_NAMES = layout.HEADER.names or ()
-_COUNTER = 0, _COUNTER_LIMIT - 1
+_COUNTER = 0, FILE_LIMIT - 1
+_TIME = 0, TIME_LIMIT_NS
+_ID = 0, (1 << 32) - 1
 _HEADER_RANGES = (
     ("header_bytes", layout.HEADER_BYTES, layout.HEADER_BYTES),
     ("chunk_bytes", layout.CHUNK_BYTES, layout.CHUNK_BYTES),
@@ -141,29 +158,44 @@ _HEADER_RANGES = (
     ("chunk_count", 0, layout.CHUNK_LIMIT),
     ("state", layout.LIVE, layout.CLOSED),
     ("clock_source", min(layout.CLOCK_SOURCES), max(layout.CLOCK_SOURCES)),
+    ("pid_namespace", *_COUNTER),
+    ("pid", *_ID),
+    ("uid", *_ID),
     ("ticks_per_second", 10**5, 10**11),
-    ("created_unix_ns", 0, (1 << 63) - 1),
+    ("anchor_ticks", *_COUNTER),
+    ("anchor_unix_ns", *_TIME),
+    ("created_unix_ns", *_TIME),
+    ("window_ns", *_COUNTER),
+    ("period_ns", *_COUNTER),
     ("sampling_prob_ppt", 0, 10**12),
     ("record_cost_ps", *_COUNTER),
     ("dropped_count", *_COUNTER),
+    ("window_count", *_COUNTER),
+    ("window_on_ns", *_COUNTER),
+    ("window_wall_ns", *_COUNTER),
     ("folded_count", *_COUNTER),
     ("callback_error_count", *_COUNTER),
     ("overhead_budget_ppb", 0, 10**9),
     ("overhead_ppb", *_COUNTER),
     ("adaptation_count", *_COUNTER),
+    ("cost_factor_ppm", 0, 10**9),
+    ("uncounted_cost_ps", *_COUNTER),
+    ("discarded_count", *_COUNTER),
+    ("window_thread_ns", *_COUNTER),
 )
 
 
 def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segment:
-    """What the segment says now; `header` was read before by the same reader.
+    """Reads the whole segment; the same reader has read `header` before.
 
-    `dictionary` is the one given for this file the last time, or a new one; it is read on from
-    where it ended. Raises SegmentError.
+    `dictionary` is the one from the last read of this file, or a new one; the read continues it.
+    Raises SegmentError.
     """
     heads = _heads(read, header.chunk_count)
     cells, table = _cells(read, heads)
     values = _metrics(read, heads)
-    # What the cells refer to was there before them, so it is within what is counted now.
+    stated = _variances(read, heads)
+    # Entries that cells refer to are older than the cells, so they are within this count.
     header = read_header(read)
     heads = _heads(read, header.chunk_count, earlier=heads)
     for index in np.flatnonzero(heads["kind"] == layout.DICTIONARY):
@@ -175,21 +207,49 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
     rows = _summed(cells, keys, *_buckets(cells, keys, table, read, heads, dictionary))
     overhead_ns = _overhead_ns(header, cells["sample_count"], keys)
     measures = _measures(values, dictionary)
-    return Segment(header, dictionary, rows, measures, _exemplars(read, heads), overhead_ns)
+    return Segment(
+        header,
+        dictionary,
+        rows,
+        measures,
+        _exemplars(read, heads),
+        overhead_ns,
+        variance.checked(stated, dictionary),
+        _used(heads),
+    )
+
+
+def used(read: Reader, header: Header) -> int:
+    """A number that grows with the contents; while it stays, the reader's memory does not grow."""
+    return _used(_heads(read, header.chunk_count))
+
+
+def _used(heads: NDArray[Any]) -> int:
+    return int(heads["used"].sum(dtype=np.uint64))
+
+
+def read_notes(read: Reader, header: Header) -> dict[str, str]:
+    """Reads only the notes of the process. Raises SegmentError."""
+    dictionary = Dictionary()
+    heads = _heads(read, header.chunk_count)
+    for index in np.flatnonzero(heads["kind"] == layout.DICTIONARY):
+        _take_dictionary(read, int(index), int(heads[index]["used"]), dictionary)
+    return dictionary.notes
 
 
 _NO_HEADS: NDArray[Any] = np.zeros(0, layout.CHUNK)
-# The most that a chunk can use, by its kind; the last is of all kinds that are not known.
-_ROOM = np.array([0xFFFFFFFF] * (layout.EXEMPLARS + 2))
+# The most bytes that a chunk can use, by its kind; the last entry is for all unknown kinds.
+_ROOM = np.array([0xFFFFFFFF] * (layout.VARIANCES + 2))
 _ROOM[layout.DICTIONARY] = layout.ROOM_BYTES
 _ROOM[layout.CELLS] = layout.CELLS_PER_CHUNK
 _ROOM[layout.LINES] = layout.LINES_PER_CHUNK
 _ROOM[layout.METRICS] = layout.METRICS_PER_CHUNK
 _ROOM[layout.EXEMPLARS] = layout.EXEMPLARS_PER_CHUNK
+_ROOM[layout.VARIANCES] = layout.VARIANCES_PER_CHUNK
 
 
 def _heads(read: Reader, count: int, earlier: NDArray[Any] = _NO_HEADS) -> NDArray[Any]:
-    """The first so many chunks' headers; of cells, which are read only once, as they were."""
+    """The first `count` chunk headers; those of cells, which are read once, as in `earlier`."""
     size = layout.CHUNK.itemsize
     known = earlier.tobytes()
     is_known = (earlier["kind"] == layout.CELLS).tolist() + [False] * count
@@ -202,10 +262,10 @@ def _heads(read: Reader, count: int, earlier: NDArray[Any] = _NO_HEADS) -> NDArr
         ]
     )
     if len(raw) != count * size:
-        raise SegmentError("truncated", f"{count} chunks are not all there")
+        raise SegmentError("truncated", f"some of {count} chunks are missing")
     heads = np.frombuffer(raw, layout.CHUNK)
     if (heads["used"] > _ROOM[np.minimum(heads["kind"], len(_ROOM) - 1)]).any():
-        raise SegmentError("corrupt", "a chunk uses more than it has")
+        raise SegmentError("corrupt", "a chunk uses more bytes than it has")
     return heads
 
 
@@ -257,10 +317,17 @@ def _exemplars(read: Reader, heads: NDArray[Any]) -> NDArray[Any]:
     size = layout.EXEMPLAR.itemsize
     chunks = np.flatnonzero(heads["kind"] == layout.EXEMPLARS).tolist()
     if not chunks:
-        return exemplars.NONE
-    return exemplars.whole(
+        return exemplar_entries.NONE
+    return exemplar_entries.whole(
         b"".join(_items(read, index, 0, int(heads[index]["used"]) * size) for index in chunks)
     )
+
+
+def _variances(read: Reader, heads: NDArray[Any]) -> NDArray[Any]:
+    size = layout.VARIANCE.itemsize
+    chunks = np.flatnonzero(heads["kind"] == layout.VARIANCES).tolist()
+    raw = b"".join(_items(read, index, 0, int(heads[index]["used"]) * size) for index in chunks)
+    return np.frombuffer(raw, layout.VARIANCE)
 
 
 def _measures(values: dict[int, int], dictionary: Dictionary) -> tuple[Measure, ...]:
@@ -269,9 +336,9 @@ def _measures(values: dict[int, int], dictionary: Dictionary) -> tuple[Measure, 
     measures = []
     for number, value in values.items():
         name, label, kind = dictionary.metrics[number]
-        if kind == layout.METRIC_COUNTER and value >= _COUNTER_LIMIT:
-            raise SegmentError("corrupt", "counters beyond all measure")
-        # A gauge of which more was taken than added, by threads that were just at it.
+        if kind == layout.METRIC_COUNTER and value >= FILE_LIMIT:
+            raise SegmentError("corrupt", "impossibly large counters")
+        # Threads in the middle of an update can make a gauge appear negative.
         measures.append(Measure(name, label, kind, value if value < 1 << 63 else 0))
     return tuple(measures)
 
@@ -313,26 +380,31 @@ def _summed(cells: NDArray[Any], keys: Keys, lines: Lines, weights: U64) -> Rows
 
 
 def _overhead_ns(header: Header, samples: U64, keys: Keys) -> int:
-    cost_ps = int(samples.sum()) * header.record_cost_ps
+    cost_ps = int(samples.sum()) * header.record_cost_ps + header.uncounted_cost_ps
     extras = keys.extra_costs_ps
-    if extras is None:
-        return cost_ps // 1000
-    if float(samples.astype(np.float64) @ extras.astype(np.float64)) >= _COUNTER_LIMIT:
-        raise SegmentError("corrupt", "costs beyond all measure")
-    return (cost_ps + int(samples @ extras)) // 1000
+    if extras is not None:
+        if float(samples.astype(np.float64) @ extras.astype(np.float64)) >= FILE_LIMIT:
+            raise SegmentError("corrupt", "impossibly large costs")
+        cost_ps += int(samples @ extras)
+    if header.cost_factor_ppm:
+        cost_ps = cost_ps * header.cost_factor_ppm // 10**6
+    cost_ps += 1000 * header.window_thread_ns
+    if cost_ps >= FILE_LIMIT:
+        raise SegmentError("corrupt", "impossibly large costs")
+    return cost_ps // 1000
 
 
 def _check_measure(counters: U64) -> None:
-    """That no column's sum is beyond all measure."""
+    """Raises SegmentError if a column's sum exceeds the limit."""
     largest = int(counters.max(initial=0))
-    if largest * len(counters) >= _COUNTER_LIMIT and (
-        (counters.sum(axis=0, dtype=np.float64) >= _COUNTER_LIMIT).any()
+    if largest * len(counters) >= FILE_LIMIT and (
+        (counters.sum(axis=0, dtype=np.float64) >= FILE_LIMIT).any()
     ):
-        raise SegmentError("corrupt", "counters beyond all measure")
+        raise SegmentError("corrupt", "impossibly large counters")
 
 
 def _sum_by(group: NDArray[np.intp], values: U64, count: int) -> U64:
-    """The rows of `values` summed by their group, exactly; each group from 0 to count has some."""
+    """The rows of `values` summed exactly by group; each group below `count` has a row."""
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(count))
     summed: U64 = np.add.reduceat(values[order], starts, axis=0) if count else values

@@ -1,9 +1,8 @@
-"""Open a segment file that somebody else owns, and read from it, without trusting its name.
+"""Open and read a segment file of another user, without trusting its name.
 
-Opened without following links and without blocking, checked to be a regular file of sane size that
-belongs to the directory's owner, read with pread: a file that shrinks meanwhile gives a short read,
-never a SIGBUS. Whether somebody holds the writer's lock on it is told here too; what the bytes mean
-is in segment.py.
+It is opened without following links and without blocking, must be a regular file of sane size that
+belongs to the directory's owner, and is read with pread: a file that shrinks meanwhile causes a
+short read, never SIGBUS. This module also checks the writer's lock; segment.py parses the bytes.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from opscope.agent import layout
 from opscope.errors import OpscopeError
+from opscope.segments import layout
 
-# read(offset, size): at most `size` bytes from `offset` on; fewer where the file ends.
+# read(offset, size): at most `size` bytes from `offset` on; fewer at the end of the file.
 Reader = Callable[[int, int], bytes]
 
 SIZE_LIMIT = layout.HEADER_BYTES + layout.CHUNK_LIMIT * layout.CHUNK_BYTES
@@ -27,7 +26,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class SegmentError(OpscopeError):
-    """A segment that cannot be read. `reason` is one of REASONS; the text says more."""
+    """An unreadable segment. `reason` is one of REASONS; the text has details."""
 
     REASONS = (
         "empty",
@@ -42,6 +41,7 @@ class SegmentError(OpscopeError):
         "unreadable",
         "unfinished",
         "too-much",
+        "failed",
     )
 
     def __init__(self, reason: str, text: str = "") -> None:
@@ -50,7 +50,7 @@ class SegmentError(OpscopeError):
 
 
 class File:
-    """An open segment file: a Reader, that also knows of the lock."""
+    """An open segment file: a Reader that also checks the lock."""
 
     __slots__ = ("_fd",)
 
@@ -64,9 +64,9 @@ class File:
             raise SegmentError("unreadable", os.strerror(error.errno or 0)) from error
 
     def is_locked(self) -> bool | None:
-        """Whether a process has the file mapped to write into it; None: it cannot be told.
+        """Whether a process maps the file for writing; None if unknown.
 
-        Where none has, the file is locked for readers from here on until it is closed.
+        If no process does, the file stays locked for readers until it is closed.
         """
         try:
             fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -81,7 +81,7 @@ class File:
 def opened(name: str, directory_fd: int) -> Iterator[File]:
     """The file `name` in that directory, closed at the end.
 
-    Raises FileNotFoundError where there is none any more, SegmentError where it is not to be read.
+    Raises FileNotFoundError if it has disappeared, SegmentError if it must not be read.
     """
     fd = _open(name, directory_fd)
     try:
@@ -104,10 +104,10 @@ def _open(name: str, directory_fd: int) -> int:
 def _check(file: os.stat_result, directory: os.stat_result) -> None:
     if not stat.S_ISREG(file.st_mode):
         raise SegmentError("not-a-file")
-    # In a directory like /dev/shm itself everybody may have files, but only his own.
+    # In a directory like /dev/shm every user may have files, but only their own.
     shared = directory.st_uid == 0 and directory.st_mode & stat.S_ISVTX
     if file.st_uid != directory.st_uid and not shared:
         raise SegmentError("owner", f"uid {file.st_uid}")
-    # Space is reserved in steps, so a file may be a little larger than all its chunks.
+    # Space is reserved in steps, so a file may be a little larger than its chunks.
     if file.st_size > 2 * SIZE_LIMIT:
         raise SegmentError("oversized", f"{file.st_size} bytes")

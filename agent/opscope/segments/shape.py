@@ -1,37 +1,50 @@
-"""The shape of a segment's tables: which cell is whose, and which line holds which octave of it.
+"""The shape of a segment's tables: the key of each cell, and the line of each of its octaves.
 
-It is mostly what it was the last time, and then known to be good and not worked out again: most of
-what reading a segment costs would be that. Counters are not in here.
+A shape rarely changes between reads. An unchanged one is reused without validation, which would
+take most of the time of a read. Shapes contain no counters.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.agent import layout
-from opscope.agent.dictionary import Dictionary
-from opscope.agent.layout import U64
-from opscope.agent.segment_file import SegmentError
+from opscope.segments import layout
+from opscope.segments.layout import U64
+from opscope.segments.segment_file import SegmentError
+
+
+class Known(Protocol):
+    """The parts of a dictionary (dictionary.py) that keys refer to."""
+
+    @property
+    def ops(self) -> Mapping[int, object]: ...
+
+    @property
+    def labels(self) -> Mapping[int, object]: ...
+
+    @property
+    def extra_costs_ps(self) -> Mapping[int, int]: ...
 
 
 class Keys(NamedTuple):
     """The keys of a segment's cells."""
 
     all: U64
-    """(n,) of each cell."""
+    """(n,) the key of each cell."""
     unique: U64
-    """(r,) each once: the rows."""
+    """(r,) each key once: the rows."""
     row: NDArray[np.intp] | None
-    """(n,) for each cell its row; None: the same place, as no key is there twice."""
+    """(n,) for each cell its row; None: the same index, since no key occurs twice."""
     extra_costs_ps: U64 | None
-    """(n,) what a range of each cell costs beyond the header's `record_cost_ps`; None: nothing."""
+    """(n,) cost of a range of each cell beyond the header's `record_cost_ps`; None: no extra."""
 
     @classmethod
-    def of(cls, cells: NDArray[Any], dictionary: Dictionary) -> Keys:
-        """Raises SegmentError where a cell is of something that the dictionary does not have."""
+    def of(cls, cells: NDArray[Any], dictionary: Known) -> Keys:
+        """Raises SegmentError if a cell refers to something that the dictionary lacks."""
         keys = cells["key"].copy()
         _check(keys, dictionary)
         unique, row = np.unique(keys, return_inverse=True)
@@ -45,25 +58,25 @@ class Keys(NamedTuple):
         return cls(keys, unique, row, extras)
 
     def fit(self, cells: NDArray[Any]) -> bool:
-        """Whether they are those of these cells."""
+        """Whether they are the keys of these cells."""
         return np.array_equal(cells["key"], self.all)
 
 
 class Lines(NamedTuple):
-    """The lines that a segment's cells refer to: one for each octave that a cell has counted in."""
+    """The lines that a segment's cells refer to: one for each octave in which a cell counted."""
 
     place: NDArray[np.int32]
     """(m,) cell * OCTAVES + octave."""
     number: NDArray[np.uint16]
-    """(m,) what the cell says there: the line's number in the table, plus one."""
+    """(m,) the cell's reference: the line's number in the table, plus one."""
     source: NDArray[np.int32]
-    """(m,) which of all lines of the file it is, in the order of their chunks."""
+    """(m,) the line's index among all lines of the file, in the order of their chunks."""
     chunks: bytes
-    """Where the lines and the cells' tables are; another: another source."""
+    """Identifies the positions of lines and tables; a changed value makes `source` invalid."""
     row_octave: NDArray[np.int32]
-    """(k,) row * OCTAVES + octave, each once; rows as of Keys."""
+    """(k,) row * OCTAVES + octave, each once; rows as in Keys."""
     group: NDArray[np.intp] | None
-    """(m,) for each line its place in `row_octave`; None: the same place."""
+    """(m,) for each line its index in `row_octave`; None: the same index."""
 
     @classmethod
     def of(
@@ -74,13 +87,13 @@ class Lines(NamedTuple):
         heads: NDArray[Any],
         keys: Keys,
     ) -> Lines:
-        """Of cells with these `octave_line`s, of these tables, where `chunks` are those of lines.
+        """The lines of cells with these `octave_line`s and tables; `chunks` are the lines' chunks.
 
-        Raises SegmentError where a cell refers to a line that is not there.
+        Raises SegmentError if a cell refers to a missing line.
         """
         place = np.flatnonzero(numbers).astype(np.int32)
         if len(place) > heads["used"][chunks].sum():
-            raise SegmentError("corrupt", "more histograms than lines")  # one line in several
+            raise SegmentError("corrupt", "more histograms than lines")  # cells share a line
         cell = place // layout.OCTAVES
         line = numbers[place].astype(np.uint64) - np.uint64(1)
         source = _source(table[cell], line, heads[chunks])
@@ -106,7 +119,7 @@ class Lines(NamedTuple):
         chunks: NDArray[np.intp],
         heads: NDArray[Any],
     ) -> bool:
-        """Whether they are those of these cells, whose keys are the same as then."""
+        """Whether they are the lines of these cells, whose keys have not changed."""
         return (
             np.count_nonzero(numbers) == len(self.place)
             and np.array_equal(numbers[self.place], self.number)
@@ -115,11 +128,11 @@ class Lines(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Memory that this takes, about."""
+        """Approximate memory size, in bytes."""
         return 2 * self.place.nbytes + self.number.nbytes + len(self.chunks)
 
 
-def _check(keys: U64, dictionary: Dictionary) -> None:
+def _check(keys: U64, dictionary: Known) -> None:
     ops = np.unique(keys & np.uint64(layout.KEY_OP_MASK)).tolist()
     if not dictionary.ops.keys() >= set(ops):
         raise SegmentError("corrupt", "a cell of an unknown operator")
@@ -136,7 +149,7 @@ def _where(table: NDArray[np.uint32], chunks: NDArray[np.intp], heads: NDArray[A
 
 
 def _source(table: NDArray[np.uint32], line: U64, heads: NDArray[Any]) -> NDArray[np.int32]:
-    """Among the lines of all chunks with these heads, one after the other: where each one is."""
+    """(m,) the index of each line among the concatenated lines of the chunks with these heads."""
     # One number orders all lines of all tables: table << 32 | index in the table.
     first = heads["table"].astype(np.uint64) << np.uint64(32) | heads["first"]
     order = np.argsort(first, kind="stable")
@@ -146,9 +159,9 @@ def _source(table: NDArray[np.uint32], line: U64, heads: NDArray[Any]) -> NDArra
     wanted = table.astype(np.uint64) << np.uint64(32) | line
     chunk = np.searchsorted(first, wanted, side="right") - 1
     if (chunk < 0).any():
-        raise SegmentError("corrupt", "a cell refers to a line that is not there")
+        raise SegmentError("corrupt", "a cell refers to a missing line")
     offset = wanted - first[chunk]
     if (offset >= used[order][chunk]).any():
-        raise SegmentError("corrupt", "a cell refers to a line that is not there")
+        raise SegmentError("corrupt", "a cell refers to a missing line")
     source: NDArray[np.int32] = (start[chunk] + offset).astype(np.int32)
     return source

@@ -1,10 +1,11 @@
-"""Who may read the agent's pages: TLS, and names with passwords, both from files.
+"""Access to the agent's pages: TLS, and names with passwords, both from files.
 
-A password file has a line `NAME:scrypt:N:R:P:SALT:HASH` for each name, salt and hash in base64, as
-`opscope agent --make-password NAME` prints one; scrypt is in Python itself, so the agent needs
-nothing for it. Files are read again when they change, as certificates are renewed and passwords
-withdrawn. Checking a password is made to be slow, so a good one is remembered (by a keyed hash, in
-memory) and bad ones are checked one at a time.
+A password file has a line `NAME:scrypt:N:R:P:SALT:HASH` for each name, with salt and hash in
+base64; `opscope agent --make-password NAME` prints such a line. Python includes scrypt, so the
+agent needs no further package. Changed files are read again, since certificates are renewed and
+passwords revoked. Checking a password is slow by design, so a correct one is remembered (as a keyed
+hash, in memory) and accepted at once later. Other passwords are checked one at a time, in turns by
+the client's address (fair_queue.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import threading
 from typing import NamedTuple
 
 from opscope.errors import AgentError
+from opscope.server.fair_queue import FairQueue
 
 _N, _R, _P = 1 << 14, 8, 1
 _SALT_BYTES, _HASH_BYTES = 16, 32
@@ -47,14 +49,17 @@ def _scrypt(password: bytes, n: int, r: int, p: int, salt: bytes) -> bytes:
     )
 
 
-# What an unknown name's password is compared with, so that it takes as long.
+# An unknown name's password is compared with this, so that the answer takes as long.
 _NOBODY = _Password(_N, _R, _P, bytes(_SALT_BYTES), bytes(_HASH_BYTES))
 
 
 def password_line(name: str, password: str) -> str:
-    """The line for that name in a password file. Raises AgentError for a name that cannot be."""
-    if not name or ":" in name or not name.isprintable():
-        raise AgentError(f"{name!r} is no name: it must be printable and without a colon")
+    """The line for that name in a password file. Raises AgentError for an invalid name."""
+    if not name.isprintable() or ":" in name or name != name.strip() or name[:1] in ("", "#"):
+        raise AgentError(
+            f"{name!r} is not a valid name: it must be printable, without a colon, a leading # or "
+            "surrounding blanks"
+        )
     salt = secrets.token_bytes(_SALT_BYTES)
     found = _scrypt(password.encode(), _N, _R, _P, salt)
     coded = ":".join(base64.b64encode(part).decode() for part in (salt, found))
@@ -62,12 +67,13 @@ def password_line(name: str, password: str) -> str:
 
 
 class Passwords:
-    """Names and passwords of a file. Raises AgentError where it cannot be used."""
+    """The names and passwords of a file. Raises AgentError if the file is unusable."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._key = secrets.token_bytes(32)
         self._lock = threading.Lock()
+        self._turns = FairQueue()
         self._stamp: object = None
         self._known: dict[str, _Password] = {}
         self._good: dict[bytes, None] = {}
@@ -77,26 +83,38 @@ class Passwords:
     def challenge(self) -> str:
         return f'Basic realm="{_REALM}", charset="UTF-8"'
 
-    def allows(self, authorization: str) -> bool:
-        """Whether this Authorization header names somebody with the right password."""
+    def allows(self, authorization: str, share: str = "") -> bool:
+        """Whether this Authorization header has a known name and the right password.
+
+        `share`: the share whose turn the check takes. Raises Busy if too many requests wait.
+        """
         digest = hmac.digest(self._key, authorization.encode(), "sha256")
+        if self._is_remembered(digest):
+            return True
+        name, password = _credentials(authorization)
+        if name is None:
+            return False
+        with self._turns.turn(share):
+            with self._lock:
+                known = self._known.get(name)
+                stamp = self._stamp
+            if not (known or _NOBODY).matches(password) or known is None:
+                return False
+            with self._lock:
+                if self._stamp != stamp:
+                    return False  # the file has changed; the client asks again
+                if len(self._good) >= _REMEMBERED_LIMIT:
+                    self._good.clear()
+                self._good[digest] = None
+            return True
+
+    def _is_remembered(self, digest: bytes) -> bool:
         with self._lock:
             try:
                 self._read_if_changed()
             except AgentError:
-                return False
-            if digest in self._good:
-                return True
-            name, password = _credentials(authorization)
-            if name is None:
-                return False
-            known = self._known.get(name)
-            if not (known or _NOBODY).matches(password) or known is None:
-                return False
-            if len(self._good) >= _REMEMBERED_LIMIT:
-                self._good.clear()
-            self._good[digest] = None
-            return True
+                self._known, self._stamp, self._good = {}, None, {}
+            return digest in self._good
 
     def _read_if_changed(self) -> None:
         try:
@@ -113,7 +131,7 @@ class Passwords:
                 name, password = _parse(self._path, number, line)
                 known[name] = password
         if not known:
-            raise AgentError(f"basic_auth_file {self._path}: there is nobody in it")
+            raise AgentError(f"basic_auth_file {self._path}: it has no entry")
         self._known, self._stamp, self._good = known, stamp, {}
 
 
@@ -129,11 +147,11 @@ def _parse(path: str, number: int, line: str) -> tuple[str, _Password]:
         )
         if kind != "scrypt" or not name or len(password.hash) != _HASH_BYTES:
             raise ValueError("form")
-        password.matches(b"")  # parameters that cannot be used are an error now
+        password.matches(b"")  # reports unusable parameters now
     except (ValueError, binascii.Error) as error:
         raise AgentError(
-            f"basic_auth_file {path}, line {number}: not as "
-            "`opscope agent --make-password NAME` prints it"
+            f"basic_auth_file {path}, line {number}: not in the form that "
+            "`opscope agent --make-password NAME` prints"
         ) from error
     return name, password
 
@@ -150,7 +168,7 @@ def _credentials(authorization: str) -> tuple[str | None, bytes]:
 
 
 class Certificate:
-    """A certificate and its key, in files. Raises AgentError where they cannot be used."""
+    """A certificate and its key, in files. Raises AgentError if they are unusable."""
 
     def __init__(self, cert: str, key: str) -> None:
         self._paths = cert, key
@@ -160,12 +178,12 @@ class Certificate:
         self._load_if_changed()
 
     def wrap(self, connection: socket.socket) -> ssl.SSLSocket:
-        """The connection, encrypted once its handshake is done, which is the caller's to do."""
+        """The connection over TLS; the caller performs the handshake."""
         with self._lock:
             try:
                 self._load_if_changed()
             except AgentError:
-                pass  # half renewed: the one before is still there
+                pass  # renewal in progress: keep the previous certificate
             context = self._context
         return context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
 

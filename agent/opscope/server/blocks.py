@@ -1,8 +1,7 @@
-"""The body of a page that comes in pieces: gathered, packed and framed while it is made.
+"""The body of a page as a stream of blocks: collected, compressed and framed as it is generated.
 
-A page of a large host has more than 100 MiB. Made a block at a time, each in memory that the one
-before has left, it takes none of it; it is never there whole. Who sends the blocks is
-http_server.py.
+The page of a large host has more than 100 MiB. It is never in memory as a whole: each block reuses
+the memory of the previous one. http_server.py sends the blocks.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
-# Below what malloc would ask the kernel for anew each time (M_MMAP_THRESHOLD, 128 KiB).
+# Below malloc's M_MMAP_THRESHOLD (128 KiB), above which each block would be new kernel memory.
 _BLOCK_BYTES = 64 << 10
 
 
 def in_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in blocks of some 64 KiB; none is empty."""
+    """The same bytes in blocks of about 64 KiB; none is empty."""
     block: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -30,16 +29,16 @@ def in_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def begun(pieces: Iterable[bytes]) -> bytes | Iterator[bytes]:
-    """In blocks, the first of which are made now: what fails there can still be said to the client.
-    Whole where it is no more than one."""
+    """The page in blocks. Generates the first ones now, so that an early failure still reaches the
+    client as a status. Returns the whole page if it fits into one block."""
     blocks = in_blocks(pieces)
     first = list(islice(blocks, 2))
     return chain(first, blocks) if len(first) > 1 else b"".join(first)
 
 
 def packed(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """As gzip, without a time, so that the same page is the same bytes. The first level is enough
-    for text that repeats itself, in a fifth of the time."""
+    """The blocks as gzip without a time, so that equal pages have equal bytes. Level 1 suffices for
+    repetitive text, in a fifth of the time."""
     packer = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
 
     def pieces() -> Iterator[bytes]:
@@ -51,8 +50,8 @@ def packed(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def chunked(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Each as a chunk of HTTP/1.1 (RFC 9112, 7.1), and the last one, without which a client knows
-    that it does not have all."""
+    """Each block as a chunk of HTTP/1.1 (RFC 9112, 7.1), then the last chunk, which tells a client
+    that the page is complete."""
     for block in blocks:
         yield b"%x\r\n%b\r\n" % (len(block), block)
     yield b"0\r\n\r\n"

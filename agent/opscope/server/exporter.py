@@ -1,13 +1,13 @@
-"""What an exporter is, and how one is found: a module behind the entry point `opscope.exporters`.
+"""The interface of exporters: modules behind the entry point `opscope.exporters`.
 
-The module has OPTIONS and `create(options)`, which gets a value for each of them and returns a
-PageExporter (asked for a page, as Prometheus does) or a PushExporter (given a snapshot every so
-often). It gets snapshots and nothing else; a third party adds one without a change here.
+The module has OPTIONS and `create(options)`, which gets a value for each option. `create` returns a
+PageExporter (asked for a page, as Prometheus does) or a PushExporter (given snapshots
+periodically). An exporter gets only snapshots; third parties can add one without changes here.
 
-An option `file` of the exporter `jsonl` is by itself the flag `--jsonl-file` of `opscope agent`,
-the variable OPSCOPE_JSONL_FILE, and `file` in the table `[jsonl]` of the configuration's TOML; the
-first that is given wins. Not here: when snapshots are given (push.py), what a metric is
-(opscope/metrics.py).
+Each option is automatically a flag, an environment variable and a TOML key: the option `file` of
+the exporter `jsonl` is the flag `--jsonl-file` of `opscope agent`, the variable OPSCOPE_JSONL_FILE,
+and `file` in the table `[jsonl]` of the configuration file; the first one set wins. push.py
+schedules snapshots; opscope/metrics.py defines the metrics.
 """
 
 from __future__ import annotations
@@ -19,36 +19,39 @@ from importlib import metadata
 from typing import Any, Protocol, runtime_checkable
 
 from opscope import config
-from opscope.agent.snapshot import Snapshot
 from opscope.errors import AgentError, ConfigError
+from opscope.host.snapshot import Snapshot
 
 GROUP = "opscope.exporters"
 
 Value = str | int | float | bool
 Options = Mapping[str, Any]
-"""By the option's name; each value has the type of the option's default."""
+"""Values by option name; each has the type of the option's default."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One thing to be chosen. Its values are of the type of `default`."""
+    """One option. Its values have the type of `default`."""
 
     name: str
     default: Value
     help: str
     choices: tuple[Value, ...] = ()
-    """All the values there are; none: any."""
+    """All valid values; empty: any."""
     least: float | None = None
-    """The smallest number there may be."""
+    """The smallest valid number."""
+    most: float = 1e9
+    """The largest."""
 
     def parse(self, given: object) -> Value:
-        """The value that was given as text or in TOML. Raises ValueError, which says what may be
-        given."""
+        """Converts a value from text or TOML. Raises ValueError with the valid values."""
         value = self._of_type(given)
         if self.choices and value not in self.choices:
             raise ValueError(f"must be {_either(self.choices)}")
         if self.least is not None and isinstance(value, (int, float)) and not value >= self.least:
             raise ValueError(f"must be {self.least:g} or more")
+        if isinstance(value, (int, float)) and not -self.most <= value <= self.most:
+            raise ValueError(f"must be at most {self.most:g}")
         return value
 
     def _of_type(self, given: object) -> Value:
@@ -70,7 +73,7 @@ class Option:
 
 
 def _either(choices: Sequence[Value]) -> str:
-    *most, last = map(str, choices)
+    *most, last = (f"{one:g}" if isinstance(one, float) else str(one) for one in choices)
     return f"{', '.join(most)} or {last}" if most else last
 
 
@@ -78,9 +81,9 @@ def _either(choices: Sequence[Value]) -> str:
 class PageExporter(Protocol):
     def page(self, snapshot: Snapshot, accept: str) -> tuple[Iterable[bytes], str]:
         """The page in pieces of any size, and its content type, for a client that sent this Accept
-        header ("": none).
+        header ("" if none).
 
-        Pieces are asked for while the page is sent. Called from several threads.
+        The pieces are generated while the page is sent. Called from several threads.
         """
         ...
 
@@ -90,18 +93,18 @@ class PageExporter(Protocol):
 @runtime_checkable
 class PushExporter(Protocol):
     interval_s: float
-    """How often it wants a snapshot."""
+    """Seconds between snapshots."""
 
     def export(self, snapshot: Snapshot) -> None:
-        """Sends the snapshot; called by one thread, which is this exporter's own.
+        """Sends the snapshot; called by one thread, which belongs to this exporter.
 
-        May take its time: what is missed meanwhile is in the next snapshot. What it raises is
-        counted and said, and changes nothing for others; ExportRefused where what was to be sent is
-        lost, so that it is not to be sent again.
+        It may take long: the next snapshot includes everything missed meanwhile. Exceptions are
+        counted and reported, and do not affect other exporters. Raises ExportRefused if the data
+        is lost, so that it must not be sent again.
         """
 
     def close(self) -> None:
-        """Makes an export that is under way in the other thread end soon; none follows."""
+        """Makes a running export in the other thread end soon; no other follows."""
 
 
 class ExporterModule(Protocol):
@@ -111,12 +114,12 @@ class ExporterModule(Protocol):
 
 
 def installed() -> list[str]:
-    """Names of the exporters there are, in order."""
+    """Names of the installed exporters, sorted."""
     return sorted(metadata.entry_points(group=GROUP).names)
 
 
 def module(name: str) -> ExporterModule:
-    """The installed exporter's module. Raises AgentError where there is none, or it fails."""
+    """The installed exporter's module. Raises AgentError if it is missing or fails to import."""
     found = metadata.entry_points(group=GROUP)
     if name not in found.names:
         raise AgentError(f"no exporter {name!r}; installed: {', '.join(installed())}")
@@ -133,11 +136,11 @@ def load(
     environ: Mapping[str, str] | None = None,
     path: str = config.CONFIG_PATH,
 ) -> PageExporter | PushExporter:
-    """The installed exporter of that name, with the options given, and for the others what the
-    environment and the configuration file have.
+    """The installed exporter of that name, with the given options; other options come from the
+    environment and the configuration file.
 
-    Raises AgentError where there is no such exporter or option, ConfigError for a value that cannot
-    be used; both name the setting.
+    Raises AgentError for an unknown exporter or option, ConfigError for an invalid value; both name
+    the setting.
     """
     loaded = module(name)
     return loaded.create(_chosen(name, loaded, given or {}, environ, path))
@@ -184,7 +187,7 @@ def variable(name: str, option: str) -> str:
 
 
 def check_tables(path: str = config.CONFIG_PATH) -> None:
-    """Raises ConfigError for a table of the configuration file that is of no exporter."""
+    """Raises ConfigError for a table of the configuration file that belongs to no exporter."""
     for name in config.tables(path):
         if name not in installed():
             raise ConfigError(
@@ -192,5 +195,5 @@ def check_tables(path: str = config.CONFIG_PATH) -> None:
             )
 
 
-class ExportRefused(AgentError):  # noqa: N818 - it is the receiver's word
-    """The receiver will not take what was sent, now or later."""
+class ExportRefused(AgentError):  # noqa: N818 - the receiver's word
+    """The receiver permanently rejects this data."""

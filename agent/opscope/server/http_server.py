@@ -1,11 +1,10 @@
-"""The agent's HTTP: connections, their limits, and who may ask; what is answered is in server.py.
+"""The agent's HTTP server: one thread per connection, and access rules; pages.py has the answers.
 
-Python's own http.server, as the agent answers a scraper a few times a minute and shall not bring a
-framework along; what that lacks for a port that others can reach is here. There is a bounded number
-of connections, and of bytes and seconds for each request, whoever dribbles them in; the longest
-idle one makes room for a new one. TLS handshakes are in the connection's own thread. Where only
-this host can reach it, requests must name it so, or a web page that somebody looks at here could
-read them by a name that it makes point here.
+It uses Python's http.server: the agent answers a few scrapes a minute and needs no framework. For a
+port that other hosts can reach, connections.py limits the number of connections, and bounded_io.py
+the bytes and seconds of each. TLS handshakes run in the connection's own thread. If only this host
+can reach the port, requests must address it by localhost or an IP address; otherwise a web page in
+a local browser could read the answers through a DNS name that it points here.
 """
 
 from __future__ import annotations
@@ -23,40 +22,35 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from opscope.agent.access import Certificate, Passwords
-from opscope.agent.blocks import begun, chunked, packed
 from opscope.record.ranges import recording
+from opscope.server import bounded_io
+from opscope.server.access import Certificate, Passwords
+from opscope.server.blocks import begun, chunked, packed
+from opscope.server.connections import Connections, Slot
+from opscope.server.fair_queue import Busy
 
 TEXT = "text/plain; charset=utf-8"
 
-_CONNECTION_LIMIT = 32
-_REQUEST_BYTES = 32 << 10
-_FIRST_BYTE_S, _IDLE_S = 5.0, 75.0
-"""Until a connection's first request begins, and until a later one does."""
-_REQUEST_S = 5.0
-"""From a request's first byte to its last, and for the handshake."""
-_ANSWER_S = 60.0
-"""To send all of an answer, and _WRITE_BYTES at a time, as each write may take what is left."""
-_WRITE_BYTES = 128 << 10
+_HANDSHAKE = b"\x16"
 _POLICY = "default-src 'self'; img-src data:; frame-ancestors 'none'"
-"""A page has only what comes from here, and is in no other page."""
-# Less than this fits into a packet or two.
+"""A page loads only resources of this server, and no other page may embed it."""
+# Smaller answers fit into a packet or two.
 _COMPRESSED_FROM_BYTES = 2048
 
 
 class Answer(NamedTuple):
     body: bytes | Iterable[bytes]
-    """Whole, or in pieces that are asked for while they are sent."""
+    """The whole body, or pieces that are generated while they are sent."""
     content_type: str = TEXT
     status: HTTPStatus = HTTPStatus.OK
 
 
 Route = Callable[[Message], Answer]
-"""Gets the request's headers. Called from several threads; what it raises is status 500."""
+"""Gets the request's headers. Called from several threads; an exception becomes status 500."""
 
 
 class Requests:
-    """What was answered, for the agent's own metrics."""
+    """Counts of answers, for the agent's own metrics."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,7 +63,7 @@ class Requests:
             self._seconds += seconds
 
     def facts(self) -> dict[str, Any]:
-        """The fields of OwnCost."""
+        """The fields of SelfMetrics."""
         with self._lock:
             return {"requests": dict(self._counts), "request_s": self._seconds}
 
@@ -95,94 +89,44 @@ class HttpServer(ThreadingHTTPServer):
         self.passwords = passwords
         self.requests = Requests()
         self.is_local = _is_loopback(address[0])
-        self._slots = threading.BoundedSemaphore(_CONNECTION_LIMIT)
-        self._idle: dict[int, socket.socket] = {}
-        self._idle_lock = threading.Lock()
+        self.connections = Connections()
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, _Connection)
 
     def server_bind(self) -> None:
-        # Not HTTPServer's, which asks DNS for the host's name.
+        # HTTPServer's own method would ask DNS for the host's name.
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: object, client_address: object) -> None:
-        assert isinstance(request, socket.socket)
-        if not self._slots.acquire(blocking=False):
-            self._make_room()
-            if not self._slots.acquire(timeout=0.1):
-                self.shutdown_request(request)
-                self.requests.count("", HTTPStatus.SERVICE_UNAVAILABLE, 0.0)
-                return
+        assert isinstance(request, socket.socket) and isinstance(client_address, tuple)
+        slot = self.connections.enter(request, str(client_address[0]))
+        if slot is None:
+            self.shutdown_request(request)
+            self.requests.count("", HTTPStatus.SERVICE_UNAVAILABLE, 0.0)
+            return
         try:
-            super().process_request(request, client_address)
-        except RuntimeError:  # no thread to be had
-            self._slots.release()
+            super().process_request(request, slot)
+        except RuntimeError:  # no thread available
+            self.connections.leave(slot)
             self.shutdown_request(request)
 
     def process_request_thread(self, request: object, client_address: object) -> None:
+        assert isinstance(client_address, Slot)
         try:
-            # In a program that serves its own numbers, this work is none of the program's.
+            # In a program that serves its own metrics, this work does not count as the program's.
             with recording(False):
                 super().process_request_thread(request, client_address)  # type: ignore[arg-type]
         finally:
-            self._slots.release()
+            self.connections.leave(client_address)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is no news."""
-
-    def note_idle(self, connection: socket.socket, is_idle: bool) -> None:
-        with self._idle_lock:
-            self._idle.pop(id(connection), None)
-            if is_idle:
-                self._idle[id(connection)] = connection
-
-    def _make_room(self) -> None:
-        with self._idle_lock:
-            for number, connection in self._idle.items():
-                del self._idle[number]
-                try:
-                    connection.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-                return
-
-
-class _Limited(io.RawIOBase):
-    """A connection's bytes, as many and for as long as one request may have."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._left = 0
-        self._deadline = 0.0
-        self._is_begun = False
-
-    def await_request(self, seconds: float) -> None:
-        self._left = _REQUEST_BYTES
-        self._deadline = time.monotonic() + seconds
-        self._is_begun = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        seconds = self._deadline - time.monotonic()
-        if seconds <= 0 or self._left <= 0:
-            raise TimeoutError
-        self._connection.settimeout(seconds)
-        view = memoryview(buffer)[: self._left]  # type: ignore[arg-type]
-        count = self._connection.recv_into(view)
-        self._left -= count
-        if not self._is_begun:
-            self._is_begun = True
-            self._deadline = time.monotonic() + _REQUEST_S
-        return count
+        """Ignores clients that disconnect."""
 
 
 class _Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "opscope", ""
-    wbufsize = -1
     disable_nagle_algorithm = True  # the last chunk is a packet of its own
 
     @property
@@ -190,72 +134,103 @@ class _Connection(BaseHTTPRequestHandler):
         assert isinstance(self.server, HttpServer)
         return self.server
 
+    @property
+    def _slot(self) -> Slot:
+        slot: object = self.client_address
+        assert isinstance(slot, Slot)
+        return slot
+
     def setup(self) -> None:
-        connection: socket.socket = self.request
-        connection.settimeout(_REQUEST_S)
-        if self._http.certificate is not None:
-            # The server closes the one it accepted, which from here on is this one's.
+        connection = self._accepted = self.request
+        connection.settimeout(bounded_io.FIRST_BYTE_S)
+        self._is_plain = self._http.certificate is not None and _begins_plain(connection)
+        if self._http.certificate is not None and not self._is_plain:
+            # The server closes the socket that it accepted; from here on, this wraps it.
             secured = self._http.certificate.wrap(connection)
+            self._http.connections.take(self._slot, secured)
             try:
                 secured.do_handshake()
             except BaseException:
+                self._http.connections.take(self._slot, None)
                 secured.close()
                 raise
             connection = self.request = secured
-        self._limited = _Limited(connection)
-        self._wait_s = _FIRST_BYTE_S
+        self._incoming = bounded_io.Incoming(connection)
+        self._outgoing = bounded_io.Outgoing(connection, self._note_block)
+        self._wait_s = bounded_io.FIRST_BYTE_S
         super().setup()
-        self.rfile = io.BufferedReader(self._limited)
+        self.rfile = io.BufferedReader(self._incoming)
+        self.wfile = io.BufferedWriter(self._outgoing)
 
     def finish(self) -> None:
-        self._http.note_idle(self.connection, False)
+        self._http.connections.take(self._slot, None)
         try:
             super().finish()
         finally:
-            if self._http.certificate is not None:
+            if self.connection is not self._accepted:
                 self.connection.close()
 
     def handle_one_request(self) -> None:
-        self._limited.await_request(self._wait_s)
-        self._http.note_idle(self.connection, True)
+        self._incoming.await_request(self._wait_s)
+        self._outgoing.begin()
+        self._http.connections.wait(self._slot)
         try:
             super().handle_one_request()
         except OSError:
             self.close_connection = True
-        self._wait_s = _IDLE_S
+        self._wait_s = bounded_io.IDLE_S
+
+    def _note_block(self, since: float | None) -> None:
+        self._slot.block_since = since
 
     def do_GET(self) -> None:
-        self._http.note_idle(self.connection, False)
         started = time.monotonic()
         path = self.path.partition("?")[0]
         route = self._http.routes.get(path)
         if self.headers.get("Content-Length") or self.headers.get("Transfer-Encoding"):
-            self.close_connection = True  # what follows would be taken for a request
-        answer = self._refusal(path)
-        if answer is None and route is None:
-            answer = Answer(b"not found; see /\n", status=HTTPStatus.NOT_FOUND)
-        if answer is None and route is not None:
-            try:
-                answer = route(self.headers)
-                if not isinstance(answer.body, bytes):
-                    answer = answer._replace(body=begun(answer.body))
-            except Exception as error:
-                text = f"{str(error) or type(error).__name__}\n".encode()
-                answer = Answer(text, status=HTTPStatus.INTERNAL_SERVER_ERROR)
-        assert answer is not None
-        status = answer.status
+            self.close_connection = True  # a request body would be taken for a request
+        status = self._answer(path, route)
+        self._http.requests.count(
+            path if route is not None else "", status, time.monotonic() - started
+        )
+
+    def _answer(self, path: str, route: Route | None) -> HTTPStatus:
+        """The status sent, or the status of a page that broke off."""
+        refusal = self._refusal(path)
+        if refusal is None and route is None:
+            refusal = Answer(b"not found; see /\n", status=HTTPStatus.NOT_FOUND)
+        if refusal is not None or route is None:
+            return self._sent(refusal or Answer(b""))
+        if path in self._http.open_paths:
+            return self._sent(self._made(route))
+        if not self._http.connections.begin_page(self._slot):
+            text = b"too many pages at a time; try again\n"
+            return self._sent(Answer(text, status=HTTPStatus.SERVICE_UNAVAILABLE))
+        try:
+            return self._sent(self._made(route))
+        finally:
+            self._http.connections.end_page(self._slot)
+
+    def _made(self, route: Route) -> Answer:
+        try:
+            answer = route(self.headers)
+            if not isinstance(answer.body, bytes):
+                answer = answer._replace(body=begun(answer.body))
+        except Exception as error:
+            text = f"{str(error) or type(error).__name__}\n".encode()
+            return Answer(text, status=HTTPStatus.INTERNAL_SERVER_ERROR)
+        return answer
+
+    def _sent(self, answer: Answer) -> HTTPStatus:
         try:
             self._send(answer)
         except OSError:
-            raise
+            self.close_connection = True  # the client disconnected, or was too slow
         except Exception:
-            # In the middle of a page: without its end, the client knows that it has not all.
-            status = HTTPStatus.INTERNAL_SERVER_ERROR
+            # In the middle of a page: without the last chunk, the client knows it is incomplete.
             self.close_connection = True
-        finally:
-            self._http.requests.count(
-                path if route is not None else "", status, time.monotonic() - started
-            )
+            return HTTPStatus.INTERNAL_SERVER_ERROR
+        return answer.status
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -264,12 +239,21 @@ class _Connection(BaseHTTPRequestHandler):
         server = self._http
         if path in server.open_paths:
             return None
+        if self._is_plain:
+            self.close_connection = True
+            return Answer(b"this port speaks TLS\n", status=HTTPStatus.UPGRADE_REQUIRED)
         if server.passwords is not None:
-            if not server.passwords.allows(self.headers.get("Authorization", "")):
+            try:
+                given = self.headers.get("Authorization", "")
+                is_allowed = server.passwords.allows(given, self._slot.share)
+            except Busy:
+                text = b"too many passwords are being checked; try again\n"
+                return Answer(text, status=HTTPStatus.SERVICE_UNAVAILABLE)
+            if not is_allowed:
                 self.close_connection = True
-                return Answer(b"name and password, please\n", status=HTTPStatus.UNAUTHORIZED)
+                return Answer(b"name and password required\n", status=HTTPStatus.UNAUTHORIZED)
         elif server.is_local and not _names_this_host(self.headers.get("Host", "")):
-            text = b"this port is for this host alone: ask for localhost or its address\n"
+            text = b"this port serves only this host: use localhost or its IP address\n"
             return Answer(text, status=HTTPStatus.FORBIDDEN)
         return None
 
@@ -283,6 +267,8 @@ class _Connection(BaseHTTPRequestHandler):
         self.send_header("Vary", "Accept, Accept-Encoding")
         if answer.status == HTTPStatus.UNAUTHORIZED and self._http.passwords is not None:
             self.send_header("WWW-Authenticate", self._http.passwords.challenge)
+        if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            self.send_header("Retry-After", "1")
         if self.close_connection:
             self.send_header("Connection", "close")
         is_small = isinstance(body, bytes) and len(body) < _COMPRESSED_FROM_BYTES
@@ -297,25 +283,22 @@ class _Connection(BaseHTTPRequestHandler):
             blocks = chunked(blocks)
         self.end_headers()
         if self.command != "HEAD":
-            deadline = time.monotonic() + _ANSWER_S
             for block in blocks:
-                self._write(block, deadline)
-
-    def _write(self, block: bytes, deadline: float) -> None:
-        for begin in range(0, len(block), _WRITE_BYTES):
-            seconds = deadline - time.monotonic()
-            if seconds <= 0:
-                raise TimeoutError
-            self.connection.settimeout(seconds)
-            self.wfile.write(memoryview(block)[begin : begin + _WRITE_BYTES])
+                self.wfile.write(block)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing is logged for a request."""
+        """Logs nothing for a request."""
+
+
+def _begins_plain(connection: socket.socket) -> bool:
+    """Whether the client begins with a plain request instead of a TLS handshake (RFC 8446, 5.1).
+    A probe without TLS gets its answer, which contains no data of processes."""
+    return connection.recv(1, socket.MSG_PEEK) not in (b"", _HANDSHAKE)
 
 
 def _takes_gzip(headers: Message) -> bool:
-    for wish in headers.get("Accept-Encoding", "").split(","):
-        coding, _, quality = wish.replace(" ", "").lower().partition(";q=")
+    for offered in headers.get("Accept-Encoding", "").split(","):
+        coding, _, quality = offered.replace(" ", "").lower().partition(";q=")
         if coding == "gzip":
             return quality.strip("0.") != "" or not quality
     return False
@@ -329,7 +312,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _names_this_host(header: str) -> bool:
-    """Whether a Host header is localhost or an address, which no DNS has a say in; or missing."""
+    """Whether a Host header is missing, localhost, or an IP address, which DNS cannot redirect."""
     if not header:
         return True
     host = header.rpartition("]")[0].removeprefix("[") or header.partition(":")[0]

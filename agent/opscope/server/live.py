@@ -1,15 +1,13 @@
-"""The numbers of now for the agent's page at `/`: a small JSON object, made when somebody looks.
+"""The current numbers for the agent's page at `/`: a small JSON object, computed on request.
 
-Rates are of the last ten seconds in which somebody looked, as shorter ones hold few windows; looks
-that come close after one another get the same answer. Nothing is kept or computed while nobody
-looks: what the page draws over time it has gathered itself since it was opened. The page, which
-needs nothing but this, is in page/.
+Rates cover the last ten seconds with requests, since shorter periods contain few windows; requests
+in quick succession get the same answer. Without requests, nothing is kept or computed: the page
+itself collects the history that it draws. page/ has the page, which needs only this object.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import socket
 import threading
 import time
@@ -22,13 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.agent import layout, python_processes
-from opscope.agent.breakdown import breakdown, by_kind
-from opscope.agent.http_server import Answer, Route
-from opscope.agent.inventory import Unobserved
-from opscope.agent.pid_namespaces import Pids
-from opscope.agent.snapshot import Process, Snapshot
-from opscope.agent.view import Row, View, by_operator, sampling, view
+from opscope.host.snapshot import Process, Snapshot
+from opscope.processes import python_processes
+from opscope.processes.inventory import Unobserved
+from opscope.processes.pid_namespaces import Pids
+from opscope.reports import certainty
+from opscope.reports.breakdown import breakdown, by_kind
+from opscope.reports.view import Row, View, by_operator, sampling, view
+from opscope.segments import layout
+from opscope.server.http_server import Answer, Route
 
 CONTENT_TYPES = {
     "page.html": "text/html; charset=utf-8",
@@ -39,22 +39,22 @@ CONTENT_TYPES = {
 _OPERATORS_SHOWN = 50
 _PROCESSES_SHOWN = 200
 _FRESH_S = 1.0
-"""An answer this young is given again."""
+"""Seconds for which an answer is reused."""
 _SPAN_S = 10.0
 _STALE_S = 30.0
-"""A look longer ago than this is forgotten: what happened since then is not now."""
+"""Seconds after which an earlier sample is too old for current rates."""
 
 
 @cache
 def file(name: str) -> bytes:
     """One of CONTENT_TYPES."""
-    return resources.files("opscope.agent").joinpath("page", name).read_bytes()
+    return resources.files("opscope.server").joinpath("page", name).read_bytes()
 
 
 def routes(
     latest: Callable[[], Snapshot], others: Callable[[Sequence[Process]], Sequence[Unobserved]]
 ) -> dict[str, Route]:
-    """The page and its numbers, for Server; arguments as of Live."""
+    """The page and its numbers, for Server; arguments as for Live."""
     live = Live(latest, others)
     return {
         "/": _page("page.html"),
@@ -67,22 +67,25 @@ def _page(name: str) -> Route:
     return lambda _: Answer(file(name), CONTENT_TYPES[name])
 
 
-class _Look(NamedTuple):
-    """What was there at one time, in a fraction of the host's series."""
+class _Sample(NamedTuple):
+    """The counts at one time, merged into a fraction of the host's series."""
 
     operators: Snapshot
     kinds: Snapshot
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> _Look:
+    def of(cls, snapshot: Snapshot) -> _Sample:
         return cls(snapshot.grouped(by_operator), by_kind(snapshot))
+
+    @property
+    def retired(self) -> int:
+        return self.operators.series_retired
 
 
 class Live:
-    """Answers for all who look. Safe among threads.
+    """Computes the answers for all clients. Thread-safe.
 
-    `latest`: makes a snapshot. `others`: finds the processes that are not observed, given those
-    that are.
+    `latest`: makes a snapshot. `others`: finds the unobserved processes, given the observed ones.
     """
 
     def __init__(
@@ -95,36 +98,41 @@ class Live:
         self._others = others
         self._clock = clock
         self._lock = threading.Lock()
-        self._looks: deque[tuple[float, _Look]] = deque()
-        """When, and what was there then."""
+        self._samples: deque[tuple[float, _Sample]] = deque()
+        """The earlier samples, with their times."""
         self._answer = b""
 
     def answer(self) -> bytes:
         """JSON, as page/page.js reads it."""
         with self._lock:
             time_s = self._clock()
-            if self._looks and time_s - self._looks[-1][0] < _FRESH_S:
+            if self._samples and time_s - self._samples[-1][0] < _FRESH_S:
                 return self._answer
-            if self._looks and time_s - self._looks[-1][0] > _STALE_S:
-                self._looks.clear()
-            while len(self._looks) > 1 and time_s - self._looks[1][0] >= _SPAN_S:
-                self._looks.popleft()
-            now = _Look.of(self._latest())
-            before = self._looks[0][1] if self._looks else None
+            if self._samples and time_s - self._samples[-1][0] > _STALE_S:
+                self._samples.clear()
+            while len(self._samples) > 1 and time_s - self._samples[1][0] >= _SPAN_S:
+                self._samples.popleft()
+            now = _Sample.of(self._latest())
+            if self._samples and now.retired != self._samples[-1][1].retired:
+                # Retired series have moved: rates begin with this sample.
+                self._samples.clear()
+                self._samples.append((self._clock(), now))
+                return self._answer
+            before = self._samples[0][1] if self._samples else None
             alive = [one for one in now.operators.processes if one.is_alive]
             answer = _answer(now, before, alive, self._others(alive))
-            self._looks.append((self._clock(), now))
+            self._samples.append((self._clock(), now))
             self._answer = json.dumps(answer, allow_nan=False).encode()
             return self._answer
 
 
 def _answer(
-    look: _Look,
-    earlier: _Look | None,
+    sample: _Sample,
+    earlier: _Sample | None,
     alive: Sequence[Process],
     others: Sequence[Unobserved],
 ) -> dict[str, Any]:
-    now, pids = look.operators, Pids()
+    now, pids = sample.operators, Pids()
     shown = view(now, earlier.operators if earlier else None, by_operator)
     ran = now.since(earlier.operators) if earlier else now
     octaves = ran.buckets.sum(axis=2) / layout.WEIGHT_ONE
@@ -134,13 +142,14 @@ def _answer(
     return {
         "host": socket.gethostname(),
         "about": _about(shown),
+        "unsure_above": certainty.UNSURE_ABOVE,
         "seconds": None if shown.is_since_start else shown.seconds,
-        "by": breakdown(look.kinds, earlier.kinds, shown.seconds) if earlier else None,
+        "by": breakdown(sample.kinds, earlier.kinds, shown.seconds) if earlier else None,
         "samples": shown.samples,
         "busy": shown.base_s / shown.seconds if is_busy_known else None,
         "dropped": now.health.dropped,
         "calls_per_s": sum(row.calls_per_s for row in shown.rows),
-        "overhead_of_late": max((one.overhead_of_late for one in alive), default=None),
+        "recent_overhead": max((one.recent_overhead for one in alive), default=None),
         "overhead_budget": min(budgets, default=None),
         "first_octave": now.first_octave - layout.SECOND_LOG2,
         "operators": [
@@ -162,11 +171,13 @@ def _about(shown: View) -> str:
     base = (
         "shares are of the time spent in operators, over all threads"
         if shown.base_is_self
-        else "shares are of all total times added up, as not all self times are known"
+        else "shares are of the sum of all total times, because some self times are unknown"
     )
     more = len(shown.rows) - _OPERATORS_SHOWN
     left_out = f"; {more} more operators ran" if more > 0 else ""
-    return f"{span}; {base}{left_out}"
+    is_unsure = any(row.is_unsure for row in shown.rows[:_OPERATORS_SHOWN])
+    legend = f"; {certainty.in_words()}" if is_unsure else ""
+    return f"{span}; {base}{left_out}{legend}"
 
 
 def _operator(
@@ -177,14 +188,7 @@ def _operator(
     if base_s is not None and row.self_share is not None:
         threads = row.self_share * base_s / seconds
     return {
-        "operator": row.key.op,
-        "framework": row.key.framework,
-        "calls_per_s": row.calls_per_s,
-        "total_share": row.total_share,
-        "self_share": _known(row.self_share),
-        "p50_s": _known(row.p50_s),
-        "p95_s": _known(row.p95_s),
-        "p99_s": _known(row.p99_s),
+        **row.facts(),
         "threads": threads,
         "octaves": [float(f"{calls:.3g}") for calls in octaves.tolist()],
     }
@@ -201,14 +205,9 @@ def _process(process: Process, pids: Pids) -> dict[str, Any]:
         "sampling": sampling((process,)),
         "samples": process.health.samples,
         "dropped": process.health.dropped,
-        "overhead_of_late": process.overhead_of_late,
+        "recent_overhead": process.recent_overhead,
         "bridges": [
             name if outcome == "attached" else f"{name} not: {outcome}"
             for name, outcome in sorted(process.bridges.items())
         ],
     }
-
-
-def _known(value: float | None) -> float | None:
-    """JSON has no NaN."""
-    return None if value is None or not math.isfinite(value) else value

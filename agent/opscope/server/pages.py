@@ -1,8 +1,8 @@
-"""The agent's pages: `/metrics`, `/healthz`, `/readyz`, and whatever comes beside them (live.py).
+"""The agent's pages: `/metrics`, `/healthz`, `/readyz`, and additional ones (live.py).
 
-Segments are read when somebody asks; scrapers that ask while a pass runs share the next one. Passes
-without a scrape, and sweeps between them, are the agent command's. Connections are for
-http_server.py, who may ask is for access.py.
+A request makes a pass over the segments; requests during a pass share the next one. The agent
+command (loop.py) makes passes without a request, and sweeps. http_server.py handles connections;
+access.py handles access.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from email.message import Message
 from http import HTTPStatus
 
-from opscope.agent.access import Certificate, Passwords
-from opscope.agent.exporter import PageExporter
-from opscope.agent.http_server import Answer, HttpServer, Requests, Route
-from opscope.agent.snapshot import Snapshot
 from opscope.errors import AgentError
+from opscope.host.snapshot import Snapshot
+from opscope.server.access import Certificate, Passwords
+from opscope.server.exporter import PageExporter
+from opscope.server.http_server import Answer, HttpServer, Requests, Route
 
-# For probes, which have no password and tell nothing.
+# Paths for probes, which have no password: their answers contain no data of processes.
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
 
 class Latest:
-    """Snapshots made by `collect`, one pass for all who wait for one at the same time."""
+    """Snapshots from `collect`; concurrent callers share one pass."""
 
     def __init__(self, collect: Callable[[], Snapshot]) -> None:
         self._collect = collect
@@ -37,7 +37,7 @@ class Latest:
         self._ended: float | None = None
 
     def snapshot(self) -> Snapshot:
-        """From a pass that began after this call: never older than the question."""
+        """A snapshot from a pass that began after this call, so never older than the request."""
         begun = self._begun
         with self._lock:
             if self._snapshot is None or self._begun == begun:
@@ -48,11 +48,11 @@ class Latest:
 
     @property
     def age_s(self) -> float | None:
-        """Since the last pass that came to a good end; None: there was none."""
+        """Seconds since the last successful pass; None before the first."""
         return None if self._ended is None else time.monotonic() - self._ended
 
     def between(self, work: Callable[[], object]) -> None:
-        """Does some work while no pass runs."""
+        """Calls `work` while no pass runs."""
         with self._lock:
             work()
 
@@ -60,9 +60,9 @@ class Latest:
 class Server:
     """Serves pages from threads of its own, from construction until close().
 
-    `more`: pages beside those here, by path. `fresh_s`: /readyz says that the
-    agent is not ready once the last pass is older. Port 0 takes any free one. Raises AgentError
-    where the address cannot be had.
+    `more`: additional pages, by path. `fresh_s`: /readyz reports "not ready" once the last pass is
+    older. `warnings`: lines for /healthz after its first, for `opscope doctor`. Port 0 takes any
+    free port. Raises AgentError if it cannot listen on the address.
     """
 
     def __init__(
@@ -76,13 +76,14 @@ class Server:
         certificate: Certificate | None = None,
         passwords: Passwords | None = None,
         fresh_s: float = 120.0,
+        warnings: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._latest = latest
         self._exporter = exporter
         self._fresh_s = fresh_s
         routes = {
             "/metrics": self._metrics,
-            "/healthz": lambda _: Answer(b"ok\n"),
+            "/healthz": lambda _: Answer("".join(f"{s}\n" for s in ("ok", *warnings())).encode()),
             "/readyz": self._ready,
             **(more or {}),
         }
@@ -99,7 +100,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Of the server, without a path."""
+        """The server's URL without a path."""
         host, port = self.address
         scheme = "http" if self._http.certificate is None else "https"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
@@ -110,19 +111,19 @@ class Server:
 
     @property
     def exposure(self) -> str:
-        """What whoever can reach this port can do, in words; "": it is for this host alone."""
+        """A warning about clients on other hosts; "" if only this host can reach the port."""
         if self._http.is_local:
             return ""
         host, port = self.address
-        reach = f"port {port} of {host} can be reached from other hosts"
+        reach = f"port {port} of {host} is reachable from other hosts"
         if self._http.passwords is None:
-            return f"{reach}, and everybody who reaches it can read; see basic_auth_file, tls_cert"
+            return f"{reach}, without a password; see basic_auth_file, tls_cert"
         if self._http.certificate is None:
-            return f"{reach}, and passwords go to it in the clear; see tls_cert, tls_key"
+            return f"{reach}, and passwords travel unencrypted; see tls_cert, tls_key"
         return reach
 
     def close(self) -> None:
-        """Stops listening; requests in flight are finished by their threads."""
+        """Stops listening; threads finish the running requests."""
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()

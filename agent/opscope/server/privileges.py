@@ -1,10 +1,10 @@
-"""Gives up what root has and the agent does not need.
+"""Drop root privileges that the agent does not need.
 
-Left are reading what others may not (CAP_DAC_READ_SEARCH), removing files from directories of other
-users (CAP_DAC_OVERRIDE, CAP_FOWNER) and, where it is to listen there, a port below 1024. Also for
-good: nothing that it might start can gain more. Called before the agent starts threads, which have
-what they were started with. The unit and the manifests in agent/deploy say the same once more.
-Facts: capabilities(7), capset(2), prctl(2), <linux/capability.h>.
+It keeps reading files of all users (CAP_DAC_READ_SEARCH), removing files from directories of other
+users (CAP_DAC_OVERRIDE, CAP_FOWNER) and, if configured, listening on a port below 1024. The drop is
+permanent: no program that it starts can gain more. It must run before the agent starts threads,
+since threads keep the privileges of their start. The unit and the manifests in agent/deploy
+declare the same set. Facts: capabilities(7), capset(2), prctl(2), <linux/capability.h>.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Set(ctypes.Structure):
 
 
 def drop(*, keep_low_ports: bool = False) -> bool:
-    """Whether it could be done. Never takes more than there is; harmless for who has nothing."""
+    """Drops privileges; whether it succeeded. Never adds any; harmless without privileges."""
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         is_done = libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0

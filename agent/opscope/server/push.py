@@ -1,8 +1,8 @@
-"""When push exporters are given snapshots: each from a thread of its own, as often as it wants.
+"""Schedule push exporters: each gets snapshots in a thread of its own, at its own interval.
 
-Nothing is queued: an exporter that has taken its time gets the newest snapshot next, so one that
-hangs costs no memory, and a page is never kept waiting by it. What became of exports is counted
-(`results`), and said when it changes: once that an exporter fails, once that it works again.
+Nothing is queued: after a slow export, an exporter gets the newest snapshot next. So a hanging
+exporter costs no memory, and never delays a page. Results of exports are counted (`results`), and
+changes are reported: once when an exporter fails, once when it works again.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from opscope.agent.exporter import ExportRefused, PushExporter
-from opscope.agent.snapshot import Snapshot
+from opscope.host.snapshot import Snapshot
+from opscope.server.exporter import ExportRefused, PushExporter
 
 SENT, FAILED, REFUSED = "sent", "failed", "refused"
 
-# How long the end of the agent waits for a last export, and then for one that is being ended.
+# Seconds that the agent waits at its end for a last export, and then for an export to abort.
 _LAST_EXPORT_S, _END_S = 3.0, 2.0
 
 
@@ -31,17 +31,17 @@ class Push:
         snapshot: Callable[[], Snapshot],
         say: Callable[[str], None],
     ) -> None:
-        """`snapshot` makes one and may be called from several threads; `say` is told news."""
+        """`snapshot` makes one and must be thread-safe; `say` gets changes of state."""
         self._lock = threading.Lock()
         self._results: Counter[tuple[str, str]] = Counter()
-        self._lanes = [
-            _Lane(name, exporter, snapshot, self._count, say)
+        self._workers = [
+            _Worker(name, exporter, snapshot, self._count, say)
             for name, exporter in exporters.items()
         ]
 
     @property
     def results(self) -> dict[tuple[str, str], int]:
-        """How many exports there were, by (exporter, result)."""
+        """The number of exports, by (exporter, result)."""
         with self._lock:
             return dict(self._results)
 
@@ -50,20 +50,20 @@ class Push:
             self._results[exporter, result] += 1
 
     def close(self) -> None:
-        """One more export each, of what happened since the last one, and then the end."""
-        for lane in self._lanes:
-            lane.stop.set()
+        """Makes one last export each, of the increase since the previous one, and stops."""
+        for worker in self._workers:
+            worker.stop.set()
         deadline = time.monotonic() + _LAST_EXPORT_S
-        for lane in self._lanes:
-            lane.thread.join(max(deadline - time.monotonic(), 0.0))
+        for worker in self._workers:
+            worker.thread.join(max(deadline - time.monotonic(), 0.0))
             with suppress(Exception):
-                lane.exporter.close()
+                worker.exporter.close()
         deadline = time.monotonic() + _END_S
-        for lane in self._lanes:
-            lane.thread.join(max(deadline - time.monotonic(), 0.0))
+        for worker in self._workers:
+            worker.thread.join(max(deadline - time.monotonic(), 0.0))
 
 
-class _Lane:
+class _Worker:
     """One exporter and its thread."""
 
     def __init__(
@@ -100,6 +100,6 @@ class _Lane:
         except ExportRefused as error:
             return REFUSED, f"was refused: {error}"
         except Exception as error:
-            goes_on = "" if is_last else ", and goes on trying"
+            goes_on = "" if is_last else ", and will retry"
             return FAILED, f"failed{goes_on}: {str(error) or type(error).__name__}"
         return SENT, ""

@@ -1,7 +1,7 @@
-"""`opscope.serve()`: this process's own numbers on a page, from within it.
+"""`opscope.serve()`: a program serves its own metrics page.
 
-For one machine or a quick look; the host agent is the way for more. Reads the process's segment as
-the agent would, in a thread that starts with the first call here and nowhere else.
+It is for one machine or a quick test; use the host agent for more. It reads the process's segment
+as the agent would, in a thread that starts with the first call here and nowhere else.
 """
 
 from __future__ import annotations
@@ -9,23 +9,25 @@ from __future__ import annotations
 import os
 
 from opscope import config
-from opscope.agent import directories, exporter, live
-from opscope.agent.host import Host
-from opscope.agent.server import Latest, Server
 from opscope.errors import AgentError
+from opscope.host.host import Host
 from opscope.record import recorder
 from opscope.record.ranges import recording
+from opscope.segments import directories
+from opscope.server import exporter, live
+from opscope.server.pages import Latest, Server
+from opscope.server.series_filter import FilteredPage, SeriesFilter
 
 
 class Page:
-    """A page being served; a context manager that closes it at the end."""
+    """A served page; a context manager that closes it at the end."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     @property
     def url(self) -> str:
-        """Where the metrics are."""
+        """The URL of the metrics."""
         return f"{self._server.url}/metrics"
 
     def close(self) -> None:
@@ -41,21 +43,22 @@ class Page:
 def serve(host: str = "127.0.0.1", port: int = 9464) -> Page:
     """Serves this process's metrics for Prometheus at http://host:port/metrics (port 0: any).
 
-    What is recorded meanwhile is up to attach() or `opscope run`; its own work is not. Raises
-    AgentError where the address cannot be had, ConfigError for a setting that cannot be used.
+    `attach()` or `opscope run` enables recording; the page's own work is not recorded. Raises
+    AgentError if it cannot listen on the address, ConfigError for an invalid setting.
     """
     with recording(False):
         page = exporter.load("prometheus")
     if not isinstance(page, exporter.PageExporter):
         raise AgentError("the installed exporter prometheus has no pages")
     latest = own_snapshots()
-    # Of other processes it is not this one's to tell.
+    # Metrics of other processes belong to the host agent.
     pages = live.routes(latest.snapshot, lambda _: ())
-    return Page(Server(host, port, latest, page, more=pages))
+    filtered = FilteredPage(page, SeriesFilter.of(config.load()))
+    return Page(Server(host, port, latest, filtered, more=pages))
 
 
 def own_snapshots() -> Latest:
-    """Snapshots of this process alone, for whoever exports from within it."""
+    """Snapshots of this process alone, for exporters that run inside it."""
     settings = config.load()
     own = os.path.dirname(recorder.status().path) or settings.directory
     with recording(False):

@@ -1,7 +1,7 @@
-"""``opscope.tensor``: strided tensors with autograd, every operator a range.
+"""`opscope.tensor`: strided tensors with autograd, every operator a range.
 
-Every operator of the core is a function here and a method of :class:`Tensor`; ``operators`` is the
-table they come from, by name ("core::add").
+Every operator of the core is a function here and a method of `Tensor`; `operators` is the table of
+all operators, by name ("core::add").
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from opscope._tensor import (
     uint8,
 )
 from opscope._tensor import from_address as _from_address
+from opscope.record.usage import log_api_usage_once as _log_api_usage_once
 from opscope.record.values import register_object
 from opscope.tensor import blas, forms, methods
 from opscope.tensor.allocator import (
@@ -54,12 +55,15 @@ from opscope.tensor.library import load_library
 
 if TYPE_CHECKING:
     from opscope.tensor._operators import *  # noqa: F403
+    from opscope.tensor.archive import load as load
+    from opscope.tensor.archive import save as save
     from opscope.tensor.forms import allclose as allclose
     from opscope.tensor.forms import equal as equal
     from opscope.tensor.forms import max as max
     from opscope.tensor.forms import min as min
 
 
+_log_api_usage_once("opscope.tensor.import")
 register_object("tensor", _from_address)
 methods.install()
 blas.load()
@@ -85,6 +89,7 @@ __all__ = [
     "int32",
     "int64",
     "is_grad_enabled",
+    "load",
     "load_library",
     "get_num_threads",
     "manual_seed",
@@ -96,6 +101,7 @@ __all__ = [
     "op",
     "operators",
     "reset_peak_memory_stats",
+    "save",
     "set_allocator",
     "set_grad_enabled",
     "tensor",
@@ -103,3 +109,12 @@ __all__ = [
     *functions,
     *forms.FUNCTIONS,
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Imported at their first use: most programs save and load nothing.
+    if name in ("load", "save"):
+        from opscope.tensor import archive
+
+        return getattr(archive, name)
+    raise AttributeError(f"module 'opscope.tensor' has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""What allocators of tensors have given out, and which one new tensors take.
+"""Memory statistics of tensor allocators, and the allocator of new tensors.
 
-Names are those of ``torch.cuda``'s functions of the same purpose. The counts are the process's, all
-threads together: bytes as tensors asked for them, without what an allocator keeps beside.
+Names are those of the equivalent functions in `torch.cuda`. Counts cover all threads of the
+process, in bytes as tensors requested them, without an allocator's own overhead.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = [
 
 
 def memory_stats(allocator: str | None = None) -> dict[str, int]:
-    """The counts of an allocator (None: the one that new tensors take).
+    """The counts of an allocator (None: the one for new tensors).
 
-    ``allocated_bytes.all.current`` is what is live, ``.peak`` the most that was,
-    ``.allocated`` and ``.freed`` are sums since the process began; ``allocation.all.allocated``
-    counts allocations. ValueError for an allocator that there is not.
+    `allocated_bytes.all.current` is live memory, `.peak` its maximum; `.allocated` and `.freed` are
+    sums since the start of the process; `allocation.all.allocated` counts allocations. Raises
+    ValueError for an unknown allocator.
     """
     name = get_allocator() if allocator is None else allocator
     allocated, live, peak, count = _tensor.read_allocator(name)
@@ -43,10 +43,10 @@ def memory_allocated(allocator: str | None = None) -> int:
 
 
 def max_memory_allocated(allocator: str | None = None) -> int:
-    """The most bytes that tensors held, since the process began or the peak was reset."""
+    """The maximum of bytes that tensors held, since the process began or the peak was reset."""
     return memory_stats(allocator)["allocated_bytes.all.peak"]
 
 
 def reset_peak_memory_stats(allocator: str | None = None) -> None:
-    """Let the peak begin anew, at what is live now."""
+    """Restart the peak at the current live memory."""
     _tensor.reset_peak(get_allocator() if allocator is None else allocator)

@@ -1,6 +1,6 @@
-"""Gradients: grad mode, ``backward``, ``grad``, and functions with a backward written in Python.
+"""Gradients: grad mode, `backward`, `grad`, and functions with a backward written in Python.
 
-The tape is the core's (native/tensor/autograd); this file gives it PyTorch's signatures.
+The core implements the tape (native/tensor/autograd); this file adds PyTorch's signatures.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _GradMode:
 
 
 def _stepwise(mode: type[_GradMode], function: Callable[..., Any]) -> Callable[..., Any]:
-    """The generator function with each of its steps in the mode, and what is between them not."""
+    """The generator function with the mode on during each of its steps, and off between them."""
 
     def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         steps = function(*args, **kwargs)
@@ -74,7 +74,7 @@ def _stepwise(mode: type[_GradMode], function: Callable[..., Any]) -> Callable[.
 
 
 class _Mode(_GradMode):
-    """Decorates with and without parentheses: ``@no_grad`` and ``@no_grad()``."""
+    """Decorates with and without parentheses: `@no_grad` and `@no_grad()`."""
 
     @overload
     def __new__(cls) -> Self: ...
@@ -86,13 +86,13 @@ class _Mode(_GradMode):
 
 
 class no_grad(_Mode):  # noqa: N801 - PyTorch's name
-    """Nothing computed inside goes on the tape."""
+    """Within the block, computations are not recorded on the tape."""
 
     on = False
 
 
 class enable_grad(_Mode):  # noqa: N801 - PyTorch's name
-    """What is computed inside goes on the tape again, within ``no_grad``."""
+    """Within the block, computations are recorded on the tape again, despite `no_grad`."""
 
     on = True
 
@@ -115,7 +115,7 @@ class set_grad_enabled(_GradMode):  # noqa: N801 - PyTorch's name
 
 
 def is_grad_enabled() -> bool:
-    """Whether this thread's operators go on the tape."""
+    """Whether this thread's operators are recorded on the tape."""
     return _tensor.grad_mode()
 
 
@@ -125,16 +125,16 @@ def backward(
     retain_graph: bool | None = None,
     create_graph: bool = False,
 ) -> None:
-    """Add the gradients of this tensor to the ``grad`` of the leaves it was computed from.
+    """Add the gradients of this tensor to the `grad` of the leaves that it was computed from.
 
-    ``gradient`` has this tensor's shape; it may be left out for a tensor of one element. Without
-    ``retain_graph`` (by default as ``create_graph``) the tape behind it can be walked once. With
-    ``create_graph`` the gradients are on the tape themselves, for gradients of gradients; a leaf's
-    ``grad`` then refers to the tape and that to the leaf, so that all stays until ``grad`` is reset
-    (``grad()`` below leaves no such ring).
+    `gradient` has this tensor's shape; it is optional for a tensor of one element. Without
+    `retain_graph` (default: the value of `create_graph`) the tape behind the tensor can be walked
+    only once. With `create_graph` the gradients are on the tape themselves, for gradients of
+    gradients; a leaf's `grad` and the tape then refer to each other, so their memory stays until
+    `grad` is reset (`grad()` below creates no such cycle).
 
-    RuntimeError where the tape was walked before, where what it saved was changed in place, or
-    where a gradient of a gradient is asked of an operator that has none.
+    Raises RuntimeError if the tape was walked before, if a saved tensor was changed in place, or if
+    an operator has no second gradient.
     """
     retain = create_graph if retain_graph is None else retain_graph
     _tensor.backward((self,), (gradient,), retain, create_graph)
@@ -148,11 +148,11 @@ def grad(
     create_graph: bool = False,
     allow_unused: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of ``outputs`` with respect to ``inputs``; no ``grad`` is touched.
+    """The gradients of `outputs` with respect to `inputs`; changes no `grad`.
 
-    RuntimeError for an input that the outputs do not depend on, unless ``allow_unused``: then None.
-    ``retain_graph`` and ``create_graph`` as for ``backward``; only what lies between outputs and
-    inputs is walked.
+    Raises RuntimeError for an input that the outputs do not depend on; with `allow_unused`, its
+    gradient is None. `retain_graph` and `create_graph` as for `backward`; walks only the tape
+    between outputs and inputs.
     """
     roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     leaves = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
@@ -168,7 +168,7 @@ def grad(
 
 
 class Context:
-    """What a :class:`Function`'s forward keeps for its backward."""
+    """Passes data from a `Function`'s forward to its backward."""
 
     def __init__(self) -> None:
         self._saved: tuple[Tensor | None, ...] = ()
@@ -178,7 +178,7 @@ class Context:
         self.needs_input_grad: tuple[bool, ...] = ()
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors (or None); backward is refused where one was changed in place since."""
+        """Keep tensors (or None); backward fails if one is changed in place afterwards."""
         self._saved = tensors
         self._versions = tuple(0 if tensor is None else tensor._version for tensor in tensors)
 
@@ -188,7 +188,7 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What save_for_backward was given. RuntimeError where one was changed in place since."""
+        """The tensors saved. Raises RuntimeError if one was changed in place since."""
         for tensor, version in zip(self._saved, self._versions, strict=True):
             if tensor is not None and tensor._version != version:
                 raise RuntimeError(
@@ -198,7 +198,7 @@ class Context:
         return tuple(self._on_tape(tensor) for tensor in self._saved)
 
     def _on_tape(self, tensor: Tensor | None) -> Tensor | None:
-        # What forward returned is not what apply returned (see there): here it becomes that again.
+        # The results of forward differ from those of apply (see there); this converts them back.
         for index, output in enumerate(self._outputs):
             if tensor is not None and output is tensor:
                 return _tensor.as_output(tensor, index)
@@ -206,12 +206,12 @@ class Context:
 
 
 class Function:
-    """An operator written in Python, with its backward. Subclass, then call ``apply``.
+    """An operator written in Python, with its backward. Subclass, then call `apply`.
 
-    Define two static methods. ``forward(ctx, *args)`` computes, off the tape, and returns a tensor
-    or a tuple; ``backward(ctx, *gradients)`` gets a gradient for each thing that forward returned
-    (zeros where nothing came back; see ``ctx.set_materialize_grads``) and returns one, or None, for
-    each argument of forward. It may run on another thread than forward did.
+    Define two static methods. `forward(ctx, *args)` computes without the tape and returns a tensor
+    or a tuple. `backward(ctx, *gradients)` gets one gradient for each result of forward (zeros for
+    an unused one; see `ctx.set_materialize_grads`) and returns a gradient or None for each argument
+    of forward. It may run on another thread than forward.
     """
 
     forward: ClassVar[Callable[..., Any]]
@@ -230,8 +230,8 @@ class Function:
             return returned
         outputs = returned if isinstance(returned, tuple) else (returned,)
         context._outputs = tuple(output for output in outputs if isinstance(output, Tensor))
-        # The tape gets tensors of its own, of the same memory. The context may keep what forward
-        # returned: it must not keep what the tape made of it, which keeps the context.
+        # The tape gets tensors of its own over the same memory. The context may keep forward's
+        # results, but not the tape's tensors, which refer to the context.
         given = tuple(
             output.detach() if isinstance(output, Tensor) else output for output in outputs
         )
@@ -239,7 +239,7 @@ class Function:
         positions = [place for place, arg in enumerate(args) if isinstance(arg, Tensor)]
         inputs = tuple(args[place] for place in positions)
         run = _backward_of(cls, context, len(args), positions, outputs)
-        # Of no framework: without a namespace it would pass for one of PyTorch's nodes.
+        # Without a namespace, the name would look like one of PyTorch's nodes.
         _tensor.record(f"user::{cls.__name__}Backward", inputs, on_tape, run)
         return given if isinstance(returned, tuple) else given[0]
 
@@ -251,8 +251,8 @@ def _backward_of(
     positions: list[int],
     outputs: tuple[Any, ...],
 ) -> Callable[..., tuple[Tensor | None, ...]]:
-    """What the tape calls: takes a gradient for each output that is a tensor, returns one for each
-    argument that is.
+    """The function that the tape calls: takes a gradient for each output tensor, returns one for
+    each argument tensor.
     """
     shapes = [
         (output.shape, output.dtype) if isinstance(output, Tensor) else None for output in outputs

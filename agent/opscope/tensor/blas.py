@@ -1,7 +1,7 @@
-"""Finds OpenBLAS, the build of PyPI's scipy-openblas packages, and hands it to the core.
+"""Find OpenBLAS in PyPI's scipy-openblas packages and pass it to the core.
 
-Without it matrix products still work, slowly (the core's own loop). Nothing is imported from the
-package: only its library is looked for, next to where Python finds it.
+Without it, the core's own loop multiplies matrices, slowly. This imports nothing from the package;
+it only searches for the library where Python finds the package.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from opscope import _tensor
 
-# Package, then how its library names functions: <prefix>cblas_sgemm<suffix>.
+# Package, and the affixes of its function names: <prefix>cblas_sgemm<suffix>.
 _BUILDS = (
     ("scipy_openblas32", "scipy_", ""),
     ("scipy_openblas64", "scipy_", "64_"),
@@ -19,7 +19,7 @@ _BUILDS = (
 
 
 def load() -> str | None:
-    """The path of the library the core now uses, or None where none is installed."""
+    """The path of the library that the core now uses; None if none is installed."""
     for package, prefix, suffix in _BUILDS:
         spec = find_spec(package)
         for folder in spec.submodule_search_locations or () if spec else ():

@@ -1,7 +1,7 @@
-"""How a tensor reads: ``repr``, in the form and the numbers PyTorch prints.
+"""Print a tensor: `repr`, with PyTorch's layout and number formats.
 
-The rules (when to write exponents, how wide a column is, where "..." stands) are those of PyTorch's
-``torch/_tensor_str.py``, 2.13. Opens no range: elements come straight from memory.
+The rules (use of exponents, column widths, position of "...") are those of PyTorch's
+`torch/_tensor_str.py`, 2.13. Opens no range: elements are read directly from memory.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ THRESHOLD = 1000
 EDGE = 3
 LINE_WIDTH = 80
 
-_PLAIN = (float32, int64, bool)  # dtypes that go without saying
+_PLAIN = (float32, int64, bool)  # dtypes that are not printed
 
 
 class _Column:
-    """How each number of a tensor is written: all in one width."""
+    """The format of a tensor's numbers: all have one width."""
 
     def __init__(self, numbers: list[Any], floating: object) -> None:
         self._floating = floating
@@ -95,14 +95,14 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
 
 
 def tensor_format(self: Tensor, spec: str) -> str:
-    """``f"{loss:.3f}"``: a tensor of no dimensions is formatted as its number."""
+    """`f"{loss:.3f}"`: a tensor of no dimensions is formatted as its number."""
     if self.ndim == 0 and type(self) is Tensor:
         return format(self.item(), spec)
     return object.__format__(self, spec)
 
 
 def tensor_repr(self: Tensor) -> str:
-    """``tensor([1., 2.], dtype=float64)``: values, and what does not go without saying."""
+    """`tensor([1., 2.], dtype=float64)`: values, and attributes without a default value."""
     prefix = "tensor("
     suffixes = []
     if self.numel() == 0:

@@ -1,6 +1,6 @@
-"""Operators in the forms PyTorch has them: one name for several, and short ways to say things.
+"""Operators in PyTorch's forms: several signatures under one name, and shorthands.
 
-What computes are the core's operators, each a range; nothing here does.
+The core's operators compute, each as a range; the functions here are none.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ max = _extreme("max", "amax", "maximum")
 max.__name__ = max.__qualname__ = "max"
 max.__doc__ = """The largest element, as PyTorch has it in three forms.
 
-``max(input)`` is that of all elements, a tensor without dimensions; ``max(input, dim, keepdim)``
-gives ``(values, indices)`` along a dimension; ``max(input, other)`` is the larger of each two,
+`max(input)` is that of all elements, a tensor without dimensions; `max(input, dim, keepdim)`
+gives `(values, indices)` along a dimension; `max(input, other)` is the larger of each two,
 which broadcast. NaN counts as the largest.
 """
 
 min = _extreme("min", "amin", "minimum")
 min.__name__ = min.__qualname__ = "min"
-min.__doc__ = """The smallest element, in the three forms of ``max``. NaN counts as the smallest."""
+min.__doc__ = """The smallest element, in the three forms of `max`. NaN counts as the smallest."""
 
 
 def equal(input: Tensor, other: Tensor) -> builtins.bool:
@@ -62,7 +62,7 @@ def allclose(
     atol: float = 1e-08,
     equal_nan: builtins.bool = False,
 ) -> builtins.bool:
-    """Whether ``isclose`` holds for all elements; shapes broadcast."""
+    """Whether `isclose` holds for all elements; shapes broadcast."""
     return builtins.bool(functions["isclose"](input, other, rtol, atol, equal_nan).all())
 
 
@@ -72,27 +72,27 @@ def zero_(self: Tensor) -> Tensor:
 
 
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Numbers of that normal distribution, in place; repeatable after ``manual_seed``."""
+    """Fills with numbers of that normal distribution, in place; repeatable by `manual_seed`."""
     return self.copy_(functions["normal"](mean, std, self.shape, dtype=self.dtype))
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """``view`` in the shape of other."""
+    """`view` in the shape of other."""
     return self.view(other.shape)
 
 
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """``reshape`` to the shape of other."""
+    """`reshape` to the shape of other."""
     return self.reshape(other.shape)
 
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """``expand`` to the shape of other."""
+    """`expand` to the shape of other."""
     return self.expand(other.shape)
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """``to`` the dtype of other."""
+    """`to` the dtype of other."""
     return self.to(other.dtype)
 
 
@@ -109,14 +109,14 @@ def _new(name: str) -> Callable[..., Tensor]:
         shape: Sequence[int] = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
         return cast(Tensor, functions[name](shape, dtype=dtype or self.dtype))
 
-    new.__doc__ = f"``{name}`` of that size, with the dtype of self unless another is given."
+    new.__doc__ = f"`{name}` of that size, with the dtype of self unless another is given."
     return new
 
 
 def new_full(
     self: Tensor, size: Sequence[int], fill_value: float, *, dtype: dtype | None = None
 ) -> Tensor:
-    """``full`` of that size, with the dtype of self unless another is given."""
+    """`full` of that size, with the dtype of self unless another is given."""
     return cast(Tensor, functions["full"](size, fill_value, dtype=dtype or self.dtype))
 
 

@@ -1,7 +1,7 @@
-"""Operators, and allocators, of C shared libraries: ``load_library(path)``.
+"""Operators and allocators from C shared libraries: `load_library(path)`.
 
-A library is compiled against the headers of ``opscope.get_include()`` and linked with nothing;
-``opscope/operator.h`` says how one is written.
+A library is compiled against the headers of `opscope.get_include()` and linked with nothing;
+`opscope/operator.h` describes how to write one.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from opscope._tensor import Operator
 
 
 def load_library(path: str | os.PathLike[str]) -> dict[str, Operator]:
-    """Load a library and return its operators by name ("mine::scale"), each to be called.
+    """Load a library and return its operators by name ("mine::scale"), each callable.
 
-    They are in ``opscope.tensor.operators`` too, and are ranges and take gradients as the built-in
-    ones. Loading it again only returns them. FileNotFoundError where there is no such file;
-    RuntimeError for one that is no library, has no entry point or was compiled for another version;
-    ValueError where a name is taken or a schema does not parse. Then nothing of it is there.
+    They are also in `opscope.tensor.operators`, and have ranges and gradients like the built-in
+    ones. Loading a library again only returns them. Raises FileNotFoundError for a missing file,
+    RuntimeError for a file that is no library, has no entry point or was compiled for another
+    version, ValueError if a name is taken or a schema does not parse. It then registers nothing.
     """
     path = os.path.abspath(path)
     if not os.path.exists(path):

@@ -1,6 +1,6 @@
-"""A tensor's memory seen from Python: ``numpy()``, ``__array__``, ``storage()``.
+"""A tensor's memory in Python: `numpy()`, `__array__`, `storage()`.
 
-Sharing itself is the extension module's (buffer protocol, DLPack); NumPy is imported at the first
+The extension module implements sharing (buffer protocol, DLPack); NumPy is imported at the first
 use only.
 """
 
@@ -34,9 +34,9 @@ def storage(self: Tensor) -> Storage:
 
 
 def numpy(self: Tensor) -> Any:
-    """An array over the same memory, which keeps it alive; read-only where the tensor is.
+    """An array over the same memory, which keeps it alive; read-only if the tensor is.
 
-    RuntimeError for a tensor that requires grad, TypeError for bfloat16, which NumPy has not.
+    Raises RuntimeError for a tensor that requires grad, TypeError for bfloat16, which NumPy lacks.
     """
     if self.requires_grad:
         raise RuntimeError("numpy(): the tensor requires grad; use tensor.detach().numpy()")
@@ -48,7 +48,7 @@ def numpy(self: Tensor) -> Any:
 
 
 def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    """NumPy's protocol. Shares memory unless ``dtype`` or ``copy`` ask for another array."""
+    """NumPy's protocol. Shares memory unless `dtype` or `copy` ask for another array."""
     shared = numpy(self)
     if copy:
         return shared.astype(dtype or shared.dtype, copy=True)
@@ -90,7 +90,7 @@ def cpu(self: Tensor) -> Tensor:
 
 
 def contains(self: Tensor, value: object) -> bool:
-    """Whether an element equals ``value``, a number or a tensor that broadcasts."""
+    """Whether an element equals `value`, a number or a tensor that broadcasts."""
     equal = self == value
     if not isinstance(equal, Tensor):
         raise TypeError(f"in: elements are compared with numbers and Tensors, not {type(value)}")

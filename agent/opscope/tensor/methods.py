@@ -1,4 +1,4 @@
-"""Gives ``Tensor`` the methods that are written in Python."""
+"""Add the methods written in Python to `Tensor`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ _METHODS = {
 
 
 def install() -> None:
-    """Set them; called once, when opscope.tensor is imported."""
+    """Adds them; called once, when opscope.tensor is imported."""
     for name, method in _METHODS.items():
         setattr(Tensor, name, method)

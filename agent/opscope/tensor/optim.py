@@ -8,20 +8,23 @@ from typing import Any
 
 from opscope._tensor import Tensor, functions
 from opscope.record.ranges import record_function
+from opscope.record.usage import log_api_usage_once
 from opscope.tensor.autograd import enable_grad, no_grad
 
 Group = dict[str, Any]
 
 
 class Optimizer:
-    """Holds parameters; ``step`` moves each by its grad. Parameters without a grad stay.
+    """Holds parameters; `step` moves each by its grad, and leaves those without a grad unchanged.
 
-    ``params`` are tensors, or dicts with "params" and options of their own: ``param_groups`` has
-    them all, with the options they left out, and may be changed between steps. ``state`` is what an
-    optimizer remembers of each parameter.
+    `params` are tensors, or dicts with "params" and their own options; `param_groups` has all of
+    them with complete options, and may be changed between steps. `state` has the optimizer's data
+    for each parameter.
     """
 
     def __init__(self, params: Iterable[Tensor | Group], **defaults: Any) -> None:
+        known = next(kind for kind in type(self).__mro__ if kind.__module__ == __name__)
+        log_api_usage_once(f"opscope.tensor.optim.{known.__name__}")
         self.defaults = defaults
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, dict[str, Any]] = {}
@@ -36,7 +39,7 @@ class Optimizer:
             raise ValueError(f"{type(self).__name__}(): there are no parameters")
 
     def add_param_group(self, param_group: Group) -> None:
-        """More parameters, with options of their own. ValueError for one it has already."""
+        """Adds parameters with options of their own. ValueError for a known parameter."""
         params = param_group["params"]
         params = [params] if isinstance(params, Tensor) else list(params)
         known = {param for group in self.param_groups for param in group["params"]}
@@ -56,8 +59,8 @@ class Optimizer:
         self.param_groups.append(group)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move every parameter once. ``closure`` computes the loss and its gradients first; what it
-        returns is returned."""
+        """Moves every parameter once. `closure`, called first, computes the loss and its gradients;
+        returns its result."""
         with record_function(self._name, phase="optimizer"), no_grad():
             loss = None
             if closure is not None:
@@ -70,7 +73,7 @@ class Optimizer:
             return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients; with ``set_to_none`` False make them zero."""
+        """Removes the gradients; with `set_to_none` False, sets them to zero."""
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none or param.grad is None:
@@ -82,7 +85,7 @@ class Optimizer:
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
-        """Options and state, with parameters told by their place: what PyTorch's has."""
+        """Options and state, with parameters identified by their index, as in PyTorch."""
         params = [param for group in self.param_groups for param in group["params"]]
         places = {param: place for place, param in enumerate(params)}
         return {
@@ -94,7 +97,7 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over what state_dict() gave, tensors copied. ValueError where the groups differ."""
+        """Restores the result of state_dict(), copying tensors. ValueError for other groups."""
         groups = state_dict["param_groups"]
         own = [len(group["params"]) for group in self.param_groups]
         found = [len(group["params"]) for group in groups]
@@ -124,7 +127,7 @@ class Optimizer:
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum (Nesterov's where asked for) and weight decay."""
+    """Gradient descent, with momentum (optionally Nesterov's) and weight decay."""
 
     def __init__(
         self,
@@ -162,7 +165,7 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Adam (Kingma and Ba, 2015), with PyTorch's order of operations.
 
-    With ``amsgrad`` steps are scaled by the largest mean square so far (Reddi and others, 2018).
+    With `amsgrad` steps are scaled by the largest mean square so far (Reddi and others, 2018).
     """
 
     def __init__(
@@ -181,7 +184,7 @@ class Adam(Optimizer):
         )
 
     def _decayed(self, param: Tensor, grad: Tensor, group: Group) -> Tensor:
-        """The gradient with weight decay in it."""
+        """The gradient with weight decay included."""
         if group["weight_decay"]:
             return grad.add(param, alpha=group["weight_decay"])
         return grad
@@ -209,7 +212,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019)."""
+    """Adam with weight decay decoupled from the gradient (Loshchilov and Hutter, 2019)."""
 
     def __init__(
         self,

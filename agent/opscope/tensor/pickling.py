@@ -1,7 +1,8 @@
-"""Copies and pickles of tensors: ``copy``, ``deepcopy``, pickle in every protocol.
+"""Copies and pickles of tensors: `copy`, `deepcopy`, pickle in every protocol.
 
-With protocol 5 and a ``buffer_callback``, elements travel out of band, without a copy. Each tensor
-is pickled with its own elements: views of one storage come back apart. Opens no range.
+With protocol 5 and a `buffer_callback`, elements are passed out of band, without a copy. Each
+tensor is pickled with its own elements: views of one storage are separate afterwards. Opens no
+range.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from opscope._tensor import Tensor, as_bytes, dtype, over_bytes, tensor
 def rebuild(
     kind: type[Tensor], buffer: Any, dtype: dtype, shape: tuple[int, ...], requires_grad: bool
 ) -> Tensor:
-    """A pickle's tensor, over the memory it came in."""
+    """The unpickled tensor, over the memory that it arrived in."""
     if isinstance(buffer, bytes):
-        buffer = bytearray(buffer)  # what was written may be written again
+        buffer = bytearray(buffer)  # a writable tensor stays writable
     made = over_bytes(buffer, dtype, shape)
     if kind is not Tensor:
         made = kind.__new__(kind, made)
@@ -27,7 +28,7 @@ def rebuild(
 
 
 def reduce(self: Tensor, protocol: Any = 2) -> Any:
-    """As pickle asks. A tensor that an operator made comes back as a leaf."""
+    """The result for pickle. The result of an operator becomes a leaf."""
     source = self.data if self.is_contiguous() else tensor(self.data)
     elements = as_bytes(source)
     buffer: Any = pickle.PickleBuffer(elements) if protocol >= 5 else bytes(memoryview(elements))
@@ -36,7 +37,7 @@ def reduce(self: Tensor, protocol: Any = 2) -> Any:
 
 
 def _like(self: Tensor, data: Tensor) -> Tensor:
-    """``data`` as a tensor of the kind and with the attributes of ``self``."""
+    """`data` as a tensor with the class and the attributes of `self`."""
     made = data if type(self) is Tensor else type(self).__new__(type(self), data)
     if self.requires_grad:
         made.requires_grad = True
@@ -44,7 +45,7 @@ def _like(self: Tensor, data: Tensor) -> Tensor:
 
 
 def copy(self: Tensor) -> Tensor:
-    """Another Tensor over the same memory, off the tape."""
+    """Another Tensor over the same memory, without the tape."""
     made = _like(self, self.data)
     if hasattr(self, "__dict__"):
         vars(made).update(vars(self))
@@ -52,12 +53,12 @@ def copy(self: Tensor) -> Tensor:
 
 
 def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A leaf with memory of its own, and its grad's. RuntimeError for what an operator made."""
+    """A leaf with copies of memory and grad. RuntimeError for the result of an operator."""
     if id(self) in memo:
         return memo[id(self)]  # type: ignore[no-any-return]
     if not self.is_leaf:
         raise RuntimeError(
-            f"deepcopy(): {self.grad_fn!r} made this tensor of shape {self.shape}, and a copy "
+            f"deepcopy(): {self.grad_fn!r} computed this tensor of shape {self.shape}, and a copy "
             "would not be on the tape; use tensor.clone() or tensor.detach()"
         )
     made = memo[id(self)] = _like(self, tensor(self.data))

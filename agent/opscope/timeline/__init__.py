@@ -1,6 +1,6 @@
-"""Timelines: what the tracer in C wrote (native/TRACE.md), read, nested, summed up and drawn.
+"""Timelines: read the tracer's output (native/TRACE.md), nest it, add it up, and write it.
 
-``reader`` checks the bytes, ``nesting`` finds what ran within what, ``chrome`` writes the JSON that
-viewers open, ``averages`` sums up by operator, ``profiler`` is ``opscope.profile``. Nothing here
-imports more than the standard library and opscope's own C module: it runs in observed processes.
+`reader` validates the bytes, `nesting` finds the nesting of ranges, `chrome` writes the JSON that
+viewers open, `averages` adds up by operator, `profiler` is `opscope.profile`. These modules import
+only the standard library and opscope's own C module, since they run in observed processes.
 """

@@ -1,7 +1,7 @@
-"""Ranges summed up by operator, as a table: what ``profile().key_averages()`` gives.
+"""Ranges added up by operator, as a table: the result of `profile().key_averages()`.
 
-Names and columns are those of PyTorch's profiler, so that scripts which read its table read this
-one; times are of the CPU, without what the profiler cost.
+Names and columns are those of PyTorch's profiler, so that scripts for its table work here; times
+are CPU times, without the profiler's own cost.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _NAME_WIDTH, _SHAPES_WIDTH = 55, 80
 
 @dataclass(frozen=True)
 class Average:
-    """One row: the ranges of an operator, or of an operator and one set of input shapes.
+    """One row: the ranges of an operator, or of an operator with one set of input shapes.
 
-    Times in microseconds. A range that was open at the profile's end is in none.
+    Times in microseconds. Ranges that were open at the profile's end are not included.
     """
 
     key: str
@@ -27,16 +27,16 @@ class Average:
     self_cpu_time_total: float
     cpu_time_total: float
     self_cpu_memory_usage: int | None
-    """Bytes the operator allocated by itself; None where nothing is known of that."""
+    """Bytes that the operator itself allocated; None if unknown."""
     cpu_memory_usage: int | None
-    """With what ran within it."""
+    """Including nested ranges."""
     failed_count: int
     phases: tuple[str, ...]
     input_shapes: Shape | None = None
 
     @property
     def cpu_time(self) -> float:
-        """Of one call, microseconds."""
+        """Microseconds per call."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
@@ -55,17 +55,17 @@ _SORTS: dict[str, Callable[[Average], float]] = {
 
 
 class Averages(tuple[Average, ...]):
-    """Rows, the ones with the most self time first."""
+    """Rows, sorted by self time, largest first."""
 
     __slots__ = ()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Of all rows, microseconds: the time within any range, on all threads."""
+        """Sum over all rows, in microseconds: the time within ranges, on all threads."""
         return sum(row.self_cpu_time_total for row in self)
 
     def total_average(self) -> Average:
-        """All rows in one, named ``Total``."""
+        """All rows in one, named `Total`."""
         known = [row.self_cpu_memory_usage for row in self if row.self_cpu_memory_usage is not None]
         return Average(
             key="Total",
@@ -88,9 +88,9 @@ class Averages(tuple[Average, ...]):
     ) -> str:
         """The rows as text.
 
-        ``sort_by``: ``self_cpu_time_total``, ``cpu_time_total``, ``cpu_time``, ``count``,
-        ``self_cpu_memory_usage`` or ``cpu_memory_usage``, largest first (ValueError for another);
-        None: as they are. ``row_limit``: at most so many rows, -1 for all.
+        `sort_by`: `self_cpu_time_total`, `cpu_time_total`, `cpu_time`, `count`,
+        `self_cpu_memory_usage` or `cpu_memory_usage`, largest first (otherwise ValueError); None
+        keeps the order. `row_limit`: maximum number of rows, -1 for all.
         """
         rows = list(self)
         if sort_by is not None:
@@ -169,7 +169,7 @@ def _lines(
 
 
 def time_text(us: float) -> str:
-    """A duration in the unit that suits it."""
+    """A duration in a suitable unit."""
     for unit, factor in (("s", 1e6), ("ms", 1e3)):
         if us >= factor:
             return f"{us / factor:.3f}{unit}"
@@ -177,7 +177,7 @@ def time_text(us: float) -> str:
 
 
 def bytes_text(count: int | None) -> str:
-    """Bytes in the unit that suits them; nothing where they are not known."""
+    """Bytes in a suitable unit; empty if unknown."""
     if count is None:
         return ""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
@@ -187,7 +187,7 @@ def bytes_text(count: int | None) -> str:
 
 
 def shapes_text(shapes: Shape | None) -> str:
-    """As PyTorch writes them: ``[[64, 784], [], [128]]``; ``[]`` also for what is no array."""
+    """In PyTorch's format: `[[64, 784], [], [128]]`; `[]` also for an input that is no array."""
     if shapes is None:
         return ""
     return str([list(shape) if shape is not None else [] for shape in shapes])

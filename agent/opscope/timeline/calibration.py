@@ -1,11 +1,10 @@
-"""What a recorded range costs where it is opened: measured in this process, when a profile begins.
+"""Measure the cost of a recorded range in this process, by its source, when a profile begins.
 
-A range opened in C costs what the trace's header says. One of Python's ``record_function``, or of
-a bridge's framework, takes a longer way while somebody looks, and that way is the profiler's cost,
-too. Each is run some hundred times with this thread's recording switched off, then within a trace
-of their own that is thrown away, of this thread's callbacks the only one: what is more then, is the
-cost. The least of some rounds counts on each side, so that what else the machine does is not taken
-for it.
+The trace's header has the cost of a range opened in C. A range of Python's `record_function`, or of
+a bridge's framework, takes a longer path while it is observed, which is a cost of the profiler too.
+Each is run some hundred times with this thread's recording off, and then within a discarded trace
+that is this thread's only callback; the difference is the cost. Each side uses the minimum over
+several rounds, so that other load on the machine does not count.
 """
 
 from __future__ import annotations
@@ -13,11 +12,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from statistics import median
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from opscope._native import lib
+from opscope.bridges import catalog
+from opscope.bridges.catalog import Bridge
 from opscope.record.ranges import record_function, recording
 from opscope.record.scope import RecordScope
 from opscope.timeline import layout
@@ -33,22 +35,22 @@ _Probe = Callable[[], Callable[[], None]]
 
 
 class Measured(NamedTuple):
-    """Nanoseconds that one recorded range costs; ``inside`` is None where C's holds."""
+    """Cost of one recorded range in ns; `inside` is None if the cost of C's ranges applies."""
 
     whole: float
     inside: float | None
 
 
 def measure(flags: int) -> dict[str, Measured]:
-    """By source (:func:`source_of`), for traces with these flags; those that could be measured."""
+    """The costs by source (`source_of`), for traces with these flags; only measurable sources."""
     found = {}
-    for source, probe in _PROBES.items():
+    for source, probe in _probes().items():
         try:
             with recording(False):
                 run = probe()
             measured = _measure(source, run, flags)
         except Exception:
-            continue  # a framework that does not play along: C's cost holds for it
+            continue  # a framework whose probe fails: the cost of C's ranges applies
         if measured is not None:
             found[source] = measured
     return found
@@ -68,7 +70,7 @@ def _measure(source: str, run: Callable[[], None], flags: int) -> Measured | Non
         if span.end is not None and source_of(trace, span) == source
     ]
     if len(durations) < _ROUNDS * _TURNS:
-        return None  # nobody makes its calls into ranges
+        return None  # no bridge makes its calls visible
     inside = None
     if source == "python":
         # A range around nothing takes no time.
@@ -92,7 +94,7 @@ def _alone() -> Iterator[None]:
         lib.opscope_trace_alone(False)
 
 
-# ---- what is run -----------------------------------------------------------------------------
+# ---- probes ----------------------------------------------------------------------------------
 
 
 def _of_python() -> Callable[[], None]:
@@ -104,23 +106,11 @@ def _of_python() -> Callable[[], None]:
 
 
 def _module(name: str) -> Any:
-    """One that the program has imported, wholly."""
+    """A module that the program has imported completely."""
     module = sys.modules[name]
     if getattr(module.__spec__, "_initializing", False):
         raise ImportError(name)
     return module
-
-
-def _of_numpy() -> Callable[[], None]:
-    numpy = _module("numpy")
-    x = numpy.zeros(1)
-    return lambda: numpy.negative(x, x)
-
-
-def _of_torch() -> Callable[[], None]:
-    torch = _module("torch")
-    x = torch.zeros(1, device="cpu")
-    return lambda: x.neg_()
 
 
 def _of_core() -> Callable[[], None]:
@@ -128,34 +118,43 @@ def _of_core() -> Callable[[], None]:
     return lambda: x.neg_()
 
 
-_PROBES: dict[str, _Probe] = {
-    "python": _of_python,
-    "numpy": _of_numpy,
-    "torch": _of_torch,
-    "core": _of_core,
-}
+def _of_bridge(bridge: Bridge) -> Callable[[], None]:
+    prepare, statement = bridge.probe or ("", "")
+    names = {bridge.framework: _module(bridge.framework)}
+    exec(prepare, names)
+    code = compile(statement, "<probe>", "exec")
+    return lambda: exec(code, names)
 
 
-# ---- what it holds for -------------------------------------------------------------------------
+def _probes() -> dict[str, _Probe]:
+    """By source."""
+    of_bridges = {
+        bridge.framework: partial(_of_bridge, bridge)
+        for bridge in catalog.known()
+        if bridge.probe is not None
+    }
+    return {"python": _of_python, "core": _of_core, **of_bridges}
 
-_PREFIXES = {"numpy": "numpy", "core": "core", "aten": "torch", "autograd": "torch"}
+
+# ---- application to a trace ------------------------------------------------------------------
 
 
 def source_of(trace: Trace, span: Span) -> str:
-    """Who opened the range, as far as its name and scope tell."""
+    """The source of the range, as far as its name and scope show it."""
     named = trace.names.get(span.op)
     if named is None or span.kind != layout.RANGE:
         return "c"
-    prefix, colons, _ = named.name.partition("::")
-    if colons and prefix in _PREFIXES:
-        return _PREFIXES[prefix]
+    if named.name.startswith("core::"):
+        return "core"
+    if framework := catalog.framework_of_prefix(named.name):
+        return framework
     if named.scope == RecordScope.USER_SCOPE:
         return "python"
-    return "torch" if "torch" in sys.modules else "c"
+    return catalog.framework_of_others() or "c"
 
 
 def costs_for(trace: Trace, measured: dict[str, Measured]) -> Costs:
-    """What a range of that trace costs, in ticks: as measured, else as its header says."""
+    """The cost of a range of that trace, in ticks: as measured, or else from its header."""
     per_ns = trace.header.ticks_per_second / 1e9
     own = Cost(
         trace.header.record_cost_ps / 1e3 * per_ns, trace.header.inside_cost_ps / 1e3 * per_ns

@@ -1,21 +1,22 @@
-"""Traces as Chrome trace JSON, which Perfetto and chrome://tracing open.
+"""Write traces as Chrome trace JSON, which Perfetto and chrome://tracing open.
 
 The format is Google's "Trace Event Format" (JSON object format): times in microseconds since
-``baseTimeNanoseconds``, down to the nanosecond. Each range is a complete event on its thread; what
-was cut off by the end of the trace begins and has no end; ranges that lie across others are
-asynchronous events, and one whose end was not seen is an instant. Arrows (flow events) lead from a
-forward range to its backward, and from a fork to the run of its task.
+`baseTimeNanoseconds`, with nanosecond precision. Each range is a complete event on its thread; a
+range cut off by the end of the trace has a beginning but no end; ranges that overlap others are
+asynchronous events, and a range with an unknown end is an instant. Arrows (flow events) lead from a
+forward range to its backward range, and from a fork to the run of its task.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from gzip import GzipFile
 from io import TextIOWrapper
 from typing import IO, NamedTuple
 
+from opscope.errors import OpscopeError
 from opscope.timeline import layout
 from opscope.timeline.clock import Clock, clocks_of
 from opscope.timeline.nesting import Span, spans
@@ -25,22 +26,22 @@ _quote = json.encoder.encode_basestring_ascii
 
 
 class Source(NamedTuple):
-    """A trace and what is known of its process."""
+    """A trace and facts about its process."""
 
     trace: Trace
     title: str
     """Shown as the process's name."""
     facts: Mapping[str, object] = {}
-    """For ``otherData``: the program, versions, sampling."""
+    """For `otherData`: the program, versions, sampling."""
     thread_names: Mapping[int, str] = {}
-    """By the operating system's id, where somebody knows better than the trace."""
+    """Thread names by the operating system's id, if better known than in the trace."""
     pid: int = 0
-    """As it is here; 0: as the trace has it, which is that of its pid namespace."""
+    """The local pid; 0: the trace's pid, which is that of its pid namespace."""
 
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[str]]:
-    """The file to write a trace to; compressed where the path ends with ``.gz``."""
+    """The file to write a trace to; compressed if the path ends with `.gz`."""
     if path.endswith(".gz"):
         with (
             open(path, "wb") as raw,
@@ -53,13 +54,19 @@ def opened(path: str) -> Iterator[IO[str]]:
             yield file
 
 
-def write(file: IO[str], sources: Sequence[Source], facts: Mapping[str, object]) -> int:
-    """Writes all traces into one timeline; returns how many ranges that are.
+def write(
+    file: IO[str],
+    sources: Sequence[Source],
+    facts: Mapping[str, object],
+    on_damage: Callable[[int, OpscopeError], None] | None = None,
+) -> int:
+    """Writes all traces into one timeline; returns the number of ranges.
 
-    ``facts`` go into ``otherData``, with those of the sources by process. Raises TraceError where a
-    trace is damaged, with the file half written, and OSError.
+    `facts` go into `otherData`, with those of the sources by process. If a trace turns out to be
+    damaged, the rest of it is skipped, and `on_damage` gets its index and the error; without
+    `on_damage`, raises OpscopeError with the file half written. Raises OSError.
     """
-    drawing = _Drawing(sources)
+    drawing = _Drawing(sources, on_damage)
     file.write(f'{{"displayTimeUnit": "ns",\n"baseTimeNanoseconds": {drawing.base_ns},\n')
     file.write('"otherData": ')
     file.write(json.dumps({**facts, **drawing.facts()}))
@@ -74,17 +81,22 @@ def write(file: IO[str], sources: Sequence[Source], facts: Mapping[str, object])
 
 
 class _Drawing:
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        on_damage: Callable[[int, OpscopeError], None] | None,
+    ) -> None:
         self._sources = sources
+        self._on_damage = on_damage
         self._pids = _told_apart(source.pid or source.trace.header.pid for source in sources)
         self._clocks = clocks_of(source.trace.header for source in sources)
-        # JSON's readers take numbers for doubles: too coarse for nanoseconds since 1970.
+        # JSON readers parse numbers as doubles: too coarse for nanoseconds since 1970.
         self.base_ns = min(source.trace.header.anchor_unix_ns for source in sources)
         self._flow_count = 0
         self.range_count = 0
 
     def facts(self) -> dict[str, object]:
-        """About the traces as they are, lost events first."""
+        """Facts about the traces, lost events first."""
         processes = []
         for source, pid, clock in zip(self._sources, self._pids, self._clocks, strict=True):
             header = source.trace.header
@@ -120,7 +132,12 @@ class _Drawing:
 
     def events(self) -> Iterator[str]:
         for index, (source, clock) in enumerate(zip(self._sources, self._clocks, strict=True)):
-            yield from self._of_process(index, source, clock)
+            try:
+                yield from self._of_process(index, source, clock)
+            except OpscopeError as error:
+                if self._on_damage is None:
+                    raise
+                self._on_damage(index, error)
 
     def _since(self, clock: Clock, ticks: int) -> int:
         return clock.unix_ns(ticks) - self.base_ns
@@ -184,10 +201,10 @@ FORK_TO_TASK = "fork"
 
 
 class _Starts:
-    """Where arrows begin: forward ranges by thread and sequence number, forks by the task's.
+    """The starts of arrows: forward ranges by thread and sequence number, forks by their task.
 
-    Among forward ranges of one number the last one made the node: numbers go up when a node is
-    made, and those before it only tell which would be next (PyTorch's rule, and its profiler's).
+    The last forward range with a number created the node: a node's creation increments the number,
+    and earlier ranges only show the next number (PyTorch's rule, also in its profiler).
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -204,7 +221,7 @@ class _Starts:
                     self._forward[key] = (thread.system_id, record.start)
 
     def of(self, thread: Thread, span: Span) -> tuple[str, int, int] | None:
-        """The kind, thread and ticks of the arrow's beginning; None where the span ends none."""
+        """The kind, thread and ticks of the arrow's start; None if the span ends no arrow."""
         if span.kind == layout.TASK:
             begin = self._forks.pop(span.number, None)
             return begin and (FORK_TO_TASK, *begin)
@@ -214,7 +231,7 @@ class _Starts:
         begin = self._forward.get(key)
         if begin is None or begin[1] > span.start:
             return None
-        del self._forward[key]  # the outermost of the backward's ranges has it
+        del self._forward[key]  # the outermost backward range gets the arrow
         return FORWARD_TO_BACKWARD, *begin
 
 
@@ -264,7 +281,7 @@ def _about(trace: Trace, span: Span) -> tuple[str, str, str]:
 
 
 def _told_apart(pids: Iterable[int]) -> list[int]:
-    """The pids, but one that came before becomes another that no process has: viewers would draw
+    """The pids, with each duplicate replaced by a pid that no process has: viewers would draw the
     first processes of two containers as one."""
     found: list[int] = []
     for pid in pids:

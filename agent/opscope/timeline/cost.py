@@ -1,10 +1,10 @@
-"""What the tracer itself cost, taken out of the times of what it traced.
+"""Subtract the tracer's own cost from the times of traced ranges.
 
-One recorded range costs its thread some tens of nanoseconds (``whole``), of which a part lies
-between the two times that are taken of it (``inside``). Both are measured: in C at the start of
-each trace; for ranges that Python or a bridge opens when a profile begins (calibration.py). From
-the duration of a range are taken: its own ``inside``, the ``whole`` of every record written within
-it at any depth, and what getting room for records took. What is left is never below 0.
+One recorded range costs its thread some tens of nanoseconds (`whole`), part of them between its two
+time stamps (`inside`). Both are measured: in C at the start of each trace; for ranges from Python
+or a bridge when a profile begins (calibration.py). The duration of a range is reduced by: its own
+`inside`, the `whole` of every record written within it at any depth, and the time to get room for
+records. The result is never below 0.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from opscope.timeline.reader import Thread, Trace
 
 
 class Cost(NamedTuple):
-    """Of one recorded range, in ticks."""
+    """The cost of one recorded range, in ticks."""
 
     whole: float
     inside: float
 
 
-# By the scope and name of an operator: what a range of its kind costs.
+# The cost of a range, by the scope and name of its operator.
 Costs = Callable[[Span], Cost]
 
 
 class Timed(NamedTuple):
-    """A span that has ended, its times in ticks without what the tracer cost."""
+    """An ended span, with times in ticks without the tracer's cost."""
 
     span: Span
     total: float
     self_total: float
-    """``total`` without that of the spans right within it."""
+    """`total` without that of directly nested spans."""
 
 
 class _Open:

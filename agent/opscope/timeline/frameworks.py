@@ -1,33 +1,32 @@
-"""Makes the frameworks that a program has imported visible to a profile.
+"""Make the frameworks that a program has imported visible to a profile.
 
-A bridge that is attached for a profile stays so: detaching would take it from an
-:func:`opscope.attach` that came in between, and where nobody looks a range costs next to nothing.
-Not here: recording all the time, which is what `opscope.attach()` begins.
+A bridge that is attached for a profile stays attached: detaching could undo an `opscope.attach`
+made in between, and an unobserved range costs almost nothing. `opscope.attach()` begins permanent
+recording.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from importlib import import_module
 
-from opscope import config
-from opscope.errors import BridgeError
+from opscope import bridges, config
 
 
 def attach_imported() -> None:
-    """Attaches the bridges of the configuration to what is imported; none with the kill switch.
+    """Attaches the configuration's bridges to imported frameworks; none with the kill switch.
 
-    A RuntimeWarning says why where one cannot be had. Raises ConfigError where a setting cannot
-    be used.
+    A bridge that fails causes a RuntimeWarning with the reason. Raises ConfigError for an invalid
+    setting.
     """
     settings = config.load()
-    for framework in settings.bridges if settings.enabled else ():
-        if not _is_imported(framework):
+    for framework in bridges.modules() if settings.enabled else ():
+        if not settings.attaches_to(framework) or not _is_imported(framework):
             continue
         try:
-            import_module(f"opscope.bridges.{framework}").attach()
-        except (BridgeError, ImportError) as error:
+            bridges.configured(framework, settings).attach()
+        except (Exception, SystemExit) as error:
+            bridges.take_off(framework)
             warnings.warn(
                 f"operators of {framework} are not in this profile: {error}",
                 RuntimeWarning,

@@ -1,6 +1,6 @@
-"""The trace's layout as ``struct`` reads it, derived from the declarations in opscope/trace.h.
+"""The trace's layout for `struct`, derived from the declarations in opscope/trace.h.
 
-Not declared a second time: names, offsets and sizes come from the cffi module.
+Names, offsets and sizes come from the cffi module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORD_BYTES = 8
 
 
 def _struct_of(name: str) -> tuple[struct.Struct, tuple[str, ...]]:
-    """The fields of a declared C struct: how to unpack them, and their names in that order."""
+    """The `struct` of a declared C struct, and the names of its fields in the same order."""
     codes, names, end = "<", [], 0
     for field_name, field in ffi.typeof(name).fields:
         code = _code(field.type)
@@ -76,5 +76,5 @@ PHASES = tuple(
     for value, name in sorted(ffi.typeof("opscope_phase").elements.items())
     if value != lib.OPSCOPE_PHASE_COUNT
 )
-# Phases from here on are strong: what runs within a range of one is of that phase, too.
+# Phases from here on are strong: ranges within such a range have its phase too.
 FIRST_STRONG_PHASE: int = lib.OPSCOPE_BACKWARD

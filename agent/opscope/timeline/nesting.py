@@ -1,8 +1,7 @@
-"""What ran within what: the records of a thread as spans, each with the span around it.
+"""The nesting of a thread's records: spans, each with its outer span.
 
-Ranges of a thread lie within one another, as calls do. Those that say they may end anywhere
-(async), and those that outlast the one they started in, stand beside the others: they are spans
-without a place, and nothing lies within them. Times are ticks here.
+Ranges of a thread nest, as calls do. Asynchronous ranges, and those that outlast their outer range,
+are spans outside of the nesting: no span is inside them. Times are ticks.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from opscope.timeline.reader import Block, Labels, Record, Shapes, Thread, Trace
 
 
 class Span:
-    """A range, a task or a fork with its place. ``end`` is None for one cut off by the trace's end,
-    or never closed."""
+    """A range, a task or a fork in its nesting. `end` is None if it was open at the trace's end or
+    never closed."""
 
     __slots__ = (
         "allocated_bytes",
@@ -52,12 +51,12 @@ class Span:
         self.is_lost: bool = not record.end and (
             bool(record.flags & layout.LOST) or _has_ended(parent)
         )
-        """Not open at the trace's end, but nobody knows when it ended."""
+        """Whether it had ended by the trace's end, at an unknown time."""
         self.phase: int = _phase(record, parent)
         self.allocated_bytes = 0
-        """By itself, not by spans within."""
+        """Of this span alone, without nested spans."""
         self.taking_ticks = 0
-        """That its thread spent on getting room for records, right within it."""
+        """Ticks that its thread spent on getting room for records, directly within it."""
 
 
 def _has_ended(span: Span | None) -> bool:
@@ -65,7 +64,7 @@ def _has_ended(span: Span | None) -> bool:
 
 
 def _phase(record: Record, parent: Span | None) -> int:
-    """A weak phase gives way to a strong one around it, as in the recorder."""
+    """An outer strong phase replaces a weak one, as in the recorder."""
     if record.phase < layout.FIRST_STRONG_PHASE and parent is not None:
         outer: int = parent.phase
         if outer >= layout.FIRST_STRONG_PHASE:
@@ -76,8 +75,8 @@ def _phase(record: Record, parent: Span | None) -> int:
 def spans(trace: Trace, thread: Thread) -> Iterator[Span]:
     """The thread's spans in order of their starts.
 
-    Of a span, what it allocated is complete once one has come that does not lie within it, or
-    all have. Raises TraceError.
+    A span's allocated bytes are complete once a span outside of it follows, or at the end. Raises
+    TraceError.
     """
     return _placed(trace.records(thread))
 
@@ -107,12 +106,12 @@ def _placed(records: Iterable[Record | Block]) -> Iterator[Span]:
 
 
 def _leave(stack: list[Span], now: int) -> None:
-    """Takes off the spans that have ended, and whatever lies within them."""
+    """Removes the spans that have ended, and all spans nested in them."""
     if not stack:
         return
     end = stack[-1].end
     if end is not None and end > now:
-        return  # and so have those around it
+        return  # so have the outer ones
     for index, span in enumerate(stack):
         if span.end is not None and span.end <= now:
             del stack[index:]

@@ -1,7 +1,7 @@
-"""``opscope.profile()``: every range of a block of the program, summed up or as a timeline.
+"""`opscope.profile()`: every range of a block of the program, added up or as a timeline.
 
-Of all threads of the process. Times are without what the profiler itself cost (cost.py); the
-exported timeline shows them as they were.
+It covers all threads of the process. Times exclude the profiler's own cost (cost.py); the exported
+timeline shows them as measured.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class profile:  # noqa: N801 - PyTorch's name
     >>> prof.key_averages()[0].count
     1
 
-    ``record_shapes``: the shapes of each range's inputs, too (arrays of NumPy, PyTorch and the
-    tensor core). ``buffer_mib``: at most so much memory, 1 to 1024; what finds no room there is
-    counted in ``lost_count`` and is in no sum: a warning says so. One profile at a time, and none
-    while `opscope trace` takes a trace (RecorderError). Within a forked child, nothing is recorded.
+    `record_shapes`: also record the shapes of each range's inputs (arrays of NumPy, PyTorch and the
+    tensor core). `buffer_mib`: memory limit, 1 to 1024; ranges beyond it are counted in
+    `lost_count` and missing in all sums, and cause a warning. Only one profile runs at a time, and
+    none while `opscope trace` takes a trace (RecorderError). A forked child records nothing.
 
-    NumPy and PyTorch are seen where they have been imported before the block begins, whether or not
-    the program is attached; ``OPSCOPE_ENABLED=0`` and ``OPSCOPE_BRIDGES`` hold (frameworks.py).
+    NumPy and PyTorch are visible if they were imported before the block, whether or not the program
+    is attached; `OPSCOPE_ENABLED=0` and `OPSCOPE_BRIDGES` apply (frameworks.py).
     """
 
     def __init__(self, *, record_shapes: bool = False, buffer_mib: int = 64) -> None:
@@ -51,7 +51,7 @@ class profile:  # noqa: N801 - PyTorch's name
         self._trace: Trace | None = None
         self._thread_names: dict[int, str] = {}
         self.overhead: dict[str, Measured] = {}
-        """What one recorded range was measured to cost, nanoseconds, by who opens it."""
+        """Measured cost of one recorded range in ns, by the source of the range."""
 
     def __enter__(self) -> profile:
         self.start()
@@ -66,7 +66,7 @@ class profile:  # noqa: N801 - PyTorch's name
         self.stop()
 
     def start(self) -> None:
-        """Begin, anew where it has been used before; RecorderError where that cannot be."""
+        """Begins, discarding an earlier profile; RecorderError on failure."""
         take = Take()
         attach_imported()
         self.overhead = measure(self._flags)
@@ -74,7 +74,7 @@ class profile:  # noqa: N801 - PyTorch's name
         self._take, self._trace = take, None
 
     def stop(self) -> None:
-        """End; the results can be read from then on."""
+        """Ends; the results are available from then on."""
         if self._take is None or self._trace is not None:
             return
         self._take.stop()
@@ -93,24 +93,24 @@ class profile:  # noqa: N801 - PyTorch's name
     def _ended(self) -> Trace:
         if self._trace is None:
             raise RecorderError(
-                "the profile has not ended: read it after the with block, or stop()"
+                "the profile is still running: read it after the with block, or after stop()"
             )
         return self._trace
 
     @property
     def lost_count(self) -> int:
-        """Ranges that found no room."""
+        """Number of ranges that found no room."""
         return self._ended().lost_count
 
     def key_averages(self, group_by_input_shape: bool = False) -> Averages:
-        """The ranges summed up by operator, and by input shapes where asked for.
+        """The ranges added up by operator, and optionally by input shapes.
 
-        RecorderError before the profile has ended; ValueError for ``group_by_input_shape`` without
-        ``record_shapes``.
+        Raises RecorderError before the profile has ended, ValueError for `group_by_input_shape`
+        without `record_shapes`.
         """
         trace = self._ended()
         if group_by_input_shape and not self._flags & layout.SHAPES:
-            raise ValueError("group_by_input_shape needs profile(record_shapes=True)")
+            raise ValueError("group_by_input_shape requires profile(record_shapes=True)")
         sums: dict[tuple[str, Shape | None], _Sum] = {}
         costs = costs_for(trace, self.overhead)
         for thread in trace.threads:
@@ -128,7 +128,7 @@ class profile:  # noqa: N801 - PyTorch's name
         return _averages(sums, 1e6 / trace.header.ticks_per_second)
 
     def each(self, name: str) -> list[float]:
-        """What each range of that operator took, in microseconds, in order of their ends."""
+        """The duration of each range of that operator in microseconds, in order of their ends."""
         trace = self._ended()
         costs = costs_for(trace, self.overhead)
         us_per_tick = 1e6 / trace.header.ticks_per_second
@@ -140,12 +140,12 @@ class profile:  # noqa: N801 - PyTorch's name
         ]
 
     def table(self, **arguments: Any) -> str:
-        """``key_averages().table(...)``."""
+        """`key_averages().table(...)`."""
         return self.key_averages().table(**arguments)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the timeline as Chrome trace JSON, for Perfetto and ``chrome://tracing``;
-        compressed where the path ends with ``.gz``. RecorderError before the profile has ended;
+        """Write the timeline as Chrome trace JSON, for Perfetto and `chrome://tracing`; compressed
+        if the path ends with `.gz`. Raises RecorderError before the profile has ended, or
         OSError."""
         from opscope import __version__
         from opscope.timeline import chrome
@@ -157,7 +157,7 @@ class profile:  # noqa: N801 - PyTorch's name
 
 
 class _Allocated:
-    """Bytes allocated within spans, given the spans inner ones first."""
+    """Bytes allocated within spans; spans must come inner ones first."""
 
     def __init__(self) -> None:
         self._within: dict[Span, int] = {}
@@ -219,7 +219,7 @@ def _averages(sums: dict[tuple[str, Shape | None], _Sum], us_per_tick: float) ->
 
 
 def _thread_names() -> dict[int, str]:
-    """By the operating system's id: what Python calls its threads."""
+    """Python's names of its threads, by the operating system's id."""
     import threading
 
     return {

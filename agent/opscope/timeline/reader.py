@@ -1,21 +1,21 @@
-"""Parse one trace: bytes in, threads and their records out. native/TRACE.md tells the format.
+"""Parse one trace: bytes in, threads and their records out. native/TRACE.md defines the format.
 
-The bytes are another process's, which may still be writing, or may have been killed in the middle
-of it, or mean harm: every number is checked before it is used, and what does not hold is a
-TraceError. What ran within what is nesting.py's to say.
+The bytes come from another process, which may still be writing, may have been killed while it
+wrote, or may be hostile: every number is checked before use, and an invalid one raises TraceError.
+nesting.py determines the nesting.
 """
 
 from __future__ import annotations
 
 import struct
-import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from opscope.errors import OpscopeError
+from opscope.printable import printable
 from opscope.timeline import layout
 
-# read(offset, size): at most `size` bytes from `offset` on; fewer where the file ends.
+# read(offset, size): at most `size` bytes from `offset` on; fewer at the end of the file.
 Read = Callable[[int, int], bytes]
 
 _TEXT_LIMIT = 256
@@ -26,11 +26,11 @@ _RANK_LIMIT = 16
 
 
 class TraceError(OpscopeError):
-    """A trace that cannot be read; the text says what is wrong with it."""
+    """An unreadable trace; the text has the reason."""
 
 
 class Header(NamedTuple):
-    """The header's facts, checked."""
+    """The header's fields, validated."""
 
     state: int
     flags: int
@@ -45,7 +45,7 @@ class Header(NamedTuple):
     anchor_ticks: int
     anchor_unix_ns: int
     end_anchor_ticks: int
-    """0 where the trace has not ended, or its process has before it."""
+    """0 if the trace has not ended, or if its process ended first."""
     end_anchor_unix_ns: int
     duration_ns: int
     limit_bytes: int
@@ -56,7 +56,7 @@ class Header(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A piece of the file that one thread wrote."""
+    """A part of the file, written by one thread."""
 
     offset: int
     size: int
@@ -79,7 +79,7 @@ Shapes = tuple[tuple[int, ...] | None, ...]
 
 
 class Record(NamedTuple):
-    """A range, a task, the forking of one, or an allocation."""
+    """A range, a task, a fork of a task, or an allocation."""
 
     kind: int
     start: int
@@ -89,7 +89,8 @@ class Record(NamedTuple):
     phase: int
     flags: int
     number: int
-    """A range's sequence number or -1; of a fork and its task the same; an allocation's bytes."""
+    """Of a range: its sequence number or -1; of a fork and its task: a common number; of an
+    allocation: its bytes."""
     forward_thread_id: int
     labels: Labels
     shapes: Shapes | None
@@ -100,7 +101,7 @@ class Thread(NamedTuple):
     system_id: int
     name: str
     blocks: tuple[Block, ...]
-    """In the order in which they were filled."""
+    """The blocks in the order in which they were filled."""
 
     @property
     def lost_count(self) -> int:
@@ -108,10 +109,10 @@ class Thread(NamedTuple):
 
 
 def read_header(read: Read) -> Header:
-    """The header alone. Raises TraceError."""
+    """Reads the header alone. Raises TraceError."""
     raw = read(0, layout.HEADER.size)
     if len(raw) < layout.HEADER.size:
-        raise TraceError(f"cut short: {len(raw)} bytes")
+        raise TraceError(f"truncated: {len(raw)} bytes")
     fields = dict(zip(layout.HEADER_FIELDS, layout.HEADER.unpack(raw), strict=True))
     if fields["magic"] != b"OPTRACE\0":
         raise TraceError("not a trace")
@@ -142,7 +143,7 @@ def read_header(read: Read) -> Header:
 class Trace:
     """One process's trace. `threads` in order of their first block, `names` by operator id.
 
-    Raises TraceError where the file is none, or is damaged; so does :meth:`records`.
+    Raises TraceError if the file is no trace or is damaged; so does `records`.
     """
 
     def __init__(self, read: Read) -> None:
@@ -167,7 +168,7 @@ class Trace:
         return self.header.lost_count + sum(thread.lost_count for thread in self.threads)
 
     def name(self, op: int) -> str:
-        """What an operator is called."""
+        """The operator's name."""
         known = self.names.get(op)
         return known.name if known is not None else f"operator {op}"
 
@@ -180,7 +181,7 @@ class Trace:
                 return
             size, thread_id, system_id, lost, taken, ready, name = layout.BLOCK.unpack(raw)
             if size == 0:
-                offset += layout.BLOCK_UNIT  # given out, and not used, or not yet
+                offset += layout.BLOCK_UNIT  # reserved, but not or not yet written
                 continue
             if size % layout.BLOCK_UNIT or size > layout.BLOCK_LIMIT:
                 raise TraceError(f"damaged: a block of {size} bytes at {offset}")
@@ -193,7 +194,7 @@ class Trace:
             offset += size
 
     def _raw_records(self, block: Block) -> Iterator[tuple[tuple[int, ...], bytes, int]]:
-        """Fields of each record, the block's bytes, and where in them its words begin."""
+        """Fields of each record, the block's bytes, and the offset of the record's words."""
         raw = self._read(block.offset + layout.BLOCK.size, block.size - layout.BLOCK.size)
         size, unpack, word = layout.RECORD.size, layout.RECORD.unpack_from, layout.WORD_BYTES
         at, end = 0, len(raw)
@@ -204,21 +205,20 @@ class Trace:
             at += size
             words_end = at + word * fields[6]
             if words_end > end:
-                raise TraceError(f"damaged: a record outreaches the block at {block.offset}")
+                raise TraceError(f"damaged: a record extends beyond the block at {block.offset}")
             yield fields, raw, at
             at = words_end
 
     def _names(self, block: Block) -> Iterator[tuple[int, Name]]:
-        """The operators that are named there."""
+        """The operators named in the block."""
         for fields, raw, at in self._raw_records(block):
             if fields[3] == layout.NAME:
                 strings = _strings(raw[at : at + layout.WORD_BYTES * fields[6]])
                 name, overload = (*strings, "", "")[:2]
-                yield fields[2], Name(sys.intern(name), overload, fields[5])
+                yield fields[2], Name(name, overload, fields[5])
 
     def records(self, thread: Thread) -> Iterator[Record | Block]:
-        """What the thread wrote, in order of its starts; before the first record of each block, the
-        block."""
+        """The thread's records, in order of their starts; each block precedes its records."""
         labels: Labels = ()
         phases = len(layout.PHASES)
         for block in thread.blocks:
@@ -237,7 +237,7 @@ class Trace:
                 ):
                     raise TraceError(f"damaged: a record of the block at {block.offset}")
                 if end and end < start:
-                    end = start  # the counter of another processor is a little behind
+                    end = start  # another processor's counter is slightly behind
                 number, forward, shapes = -1, 0, None
                 if kind != layout.RANGE:
                     number = _WORD.unpack_from(raw, at)[0] if more else 0
@@ -254,7 +254,7 @@ _NUMBERS = struct.Struct("<qQ")
 def _numbers(raw: bytes, at: int, more: int) -> tuple[int, int, Shapes | None]:
     """Sequence number, forward thread id and shapes of a range."""
     if more < 2:
-        raise TraceError("damaged: a range with half of its numbers")
+        raise TraceError("damaged: an incomplete range")
     number, forward = _NUMBERS.unpack_from(raw, at)
     shapes = (
         _shapes(struct.unpack_from(f"<{more - 2}q", raw, at + _NUMBERS.size)) if more > 2 else None
@@ -269,16 +269,15 @@ def _labels(text: bytes) -> Labels:
 
 
 def _strings(text: bytes) -> list[str]:
-    """The strings, each ended by a NUL; then empty ones, which are padding."""
+    """The NUL-terminated strings, followed by empty ones for padding."""
     strings = text.decode(errors="replace").split("\0")
     if strings.pop():
-        raise TraceError("damaged: a text without an end")
+        raise TraceError("damaged: an unterminated text")
     return [_printable(string) for string in strings]
 
 
 def _printable(text: str) -> str:
-    text = text[:_TEXT_LIMIT]
-    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+    return printable(text[:_TEXT_LIMIT])
 
 
 def _shapes(words: tuple[int, ...]) -> Shapes:

@@ -1,9 +1,8 @@
-"""Which ranges of traces took long under a span of OpenTelemetry's: what can be told of that span.
+"""Find slow ranges that ran under an OpenTelemetry span.
 
-A range ran under the span whose ids are among its labels (`trace_id`, `span_id`; record/spans.py
-puts them there). Of ranges within one another under one span, each knows the next one around it
-that is slow, too. Nothing is made up: a range without an end is counted, and not among the found.
-How they are sent is opscope_exporters/spans.py's.
+A range ran under the span whose ids are in its labels (`trace_id`, `span_id`, from
+record/spans.py). Each slow range has a reference to the next outer slow range under the same span.
+A range with an unknown end is counted but not reported. opscope_exporters/otlp/spans.py sends them.
 """
 
 from __future__ import annotations
@@ -13,19 +12,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from opscope.errors import OpscopeError
 from opscope.timeline import layout
 from opscope.timeline.clock import Clock, clocks_of
 from opscope.timeline.nesting import Span, spans
-from opscope.timeline.reader import Labels, Name, Shapes, Thread, Trace
+from opscope.timeline.reader import Labels, Name, Shapes, Thread, Trace, TraceError
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _SPAN_ID = re.compile(r"[0-9a-f]{16}")
 _ID_LABELS = ("trace_id", "span_id")
+# Largest time of a span (fixed64 in the protocol, signed in stores).
+_TIME_LIMIT_NS = (1 << 63) - 1
 
 
 @dataclass(frozen=True, eq=False)
 class Slow:
-    """A range that took long, and the ids of the span it ran under."""
+    """A slow range, and the ids of the span that it ran under."""
 
     trace_index: int
     thread: Thread
@@ -33,32 +35,35 @@ class Slow:
     phase: str
     has_failed: bool
     labels: Labels
-    """Without the two ids."""
+    """Labels except the two ids."""
     shapes: Shapes | None
     start_unix_ns: int
     end_unix_ns: int
     trace_id: int
     span_id: int
     around: Slow | None
-    """The next slow range that it ran in, under the same span."""
+    """The next outer slow range under the same span."""
 
 
 @dataclass
-class Found:
-    """The longest of the slow ranges, and how many there are that are not among them."""
+class SlowRanges:
+    """The longest slow ranges, and the number of the others."""
 
     ranges: list[Slow] = field(default_factory=list)
     """In order of their starts."""
     left_out_count: int = 0
-    """Shorter than all of these."""
+    """Number of slow ranges shorter than all of these."""
     endless_count: int = 0
-    """Under a span, and open at the trace's end after as long a time, or with an end not seen."""
+    """Number of ranges under a span that were open for as long at the trace's end, or whose end is
+    unknown."""
     outside_count: int = 0
     """Under no span."""
+    damaged: dict[int, str] = field(default_factory=dict)
+    """Errors of partly read traces, by index."""
 
 
 class _Longest:
-    """Keeps so many of the longest ones."""
+    """Keeps the `most` longest ranges."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -67,7 +72,7 @@ class _Longest:
 
     def add(self, slow: Slow) -> None:
         self.count += 1
-        # Of two equally long ones the one that came first, which may be around the other.
+        # Of equally long ranges the first, which may enclose the other.
         entry = slow.end_unix_ns - slow.start_unix_ns, -self.count, slow
         if len(self._heap) < self._most:
             heapq.heappush(self._heap, entry)
@@ -79,16 +84,16 @@ class _Longest:
         return [slow for _, _, slow in ordered]
 
 
-def find(traces: Sequence[Trace], least_ns: int, most: int) -> Found:
-    """The ranges of all traces that took `least_ns` or longer; of these the `most` longest.
-
-    Raises TraceError.
-    """
-    found, longest = Found(), _Longest(most)
+def find(traces: Sequence[Trace], least_ns: int, most: int) -> SlowRanges:
+    """The ranges of all traces that took `least_ns` or longer; the `most` longest of them."""
+    found, longest = SlowRanges(), _Longest(most)
     clocks = clocks_of(trace.header for trace in traces)
     for index, (trace, clock) in enumerate(zip(traces, clocks, strict=True)):
-        for thread in trace.threads:
-            _of_thread(index, trace, thread, clock, least_ns, found, longest)
+        try:
+            for thread in trace.threads:
+                _of_thread(index, trace, thread, clock, least_ns, found, longest)
+        except OpscopeError as error:
+            found.damaged[index] = str(error)
     found.ranges = longest.kept()
     found.left_out_count = longest.count - len(found.ranges)
     return found
@@ -100,18 +105,18 @@ def _of_thread(
     thread: Thread,
     clock: Clock,
     least_ns: int,
-    found: Found,
+    found: SlowRanges,
     longest: _Longest,
 ) -> None:
     end_ticks = trace.header.end_anchor_ticks
-    # The spans that are open, each with the innermost slow range there is by then.
+    # The open spans, each with the innermost slow range so far.
     stack: list[tuple[Span, Slow | None]] = []
     for span in spans(trace, thread):
         while stack and stack[-1][0] is not span.parent:
             stack.pop()
         around = stack[-1][1] if stack else None
         if span.kind == layout.RANGE:
-            # Of a process that was killed the end is not known.
+            # The end of a killed process is unknown.
             end = span.end or (end_ticks if end_ticks and not span.is_lost else None)
             if end is None or clock.duration_ns(end - span.start) >= least_ns:
                 ids = _ids(span.labels)
@@ -121,6 +126,8 @@ def _of_thread(
                     found.endless_count += 1
                 else:
                     slow = _slow(index, trace, thread, clock, span, span.end, ids, around)
+                    if not 0 <= slow.start_unix_ns <= slow.end_unix_ns <= _TIME_LIMIT_NS:
+                        raise TraceError("damaged: a range before 1970 or after 2262")
                     longest.add(slow)
                     around = slow
         if not span.is_aside and span.kind != layout.FORK:
@@ -156,7 +163,7 @@ def _slow(
 
 
 def _ids(labels: Labels) -> tuple[int, int] | None:
-    """Of the span that was active; None where there are none, or none that can be."""
+    """Trace and span id of the span that was active; None without valid ones."""
     known = dict(labels)
     trace_id, span_id = (known.get(key, "") for key in _ID_LABELS)
     if not _TRACE_ID.fullmatch(trace_id) or not _SPAN_ID.fullmatch(span_id):

@@ -1,4 +1,4 @@
-"""Take a trace of this process, into memory without a name."""
+"""Take a trace of this process into unnamed memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opscope.timeline.reader import Trace
 
 
 class Take:
-    """A trace that is being taken, or was. Its memory is this object's."""
+    """A running or finished trace. This object owns its memory."""
 
     def __init__(self) -> None:
         self._fd = _memory()
@@ -22,24 +22,24 @@ class Take:
         os.close(self._fd)
 
     def start(self, size: int, flags: int = 0) -> None:
-        """Begin: at most so many bytes. RecorderError where it cannot be done."""
+        """Begins a trace of at most `size` bytes. RecorderError on failure."""
         options = ffi.new("opscope_trace_options *")
         options.fd, options.bytes, options.flags = self._fd, size, flags
         status = lib.opscope_trace_start(options)
         if status == lib.OPSCOPE_ERR_BUSY:
             raise RecorderError(
-                "a trace of this process is being taken already, by profile() or by "
-                "`opscope trace`; there can be one at a time: try again when it has ended"
+                "profile() or `opscope trace` is already recording a trace of this process; only "
+                "one can run at a time: try again when it has ended"
             )
         check(status, f"cannot take a trace of {size} bytes", RecorderError)
 
     def stop(self) -> None:
-        """End it. Nothing happens in a forked child: the trace is its parent's."""
+        """Ends it. Does nothing in a forked child: the trace belongs to the parent."""
         if os.getpid() == self._pid:
             lib.opscope_trace_stop()
 
     def trace(self) -> Trace:
-        """What was recorded up to now. Raises TraceError where nothing was begun."""
+        """The records so far. Raises TraceError if the trace was never begun."""
         return Trace(lambda offset, size: os.pread(self._fd, size, offset))
 
 

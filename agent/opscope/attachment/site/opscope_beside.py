@@ -1,8 +1,9 @@
-"""Lets opscope start where another agent's sitecustomize is the one that Python runs.
+"""Start opscope in a process where Python runs another agent's sitecustomize.
 
-`opentelemetry-instrument` puts its own first on PYTHONPATH and runs no other, but calls what is
-registered for its `opentelemetry_pre_instrument`: opscope_beside.egg-info/ registers this. Only
-a process that ours could not run in has this directory on its search path still.
+`opentelemetry-instrument` puts its own sitecustomize first on PYTHONPATH and runs no other, but
+calls the entry points of the group `opentelemetry_pre_instrument`; opscope_beside.egg-info/
+registers this one. Only a process that skipped opscope's sitecustomize still has this directory on
+its search path.
 """
 
 import os

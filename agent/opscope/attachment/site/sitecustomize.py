@@ -1,18 +1,18 @@
-"""What runs at a Python program's start so that it can be observed: waits for numpy, then attaches.
+"""The code that runs at a Python program's start: it waits for the import of a framework.
 
-It prints nothing, starts nothing, and imports nothing until a framework has been imported; then
-attachment/entry.py goes on. Plain syntax and type comments, because any Python may find this file.
-It is run in three ways, told apart by its name:
+It prints nothing, starts nothing, and imports nothing until the program imports a framework; then
+attachment/entry.py takes over. It uses plain syntax and type comments, since any Python may run it.
+Its module name shows how it was started:
 
-- "sitecustomize", by way of PYTHONPATH (`opscope run`, or a payload copied into a container), where
-  OPSCOPE_ATTACH=1. The user's own sitecustomize runs after it, as though this one did not exist.
-- "opscope_path_file", by the .pth file that `opscope install` puts into an environment. The user's
-  sitecustomize is then none of its business.
-- "opscope_beside", by opscope_beside.py, where another agent's sitecustomize came first on
-  PYTHONPATH and let no other run.
+- "sitecustomize": through PYTHONPATH (`opscope run`, or a payload copied into a container), with
+  OPSCOPE_ATTACH=1. It then runs the user's own sitecustomize, as if this one did not exist.
+- "opscope_path_file": by the .pth file that `opscope install` puts into an environment. Python runs
+  the user's sitecustomize by itself.
+- "opscope_beside": by opscope_beside.py, because another agent's sitecustomize came first on
+  PYTHONPATH and ran no other.
 
-`opscope.attach()` uses the same ImportHook for frameworks that are not imported yet: imported under
-another name, this file only defines.
+`opscope.attach()` uses the same ImportHook for frameworks that are not imported yet; imported under
+another name, this file only defines it.
 """
 
 import os
@@ -24,18 +24,29 @@ if TYPE_CHECKING:
     from types import ModuleType  # noqa: F401
     from typing import Any, Callable, Sequence  # noqa: F401
 
-FRAMEWORKS = ("numpy", "torch", "opscope.tensor")
+_CORE = "opscope.tensor"  # makes ranges by itself, without a bridge
+_NOT_SEARCHED_FOR = ("sitecustomize", "usercustomize")  # imported before sys.path is complete
+
+
+def own_frameworks():
+    # type: () -> list[str]
+    """The frameworks with a bridge in this opscope: the folders in bridges/."""
+    names = os.listdir(os.path.join(_package(), "bridges"))
+    return [name for name in names if "." not in name and not name.startswith("_")]
 
 
 class ImportHook(object):
-    """A finder on sys.meta_path that tells when a module of `names` is being imported.
+    """A finder on sys.meta_path that reports the import of modules in `names`.
 
-    `arriving(name)` is called just before the module runs, `arrived(name)` once it has run without
-    an error; that returns the names to wait for next. Neither may raise anything but what is the
-    program's. Every other import pays one look into a set. Of the awaited module's spec and loader
-    nothing changes but the loader's `exec_module`, and that only until it is called; an import
-    that fails is awaited again. With nothing left to wait for the hook leaves sys.meta_path.
-    `opscope_entry` is set where a program's start is what it was made at.
+    It calls `arriving(name)` just before the module runs, and `arrived(name)` after it has run
+    without an error; the latter returns the names to wait for next. Both may raise only the
+    program's own exceptions. Every other import costs one set lookup. The hook replaces the
+    loader's `exec_module` until it is called, and nothing else of the module's spec and loader;
+    after a failed import it waits again. With no names left the hook leaves sys.meta_path.
+
+    The first import from a directory of sys.path outside the standard library also searches that
+    directory for bridges (bridges/declared.py) and adds their frameworks to `names`.
+    `opscope_entry` is set on a hook that was created at a program's start.
     """
 
     opscope_entry = None  # type: _Entry | None
@@ -43,6 +54,8 @@ class ImportHook(object):
     def __init__(self, names, arriving, arrived):
         # type: (Sequence[str], Callable[[str], None], Callable[[str], Sequence[str]]) -> None
         self.waiting = set(names)
+        self.searched = set()  # type: set[str]
+        self.bridges_on = None  # type: Any
         self.arriving = arriving
         self.arrived = arrived
 
@@ -58,6 +71,8 @@ class ImportHook(object):
 
     def find_spec(self, name, path=None, target=None):
         # type: (str, Any, Any) -> ModuleSpec | None
+        if path is None and name not in sys.stdlib_module_names and name not in _NOT_SEARCHED_FOR:
+            self._search()
         if name not in self.waiting:
             return None
         spec = self._find_behind(name, path, target)
@@ -65,15 +80,25 @@ class ImportHook(object):
             try:
                 self._await(name, spec.loader)
             except (AttributeError, TypeError):
-                pass  # a loader that cannot be changed: imported as ever, only unobserved
+                pass  # an unchangeable loader: the import works as usual, unobserved
         return spec
+
+    def _search(self):
+        # type: () -> None
+        try:
+            if self.bridges_on is None:
+                self.bridges_on = _load("bridges", "declared").bridges_on
+            found = self.bridges_on(list(sys.path), self.searched)
+            self.waiting.update(name for name in found if name not in sys.modules)
+        except Exception:
+            self.bridges_on = lambda path, searched: ()
 
     def _find_behind(self, name, path, target):
         # type: (str, Any, Any) -> ModuleSpec | None
         finders = list(sys.meta_path)
         for finder in finders[finders.index(self) + 1 :] if self in finders else ():
             if not hasattr(finder, "find_spec"):
-                break  # one of the old kind: only importlib can ask it
+                break  # a finder without find_spec, which only importlib can call
             spec = finder.find_spec(name, path, target)  # type: ModuleSpec | None
             if spec is not None:
                 return spec
@@ -86,7 +111,7 @@ class ImportHook(object):
 
         def exec_module(module):
             # type: (ModuleType) -> None
-            # Some extension modules give themselves a __name__ that is not what they are found by.
+            # Some extension modules set their own __name__, unlike the name they are found by.
             spec = getattr(module, "__spec__", None)
             awaited = (spec.name if spec is not None else module.__name__) == name
             if awaited and vars(loader).get("exec_module") is exec_module:
@@ -100,7 +125,7 @@ class ImportHook(object):
             try:
                 run(module)
             except BaseException as error:
-                # Tracebacks are to look as they would without this frame.
+                # Tracebacks look as they would without this frame.
                 error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
                 raise
             if awaited and name in self.waiting:
@@ -113,25 +138,25 @@ class ImportHook(object):
 
 
 class _Entry(object):
-    """attachment/entry.py, loaded when it is first needed; whatever goes wrong there ends here.
+    """Loads attachment/entry.py when first needed, and catches all its errors.
 
-    Hooks of several opscopes may meet in one process. What each must find in the others, whatever
-    their versions: `place`, `by_program`, `module` and `passed_over` of a hook's `opscope_entry`;
-    `arriving(name)`, `arrived(name)` and `passed_over` in the entry.py of an opscope.
+    Hooks of several opscopes can meet in one process. For that, every version must provide `place`,
+    `by_program`, `module` and `passed_over` of a hook's `opscope_entry`, and `arriving(name)`,
+    `arrived(name)` and `passed_over` in its entry.py.
     """
 
     def __init__(self, by_program):
         # type: (bool) -> None
         self.place = os.path.dirname(os.path.dirname(__file__))
         self.by_program = by_program
-        """Asked for with this program's environment; else by the interpreter's .pth file."""
+        """Started by this program's environment; otherwise by the interpreter's .pth file."""
         self.module = None  # type: Any
         self.passed_over = []  # type: list[str]
-        """Where other opscopes are that would have attached."""
+        """Directories of other opscopes that would have attached."""
 
     def wins(self):
         # type: () -> bool
-        """Whether no other opscope waits here, or one that has to give way and now has done so."""
+        """Whether this hook takes the process: no other waits, or the other one has given way."""
         for finder in list(sys.meta_path):
             other = getattr(finder, "opscope_entry", None)
             if other is None:
@@ -148,16 +173,8 @@ class _Entry(object):
     def load(self):
         # type: () -> Any
         if self.module is None:
-            from importlib.machinery import SourceFileLoader
-
-            path = os.path.join(self.place, "entry.py")
-            if not os.path.exists(path):  # a payload, which has this file in a folder of its own
-                path = os.path.join(self.place, "opscope", "attachment", "entry.py")
-            module = type(sys)("opscope.attachment.entry")  # type: Any
-            module.__file__ = path
-            SourceFileLoader(module.__name__, path).exec_module(module)
-            module.passed_over = self.passed_over
-            self.module = module
+            self.module = _load("attachment", "entry")
+            self.module.passed_over = self.passed_over
         return self.module
 
     def arriving(self, name):
@@ -175,6 +192,44 @@ class _Entry(object):
             return ()
 
 
+def _package():
+    # type: () -> str
+    """The directory of the package opscope that this file belongs to."""
+    place = os.path.dirname(os.path.dirname(__file__))
+    beside = os.path.join(place, "opscope")  # in a payload, this file is in another folder
+    return beside if os.path.isdir(beside) else os.path.dirname(place)
+
+
+def _load(folder, name):
+    # type: (str, str) -> Any
+    """The module of that package, loaded by its path, since opscope may not be importable."""
+    # Not from importlib.machinery: the program would then find that module imported.
+    from _frozen_importlib_external import SourceFileLoader
+
+    class Loader(SourceFileLoader):
+        def get_code(self, fullname):
+            # type: (str) -> Any
+            code = SourceFileLoader.get_code(self, fullname)
+            _hide(code, folder + "/" + name + ".py")
+            return code
+
+    path = os.path.join(_package(), folder, name + ".py")
+    module = type(sys)("opscope." + folder + "." + name)
+    module.__file__ = path
+    Loader(module.__name__, path).exec_module(module)
+    return module
+
+
+def _hide(code, name):
+    # type: (Any, str) -> None
+    """Gives the code a file name that is no file; entry.py's _Loader says why."""
+    try:
+        from _imp import _fix_co_filename  # type: ignore[attr-defined]
+    except ImportError:
+        return
+    _fix_co_filename(code, "<opscope>/" + name)
+
+
 def _start(by_program):
     # type: (bool) -> None
     if sys.version_info < (3, 10):
@@ -186,9 +241,12 @@ def _start(by_program):
     entry = _Entry(by_program)
     if not entry.wins():
         return
-    hook = ImportHook(FRAMEWORKS, entry.arriving, entry.arrived)
+    _hide(sys._getframe(1).f_code, "attachment/site/sitecustomize.py")
+    frameworks = own_frameworks()
+    frameworks.append(_CORE)
+    hook = ImportHook(frameworks, entry.arriving, entry.arrived)
     hook.opscope_entry = entry
-    for name in FRAMEWORKS:
+    for name in frameworks:
         if name in sys.modules:
             entry.arriving(name)
             hook.waiting.discard(name)
@@ -199,7 +257,7 @@ def _start(by_program):
 
 def _leave_path():
     # type: () -> None
-    """As though this directory had never been on the search path."""
+    """Removes this directory from the search path."""
     directory = os.path.dirname(__file__)
     sys.path[:] = [entry for entry in sys.path if entry != directory]
     sys.path_importer_cache.pop(directory, None)
@@ -207,9 +265,9 @@ def _leave_path():
 
 def _give_way():
     # type: () -> None
-    """Runs the user's sitecustomize in this one's place; where there is none, neither is this.
+    """Runs the user's sitecustomize in place of this one, or makes the import fail without one.
 
-    Its exceptions, and ImportError where it is missing, are site's to handle, as ever.
+    site handles its exceptions, and ImportError if it is missing, as usual.
     """
     this = sys.modules.pop("sitecustomize")  # noqa: F841 (Python 2 would free it while it runs)
     _leave_path()

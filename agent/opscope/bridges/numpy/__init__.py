@@ -1,9 +1,9 @@
-"""NumPy's ufuncs and hot functions as operators: the list of what is seen, and what it is called.
+"""NumPy's ufuncs and frequently used functions as operators: the list of those seen, and names.
 
-One call is one range: of a ufunc (also by an operator of ndarray), of a ufunc's method, of one of
-the functions and methods listed here, of indexing by an array or a list. How the calls are caught
-stands in native/include/opscope/numpy.h. Not seen: arithmetic on NumPy scalars, creation of arrays,
-views and basic indexing (too cheap to look at), numpy.random (Cython), ufuncs of other packages.
+One call is one range: of a ufunc (also through an operator of ndarray), of a ufunc's method, of a
+function or method listed here, or of indexing by an array or a list. native/include/private/numpy.h
+describes the interception. Not seen: arithmetic on NumPy scalars, creation of arrays, views and
+basic indexing (all too cheap to record), numpy.random (Cython), and ufuncs of other packages.
 """
 
 import atexit
@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 
 FIRST_VERSION = (1, 26)
 LAST_VERSION = (2, 5)
-"""The newest minor version that the tests ran with; a later one is not attached to."""
+"""The newest minor version that the tests cover; the bridge does not attach to a later one."""
+
+FRAMEWORK = "numpy"
+
+PREFIXES = ("numpy",)
+
+PROBE = ("x = numpy.zeros(1)", "numpy.negative(x, x)")
 
 LATE_MODULES = ("numpy.fft._pocketfft_umath",)
-"""NumPy imports these only when asked for; attach() once more afterwards takes them in."""
+"""NumPy imports these lazily; attach() must run again after their import."""
 
-# Those behind NumPy's own dispatch only. Python hashes a builtin by the pointer that is replaced
-# here: np.array, np.arange and np.from* are such builtins themselves, and whoever keeps one of them
-# in a set or dict would not find it again.
+# Only functions behind NumPy's own dispatch. Python hashes a builtin by the pointer that the bridge
+# replaces: np.array, np.arange and np.from* are themselves such builtins, and a program that keeps
+# one in a set or dict would not find it again.
 _FUNCTIONS = """
     _load_from_filelike _place _unique_hash _vec_string bincount busday_count busday_offset c_einsum
     concatenate copyto correlate correlate2 count_nonzero datetime_as_string dot inner interp
@@ -44,11 +50,11 @@ _ARRAY_METHODS = """
 _UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 
 
-# A pointer to replace: its kind, the object that has it, and what the operator is called. A plain
-# tuple, as the program waits for two hundred of them in its `import numpy`.
+# A pointer to replace: its kind, the object that holds it, and the operator's name. A plain tuple,
+# since the program waits for two hundred of them in its `import numpy`.
 _Target = tuple[int, object, str]
 
-# Windows change pointers without the GIL, which must not go on while objects are taken apart.
+# Windows change pointers without the GIL, and must not do so while objects are being destroyed.
 atexit.register(lib.opscope_numpy_freeze)
 
 _lock = allocate_lock()
@@ -58,11 +64,11 @@ _reason = "not attached"
 
 
 def attach() -> None:
-    """Makes the NumPy that the program has imported visible; repeated, takes in what came since.
+    """Makes the NumPy that the program has imported visible; a second call adds new modules.
 
-    Raises BridgeError with the reason, and leaves NumPy as it is, where there is no NumPy, its
-    version is unknown, or the interpreter is not laid out as expected. An operator that alone
-    cannot be had is left alone and listed in ``status().missed``.
+    Raises BridgeError with the reason, and leaves NumPy unchanged, if NumPy is not imported, its
+    version is unknown, or the interpreter's layout is unexpected. A single operator that cannot be
+    intercepted is left alone and listed in `status().missed`.
     """
     global _reason
     with _lock:
@@ -75,7 +81,7 @@ def attach() -> None:
 
 
 def detach() -> None:
-    """Restores every pointer. Calls in flight finish undisturbed; without attach, does nothing."""
+    """Restores every pointer. Running calls finish normally; does nothing unless attached."""
     global _reason
     with _lock:
         _detach("not attached")
@@ -87,7 +93,7 @@ def facts() -> dict[str, str]:
 
 
 def status() -> "BridgeStatus":
-    """How the bridge stands now."""
+    """The bridge's status."""
     from opscope.bridges.status import BridgeStatus
 
     numpy = sys.modules.get("numpy")
@@ -101,10 +107,10 @@ def status() -> "BridgeStatus":
 
 
 def seen() -> list[str]:
-    """Names of the operators whose calls are seen now, sorted.
+    """Names of the operators whose calls are visible now, sorted.
 
-    A method of a ufunc is listed once, as ``numpy::ufunc.reduce``; its ranges are called after the
-    ufunc, as ``numpy::add.reduce``, and by the listed name for ufuncs that are not NumPy's own.
+    A method of a ufunc is listed once, as `numpy::ufunc.reduce`; its ranges are named after the
+    ufunc (`numpy::add.reduce`), or by the listed name for ufuncs outside of NumPy.
     """
     return sorted(_seen)
 
@@ -134,7 +140,7 @@ def _attach() -> None:
         _detach("")
         raise BridgeError(f"unexpected layout of NumPy's ufuncs: {why}")
     sample: Any = numpy.empty((2, 3))
-    lib.opscope_numpy_read_shapes(id(sample))  # else shapes of arrays stay unknown
+    lib.opscope_numpy_read_shapes(id(sample))  # on failure, shapes of arrays stay unknown
 
 
 def _detach(reason: str) -> None:
@@ -153,19 +159,19 @@ def _imported_numpy() -> ModuleType:
     if sys.implementation.name != "cpython" or "t" in sys.abiflags:
         raise BridgeError("not CPython with the GIL")
     if not FIRST_VERSION <= _minor_version(version) <= LAST_VERSION:
-        raise BridgeError(f"numpy {version} is not a version known to work")
+        raise BridgeError(f"numpy {version} is not a supported version")
     return numpy
 
 
 def _minor_version(version: str) -> tuple[int, int]:
-    """(0, 0) for what is no version."""
+    """(0, 0) for an invalid version."""
     major, _, rest = version.partition(".")
     minor = rest.partition(".")[0]
     return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
 
 
 def _targets(numpy: ModuleType) -> list[_Target]:
-    """All there is to attach in this NumPy; what it does not have is left out."""
+    """All pointers to replace in this NumPy, without those that it lacks."""
     core: Any = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get(
         "numpy.core._multiarray_umath"
     )
@@ -195,7 +201,7 @@ def _targets(numpy: ModuleType) -> list[_Target]:
 
 
 def _ufuncs(numpy: ModuleType, module: ModuleType, prefix: str) -> list[_Target]:
-    """Each ufunc once: some have several names (``mod`` is ``remainder``)."""
+    """Each ufunc once, since some have several names (`mod` is `remainder`)."""
     kind, wanted = lib.OPSCOPE_NUMPY_UFUNC, numpy.ufunc
     found = {id(value): value for value in vars(module).values() if type(value) is wanted}
     return [(kind, ufunc, prefix + ufunc.__name__) for ufunc in found.values()]

@@ -26,7 +26,7 @@ function fill(table, columns, rows, empty) {
     head.append(cell);
   }
   for (const row of rows) {
-    const line = element("tr");
+    const line = element("tr", row.is_unsure ? "unsure" : "");
     for (const [, kind, content] of columns) {
       const cell = element("td", kind);
       const value = content(row);
@@ -74,11 +74,19 @@ function percent(value, digits) {
   return value === null ? "–" : `${(100 * value).toFixed(digits)} %`;
 }
 
-function share(value) {
+let unsureAbove = 1; // standard error over estimate; the agent says which
+
+// An estimate, with its standard error where it is not sure.
+function estimate(value, error, format) {
+  const isUnsure = value !== null && error !== null && error > unsureAbove * value;
+  return isUnsure ? `${format(value)} ± ${format(error)}` : format(value);
+}
+
+function share(value, error = null) {
   const both = document.createDocumentFragment();
   const bar = element("i");
   bar.style.width = `${Math.min(100, 100 * (value ?? 0))}%`;
-  both.append(bar, element("span", "", percent(value, 1)));
+  both.append(bar, element("span", "", estimate(value, error, (one) => percent(one, 1))));
   return both;
 }
 
@@ -96,16 +104,16 @@ function spread(now) {
                  element("span", "", seconds(2 ** (last + 1))));
   const cell = (row) => distribution(
     row.octaves, now.first_octave, first, last,
-    `half of the calls take up to ${seconds(row.p50_s)}, 99 % up to ${seconds(row.p99_s)}`);
+    `median ${seconds(row.p50_s)}, 99th percentile ${seconds(row.p99_s)}`);
   return [heading, "", cell];
 }
 
 const OPERATORS = [
   ["operator", "name", (row) => row.operator],
   ["framework", "", (row) => row.framework],
-  ["calls/s", "number", (row) => count(row.calls_per_s)],
+  ["calls/s", "number", (row) => estimate(row.calls_per_s, row.calls_per_s_error, count)],
   ["total", "share", (row) => share(row.total_share)],
-  ["self", "share", (row) => share(row.self_share)],
+  ["self", "share", (row) => share(row.self_share, row.self_share_error)],
   ["p50", "number", (row) => seconds(row.p50_s)],
   ["p95", "number", (row) => seconds(row.p95_s)],
   ["p99", "number", (row) => seconds(row.p99_s)],
@@ -120,7 +128,7 @@ const PROCESSES = [
   ["sampling", "", (row) => row.sampling],
   ["samples", "number", (row) => whole(row.samples)],
   ["dropped", "number", (row) => whole(row.dropped)],
-  ["overhead", "number", (row) => percent(row.overhead_of_late, 3)],
+  ["overhead", "number", (row) => percent(row.recent_overhead, 3)],
   ["bridges", "text", (row) => row.bridges.join("; ")],
 ];
 
@@ -143,7 +151,7 @@ const CHARTS = {
   "by-phase": [(now) => now.by.phase, threads, true],
   "by-service": [(now) => now.by.service, threads, true],
   "calls": [(now) => now.by.framework.map(([name, , calls]) => [name, calls]), count, true],
-  "overhead": [(now) => (now.process_count ? [["worst process", now.overhead_of_late]] : []), overheadText, false],
+  "overhead": [(now) => (now.process_count ? [["worst process", now.recent_overhead]] : []), overheadText, false],
 };
 const histories = Object.fromEntries(Object.keys(CHARTS).map((id) => [id, new History()]));
 
@@ -163,10 +171,10 @@ function figures(now) {
     ["observed processes", whole(now.process_count)],
     ["not observed", whole(now.other_count)],
     ["threads busy in operators", threads(now.busy)],
-    ["calls a second", count(now.calls_per_s)],
+    ["calls per second", count(now.calls_per_s)],
     ["ranges recorded", whole(now.samples)],
     ["ranges dropped", whole(now.dropped)],
-    ["overhead, worst process", percent(now.overhead_of_late, 3)],
+    ["overhead, worst process", percent(now.recent_overhead, 3)],
   ];
   byId("figures").replaceChildren(
     ...shown.map(([name, value]) => {
@@ -179,6 +187,7 @@ function figures(now) {
 
 function draw(now) {
   byId("host").textContent = now.host;
+  unsureAbove = now.unsure_above;
   document.title = `Opscope ${now.host}`;
   figures(now);
   charts(now);
@@ -191,7 +200,7 @@ function tables(now) {
   const columns = [...OPERATORS];
   if (now.operators.length) columns.splice(SPREAD_AT, 0, spread(now));
   const rows = showsAll ? now.operators : now.operators.slice(0, FIRST_ROWS);
-  fill(byId("operators"), columns, rows, "none recorded in this time");
+  fill(byId("operators"), columns, rows, "none recorded in this interval");
   const more = byId("more");
   more.hidden = now.operators.length <= FIRST_ROWS;
   more.textContent = showsAll ? "show fewer" : `show all ${now.operators.length}`;
@@ -235,10 +244,10 @@ async function look() {
     say(last);
     lost("");
   } catch (error) {
-    const why = error instanceof TypeError ? "it cannot be reached" : error.message;
+    const why = error instanceof TypeError ? "it is unreachable" : error.message;
     say(last ? "not up to date" : "no answer yet");
-    lost(`The agent gives no numbers: ${why}. ${last ? `What is below is ${last}. ` : ""}`
-         + `Asked again every ${EVERY_MS / 1000} s.`);
+    lost(`The agent does not answer: ${why}. ${last ? `The numbers below are ${last}. ` : ""}`
+         + `Retrying every ${EVERY_MS / 1000} s.`);
   }
   clearTimeout(next);
   if (!document.hidden) next = setTimeout(look, EVERY_MS);

@@ -1,7 +1,7 @@
-"""Datasets and the DataLoader that makes batches of them, in this process or in workers.
+"""Datasets, and the DataLoader that makes batches of them, in this process or in workers.
 
-Names and semantics are PyTorch's (``torch.utils.data``). Reading order: dataset.py, sampler.py,
-collate.py, loader.py, then what workers need: worker.py, transport.py, pool.py.
+Names and semantics are PyTorch's (`torch.utils.data`). Read in this order: dataset.py, sampler.py,
+collate.py, loader.py; then the code for workers: worker.py, transport.py, pool.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Samples to batches: ``default_collate``, and ``default_convert`` where there are no batches.
+"""Combine samples into batches: `default_collate`; or `default_convert` without batches.
 
-NumPy is not imported here: where a sample is NumPy's, it is there.
+This does not import NumPy: if a sample is a NumPy object, NumPy is imported already.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from opscope._tensor import Tensor, float64, from_numpy, functions, tensor
 
 
 def default_convert(data: Any) -> Any:
-    """``data`` with the arrays and NumPy numbers in it, in containers too, as tensors."""
+    """`data` with its arrays and NumPy numbers, also in containers, converted to tensors."""
     if _is_numpy(data):
         return data if _is_text(data) else _from_numpy(data)
     if isinstance(data, Mapping):
@@ -88,7 +88,7 @@ def _sequence_like(source: Sequence[Any], made: list[Any]) -> Any:
 
 
 def _like(source: Any, plain: type, made: Any) -> Any:
-    """``made`` in the type of ``source``, where that takes it."""
+    """`made` in the type of `source`, if that type accepts it."""
     kind: Callable[[Any], Any] = type(source)
     if kind is plain:
         return made

@@ -1,4 +1,4 @@
-"""Datasets: samples by index, or one after the other. Names and behaviour are PyTorch's."""
+"""Datasets: samples by index, or in sequence. Names and behaviour are PyTorch's."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Samples by index: subclass and define ``__getitem__``, and ``__len__`` for samplers.
+    """Samples by index: subclass and define `__getitem__`, and `__len__` for samplers.
 
-    A dataset that also defines ``__getitems__(indices)`` is asked for a whole batch at once.
+    A dataset that also defines `__getitems__(indices)` is asked for a whole batch at once.
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -21,10 +21,10 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Samples one after the other: subclass and define ``__iter__``.
+    """Samples in sequence: subclass and define `__iter__`.
 
-    Every worker of a DataLoader iterates over a copy of its own: ``get_worker_info`` tells which
-    part it is to yield.
+    Every worker of a DataLoader iterates over its own copy; `get_worker_info` tells the worker
+    which part to yield.
     """
 
     def __iter__(self) -> Iterator[T_co]:
@@ -32,7 +32,7 @@ class IterableDataset(Dataset[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Sample ``i`` is the tuple of ``tensor[i]`` of each tensor; their first sizes are equal."""
+    """Sample `i` is the tuple of `tensor[i]` of each tensor; their first sizes are equal."""
 
     def __init__(self, *tensors: Tensor) -> None:
         if not tensors or any(len(tensor) != len(tensors[0]) for tensor in tensors):

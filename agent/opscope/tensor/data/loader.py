@@ -1,6 +1,6 @@
 """DataLoader: batches of a dataset, fetched here or by worker processes. Semantics are PyTorch's.
 
-Each ``next`` of an iteration is one range ``data::next`` of phase data: what the consumer waits.
+Each `next` of an iteration is one range `data::next` of phase data: the consumer's waiting time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from opscope._tensor import draw_seed
 from opscope.record.ranges import record_function
+from opscope.record.usage import log_api_usage_once
 from opscope.tensor.data.collate import default_collate, default_convert
 from opscope.tensor.data.dataset import Dataset, IterableDataset
 from opscope.tensor.data.pool import Workers
@@ -34,21 +35,20 @@ class DataLoader(Generic[T]):
     >>> for inputs, targets in DataLoader(dataset, batch_size=32, shuffle=True, num_workers=2):
     ...     train(inputs, targets)
 
-    ``sampler`` (indices) or ``batch_sampler`` (lists of them) replaces the order; ``batch_size``
-    None turns batching off: then samples go through ``collate_fn`` one by one.
-    ``generator`` is what orders and seeds are drawn from; without one they follow from
-    ``opscope.tensor.manual_seed``.
+    `sampler` (indices) or `batch_sampler` (lists of indices) replaces the order; `batch_size` None
+    turns batching off: then samples go through `collate_fn` one by one. `generator` is the source
+    of orders and seeds; the default follows `opscope.tensor.manual_seed`.
 
-    With ``num_workers``, batches are fetched in as many processes, up to ``prefetch_factor`` ahead
-    in each, and come in the order they would have without. Worker ``i`` has the seed base + i in
-    ``random``, NumPy where imported, and the tensor core; ``worker_init_fn(i)`` runs in it first.
-    ``timeout`` is in seconds, 0 for none. ``persistent_workers`` keeps the processes for the next
-    iteration. Processes start as ``multiprocessing`` starts them, or by ``multiprocessing_context``
-    ("fork", "spawn", "forkserver").
+    With `num_workers`, that many processes fetch batches, up to `prefetch_factor` ahead in each;
+    the order of batches does not change. Worker `i` has the seed base + i in `random`, in NumPy if
+    imported, and in the tensor core; `worker_init_fn(i)` runs in it first. `timeout` is in seconds,
+    0 for none. `persistent_workers` keeps the processes for the next iteration. Processes start by
+    the default method of `multiprocessing`, or by `multiprocessing_context` ("fork", "spawn",
+    "forkserver").
 
-    What fails in a worker is raised here: the same exception class, with the worker's number and
-    traceback. A worker that dies or is late is a RuntimeError. ValueError for options that exclude
-    each other.
+    An exception in a worker is raised here, in the same class, with the worker's number and
+    traceback. A worker that dies or exceeds the timeout is a RuntimeError. Raises ValueError for
+    options that exclude each other.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class DataLoader(Generic[T]):
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
     ) -> None:
+        log_api_usage_once("opscope.tensor.DataLoader")
         is_stream = isinstance(dataset, IterableDataset)
         _check(num_workers < 0, "num_workers cannot be negative; 0 fetches in this process")
         _check(timeout < 0, "timeout cannot be negative; 0 is none")
@@ -117,7 +118,7 @@ class DataLoader(Generic[T]):
         self._workers: Workers | None = None
 
     def __len__(self) -> int:
-        """Batches of one iteration; TypeError where the dataset or sampler has no length."""
+        """Batches of one iteration; TypeError if the dataset or sampler has no length."""
         if isinstance(self.dataset, IterableDataset):
             samples: int = len(self.dataset)  # type: ignore[arg-type]
             if self.batch_size is None:
@@ -162,7 +163,7 @@ def _check(wrong: bool, text: str) -> None:
 
 
 class _Iteration:
-    """One range for each ``next``, whoever fetches."""
+    """Makes one range for each `next`, with or without workers."""
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -180,7 +181,7 @@ class _Iteration:
 
 
 class _Here(_Iteration):
-    """Fetched in the consumer's own process, when asked."""
+    """Batches fetched in the consumer's own process, on request."""
 
     def __init__(self, plan: Plan, wanted: Iterator[Any]) -> None:
         self._wanted = wanted
@@ -193,10 +194,10 @@ class _Here(_Iteration):
 
 
 class _Elsewhere(_Iteration):
-    """Fetched by workers ahead of time.
+    """Batches that workers fetch ahead of time.
 
-    Tasks are numbered in the order of the sampler and go to the workers in turn; their answers are
-    taken in that order, so the batches' order depends on nothing but the sampler.
+    Tasks are numbered in the order of the sampler and go to the workers in turn; answers are taken
+    in that order, so the order of batches depends only on the sampler.
     """
 
     def __init__(self, loader: DataLoader[Any], workers: Workers, wanted: Iterator[Any]) -> None:
@@ -213,7 +214,7 @@ class _Elsewhere(_Iteration):
             self._ask()
 
     def _ask(self) -> None:
-        """Give the next task to the next worker that still has something."""
+        """Give the next task to the next worker that has samples left."""
         if not any(self._working):
             return
         for wanted in self._wanted:
@@ -235,7 +236,7 @@ class _Elsewhere(_Iteration):
             self._taken += 1
             owner = self._owners.pop(task)
             if not self._working[owner]:
-                continue  # asked for while it still had something
+                continue  # requested before the worker ran out of samples
             parcel = self._answer(owner, task)
             kind = parcel.head[2]
             if kind == OVER:
@@ -256,7 +257,7 @@ class _Elsewhere(_Iteration):
                 if parcel.head[:2] == (self._epoch, task):
                     return parcel
         except BaseException:
-            # Dead, late, or a Ctrl-C in the midst of an answer: nothing more can be had of them.
+            # Dead, late, or interrupted in the middle of an answer: the workers are unusable.
             self._taken = self._asked
             self._workers.close(at_once=True)
             self._loader._forget(self._workers)

@@ -1,7 +1,7 @@
-"""The workers of a DataLoader, seen from the consumer: started, asked, listened to, ended.
+"""The workers of a DataLoader on the consumer's side: start, send tasks, receive answers, end.
 
-A pipe a worker and no thread: the consumer listens to the worker whose batch is next, so nobody
-else's fate matters before its turn. A worker that died is an end of file on its pipe.
+Each worker has one pipe, and the consumer no thread: it listens only to the worker whose batch is
+next. A worker that died shows as end of file on its pipe.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from opscope.tensor.data.worker import Plan, work
 
 children.follow()
 
-# How long ending workers may take to finish the batch they are at.
+# Seconds that ending workers may take to finish their current batch.
 GRACE_S = 5.0
 
 
 class Workers:
-    """``count`` processes that fetch by ``plan``; ended by close(), or with this object."""
+    """`count` processes that fetch by `plan`; ended by close(), or with this object."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Workers:
     ) -> None:
         own, theirs = context.Pipe(duplex=True)
         self._connections.append(own)
-        # Only a fork has our ends too, and would keep the others' pipes open.
+        # Only a fork inherits the consumer's ends too, and would keep other pipes open.
         others = tuple(self._connections) if context.get_start_method() == "fork" else ()
         process: BaseProcess = context.Process(  # type: ignore[attr-defined]
             target=work,
@@ -84,18 +84,18 @@ class Workers:
             self._processes.append(process)
 
     def ask(self, worker: int, message: Any) -> None:
-        """Have a worker fetch. Its answers are taken in first, so that it cannot be waiting to be
-        heard while we wait for it to listen."""
+        """Send a task to a worker. Reads its pending answers first: otherwise both sides could wait
+        for each other."""
         connection = self._connections[worker]
         try:
             while connection.poll():
                 self._arrived[worker].append(receive(connection))
             connection.send(message)
         except (EOFError, OSError):
-            pass  # told when its answer is waited for
+            pass  # reported when its answer is awaited
 
     def answer(self, worker: int, timeout_s: float) -> Parcel:
-        """The next answer of a worker. RuntimeError where it died, or (timeout_s not 0) is late."""
+        """The next answer of a worker. RuntimeError if it died or exceeded a nonzero timeout."""
         if self._arrived[worker]:
             return self._arrived[worker].popleft()
         connection, process = self._connections[worker], self._processes[worker]
@@ -106,7 +106,7 @@ class Workers:
                 f"{timeout_s:g} s, the loader's timeout"
             )
         try:
-            # Dead or not: what it had sent is good.
+            # Dead or not, the answers that it sent are valid.
             if connection in ready or connection.poll():
                 return receive(connection)
         except (EOFError, OSError):
@@ -118,8 +118,7 @@ class Workers:
         )
 
     def close(self, at_once: bool = False) -> None:
-        """End the workers, ``at_once`` or when they have finished the batch they are at; repeating
-        does nothing."""
+        """End the workers, `at_once` or after their current batch; a second call does nothing."""
         if at_once and self._end.alive:
             for process in self._processes:
                 process.terminate()
@@ -127,8 +126,8 @@ class Workers:
 
 
 def _start_what_all_share(context: BaseContext) -> None:
-    """The processes that a start method starts by the way, once for the whole program: they keep
-    the mask they are started with, and one of them takes SIGINT out of the caller's."""
+    """Start the helper processes of a start method, once for the whole program: they keep the
+    signal mask of their start, and starting one of them unblocks SIGINT in the caller."""
     method = context.get_start_method()
     if method != "fork":
         resource_tracker.ensure_running()
@@ -138,16 +137,16 @@ def _start_what_all_share(context: BaseContext) -> None:
 
 @contextmanager
 def _interrupts_noted() -> Iterator[None]:
-    """What SIGINT does in this process waits until the block is left.
+    """Delays SIGINT's effect in this process until the end of the block.
 
-    A mask would not do: it holds the signal off one thread, the kernel gives it to another, such as
-    BLAS has, and Python interrupts the main thread all the same.
+    A signal mask does not suffice: it blocks one thread, but the kernel delivers the signal to
+    another, such as a BLAS thread, and Python then interrupts the main thread.
     """
     came: list[tuple[int, FrameType | None]] = []
     handler = signal.getsignal(signal.SIGINT)
     is_noting = False
     if callable(handler):
-        with suppress(ValueError):  # not on the main thread: the only one that can be interrupted
+        with suppress(ValueError):  # not on the main thread, which alone can be interrupted
             signal.signal(signal.SIGINT, lambda *interrupt: came.append(interrupt))
             is_noting = True
     try:
@@ -161,8 +160,8 @@ def _interrupts_noted() -> Iterator[None]:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """SIGINT waits at what is started within: forks and what they execute inherit the mask. Those
-    of a fork server have its mask, and can be interrupted until they are at work."""
+    """Blocks SIGINT in processes started within the block, which inherit the mask. Processes of a
+    fork server have the server's mask, and can be interrupted until they are at work."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
@@ -183,7 +182,7 @@ def _fate(exitcode: int | None) -> str:
 
 def _end(pid: int, connections: list[Connection], processes: list[BaseProcess]) -> None:
     if os.getpid() != pid:
-        return  # a fork of the consumer: the workers are not its own
+        return  # in a fork of the consumer: the workers do not belong to it
     for connection in connections:
         connection.close()
     deadline = time.monotonic() + GRACE_S

@@ -1,4 +1,4 @@
-"""Samplers: in which order a dataset's samples are visited, and how they form batches."""
+"""Samplers: the order in which a dataset's samples are visited, and their division into batches."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class SequentialSampler:
 
 
 class RandomSampler:
-    """Every index once, in an order drawn anew at each iteration.
+    """Every index once, in a new random order at each iteration.
 
-    Without a ``generator`` the order follows from ``opscope.tensor.manual_seed``.
+    Without a `generator` the order follows from `opscope.tensor.manual_seed`.
     """
 
     def __init__(self, data_source: Sized, *, generator: random.Random | None = None) -> None:
@@ -46,7 +46,7 @@ class RandomSampler:
 
 
 class BatchSampler:
-    """Lists of ``batch_size`` indices of another sampler; the last may be shorter."""
+    """Lists of `batch_size` indices of another sampler; the last may be shorter."""
 
     def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool = False) -> None:
         if type(batch_size) is not int or batch_size <= 0:
@@ -66,5 +66,5 @@ class BatchSampler:
 
 
 def batch_count(samples: int, batch_size: int, drop_last: bool) -> int:
-    """Into how many batches so many samples go."""
+    """The number of batches for that many samples."""
     return samples // batch_size if drop_last else -(-samples // batch_size)

@@ -1,9 +1,9 @@
-"""Batches from a worker to its consumer: large memory in a file without a name, the rest in a pipe.
+"""Send batches from a worker to its consumer: large memory in an unnamed file, the rest in a pipe.
 
-A worker pickles a batch with its large buffers out of band, writes these into a memfd and sends the
-descriptor over the pipe (a Unix socket); the consumer maps the file. Nothing has a name, so nothing
-is left behind whoever is killed when; and whatever a worker sends through the pipe itself is small,
-so that it never waits there for the consumer.
+A worker pickles a batch with its large buffers out of band, writes these into a memfd, and sends
+the descriptor over the pipe (a Unix socket); the consumer maps the file. Unnamed files leave
+nothing behind, even if a process is killed. Messages in the pipe itself are small, so a worker
+never blocks on a slow consumer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from opscope._tensor import Tensor, map_file
 
-# Below this a copy through the pipe is cheaper than a mapping.
+# Below this size, in bytes, a copy through the pipe is cheaper than a mapping.
 LARGE_BYTES = 1 << 14
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -26,7 +26,7 @@ _AT_ONCE = 64  # buffers in one system call; the kernel's limit is 1024
 
 
 class Parcel:
-    """What arrived: ``head`` is small and at hand, ``open`` gives the body."""
+    """A received message: `head` is small and available, `open` returns the body."""
 
     __slots__ = ("_body", "_mapped", "head")
 
@@ -36,12 +36,12 @@ class Parcel:
         self._mapped = mapped
 
     def open(self) -> Any:
-        """The object that was sent; its large parts lie in the shared memory."""
+        """The object that was sent; its large parts are in the shared memory."""
         return pickle.loads(self._body, buffers=self._mapped)
 
 
 def pack(body: Any) -> tuple[bytes, list[Any]]:
-    """A pickle and its large buffers. Raises what pickling raises."""
+    """A pickle and its large buffers. Raises pickle's exceptions."""
     large: list[Any] = []
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:
@@ -55,7 +55,7 @@ def pack(body: Any) -> tuple[bytes, list[Any]]:
 
 
 def send(connection: Connection, head: Any, body: tuple[bytes, list[Any]]) -> None:
-    """Send what pack() gave, with a head of a few bytes. OSError where nobody listens any more."""
+    """Send the result of pack(), with a small head. OSError if the receiver is gone."""
     text, large = body
     inline: bytes | None = text
     if len(text) >= LARGE_BYTES:
@@ -75,7 +75,7 @@ def send(connection: Connection, head: Any, body: tuple[bytes, list[Any]]) -> No
 
 
 def receive(connection: Connection) -> Parcel:
-    """The next thing sent. EOFError or OSError where the sender is gone."""
+    """The next message. EOFError or OSError if the sender is gone."""
     head, inline, sizes = connection.recv()
     if not sizes:
         return Parcel(head, inline, [])

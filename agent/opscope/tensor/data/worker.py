@@ -1,8 +1,8 @@
-"""A worker process: fetches the batches it is asked for and sends them back.
+"""A worker process: fetches the requested batches and sends them back.
 
-It ends when the pipe to its consumer does, however that happened. Ctrl-C is the consumer's to act
-on: a worker begins with SIGINT blocked (pool.py) and ignores it from its first line on. What it
-fetches is one range ``data::fetch`` of phase data a batch, in a segment of its own.
+It ends when the pipe to its consumer closes, for whatever reason. The consumer handles Ctrl-C: a
+worker begins with SIGINT blocked (pool.py) and ignores it from its first line on. Each batch that
+it fetches is one range `data::fetch` of phase data, in a segment of its own.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from opscope.record.ranges import record_function
 from opscope.tensor.data.dataset import Dataset, IterableDataset
 from opscope.tensor.data.transport import pack, send
 
-# A fork of the consumer that lives on keeps the pipe open: this often a worker looks by itself.
+# Seconds between checks of the parent, since a surviving fork of the consumer keeps the pipe open.
 CHECK_S = 5.0
 
-# What an answer is.
+# The kinds of answers.
 BATCH, OVER, FAILED = "batch", "over", "failed"
 
 END = object()
-"""Returned for a batch where there is no more."""
+"""Returned in place of a batch at the end."""
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """Which worker of how many this process is."""
+    """The number of this worker process, and the number of all workers."""
 
     id: int
     num_workers: int
@@ -49,23 +49,23 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Which worker this process is; None in one that is no DataLoader's worker."""
+    """Identifies this worker process; None outside of a DataLoader's workers."""
     return _info
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to fetch and how: the same for the consumer's own process and for workers."""
+    """The dataset and fetch options, equal in the consumer's own process and in workers."""
 
     dataset: Dataset[Any]
     collate: Callable[[Any], Any]
     batch_size: int | None
-    """Of an IterableDataset; None: single samples."""
+    """Batch size of an IterableDataset; None: single samples."""
     drop_last: bool
     is_batched: bool
 
     def fetcher(self) -> Callable[[Any], Any]:
-        """A function of what the sampler gave that returns a batch, or END."""
+        """A function that maps the sampler's output to a batch, or END."""
         if isinstance(self.dataset, IterableDataset):
             return _Stream(self, iter(self.dataset))
         return self._fetch
@@ -113,8 +113,8 @@ def work(
     info: tuple[int, int, int],
     init: Callable[[int], Any] | None,
 ) -> None:
-    """The life of a worker. ``others`` are the consumer's ends that a fork has brought along."""
-    # In this order: one that came meanwhile is dropped.
+    """The main function of a worker. `others` are the consumer's ends that a fork inherited."""
+    # In this order, so that a signal that arrives in between is dropped.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     for other in others:
@@ -153,7 +153,7 @@ def work(
         except OSError as error:
             if isinstance(error, BrokenPipeError | ConnectionResetError):
                 return
-            # No memory for the batch: said in a few bytes.
+            # No memory for the batch: report it in a few bytes.
             send(connection, (asked_epoch, task, FAILED), _describe(error))
 
 
@@ -168,7 +168,7 @@ def _begin(info: WorkerInfo) -> None:
 
 
 def _describe(error: BaseException) -> tuple[bytes, list[Any]]:
-    """The exception's class and its traceback, where the class can be told by name."""
+    """The exception's class and its traceback, if the class can be pickled by name."""
     text = "".join(traceback.format_exception(error))
     try:
         return pickle.dumps((type(error), text)), []
@@ -177,14 +177,14 @@ def _describe(error: BaseException) -> tuple[bytes, list[Any]]:
 
 
 class _Text(str):
-    """KeyError shows its argument's repr: this one's has its line breaks."""
+    """A string whose repr keeps its line breaks, since KeyError shows its argument's repr."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def failed(worker: int, described: tuple[type[BaseException], str]) -> BaseException:
-    """The exception to raise for one that a worker met: of its class, its traceback as text."""
+    """The exception to raise for a worker's exception: same class, with its traceback as text."""
     kind, text = described
     message = f"in DataLoader worker {worker}:\n{text.rstrip()}"
     try:

@@ -1,6 +1,6 @@
-"""Modules for small networks: names, initialisation, state_dict and results are PyTorch's.
+"""Modules for small networks: names, initialization, state_dict and results are PyTorch's.
 
-What computes stands in the core's operators; a file here holds modules of one kind.
+The core's operators compute; each file here has modules of one kind.
 """
 
 from __future__ import annotations

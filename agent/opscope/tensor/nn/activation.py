@@ -10,14 +10,14 @@ from opscope.tensor.nn.module import Module
 
 
 class Identity(Module):
-    """What it is given."""
+    """Returns its input."""
 
     def forward(self, input: Any) -> Any:
         return input
 
 
 class ReLU(Module):
-    """The greater of 0 and each element; ``inplace`` writes the input."""
+    """The greater of 0 and each element; `inplace` writes the input."""
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
@@ -30,8 +30,8 @@ class ReLU(Module):
 
 
 class GELU(Module):
-    """x times the normal distribution up to x; ``approximate`` "tanh" is its formula with tanh
-    (Hendrycks and Gimpel, 2016)."""
+    """x times the normal distribution function of x; `approximate` "tanh" uses the formula with
+    tanh (Hendrycks and Gimpel, 2016)."""
 
     def __init__(self, approximate: str = "none") -> None:
         if approximate not in ("none", "tanh"):
@@ -63,7 +63,7 @@ class Sigmoid(Module):
 
 
 class Softmax(Module):
-    """exp(x) over the sum of exp(x) along ``dim``."""
+    """exp(x) over the sum of exp(x) along `dim`."""
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
@@ -76,14 +76,14 @@ class Softmax(Module):
 
 
 class LogSoftmax(Softmax):
-    """The logarithm of Softmax, without its loss of digits."""
+    """The logarithm of Softmax, computed without loss of precision."""
 
     def forward(self, input: Tensor) -> Any:
         return input.log_softmax(self.dim)
 
 
 class Dropout(Module):
-    """While training, each element zero with probability ``p``, else divided by 1 - p."""
+    """In training, zeroes each element with probability `p` and divides the others by 1 - p."""
 
     def __init__(self, p: float = 0.5) -> None:
         if not 0 <= p <= 1:
@@ -98,7 +98,7 @@ class Dropout(Module):
 
 
 class Flatten(Module):
-    """Dimensions ``start_dim`` to ``end_dim`` as one."""
+    """Merges dimensions `start_dim` to `end_dim` into one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim = start_dim

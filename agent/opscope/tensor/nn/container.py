@@ -9,9 +9,9 @@ from opscope.tensor.nn.module import Module
 
 
 class Sequential(Module):
-    """Modules called one after the other, each with what the one before returned.
+    """Modules called in sequence, each with the result of the previous one.
 
-    A function of one tensor will do as well; it then has no name among the children.
+    A step may also be a function of one tensor; it then has no name among the children.
     """
 
     def __init__(self, *steps: Any) -> None:
@@ -36,18 +36,18 @@ class Sequential(Module):
 
 
 class ModuleList(Module):
-    """A list of modules whose names are their places; it computes nothing itself."""
+    """A list of modules, named by their indices; it computes nothing itself."""
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         self.extend(modules)
 
     def append(self, module: Module) -> ModuleList:
-        """One more at the end."""
+        """Adds one module at the end."""
         setattr(self, str(len(self)), module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """All of these at the end."""
+        """Adds all of these at the end."""
         for module in modules:
             self.append(module)
         return self

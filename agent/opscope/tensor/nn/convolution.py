@@ -1,5 +1,5 @@
 """Conv2d and the pools: windows that slide over images (batch, channels, height, width), or over
-one image without the batch.
+one image without the batch dimension.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def _pair(value: Pair) -> tuple[int, int]:
 
 
 class Conv2d(Module):
-    """``out_channels`` kernels slid over images of ``in_channels``; the weight is (out_channels,
+    """`out_channels` kernels slid over images of `in_channels`; the weight is (out_channels,
     in_channels / groups, kernel height, kernel width). Pairs are (height, width).
 
-    ValueError where ``groups`` does not divide the channels.
+    Raises ValueError if `groups` does not divide the channels.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Conv2d(Module):
 
 
 class MaxPool2d(Module):
-    """The largest element of each window; ``stride`` is ``kernel_size`` where not given."""
+    """The largest element of each window; `stride` defaults to `kernel_size`."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class MaxPool2d(Module):
 
 
 class AvgPool2d(Module):
-    """The mean of each window; ``stride`` is ``kernel_size`` where not given."""
+    """The mean of each window; `stride` defaults to `kernel_size`."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class AvgPool2d(Module):
 
 
 class AdaptiveAvgPool2d(Module):
-    """Means of as many windows as ``output_size`` says, which cover the image."""
+    """Means of `output_size` windows that cover the image."""
 
     def __init__(self, output_size: Pair) -> None:
         self.output_size = output_size

@@ -1,4 +1,4 @@
-"""How weights begin: the distributions PyTorch's modules draw theirs from, by ``manual_seed``."""
+"""Initial weights: the distributions of PyTorch's modules, seeded by `manual_seed`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def uniform(shape: Sequence[int], bound: float, dtype: dtype) -> Tensor:
 
 
 def kaiming_uniform(shape: Sequence[int], dtype: dtype) -> Tensor:
-    """Uniform within ±1/sqrt(inputs of one output), for weights (outputs, inputs, ...): what
-    PyTorch's linear and convolution layers call kaiming_uniform with a=sqrt(5)."""
+    """Uniform within ±1/sqrt(inputs of one output), for weights (outputs, inputs, ...); PyTorch's
+    linear and convolution layers call it kaiming_uniform with a=sqrt(5)."""
     inputs = math.prod(shape[1:])
     return uniform(shape, 1 / math.sqrt(inputs) if inputs else 0.0, dtype)
 

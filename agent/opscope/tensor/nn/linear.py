@@ -1,4 +1,4 @@
-"""Linear and Embedding: tables of weights that a matrix product or a list of indices reads."""
+"""Linear and Embedding: weights that a matrix product or a list of indices reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opscope.tensor.nn.module import Module, Parameter
 
 
 class Linear(Module):
-    """``input @ weight.T + bias``; input (..., in_features), output (..., out_features)."""
+    """`input @ weight.T + bias`; input (..., in_features), output (..., out_features)."""
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, *, dtype: dtype = float32
@@ -32,7 +32,7 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """Rows of a table: indices of any sizes (...), output (..., embedding_dim)."""
+    """Rows of a table: indices of any shape (...), output (..., embedding_dim)."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, *, dtype: dtype = float32) -> None:
         self.num_embeddings = num_embeddings

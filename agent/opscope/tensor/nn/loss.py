@@ -1,4 +1,4 @@
-"""Losses: what an output lacks to be the target, as one number or one a sample."""
+"""Losses: the distance of an output from its target, as one number or one per sample."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opscope.tensor.nn.module import Module
 
 
 class _Loss(Module):
-    """``reduction``: "mean", "sum", or "none" for one number a sample or element."""
+    """`reduction`: "mean", "sum", or "none" for one number per sample or element."""
 
     def __init__(self, reduction: str = "mean") -> None:
         if reduction not in ("mean", "sum", "none"):
@@ -33,8 +33,8 @@ class L1Loss(_Loss):
 
 class NLLLoss(_Loss):
     """Minus the log probability of each target class: input (batch, classes, ...) of log
-    probabilities, target (batch, ...) of classes. ``weight`` is one a class; targets equal to
-    ``ignore_index`` do not count."""
+    probabilities, target (batch, ...) of classes. `weight` has one number per class; targets equal
+    to `ignore_index` do not count."""
 
     def __init__(
         self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
@@ -56,7 +56,7 @@ class NLLLoss(_Loss):
 
 
 class CrossEntropyLoss(_Loss):
-    """NLLLoss of LogSoftmax: input (batch, classes, ...) of scores. ``label_smoothing`` spreads
+    """NLLLoss of LogSoftmax: input (batch, classes, ...) of scores. `label_smoothing` spreads
     that share of each target over all classes."""
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Module and Parameter: what has weights, their names, and their way to and from a state_dict.
+"""Module and Parameter: weights, their names, and their conversion to and from a state_dict.
 
-Names and behaviour are PyTorch's. Not here: any module that computes.
+Names and behaviour are PyTorch's. Other files have the modules that compute.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opscope._tensor import Tensor, dtype, float32, float64
+from opscope.record.usage import log_api_usage_once
 from opscope.tensor.autograd import no_grad
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Parameter(Tensor):
-    """A tensor that a module trains: shares ``data``'s storage and requires grad."""
+    """A tensor that a module trains; it shares `data`'s storage and requires grad."""
 
     def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
         self.requires_grad = requires_grad
@@ -26,20 +27,25 @@ class Parameter(Tensor):
 
 
 class LoadedKeys(NamedTuple):
-    """What load_state_dict found on one side only."""
+    """Keys that load_state_dict found on one side only."""
 
     missing_keys: list[str]
-    """Of the module, absent from the state."""
+    """In the module, missing in the state."""
     unexpected_keys: list[str]
-    """Of the state, unknown to the module."""
+    """In the state, unknown to the module."""
 
 
 class Module:
-    """Something with parameters. Subclass, set parameters and modules as attributes, and define
-    ``forward``; calling the module calls it.
+    """A computation with parameters. Subclass, set parameters and modules as attributes, and define
+    `forward`; calling the module calls it.
     """
 
     training: bool = True
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        # Not in an __init__, which subclasses may not call.
+        log_api_usage_once("opscope.tensor.nn.Module")
+        return super().__new__(cls)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
@@ -59,20 +65,20 @@ class Module:
         super().__setattr__(name, value)
 
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
-        """``setattr`` under PyTorch's name."""
+        """`setattr` under PyTorch's name."""
         setattr(self, name, parameter)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """``setattr`` under PyTorch's name."""
+        """`setattr` under PyTorch's name."""
         setattr(self, name, module)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """A tensor that is part of the module's state and not trained: ``persistent`` ones are in
-        ``state_dict``."""
+        """Registers an untrained tensor of the module's state; `persistent` ones are in
+        `state_dict`."""
         vars(self).setdefault("_buffers", {})[name] = persistent
         setattr(self, name, tensor)
 
-    # ---- what there is ----------------------------------------------------------------------
+    # ---- contents ---------------------------------------------------------------------------
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules that are attributes of this one, with their names."""
@@ -125,8 +131,8 @@ class Module:
     def _named(
         self, prefix: str, recurse: bool, wanted: Callable[[Any, bool | None], bool]
     ) -> Iterator[tuple[str, Any]]:
-        """Tensors among the attributes, by dotted name; ``wanted`` gets each, and for a buffer
-        whether it is persistent, for others None."""
+        """Tensors among the attributes, by dotted name; `wanted` gets each tensor and, for a
+        buffer, whether it is persistent, otherwise None."""
         seen: set[Tensor] = set()
         modules = self.named_modules(prefix=prefix) if recurse else [(prefix, self)]
         for path, module in modules:
@@ -141,7 +147,7 @@ class Module:
     # ---- state --------------------------------------------------------------------------------
 
     def _state(self) -> dict[str, Tensor]:
-        """Parameters and persistent buffers by every name they have, shared ones too."""
+        """Parameters and persistent buffers by all their names, including shared ones."""
         own: dict[str, Tensor] = {}
         buffers: dict[str, bool] = vars(self).get("_buffers", {})
         for name, value in vars(self).items():
@@ -152,15 +158,15 @@ class Module:
         return own
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The values of parameters and persistent buffers by name: they share their storage."""
+        """Parameters and persistent buffers by name; the values share their storage."""
         return {name: tensor.detach() for name, tensor in self._state().items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> LoadedKeys:
-        """Copy values in: tensors, or anything with the buffer protocol, such as PyTorch's tensors
-        and arrays.
+        """Copies values in: tensors, or anything with the buffer protocol, such as PyTorch's
+        tensors and arrays.
 
-        RuntimeError that names all keys missing or unexpected (unless not ``strict``), and all
-        whose shapes differ; nothing is copied then.
+        Raises RuntimeError that names all missing and unexpected keys (unless not `strict`), and
+        all with other shapes; it then copies nothing.
         """
         own = self._state()
         found = LoadedKeys(
@@ -192,24 +198,24 @@ class Module:
     # ---- changes --------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
-        """Set ``training`` here and in every module below."""
+        """Set `training` here and in every module below."""
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self) -> Self:
-        """``train(False)``."""
+        """`train(False)`."""
         return self.train(False)
 
     def apply(self, function: Callable[[Module], Any]) -> Self:
-        """Call ``function`` with every module below, then with this one."""
+        """Call `function` with every module below, then with this one."""
         for child in self.children():
             child.apply(function)
         function(self)
         return self
 
     def to(self, dtype: dtype) -> Self:
-        """Convert floating parameters and buffers; parameters stay the objects they are."""
+        """Converts floating parameters and buffers; parameters keep their identity."""
         if not dtype.is_floating_point:
             raise TypeError(f"to(): a module's dtype is a floating one, not {dtype.name}")
         for module in self.modules():
@@ -226,28 +232,28 @@ class Module:
         return self
 
     def float(self) -> Self:
-        """``to(float32)``."""
+        """`to(float32)`."""
         return self.to(float32)
 
     def double(self) -> Self:
-        """``to(float64)``."""
+        """`to(float64)`."""
         return self.to(float64)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Whether backward is to reach the parameters."""
+        """Sets whether backward computes gradients of the parameters."""
         for parameter in self.parameters():
             parameter.requires_grad = requires_grad
         return self
 
     def zero_grad(self) -> None:
-        """Forget the parameters' gradients."""
+        """Removes the parameters' gradients."""
         for parameter in self.parameters():
             parameter.grad = None
 
-    # ---- how it reads ---------------------------------------------------------------------------
+    # ---- representation -------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of ``repr``, before the children."""
+        """The text between the parentheses of `repr`, before the children."""
         return ""
 
     def __repr__(self) -> str:

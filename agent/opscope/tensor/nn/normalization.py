@@ -1,4 +1,4 @@
-"""LayerNorm and BatchNorm: mean 0 and variance 1, then a scale and a shift that are learnt."""
+"""LayerNorm and BatchNorm: mean 0 and variance 1, then a learned scale and shift."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _zeros(shape: tuple[int, ...], dtype: dtype) -> Tensor:
 
 
 class LayerNorm(Module):
-    """Normalises over the last dimensions, whose sizes are ``normalized_shape``."""
+    """Normalizes over the last dimensions, whose sizes are `normalized_shape`."""
 
     def __init__(
         self,
@@ -52,9 +52,9 @@ class LayerNorm(Module):
 
 
 class _BatchNorm(Module):
-    """Normalises each channel (dimension 1) over all others: by the batch while training, which
-    moves the running mean and variance by ``momentum`` (None: their mean over all batches), by
-    these otherwise."""
+    """Normalizes each channel (dimension 1) over all other dimensions. In training it uses the
+    batch, and updates the running mean and variance by `momentum` (None: their mean over all
+    batches); otherwise it uses the running values."""
 
     dims: tuple[int, ...]
 

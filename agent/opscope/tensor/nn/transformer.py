@@ -17,11 +17,11 @@ from opscope.tensor.nn.normalization import LayerNorm
 
 
 class MultiheadAttention(Module):
-    """Attention of several heads: query (L, N, E), key and value (S, N, E); with ``batch_first``
-    N stands first; a single sample has none.
+    """Attention of several heads: query (L, N, E), key and value (S, N, E); with `batch_first`,
+    (N, L, E) and (N, S, E); a single sample has no dimension N.
 
-    Returns the output, sized as the query, and the weights, (N, L, S), their mean over the heads;
-    None without ``need_weights``.
+    Returns the output, shaped like the query, and the weights, (N, L, S), averaged over the heads;
+    None without `need_weights`.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Any, Any]:
-        """Masks are added to the scores, or, of bools, true where no attention is paid:
-        ``key_padding_mask`` (N, S), ``attn_mask`` (L, S) or (N * H, L, S). ``is_causal`` without
-        ``attn_mask`` lets each query see the keys up to its own place."""
+        """Masks are added to the scores; masks of bools exclude the keys where they are true:
+        `key_padding_mask` (N, S), `attn_mask` (L, S) or (N * H, L, S). `is_causal` without
+        `attn_mask` lets each query see only keys up to its own position."""
         projected = self._project(query, key, value)
         is_batched = query.ndim == 3
         if not is_batched:
@@ -116,7 +116,7 @@ class MultiheadAttention(Module):
         key_padding_mask: Tensor | None,
         is_causal: bool,
     ) -> Any:
-        """What is added to the scores (N, H, L, S), or None."""
+        """The sum of all masks for the scores (N, H, L, S), or None."""
         samples, _, queries, _ = query.shape
         keys = key.shape[2]
         if attn_mask is None and is_causal:
@@ -134,16 +134,16 @@ class MultiheadAttention(Module):
 
 
 def _added(mask: Tensor, dtype: dtype) -> Any:
-    """Minus infinity where a mask of bools is true; any other mask as it is."""
+    """Minus infinity where a mask of bools is true; any other mask unchanged."""
     if mask.dtype is not bool_dtype:
         return mask
     return functions["zeros"](mask.shape, dtype=dtype).masked_fill_(mask, float("-inf"))
 
 
 class TransformerEncoderLayer(Module):
-    """Self attention and two linear layers, each added to its input and normalised: after the
-    addition, or with ``norm_first`` before what is added is computed. Input and output (L, N, E);
-    with ``batch_first`` (N, L, E). ``activation`` is "relu" or "gelu".
+    """Self attention and two linear layers, each added to its input and normalized: after the
+    addition, or with `norm_first` before the layer. Input and output (L, N, E); with `batch_first`
+    (N, L, E). `activation` is "relu" or "gelu".
     """
 
     def __init__(

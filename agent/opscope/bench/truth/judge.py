@@ -1,0 +1,254 @@
+"""Compare estimates with true values: the errors of one run, and the coverage of intervals.
+
+It works on sums only, without processes and files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import sqrt
+
+from opscope.bench.truth.programs import Done
+from opscope.bench.truth.segments import Key, Sums
+
+ALLOWED = 0.05
+ALLOWED_ERRORS = 3.0
+SURE_ERRORS = 1.96
+_TOP_SHARE = 0.02
+_SMALL_PHASE = 0.1
+"""A phase with a smaller share of time is allowed the error of one with this share."""
+# Of a recorded range's cost: the part inside the range, and the bounds relative to the stated cost.
+_INSIDE = 0.25
+_COST_FACTOR = 1.5
+_COST_SLACK = 0.5
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number: calls or self time of an operator, or of all (""), or a phase's share."""
+
+    kind: str
+    name: str
+    true: float
+    estimated: float
+    standard_error: float | None
+    """The stated standard error; None without one."""
+    slack: float = 0.0
+    """The possible error of the truth itself."""
+    scale: float = 0.0
+    """The base of the allowance, if that is more than the truth."""
+
+    @property
+    def error(self) -> float:
+        """As a multiple of the allowed error."""
+        allowed = max(
+            ALLOWED * max(self.true, self.scale), ALLOWED_ERRORS * (self.standard_error or 0.0)
+        )
+        return max(0.0, abs(self.estimated - self.true) - self.slack) / allowed
+
+    @property
+    def is_within_interval(self) -> bool:
+        """Whether the truth is in the stated 95 % interval; False without one."""
+        if self.standard_error is None:
+            return False
+        reach = SURE_ERRORS * self.standard_error + self.slack
+        # Sums of doubles: an exact value may differ in its last digits.
+        return abs(self.estimated - self.true) <= reach + 1e-6 * self.true
+
+    @property
+    def says_something_of_intervals(self) -> bool:
+        """False if everything is recorded, and so exact."""
+        return self.standard_error != 0.0 or not self.is_within_interval
+
+    def described(self) -> dict[str, object]:
+        return {
+            "of": f"{self.kind} {self.name}".strip(),
+            "true": self.true,
+            "estimated": self.estimated,
+            "standard_error": self.standard_error,
+            "slack": self.slack,
+            "error": self.error,
+        }
+
+
+@dataclass
+class Truth:
+    """The contents of a step, by operator and phase."""
+
+    calls: dict[Key, float]
+    """Of a step."""
+    share: dict[Key, float] = field(default_factory=dict)
+    """The share of the steps' time that is its self time; empty if unknown."""
+    slack: dict[Key, float] = field(default_factory=dict)
+    """The possible error of a share."""
+
+
+def truth(runs: list[tuple[Done, Sums]], children: Mapping[str, int], *, with_times: bool) -> Truth:
+    """The truth from runs in which every range was recorded.
+
+    `children`: by operator, the ranges directly within its ranges, in any number of steps.
+    """
+    steps = sum(done.steps for done, _ in runs)
+    calls: Counter[Key] = Counter()
+    for _, sums in runs:
+        calls.update(sums.samples)
+    found = Truth({key: count / steps for key, count in calls.items()})
+    if with_times:
+        shares = [_shares(done, sums, children) for done, sums in runs]
+        for key in found.calls:
+            of_runs = [share.get(key, (0.0, 0.0)) for share in shares]
+            values = [value for value, _ in of_runs]
+            found.share[key] = sum(values) / len(values)
+            found.slack[key] = (max(values) - min(values)) / 2 + max(slack for _, slack in of_runs)
+    return found
+
+
+def _shares(done: Done, sums: Sums, children: Mapping[str, int]) -> dict[Key, tuple[float, float]]:
+    """Each one's self time as a share of the steps' time, without recording's cost; its slack."""
+    ranges = sums.samples.total()
+    cost_s = _COST_FACTOR * sums.overhead_ns * 1e-9 / max(1, ranges)
+    calls: Counter[str] = Counter()
+    for (op, _), count in sums.samples.items():
+        calls[op] += count
+    # Children were counted in other steps, with as many in each.
+    scale = ranges / max(1, sum(children.values()))
+    active_s = done.active_s - cost_s * ranges
+    shares = {}
+    for (op, phase), seconds in sums.self_s.items():
+        within = scale * children.get(op, 0) / max(1, calls[op])
+        count = sums.samples[op, phase]
+        cost = cost_s * count * (_INSIDE + (1 - _INSIDE) * within)
+        shares[op, phase] = max(0.0, seconds - cost) / active_s, _COST_SLACK * cost / active_s
+    return shares
+
+
+def estimates(truth: Truth, done: Done, sums: Sums) -> list[Estimate]:
+    """The judged estimates of a run: totals, top operators, phases."""
+    found = list(_of_calls(truth, done, sums))
+    if truth.share:
+        found += _of_self_times(truth, done, sums)
+        found += _of_phases(truth, sums)
+    return found
+
+
+def _top(by_key: Mapping[Key, float]) -> dict[str, float]:
+    """Sums by operator, of those with at least a fiftieth."""
+    by_op: Counter[str] = Counter()
+    for (op, _), value in by_key.items():
+        by_op[op] += value  # type: ignore[assignment]  # floats add up as well
+    total = sum(by_op.values())
+    return {op: value for op, value in by_op.items() if value >= _TOP_SHARE * total}
+
+
+def _of(by_key: Mapping[Key, float], op: str) -> float:
+    return sum(value for (name, _), value in by_key.items() if name == op)
+
+
+def _total(by_key: Mapping[Key, float]) -> float:
+    return sum(value for (op, _), value in by_key.items() if op)
+
+
+def _error_of(variance: Mapping[Key, float], op: str) -> float | None:
+    """The standard error of an operator, or with "" of all; None without one."""
+    of_it = [value for (name, _), value in variance.items() if name == op]
+    if not op:
+        of_it = list(_variance_by_phase(variance).values())
+    return sqrt(max(0.0, sum(of_it))) if of_it else None
+
+
+def _variance_by_phase(variance: Mapping[Key, float]) -> dict[str, float]:
+    """The variance of a phase's total: as stated, or else the sum of its operators', which are then
+    sampled by probability, or exact."""
+    stated = {phase: value for (op, phase), value in variance.items() if not op}
+    return _by_phase(variance) | stated
+
+
+def _judged(truth: Truth) -> list[str]:
+    """Operators to judge, most self time first."""
+    by_time, by_calls = _top(truth.share), _top(truth.calls)
+    return sorted(by_time.keys() | by_calls.keys(), key=lambda op: -by_time.get(op, 0.0))
+
+
+def _of_calls(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
+    variance = sums.calls_variance
+    for op in ("", *_judged(truth)):
+        true = (_of(truth.calls, op) if op else _total(truth.calls)) * done.steps
+        estimated = _of(sums.calls, op) if op else _total(sums.calls)
+        yield Estimate("calls", op, true, estimated, _error_of(variance, op))
+
+
+def _of_self_times(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
+    self_s = sums.self_s
+    for op in ("", *_top(truth.share)):
+        share, slack = (
+            _of(by_key, op) if op else _total(by_key) for by_key in (truth.share, truth.slack)
+        )
+        if share * done.active_s > 0:
+            yield Estimate(
+                "self",
+                op,
+                share * done.active_s,
+                _of(self_s, op) if op else _total(self_s),
+                _error_of(sums.self_variance, op),
+                slack * done.active_s,
+            )
+
+
+def _of_phases(truth: Truth, sums: Sums) -> Iterator[Estimate]:
+    true, slack, estimated = (
+        _by_phase(by_key) for by_key in (truth.share, truth.slack, sums.self_s)
+    )
+    all_true, all_estimated = sum(true.values()), sum(estimated.values())
+    for phase in sorted(true.keys() | estimated.keys()):
+        share = true.get(phase, 0.0) / all_true if all_true else 0.0
+        yield Estimate(
+            "phase",
+            phase,
+            share,
+            estimated.get(phase, 0.0) / all_estimated if all_estimated else 0.0,
+            error_of_share(sums, phase),
+            slack.get(phase, 0.0) / all_true if all_true else 0.0,
+            scale=_SMALL_PHASE,
+        )
+
+
+def _by_phase(by_key: Mapping[Key, float]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for (_, phase), value in by_key.items():
+        sums[phase] = sums.get(phase, 0.0) + value
+    return sums
+
+
+def error_of_phase(sums: Sums, phase: str) -> float | None:
+    """The standard error of a phase's self time in seconds, None without one."""
+    variance = _variance_by_phase(sums.self_variance).get(phase)
+    return None if variance is None else sqrt(max(0.0, variance))
+
+
+def error_of_share(sums: Sums, phase: str) -> float | None:
+    """The standard error of a phase's share of self time, None without one.
+
+    It assumes that the errors of phases are independent."""
+    of_phases = _variance_by_phase(sums.self_variance)
+    self_s = _by_phase(sums.self_s)
+    total = sum(self_s.values())
+    if not of_phases or not total:
+        return None
+    share = self_s.get(phase, 0.0) / total
+    own = of_phases.get(phase, 0.0)
+    others = sum(of_phases.values()) - own
+    return sqrt(max(0.0, (1 - share) ** 2 * own + share**2 * others)) / total
+
+
+def coverage(all_estimates: list[Estimate], kind: str) -> float | None:
+    """The share of operators whose true value is in the stated interval; None without operators."""
+    told = [
+        estimate
+        for estimate in all_estimates
+        if estimate.kind == kind and estimate.name and estimate.says_something_of_intervals
+    ]
+    if not told:
+        return None
+    return sum(estimate.is_within_interval for estimate in told) / len(told)

@@ -1,0 +1,116 @@
+"""Run an observed program in a separate process: its work, and the recorded sums."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from opscope.attachment.launch import environment
+from opscope.bench import segment_directory
+from opscope.bench.truth import segments
+from opscope.bench.truth.loads import Load
+from opscope.bench.truth.programs import PROGRAMS, Done
+from opscope.errors import OpscopeError
+
+_STEPS = "from opscope.bench.truth.programs import main; main()"
+_TOGGLED = "from opscope.bench.truth.cost import main; main()"
+_LIMIT_S = 240
+"""Extra seconds beyond ten times the requested duration."""
+
+EVERY_RANGE = {"OPSCOPE_SAMPLING": "1", "OPSCOPE_MAX_OVERHEAD": "off"}
+"""Environment variables that record everything. Without them, the defaults apply."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    done: Done
+    sums: segments.Sums
+    """For the time in which it made its steps."""
+    children: Counter[str]
+
+
+def run(
+    name: str,
+    seconds: float,
+    load: Load,
+    variables: Mapping[str, str],
+    *,
+    count_children: bool = False,
+) -> Observed:
+    """Observes the program for `seconds`. Raises OpscopeError if it fails."""
+    asked = ["children"] if count_children else []
+    command = [*load.prefix, sys.executable, "-c", _STEPS, name, str(seconds), *asked]
+    with segment_directory() as directory:
+        environ = _environ(name, directory, variables)
+        with _started(command, environ, seconds) as process, load.around(process.pid):
+            assert process.stdout is not None
+            ready = process.stdout.readline()
+            before = segments.read(directory) if ready else segments.Sums()
+            said, _ = process.communicate("\n" if ready else None)
+        steps, active_s, children = json.loads(said)
+        sums = segments.read(directory).since(before)
+    return Observed(Done(steps, active_s), sums, Counter(children))
+
+
+def run_toggled(
+    name: str, seconds: float, variables: Mapping[str, str]
+) -> tuple[list[tuple[float, float]], segments.Sums]:
+    """The result of cost.py's part in the program's process, and the sums recorded meanwhile.
+
+    Raises OpscopeError if it fails.
+    """
+    with segment_directory() as directory:
+        command = [sys.executable, "-c", _TOGGLED, name, str(seconds)]
+        with _started(command, _environ(name, directory, variables), seconds) as process:
+            said, _ = process.communicate()
+        return [(off, on) for off, on in json.loads(said)], segments.read(directory)
+
+
+def _environ(name: str, directory: str, variables: Mapping[str, str]) -> dict[str, str]:
+    bare = {key: value for key, value in os.environ.items() if not key.startswith("OPSCOPE")}
+    return environment({**bare, **PROGRAMS[name].environ, "OPSCOPE_DIR": directory, **variables})
+
+
+@contextmanager
+def _started(
+    command: list[str], environ: Mapping[str, str], seconds: float
+) -> Iterator[subprocess.Popen[str]]:
+    """A process that leads its own group. Raises OpscopeError if it fails; if the caller leaves the
+    block first, kills it with the processes that it started."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command,
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+        late = threading.Timer(_LIMIT_S + 10 * seconds, _kill, (process.pid,))
+        late.start()
+        try:
+            yield process
+        finally:
+            late.cancel()
+            late.join()
+            if process.poll() is None:
+                _kill(process.pid)
+                process.wait()
+        if process.returncode:
+            errors.seek(0)
+            raise OpscopeError(f"{command[-2]}: {errors.read()[-2000:] or process.returncode}")
+
+
+def _kill(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

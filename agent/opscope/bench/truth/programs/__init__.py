@@ -1,0 +1,118 @@
+"""The programs with known work: by name, and the way to run one in a separate process.
+
+A program's setup function imports its modules, warms up, and returns a function that makes steps
+for some seconds and then returns their number. Every step runs the same operators. Importing this
+package imports no NumPy, PyTorch or core; each program's module imports its own.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import NamedTuple
+
+
+class Done(NamedTuple):
+    """A program's work: its steps, and the time of its threads in them, summed, in seconds."""
+
+    steps: int
+    active_s: float
+
+
+Drive = Callable[[float], Done]
+"""Makes steps for that many seconds, at least one."""
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+TWO_THREADS = dict.fromkeys(ONE_THREAD, "2")
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    setup: str
+    """`module.function` within this package."""
+    needs: str
+    """The module that it requires."""
+    environ: Mapping[str, str] = field(default_factory=lambda: ONE_THREAD)
+    times_itself: bool = True
+    """Whether `Done.active_s` is all the time in which its operators run. Otherwise only its calls
+    are judged."""
+
+
+PROGRAMS = {
+    program.name: program
+    for program in (
+        Program("numpy_small", "arrays.small", "numpy"),
+        Program("numpy_threads1", "arrays.one_thread", "numpy"),
+        Program("numpy_threads2", "arrays.two_threads", "numpy"),
+        Program("numpy_threads8", "arrays.eight_threads", "numpy"),
+        Program("numpy_blas2", "arrays.blas", "numpy", TWO_THREADS),
+        Program("numpy_sizes", "arrays.sizes", "numpy"),
+        Program("bursty", "rhythm.bursty", "numpy"),
+        Program("mostly_idle", "rhythm.mostly_idle", "numpy"),
+        Program("periodic", "rhythm.periodic", "numpy"),
+        Program("short_processes", "rhythm.short_processes", "numpy"),
+        Program("core_cnn", "core.cnn", "opscope.tensor"),
+        Program("mlp_train", "models.mlp", "torch"),
+        Program("bert_train", "models.bert", "torch"),
+        Program("gpt2_generate", "models.gpt2", "torch"),
+        Program("resnet18_train", "models.resnet18", "torch"),
+        Program("resnet18_train2", "models.resnet18", "torch", TWO_THREADS),
+        Program("thread_per_request", "threads.thread_per_request", "torch"),
+        Program("threaded_server", "threads.server", "torch"),
+        Program("input_bound", "loading.in_process", "torch"),
+        Program("loader_workers2", "loading.two_workers", "torch", times_itself=False),
+    )
+}
+
+
+def setup(name: str) -> Drive:
+    """Sets the program up in this process; it is then ready to make steps."""
+    module, function = PROGRAMS[name].setup.split(".")
+    drive: Drive = getattr(import_module(f"{__name__}.{module}"), function)()
+    return drive
+
+
+def main() -> None:
+    """`NAME SECONDS [children]`: prints ready, waits for a line, makes steps, prints the result.
+
+    With `children`, counts by operator the ranges that open directly within its ranges.
+    """
+    name, seconds, *asked = sys.argv[1:]
+    drive = setup(name)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    counted: Mapping[str, int] = {}
+    if asked:
+        from opscope.bench.truth.programs.children import counting
+
+        with counting() as counted:
+            done = drive(float(seconds))
+    else:
+        done = drive(float(seconds))
+    print(json.dumps([done.steps, done.active_s, dict(counted)]), flush=True)
+
+
+def in_turn(
+    step: Callable[[], object], pause: Callable[[], object] | None = None, warm: int = 3
+) -> Drive:
+    """Steps in sequence on the calling thread, with a pause in between that does not count. Some
+    run before it is ready."""
+    for _ in range(warm):
+        step()
+
+    def drive(seconds: float) -> Done:
+        end = time.monotonic() + seconds
+        steps, active_s = 0, 0.0
+        while not steps or time.monotonic() < end:
+            start = time.perf_counter()
+            step()
+            active_s += time.perf_counter() - start
+            steps += 1
+            if pause is not None:
+                pause()
+        return Done(steps, active_s)
+
+    return drive

@@ -1,0 +1,92 @@
+"""Programs of NumPy alone: small operators, threads, products on two threads, and all durations."""
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from opscope.bench.truth.programs import Done, Drive, in_turn
+
+_LONGEST = 3_000_000_000
+"""Number of elements that one operator adds up, in about two seconds."""
+
+
+def _small() -> Callable[[], None]:
+    ten, many, square = np.ones(10), np.ones(2000), np.ones((64, 64))
+
+    def step() -> None:
+        for _ in range(100):
+            np.add(ten, ten)
+            np.multiply(many, many)
+            np.sqrt(many)
+        for _ in range(5):
+            np.matmul(square, square)
+
+    return step
+
+
+def small() -> Drive:
+    return in_turn(_small())
+
+
+def _mixed() -> Callable[[], None]:
+    ten, many, square = np.ones(10), np.ones(20_000), np.ones((100, 100))
+
+    def step() -> None:
+        for _ in range(50):
+            np.add(ten, ten)
+        for _ in range(5):
+            np.sin(many)
+        np.matmul(square, square)
+
+    return step
+
+
+def _threads(count: int) -> Drive:
+    """`count` threads that live while the program makes steps, each with its own arrays."""
+    drives = [in_turn(_mixed()) for _ in range(count)]
+
+    def drive(seconds: float) -> Done:
+        done: list[Done] = []
+        threads = [
+            threading.Thread(target=lambda one=one: done.append(one(seconds))) for one in drives
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return Done(sum(one.steps for one in done), sum(one.active_s for one in done))
+
+    return drive
+
+
+one_thread, two_threads, eight_threads = (partial(_threads, count) for count in (1, 2, 8))
+
+
+def blas() -> Drive:
+    """Products on OPENBLAS_NUM_THREADS threads."""
+    square = np.ones((400, 400))
+
+    def step() -> None:
+        np.matmul(square, square)
+        np.add(square, square)
+
+    return in_turn(step)
+
+
+def sizes() -> Drive:
+    """Operators from 200 ns to 2 s, with about a quarter of the time for each of four durations."""
+    one, ten, many = np.ones(1), np.ones(10), np.ones(1_000_000)
+    longest = np.broadcast_to(one, (_LONGEST,))
+
+    def step() -> None:
+        for _ in range(200_000):
+            np.add(ten, ten)
+        for _ in range(400):
+            np.sin(many[:100_000])
+        for _ in range(50):
+            np.exp(many)
+        np.add.reduce(longest)
+
+    return in_turn(step, warm=1)

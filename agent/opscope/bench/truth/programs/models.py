@@ -1,0 +1,154 @@
+"""PyTorch models with random weights, in the shapes of real ones, or smaller if a step would take
+long; they use torch.nn only."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from opscope.bench.truth.programs import Drive, in_turn
+
+_VOCABULARY = 1000
+
+
+def mlp() -> Drive:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 10))
+    optimizer = torch.optim.Adam(model.parameters())
+    inputs, targets = torch.randn(16, 32), torch.randint(10, (16,))
+    loss = nn.CrossEntropyLoss()
+    return in_turn(_training(optimizer, lambda: loss(model(inputs), targets)), warm=20)
+
+
+def _training(optimizer: Any, forward: Callable[[], Any]) -> Callable[[], None]:
+    def step() -> None:
+        optimizer.zero_grad()
+        forward().backward()
+        optimizer.step()
+
+    return step
+
+
+def _attention(width: int, heads: int) -> tuple[nn.ModuleDict, Callable[..., Any]]:
+    layers = nn.ModuleDict(
+        {name: nn.Linear(width, width) for name in ("query", "key", "value", "output")}
+    )
+
+    def split(x: Any) -> Any:
+        return x.view(x.shape[0], x.shape[1], heads, width // heads).transpose(1, 2)
+
+    def attend(x: Any, keys: Any = None, values: Any = None) -> Any:
+        """The result for `x`, with earlier keys and values before its own; and all of these."""
+        query, key, value = (split(layers[name](x)) for name in ("query", "key", "value"))
+        if keys is not None:
+            key, value = torch.cat((keys, key), 2), torch.cat((values, value), 2)
+        scores = query @ key.transpose(-1, -2) / (width // heads) ** 0.5
+        mixed = (scores.softmax(-1) @ value).transpose(1, 2).reshape(x.shape)
+        return layers["output"](mixed), key, value
+
+    return layers, attend
+
+
+def bert() -> Drive:
+    """Four layers of width 192, as in a small BERT: training with AdamW on 8 x 64 tokens."""
+    torch.manual_seed(0)
+    width, heads, depth = 192, 4, 4
+    embed = nn.Embedding(_VOCABULARY, width)
+    place = nn.Embedding(64, width)
+    norm, head = nn.LayerNorm(width), nn.Linear(width, _VOCABULARY)
+    dropout = nn.Dropout(0.1)
+    modules = nn.ModuleList([embed, place, norm, head])
+    blocks: list[Any] = []
+    for _ in range(depth):
+        layers, attend = _attention(width, heads)
+        first, second = nn.LayerNorm(width), nn.LayerNorm(width)
+        wide = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        modules.extend([layers, first, second, wide])
+        blocks.append((attend, first, wide, second))
+    tokens, places = torch.randint(_VOCABULARY, (8, 64)), torch.arange(64)
+
+    def forward() -> Any:
+        x = dropout(norm(embed(tokens) + place(places)))
+        for attend, first, wide, second in blocks:
+            x = first(x + dropout(attend(x)[0]))
+            x = second(x + dropout(wide(x)))
+        return functional.cross_entropy(head(x).flatten(0, 1), tokens.flatten())
+
+    return in_turn(_training(torch.optim.AdamW(modules.parameters()), forward))
+
+
+def gpt2() -> Drive:
+    """Six layers of width 256, as in a small GPT-2: a step makes 32 tokens, one after another."""
+    torch.manual_seed(0)
+    width, heads, depth, length = 256, 4, 6, 32
+    embed, place = nn.Embedding(_VOCABULARY, width), nn.Embedding(length, width)
+    norm, head = nn.LayerNorm(width), nn.Linear(width, _VOCABULARY, bias=False)
+    blocks: list[Any] = []
+    for _ in range(depth):
+        _, attend = _attention(width, heads)
+        wide = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        blocks.append((nn.LayerNorm(width), attend, nn.LayerNorm(width), wide))
+    places = torch.arange(length).unsqueeze(1)
+    start = torch.zeros(1, 1, dtype=torch.long)
+
+    def step() -> None:
+        with torch.inference_mode():
+            generate()
+
+    def generate() -> None:
+        token = start
+        kept: list[Any] = [(None, None)] * depth
+        for position in places:
+            x = embed(token) + place(position)
+            for index, (before, attend, between, wide) in enumerate(blocks):
+                mixed, *kept[index] = attend(before(x), *kept[index])
+                x = x + mixed
+                x = x + wide(between(x))
+            token = head(norm(x))[:, -1].argmax(-1, keepdim=True)
+
+    return in_turn(step)
+
+
+def _residual(inputs: int, outputs: int, stride: int) -> tuple[nn.ModuleList, Callable[[Any], Any]]:
+    body = nn.Sequential(
+        nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(inplace=True),
+        nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
+        nn.BatchNorm2d(outputs),
+    )
+    shortcut: Any = nn.Identity()
+    if stride != 1:
+        convolution = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+        shortcut = nn.Sequential(convolution, nn.BatchNorm2d(outputs))
+    return nn.ModuleList([body, shortcut]), lambda x: (body(x) + shortcut(x)).relu_()
+
+
+def resnet18() -> Drive:
+    """In its published shape, training with SGD on 4 images of 64 x 64."""
+    torch.manual_seed(0)
+    stem = nn.Sequential(
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, 2, 1),
+    )
+    tail = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    modules, blocks = nn.ModuleList([stem, tail]), []
+    for inputs, outputs in ((64, 64), (64, 128), (128, 256), (256, 512)):
+        for first, stride in ((inputs, 1 if inputs == outputs else 2), (outputs, 1)):
+            layers, block = _residual(first, outputs, stride)
+            modules.append(layers)
+            blocks.append(block)
+    optimizer = torch.optim.SGD(modules.parameters(), 0.01, momentum=0.9, weight_decay=1e-4)
+    images, targets = torch.randn(4, 3, 64, 64), torch.randint(10, (4,))
+
+    def forward() -> Any:
+        x = stem(images)
+        for block in blocks:
+            x = block(x)
+        return functional.cross_entropy(tail(x), targets)
+
+    return in_turn(_training(optimizer, forward))

@@ -1,0 +1,79 @@
+"""PyTorch programs that start a thread for each request, which lives for milliseconds."""
+
+import socket
+import socketserver
+import threading
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from opscope.bench.truth.programs import Done, Drive, in_turn
+
+_CLIENTS = 2
+
+
+def _request() -> Callable[[], None]:
+    layer, inputs = nn.Linear(64, 64), torch.randn(8, 64)
+
+    def work() -> None:
+        with torch.inference_mode():
+            for _ in range(200):
+                layer(inputs)
+
+    work()
+    return work
+
+
+def thread_per_request() -> Drive:
+    work = _request()
+
+    def step() -> None:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    return in_turn(step)
+
+
+def server() -> Drive:
+    """A threaded server on this host's own address, and clients in this process."""
+    work = _request()
+    active: list[float] = []
+
+    class Answer(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.rfile.readline()
+            start = time.perf_counter()
+            work()
+            active.append(time.perf_counter() - start)
+            self.wfile.write(b"done\n")
+
+    class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+        daemon_threads = True
+        request_queue_size = 64
+
+    listening = Server(("127.0.0.1", 0), Answer)
+    _, port = listening.server_address[:2]
+    threading.Thread(target=listening.serve_forever, daemon=True).start()
+
+    def ask(end: float) -> None:
+        while time.monotonic() < end:
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(b"work\n")
+                connection.recv(16)
+
+    def drive(seconds: float) -> Done:
+        active.clear()
+        end = time.monotonic() + seconds
+        clients = [threading.Thread(target=ask, args=(end,)) for _ in range(_CLIENTS)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        listening.shutdown()
+        listening.server_close()
+        return Done(len(active), sum(active))
+
+    return drive

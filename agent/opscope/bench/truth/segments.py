@@ -1,0 +1,113 @@
+"""The sums of a directory's segments over all their processes, with standard errors.
+
+Counters only grow, so the increase between two readings is their difference.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from opscope.segments import layout
+from opscope.segments.dictionary import Dictionary
+from opscope.segments.segment import read_header, read_segment
+from opscope.segments.segment_file import Reader
+
+Key = tuple[str, str]
+"""Operator, with its overload after a dot, and phase."""
+
+
+@dataclass
+class Sums:
+    """By operator and phase; times in seconds, variances in squares of the unit."""
+
+    samples: Counter[Key] = field(default_factory=Counter)
+    calls: dict[Key, float] = field(default_factory=dict)
+    total_s: dict[Key, float] = field(default_factory=dict)
+    whole_s: dict[Key, float] = field(default_factory=dict)
+    """The part of `total_s` from ranges with a known self time."""
+    known_self_s: dict[Key, float] = field(default_factory=dict)
+    calls_variance: dict[Key, float] = field(default_factory=dict)
+    """The operator "" has that of all operators of the phase together."""
+    self_variance: dict[Key, float] = field(default_factory=dict)
+    overhead_ns: int = 0
+
+    @property
+    def self_s(self) -> dict[Key, float]:
+        return {
+            key: seconds * (self.total_s[key] / whole) if (whole := self.whole_s[key]) > 0 else 0.0
+            for key, seconds in self.known_self_s.items()
+        }
+
+    def since(self, earlier: Sums) -> Sums:
+        """The increase since an earlier reading of the same directory."""
+        difference = Sums(self.samples - earlier.samples)
+        for name in _SUMMED:
+            now, before = getattr(self, name), getattr(earlier, name)
+            setattr(difference, name, {key: now[key] - before.get(key, 0.0) for key in now})
+        difference.overhead_ns = self.overhead_ns - earlier.overhead_ns
+        return difference
+
+
+_SUMMED = ("calls", "total_s", "whole_s", "known_self_s", "calls_variance", "self_variance")
+
+
+def read(directory: str) -> Sums:
+    """Reads all segments in the directory. Raises SegmentError for a damaged one."""
+    sums = Sums()
+    for path in sorted(Path(directory).glob("*.seg")):
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            _add(sums, partial(_pread, fd))
+        finally:
+            os.close(fd)
+    return sums
+
+
+def _pread(fd: int, offset: int, size: int) -> bytes:
+    return os.pread(fd, size, offset)
+
+
+def _add(sums: Sums, read: Reader) -> None:
+    header = read_header(read)
+    segment = read_segment(read, header, Dictionary())
+    second = header.ticks_per_second
+    sums.overhead_ns += segment.overhead_ns
+    variances = segment.variances
+    stated = {int(entry["key"]) for entry in variances}
+    rows = segment.rows
+    for number, values in zip(rows.keys.tolist(), rows.values.tolist(), strict=True):
+        samples, weight, whole, total, own = values[:5]
+        key = segment.dictionary.ops[number & layout.KEY_OP_MASK], _phase(number)
+        sums.samples[key] += samples
+        calls = weight / layout.WEIGHT_ONE
+        for column, value in (
+            (sums.calls, calls),
+            (sums.total_s, total / second),
+            (sums.whole_s, whole / second),
+            (sums.known_self_s, own / second),
+        ):
+            column[key] = column.get(key, 0.0) + value
+        if number not in stated and (stated or not header.window_ns):
+            # Recorded by probability or always; see SEGMENT.md.
+            variance = calls * calls / samples - calls if samples else 0.0
+            sums.calls_variance[key] = sums.calls_variance.get(key, 0.0) + max(0.0, variance)
+            if calls == samples:  # every range is recorded, so its time is exact too
+                sums.self_variance.setdefault(key, 0.0)
+    for entry in variances:
+        number = int(entry["key"])
+        op = number & layout.KEY_OP_MASK
+        key = segment.dictionary.ops[op] if op else "", _phase(number)
+        for column, value in (
+            (sums.calls_variance, float(entry["calls"])),
+            (sums.self_variance, float(entry["self_ticks"]) / second**2),
+        ):
+            column[key] = column.get(key, 0.0) + value
+
+
+def _phase(key: int) -> str:
+    phase: str = layout.PHASES[key >> layout.KEY_PHASE_SHIFT & layout.KEY_PHASE_MASK]
+    return phase

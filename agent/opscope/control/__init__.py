@@ -1,0 +1,1 @@
+"""Control observed processes from outside: settings, rules for later processes, traces."""

@@ -1,0 +1,1 @@
+"""The Python processes of a host, observed or not, and the reason for those that are not."""

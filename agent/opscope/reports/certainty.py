@@ -1,0 +1,48 @@
+"""Decide when an estimate is precise enough to be shown. All thresholds are here.
+
+An estimate whose standard error exceeds a fifth of it is shown in grey with its error: its 95 %
+interval, two errors to each side, is then at least ±40 %. A quantile rests on the samples beyond
+it: of n samples, (1 - p) n lie above the quantile p, and if that is less than one, the quantile
+cannot be told from the maximum. So p95 takes 20 samples and p99 takes 100. Of
+5 samples, the median lies between the smallest and the largest with probability 94 %. If every
+range was recorded, nothing is estimated, and everything is shown.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from opscope.host.snapshot import Snapshot
+from opscope.segments.variance import F64
+
+UNSURE_ABOVE = 0.2
+"""Standard error over estimate."""
+LEAST_SAMPLES = {0.5: 5, 0.95: 20, 0.99: 100}
+"""Minimum samples for each quantile shown."""
+
+
+def quantile(snapshot: Snapshot, p: float) -> F64:
+    """(n,) seconds, as in Snapshot.quantile; NaN if it rests on too few samples."""
+    is_enough = (snapshot.samples >= LEAST_SAMPLES[p]) | (snapshot.calls_variance == 0)
+    return np.where(is_enough, snapshot.quantile(p), np.nan)
+
+
+def is_unsure(value: float | None, error: float | None) -> bool:
+    """Whether an estimate is shown with its standard error; None: unknown."""
+    return value is not None and error is not None and error > UNSURE_ABOVE * value
+
+
+def error_of(variance: float) -> float | None:
+    """The standard error; None if unknown."""
+    return None if math.isnan(variance) else math.sqrt(variance)
+
+
+def in_words() -> str:
+    """The legend of a table."""
+    least = ", ".join(f"p{p * 100:g} {count}" for p, count in LEAST_SAMPLES.items())
+    return (
+        f"grey, ±: standard error above {UNSURE_ABOVE:.0%}".replace("%", " %")
+        + f"; minimum samples: {least}"
+    )

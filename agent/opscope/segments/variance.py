@@ -1,0 +1,149 @@
+"""Variances of a segment's estimates: of calls and of self time.
+
+With window sampling, the process states them (`opscope_variance` in opscope/segment.h). With
+sampling by probability they follow from the records: n ranges of total weight W have the variance
+W^2/n - W in calls, and exact counts have none. Variances of processes add up; the variance of an
+increase between two snapshots is the difference. Standard errors are their square roots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opscope.segments import layout
+from opscope.segments.dictionary import Dictionary
+from opscope.segments.layout import U64
+from opscope.segments.segment_file import SegmentError
+
+F64 = NDArray[np.float64]
+
+# Columns: calls squared, seconds squared.
+CALLS, SELF_S2 = range(2)
+COLUMNS = 2
+
+_ALL_OPS = 0
+"""The operator id of the sums over all operators of a phase."""
+# Above the square of any accepted counter; the sum over all accepted files stays finite.
+_LIMIT = float(1 << 124)
+_STATED = "calls", "total_ticks", "self_ticks"
+
+PhaseVariances = dict[tuple[str, str], tuple[float, float]]
+"""By service and phase, of all operators together."""
+
+
+class Variances(NamedTuple):
+    rows: F64
+    """(n, COLUMNS) of each row of a segment; never NaN, even if the self time is unknown."""
+    phases: F64
+    """(phases, COLUMNS) of all operators of a phase together, whose errors correlate."""
+
+
+def checked(entries: NDArray[Any], dictionary: Dictionary) -> NDArray[Any]:
+    """The same entries of layout.VARIANCE. Raises SegmentError if they are invalid."""
+    keys = entries["key"]
+    ops = set((keys & np.uint64(layout.KEY_OP_MASK)).tolist())
+    if not dictionary.ops.keys() | {_ALL_OPS} >= ops:
+        raise SegmentError("corrupt", "a variance of an unknown operator")
+    labels = set((keys >> np.uint64(layout.KEY_LABELS_SHIFT)).tolist())
+    if not dictionary.labels.keys() >= labels:
+        raise SegmentError("corrupt", "a variance of an unknown label set")
+    if (_phases(keys) >= len(layout.PHASES)).any():
+        raise SegmentError("corrupt", "a variance of an unknown phase")
+    if len(np.unique(keys)) < len(keys):
+        raise SegmentError("corrupt", "duplicate variance of a key")
+    for name in _STATED:
+        # NaN is out of range too.
+        if not ((entries[name] >= 0) & (entries[name] < _LIMIT)).all():
+            raise SegmentError("corrupt", f"variances: {name}")
+    return entries
+
+
+def _phases(keys: U64) -> U64:
+    phases: U64 = keys >> np.uint64(layout.KEY_PHASE_SHIFT) & np.uint64(layout.KEY_PHASE_MASK)
+    return phases
+
+
+def variances(
+    entries: NDArray[Any],
+    keys: U64,
+    samples: U64,
+    weights: U64,
+    self_s: F64,
+    share: F64,
+    ticks_per_second: int,
+) -> Variances:
+    """The variances of rows with these keys; `entries` as from `checked`.
+
+    `self_s`: (n,) the estimated seconds of self time; `share`: (n,) the factor, at least 1, by
+    which they exceed the measured seconds, since the self time of some ranges is unknown.
+    """
+    calls = weights / layout.WEIGHT_ONE
+    rows = np.zeros((len(keys), COLUMNS))
+    if len(keys):
+        # Not negative even for weights below 1, which valid files do not have.
+        rows[:, CALLS] = np.maximum(calls * (calls / np.maximum(samples, 1) - 1), 0)
+        call_s = np.divide(self_s, calls, out=np.zeros(len(keys)), where=calls > 0)
+        rows[:, SELF_S2] = call_s**2 * rows[:, CALLS]
+    if len(entries) and len(keys):
+        order = np.argsort(keys)
+        at = order[np.minimum(np.searchsorted(keys, entries["key"], sorter=order), len(keys) - 1)]
+        # An entry without a row is of ranges that ran after the cells were read.
+        known = keys[at] == entries["key"]
+        at, of_rows = at[known], entries[known]
+        rows[at, CALLS] = of_rows["calls"]
+        rows[at, SELF_S2] = of_rows["self_ticks"] * (share[at] / ticks_per_second) ** 2
+    phases = np.zeros((len(layout.PHASES), COLUMNS))
+    np.add.at(phases, _phases(keys).astype(np.intp), rows)
+    whole = entries[entries["key"] & np.uint64(layout.KEY_OP_MASK) == _ALL_OPS]
+    whole = whole[whole["key"] >> np.uint64(layout.KEY_LABELS_SHIFT) == 0]
+    at = _phases(whole["key"]).astype(np.intp)
+    phases[at, CALLS] = whole["calls"]
+    phases[at, SELF_S2] = whole["self_ticks"] / float(ticks_per_second) ** 2
+    return Variances(rows, phases)
+
+
+def by_phase(phases: F64, service: str) -> PhaseVariances:
+    """The nonzero variances of a segment, by service and phase."""
+    return {
+        (service, layout.PHASES[number]): (calls, self_s2)
+        for number, (calls, self_s2) in enumerate(phases.tolist())
+        if calls or self_s2
+    }
+
+
+def summed(parts: Iterable[PhaseVariances]) -> PhaseVariances:
+    found: PhaseVariances = {}
+    for part in parts:
+        for key, (calls, self_s2) in part.items():
+            known = found.get(key, (0.0, 0.0))
+            found[key] = known[0] + calls, known[1] + self_s2
+    return found
+
+
+def held(now: PhaseVariances, before: PhaseVariances) -> PhaseVariances:
+    """`now`, but no less than `before`."""
+    return {
+        key: (max(a[0], b[0]), max(a[1], b[1]))
+        for key in now.keys() | before.keys()
+        for a, b in [(now.get(key, (0.0, 0.0)), before.get(key, (0.0, 0.0)))]
+    }
+
+
+def since(now: PhaseVariances, before: PhaseVariances) -> PhaseVariances:
+    """The increase after `before`."""
+    return {
+        key: (max(calls - then[0], 0.0), max(self_s2 - then[1], 0.0))
+        for key, (calls, self_s2) in now.items()
+        for then in [before.get(key, (0.0, 0.0))]
+    }
+
+
+def rows_of(count: int, known: F64) -> F64:
+    """`known`, extended by zeros to `count` rows."""
+    out = np.zeros((count, COLUMNS))
+    out[: len(known)] = known
+    return out
