@@ -1,14 +1,14 @@
-"""For programs that export metrics already: this process's own numbers, beside the program's.
+"""Export this process's own metrics from a program that exports metrics already.
 
 - `prometheus_client.REGISTRY.register(Collector())`: all of Opscope on the page of that registry.
-- `PeriodicExportingMetricReader(Beside(OTLPMetricExporter()))`, with `Beside` from otlp_beside.py:
+- `PeriodicExportingMetricReader(Beside(OTLPMetricExporter()))`, with `Beside` from otlp/beside.py:
   in each export of an OpenTelemetry SDK, with exponential histograms.
 - `observe(meter_provider)`: observable instruments of any provider; there is no API for observable
-  histograms, so of durations there is the sum only.
+  histograms, so durations appear only as their sum.
 
-They read the process's own segment when they are asked, in the thread that asks, as opscope.serve()
-does; nothing runs in between. What is recorded is up to attach() or `opscope run`, and their own
-work is not. A process that the host's agent exports too is then counted in both.
+They read the process's own segment on request, in the requesting thread, as opscope.serve() does;
+nothing runs in between. attach() or `opscope run` enables recording; the exporters' own work is not
+recorded. If the host's agent exports the process too, it is counted in both.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from opscope.agent.serve import own_snapshots
-from opscope.agent.snapshot import Exemplar, Snapshot
+from opscope import config
+from opscope.host.snapshot import Exemplar, Snapshot
 from opscope.metrics import METRICS, Kind, Metric
 from opscope.record.ranges import recording
+from opscope.server.series_filter import SeriesFilter
+from opscope.server.serve import own_snapshots
+from opscope_exporters.distinct import Distinct
 from opscope_exporters.samples import (
+    CLASSIC_METRICS,
     ClassicBuckets,
     Labels,
+    has_run,
     labels_of,
     of_host,
     of_series,
@@ -37,16 +42,17 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family
     from prometheus_client.samples import Exemplar as ClientExemplar
 
-# Of the agent, and not of a process that exports itself.
+# Metrics of the agent, which a process that exports itself does not have.
 _NOT_HERE = ("opscope.agent.", "opscope.series.", "opscope.segments.", "opscope.processes")
 METRICS_HERE = tuple(metric for metric in METRICS if not metric.name.startswith(_NOT_HERE))
+_CLASSIC_HERE = tuple(metric for metric in METRICS_HERE if metric in CLASSIC_METRICS)
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 def unrecorded(work: Callable[_P, _T]) -> Callable[_P, _T]:
-    """For what is done in a program's thread: its NumPy operators are none of the program's."""
+    """Keeps work in a program's thread from being recorded as the program's NumPy operators."""
 
     @functools.wraps(work)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -57,7 +63,7 @@ def unrecorded(work: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 class Own:
-    """Snapshots of this process, of the child's own after a fork."""
+    """Snapshots of this process; after a fork, of the child."""
 
     def __init__(self) -> None:
         self._pid = 0
@@ -66,10 +72,11 @@ class Own:
     def snapshot(self) -> Snapshot:
         if os.getpid() != self._pid:
             self._pid, self._latest = os.getpid(), own_snapshots()
-        return self._latest.snapshot()
+            self._filter = SeriesFilter.of(config.load())
+        return self._filter.apply(self._latest.snapshot())
 
     def snapshot_for(self, asker: str) -> Snapshot:
-        """One for all who ask in turn: a new one when somebody asks again."""
+        """One snapshot for several readers in turn: a new one when a reader asks again."""
         if asker in self._served or os.getpid() != self._pid:
             self._served.clear()
         if not self._served:
@@ -82,23 +89,24 @@ class Collector:
     """A collector for a registry of prometheus_client."""
 
     @unrecorded
-    def __init__(self, octaves: int = 2) -> None:
+    def __init__(self, octaves: float = 1.0) -> None:
         self._own = Own()
         self._buckets = ClassicBuckets(octaves)
+        self._distinct = Distinct()
 
     def describe(self) -> Iterable[Family]:
-        """What there will be, so that registering it reads nothing."""
-        return [_family(metric) for metric in METRICS_HERE]
+        """The families without values, so that registering the collector reads nothing."""
+        return [_family(metric) for metric in _CLASSIC_HERE]
 
     def collect(self) -> Iterable[Family]:
-        """Everything there is now."""
+        """All current values."""
         return self._families()
 
     @unrecorded
     def _families(self) -> list[Family]:
-        snapshot = self._own.snapshot()
+        snapshot = self._distinct.of(self._own.snapshot())
         families = []
-        for metric in METRICS_HERE:
+        for metric in _CLASSIC_HERE:
             family = _family(metric)
             if metric.kind is Kind.HISTOGRAM:
                 self._add_durations(family, snapshot)
@@ -110,19 +118,20 @@ class Collector:
 
     def _add_durations(self, family: Family, snapshot: Snapshot) -> None:
         les = [*map(repr, self._buckets.bounds), "+Inf"]
-        upto = self._buckets.upto(snapshot).round().tolist()
-        rows = zip(snapshot.keys, upto, snapshot.total_s.tolist(), strict=True)
-        for row, (key, counts, total) in enumerate(rows):
-            labels = dict(labels_of(key))
+        upto, first = self._buckets.upto(snapshot)
+        for row in has_run(snapshot).nonzero()[0].tolist():
+            labels = dict(labels_of(snapshot.keys[row]))
+            counts = upto[row].round().tolist()
             marks = self._exemplars(snapshot.exemplars.get(row, ()))
-            for place, (le, count) in enumerate(zip(les, counts, strict=True)):
+            for place in range(first[row], len(les)):
+                of_bucket = {**labels, "le": les[place]}
                 name = f"{family.name}_bucket"
-                family.add_sample(name, {**labels, "le": le}, count, None, marks.get(place))
+                family.add_sample(name, of_bucket, counts[place], None, marks.get(place))
             family.add_sample(f"{family.name}_count", labels, counts[-1])
-            family.add_sample(f"{family.name}_sum", labels, total)
+            family.add_sample(f"{family.name}_sum", labels, float(snapshot.total_s[row]))
 
     def _exemplars(self, found: Iterable[Exemplar]) -> dict[int, ClientExemplar]:
-        """By the bucket, the latest one in it."""
+        """By bucket, the latest exemplar in it."""
         from prometheus_client.samples import Exemplar as ClientExemplar
 
         return {
@@ -151,8 +160,8 @@ def _values(metric: Metric, snapshot: Snapshot) -> Iterator[tuple[Labels, float]
 
 
 def observe(provider: MeterProvider | None = None) -> None:
-    """Registers observable instruments with the provider, by default the global one; once, as a
-    second time would count everything twice. How often ranges ran is opscope.op.calls."""
+    """Registers observable instruments with the provider, by default the global one. Call it once:
+    a second call would count everything twice. The number of ranges is opscope.op.calls."""
     from opentelemetry import metrics
 
     meter = (provider or metrics.get_meter_provider()).get_meter("opscope")

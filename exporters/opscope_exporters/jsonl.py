@@ -1,13 +1,16 @@
-"""Writes each snapshot as JSON lines, for pipelines that take logs: to standard output or a file.
+"""Writes each snapshot as JSON lines, for log pipelines, to standard output or to a file.
 
-A line is one series of operators with all that is known of it, or what there is of the host's own
-under the same labels. Its numbers are sums since `start_time`, as everywhere; quantiles are of all
-ranges since then. A file is rotated by size: the newest old one has the suffix .1.
+A line has all values of one operator series, or all host values with the same labels. Values are
+sums since `start_time`; quantiles cover all ranges since then, and are left out if they rest on too
+few samples. An estimate has its standard error as `.error`; a value without one is exact. A label
+with the name of one of the line's own fields is written as `label_NAME`. A file is rotated by size:
+the newest old file has the suffix .1.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -15,21 +18,24 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
-from opscope.agent.exporter import Option, Options, PushExporter
-from opscope.agent.snapshot import Snapshot
 from opscope.errors import AgentError, ConfigError
+from opscope.host.snapshot import Snapshot
 from opscope.metrics import METRICS, Kind
+from opscope.reports import certainty
+from opscope.server.exporter import Option, Options, PushExporter
 from opscope_exporters.resource import agent_resource
 from opscope_exporters.samples import Labels, labels_of, of_host, of_series
 
 OPTIONS = (
-    Option("file", "-", "file to append to; - is standard output"),
-    Option("interval_s", 60.0, "seconds between two snapshots", least=0.1),
-    Option("max_mib", 64.0, "size from which the file is rotated", least=0.001),
-    Option("keep", 3, "rotated files to keep", least=0),
+    Option("file", "-", "file to append to; - for standard output"),
+    Option("interval_s", 60.0, "seconds between snapshots", least=0.1),
+    Option("max_mib", 64.0, "size in MiB at which to rotate the file", least=0.001),
+    Option("keep", 3, "number of rotated files to keep", least=0),
 )
 
-_QUANTILES = (0.5, 0.95, 0.99)
+_VARIANCE = ".variance"
+# Fields of a line that are not labels.
+_FIELDS = ("time", "host", "start_time")
 
 
 def create(options: Options) -> PushExporter:
@@ -50,7 +56,7 @@ class JsonLines:
         self._host = agent_resource()["host.name"]
 
     def export(self, snapshot: Snapshot) -> None:
-        """Whole lines are written in one go, or none of them where there is an error."""
+        """Writes all lines at once, or none of them on an error."""
         text = "".join(
             json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
             for line in lines(snapshot, self._host)
@@ -67,12 +73,12 @@ class JsonLines:
                 try:
                     _write_all(file.fileno(), text)
                 except OSError:
-                    # A full disk must not leave half a line for whoever parses them.
+                    # On a full disk, leave no partial line for parsers.
                     with suppress(OSError):
                         file.truncate(before)
                     raise
         except OSError as error:
-            raise AgentError(f"{self._path} cannot be written: {error.strerror}") from error
+            raise AgentError(f"cannot write {self._path}: {error.strerror}") from error
 
     def _rotate(self, coming: int) -> None:
         try:
@@ -89,7 +95,7 @@ class JsonLines:
                 os.unlink(self._path)
 
     def close(self) -> None:
-        """No file stays open between two snapshots."""
+        """Does nothing: no file stays open between two snapshots."""
 
 
 def _write_all(fd: int, text: bytes) -> None:
@@ -99,10 +105,10 @@ def _write_all(fd: int, text: bytes) -> None:
 
 
 def lines(snapshot: Snapshot, host: str) -> Iterator[dict[str, Any]]:
-    """Each line as a dictionary: what it is of, then values by the metric's name."""
+    """Each line as a dictionary: labels, then values by the metric's name."""
     time = _iso(snapshot.time_unix_ns)
     series: list[dict[str, Any]] = [
-        {"time": time, "host": host, "start_time": _iso(created), **dict(labels_of(key))}
+        {"time": time, "host": host, "start_time": _iso(created), **_named(labels_of(key))}
         for key, created in zip(snapshot.keys, snapshot.created_unix_ns.tolist(), strict=True)
     ]
     for metric in METRICS:
@@ -112,23 +118,35 @@ def lines(snapshot: Snapshot, host: str) -> Iterator[dict[str, Any]]:
             rows, values = of_series(metric, snapshot)
             for row, value in zip(rows.tolist(), values.tolist(), strict=True):
                 series[row][metric.name] = value
+                if metric.name.endswith(_VARIANCE):
+                    series[row][f"{metric.name.removesuffix(_VARIANCE)}.error"] = math.sqrt(value)
     yield from series
     by_labels: dict[Labels, dict[str, Any]] = {}
     for metric in METRICS:
         if not metric.of_series:
             for labels, value in of_host(metric, snapshot):
-                line = by_labels.setdefault(labels, {"time": time, "host": host, **dict(labels)})
+                line = by_labels.setdefault(labels, {"time": time, "host": host, **_named(labels)})
                 line[metric.name] = value
     yield from by_labels.values()
+
+
+def _named(labels: Labels) -> dict[str, str]:
+    """The labels, renamed where they equal one of the line's own fields."""
+    named: dict[str, str] = {}
+    for name, value in labels:
+        key = f"label_{name}" if name in _FIELDS else name
+        # As in with_labels() for names that become equal.
+        named[key] = f"{named[key]};{value}" if key in named else value
+    return named
 
 
 def _add_durations(name: str, snapshot: Snapshot, series: list[dict[str, Any]]) -> None:
     for row, total in enumerate(snapshot.total_s.tolist()):
         series[row][f"{name}.sum"] = total
-    for quantile in _QUANTILES:
-        for row, value in enumerate(snapshot.quantile(quantile).tolist()):
+    for p in certainty.LEAST_SAMPLES:
+        for row, value in enumerate(certainty.quantile(snapshot, p).tolist()):
             if value == value:
-                series[row][f"{name}.p{quantile * 100:g}"] = value
+                series[row][f"{name}.p{p * 100:g}"] = value
 
 
 def _iso(unix_ns: int) -> str:

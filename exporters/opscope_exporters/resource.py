@@ -1,32 +1,32 @@
-"""Who exports: OpenTelemetry's resource of this agent, as it is and as Prometheus's target_info.
+"""The agent's OpenTelemetry resource, also as Prometheus's target_info.
 
-What OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME say wins over what is found out here. Nothing of
-the SDK is imported for it, as a page needs none.
+OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME override detected values. This imports nothing of the
+SDK, which a page does not need.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import socket
 from collections.abc import Mapping
-from functools import cache
-from importlib import metadata
 from urllib.parse import unquote
 
-from opscope_exporters.samples import Labels, label_name
+from opscope import __version__
+from opscope_exporters.samples import Labels, with_labels
 
 AGENT_SERVICE = "opscope-agent"
 
 
 def agent_resource(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The resource of this agent: itself, and the host that it stands for."""
+    """The resource of this agent: the agent itself, and the host that it observes."""
     environ = os.environ if environ is None else environ
     given = _given(environ)
     host = given.get("host.name") or socket.gethostname()
     resource = {
         "service.name": AGENT_SERVICE,
-        "service.version": _version(),
+        "service.version": __version__,
         "service.instance.id": host,
         "host.name": host,
         "host.arch": _ARCHITECTURES.get(platform.machine(), platform.machine()),
@@ -37,31 +37,36 @@ def agent_resource(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**resource, "service.name": name} if name else resource
 
 
-def service_resource(agent: Mapping[str, str], service: str) -> dict[str, str]:
-    """The resource of a service that was observed on the agent's host."""
-    mine = ("service.name", "service.version")
+def service_resource(
+    agent: Mapping[str, str], service: str, attributes: Labels = ()
+) -> dict[str, str]:
+    """The resource of a service observed on the agent's host: the attributes of its processes
+    (host/identity.py), and the agent's attributes that apply to the whole host."""
     return {
+        **{key: value for key, value in agent.items() if not _OF_AGENT.match(key)},
+        **dict(attributes),
         "service.name": service,
-        **{key: value for key, value in agent.items() if key not in mine},
     }
+
+
+# Attributes of the agent alone: its identity, and the pod and container that it runs in.
+_OF_AGENT = re.compile(
+    r"service\.(name|version|namespace)$|(container|process|telemetry)\.|k8s\.(?!cluster\.|node\.)"
+)
 
 
 def target_labels(environ: Mapping[str, str] | None = None) -> Labels:
     """The agent's resource as labels of target_info."""
-    return tuple((label_name(key), value) for key, value in sorted(agent_resource(environ).items()))
+    return with_labels({}, tuple(sorted(agent_resource(environ).items())))
 
 
-# As OpenTelemetry calls them.
+# OpenTelemetry's names.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-@cache
-def _version() -> str:
-    return metadata.version("opscope")
-
-
 def _given(environ: Mapping[str, str]) -> dict[str, str]:
-    """What OTEL_RESOURCE_ATTRIBUTES holds: key=value by commas, values percent-encoded."""
+    """The contents of OTEL_RESOURCE_ATTRIBUTES: key=value pairs, comma-separated, with
+    percent-encoded values."""
     found = {}
     for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
         key, equals, value = pair.partition("=")

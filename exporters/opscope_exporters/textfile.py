@@ -1,31 +1,32 @@
-"""Writes the page into a file, for the textfile collector of Prometheus's node_exporter.
+"""Writes the page to a file, for the textfile collector of Prometheus's node_exporter.
 
-The file is replaced whole, as that collector reads it at any moment. It takes files that end in
-`.prom`, in Prometheus's own text format, readable for the user it runs as.
+The file is replaced atomically, since the collector may read it at any time. The collector reads
+files that end in `.prom`, have Prometheus's text format, and are readable for its user.
 https://github.com/prometheus/node_exporter#textfile-collector
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
-from opscope.agent.exporter import Option, Options, PushExporter
-from opscope.agent.snapshot import Snapshot
 from opscope.errors import AgentError, ConfigError
+from opscope.host.snapshot import Snapshot
+from opscope.replace_file import remove_remains, replace_file
+from opscope.server.exporter import Option, Options, PushExporter
+from opscope_exporters.distinct import Distinct
+from opscope_exporters.prometheus.text_page import TextPage
 from opscope_exporters.resource import target_labels
-from opscope_exporters.samples import ClassicBuckets
-from opscope_exporters.text_page import TextPage
+from opscope_exporters.samples import OCTAVES, ClassicBuckets
 
 OPTIONS = (
-    Option("path", "", "file to write: in the collector's directory, with a name ending in .prom"),
-    Option("interval_s", 15.0, "seconds between two times it is written", least=0.1),
-    Option("octaves", 2, "octaves between two bounds of a histogram: 1, 2 or 4", (1, 2, 4)),
+    Option("path", "", "file to write, in the collector's directory; its name ends in .prom"),
+    Option("interval_s", 15.0, "seconds between writes", least=0.1),
+    OCTAVES,
 )
 
 
 def create(options: Options) -> PushExporter:
-    """Raises ConfigError where the path is none that the collector would read."""
+    """Raises ConfigError for a path that the collector would not read."""
     path = options["path"]
     if not os.path.isabs(path) or not path.endswith(".prom"):
         raise ConfigError(
@@ -36,29 +37,21 @@ def create(options: Options) -> PushExporter:
 
 
 class Textfile:
-    def __init__(self, path: str, interval_s: float, octaves: int = 2) -> None:
+    def __init__(self, path: str, interval_s: float, octaves: float = 1.0) -> None:
         self.interval_s = interval_s
         self._path = path
         self._page = TextPage(ClassicBuckets(octaves))
         self._target = target_labels()
+        self._distinct = Distinct()
+        remove_remains(path)
 
     def export(self, snapshot: Snapshot) -> None:
+        snapshot = self._distinct.of(snapshot)
         page = self._page.write(snapshot, openmetrics=False, target=self._target)
-        # Not ending in .prom, so that the collector never sees half a file.
-        new = f"{self._path}.new"
         try:
-            with suppress(FileNotFoundError):
-                os.unlink(new)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(os.open(new, flags, 0o644), "wb") as file:
-                os.fchmod(file.fileno(), 0o644)
-                file.writelines(page)
-            os.replace(new, self._path)
+            replace_file(self._path, b"".join(page), mode=0o644)
         except OSError as error:
-            raise AgentError(f"{self._path} cannot be written: {error.strerror}") from error
-        finally:
-            with suppress(OSError):
-                os.unlink(new)
+            raise AgentError(f"cannot write {self._path}: {error.strerror}") from error
 
     def close(self) -> None:
-        """The last page stays: its numbers are the last ones known."""
+        """Does nothing: the last page stays, with the last known numbers."""

@@ -1,8 +1,8 @@
-"""MetricsData in parts that receivers take, each of a bounded number of points.
+"""Split MetricsData into parts of a bounded number of points.
 
-A Collector refuses, as it comes, a message of more than 4 MiB over gRPC and 20 MiB over HTTP, every
-time anew, so a large host would never get through. Only for what is cumulative: of deltas, those in
-the parts that had arrived would be told again.
+By default, a Collector rejects messages above 4 MiB over gRPC and 20 MiB over HTTP, every time, so
+a large host's metrics would never arrive. This is for cumulative data only: after a partial
+failure, the parts that had arrived would repeat their deltas.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from opentelemetry.sdk.metrics.export import (
     ScopeMetrics,
 )
 
-# With the longest names and all buckets in use for years a part is 3.5 MiB.
+# With the longest names and all buckets in use for years, a part has 3.5 MiB.
 MOST_WEIGHT = 5_000
 _HISTOGRAM_WEIGHT = 3
-"""Of a histogram's point; of others 1."""
+"""The weight of a histogram's point; other points have 1."""
 
 
 def parts(data: MetricsData, most: int = MOST_WEIGHT) -> Iterator[MetricsData]:
@@ -34,7 +34,7 @@ def parts(data: MetricsData, most: int = MOST_WEIGHT) -> Iterator[MetricsData]:
             metrics: list[Metric] = []
             for metric in scope.metrics:
                 weight = _HISTOGRAM_WEIGHT if isinstance(metric.data, ExponentialHistogram) else 1
-                # Each kind of data has points of its own kind; here one is as the other.
+                # Each kind of data has its own kind of points; the code here treats them alike.
                 whole: Any = metric.data
                 begin, points = 0, whole.data_points
                 while begin < len(points):
@@ -51,7 +51,7 @@ def parts(data: MetricsData, most: int = MOST_WEIGHT) -> Iterator[MetricsData]:
 
 
 def _whole(part: list[ResourceMetrics]) -> MetricsData:
-    """Without resources that have nothing here."""
+    """Without resources that have no points here."""
     return MetricsData([one for one in part if one.scope_metrics[0].metrics])
 
 

@@ -1,7 +1,7 @@
-"""An exporter of OpenTelemetry's SDK that sends this process's operators with what it is given.
+"""An OpenTelemetry SDK exporter that adds this process's operators to each export.
 
-For programs that run a MeterProvider of their own; see in_process.py. The numbers are under the
-program's own resource, in the temporality that the exporter prefers.
+It is for programs with a MeterProvider of their own; see in_process.py. The metrics have the
+program's own resource, and the temporality that the wrapped exporter prefers.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from opentelemetry.sdk.metrics.export import (
     ScopeMetrics,
 )
 
-from opscope.agent.snapshot import Snapshot
+from opscope.host.snapshot import Snapshot
 from opscope.metrics import METRICS
-from opscope_exporters import delta
 from opscope_exporters.in_process import METRICS_HERE, Own, unrecorded
-from opscope_exporters.otlp import preferred_temporality
-from opscope_exporters.otlp_data import DELTA, Builder, host_counts
+from opscope_exporters.otlp import delta
+from opscope_exporters.otlp.data import DELTA, Builder, host_counts
+from opscope_exporters.otlp.exporter import preferred_temporality
 
 _ELSEWHERE = {metric.name for metric in METRICS} - {metric.name for metric in METRICS_HERE}
 

@@ -1,16 +1,18 @@
-"""A snapshot as OpenTelemetry's MetricsData: what its SDK's exporters take.
+"""Convert a snapshot to OpenTelemetry's MetricsData, the input of the SDK's exporters.
 
-A resource for each service observed on the host and one for the agent itself; durations as
-exponential histograms of scale 3, which they are; a start time for each series. `service` stays an
-attribute of each point beside the resource's service.name, so that one dashboard serves for both
-ways in. Delta temporality: only what came after an earlier snapshot (delta.py keeps that).
+There is one resource for each service observed on the host, or for each group of its processes with
+common resource attributes (host/identity.py), and one for the agent itself. Durations are
+exponential histograms of scale 3, as recorded; each series has a start time. `service_name` is also
+an attribute of each point, beside the resource's service.name, so that dashboards work with both
+Prometheus and OTLP.
+
+Delta temporality: only the increase since an earlier snapshot, which delta.py keeps.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,11 +34,12 @@ from opentelemetry.sdk.metrics.export import Metric as MetricData
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from opscope.agent import layout
-from opscope.agent import snapshot as snapshot_model
-from opscope.agent.snapshot import SeriesKey, Snapshot
+from opscope import __version__
+from opscope.host import snapshot as snapshot_model
+from opscope.host.snapshot import SeriesKey, Snapshot
 from opscope.metrics import METRICS, Kind, Metric
-from opscope_exporters.delta import Base, since
+from opscope.segments import layout
+from opscope_exporters.otlp.delta import Base, since
 from opscope_exporters.resource import agent_resource, service_resource
 from opscope_exporters.samples import PerSeries, of_host, of_series
 
@@ -53,12 +56,12 @@ class Temporality(NamedTuple):
 
 
 Attributes = Mapping[str, str]
-Points = dict[str, list[Any]]
-"""By service; "" is the agent itself."""
+Points = dict[tuple[str, str], list[Any]]
+"""By service and group of its processes; ("", "") is the agent itself."""
 
 
 class Builder:
-    """Builds MetricsData; attributes of series are kept from one to the next."""
+    """Builds MetricsData; caches the attributes of series between calls."""
 
     def __init__(self, temporality: Temporality, environ: Mapping[str, str] | None = None) -> None:
         self._temporality = temporality
@@ -68,7 +71,7 @@ class Builder:
         self._told_unix_ns = 0
 
     def build(self, snapshot: Snapshot, base: Base | None) -> MetricsData:
-        """The whole snapshot; of what is told by deltas, what came after `base`."""
+        """The whole snapshot; metrics with delta temporality have the increase since `base`."""
         if not self._started_unix_ns:
             began = [process.created_unix_ns for process in snapshot.processes]
             began += [snapshot.time_unix_ns, *snapshot.created_unix_ns.tolist()]
@@ -76,7 +79,7 @@ class Builder:
         attributes = self._attributes.of(snapshot)
         whole = snapshot, snapshot.created_unix_ns
         new = since(snapshot, base) if base and DELTA in self._temporality else whole
-        services: dict[str, list[MetricData]] = {}
+        resources: dict[tuple[str, str], list[MetricData]] = {}
         for metric in METRICS:
             if metric.kind is Kind.HISTOGRAM:
                 is_delta = self._temporality.histograms is DELTA
@@ -87,23 +90,28 @@ class Builder:
             else:
                 is_delta = self._temporality.counters is DELTA and metric.kind is Kind.COUNTER
                 points = self._host(metric, snapshot, base if is_delta else None)
-            for service, of_service in points.items():
+            for source, of_source in points.items():
                 data = MetricData(
-                    metric.name, metric.help, metric.unit, self._data(metric, of_service)
+                    metric.name, metric.help, metric.unit, self._data(metric, of_source)
                 )
-                services.setdefault(service, []).append(data)
+                resources.setdefault(source, []).append(data)
         self._told_unix_ns = snapshot.time_unix_ns
-        scope = InstrumentationScope(_SCOPE, metadata.version("opscope"))
+        scope = InstrumentationScope(_SCOPE, __version__)
         return MetricsData(
             [
                 ResourceMetrics(
-                    Resource(service_resource(self._agent, name) if name else self._agent),
+                    self._resource(*source, snapshot),
                     [ScopeMetrics(scope, metrics, "")],
                     "",
                 )
-                for name, metrics in services.items()
+                for source, metrics in resources.items()
             ]
         )
+
+    def _resource(self, service: str, group: str, snapshot: Snapshot) -> Resource:
+        if not service:
+            return Resource(self._agent)
+        return Resource(service_resource(self._agent, service, snapshot.groups.get(group, ())))
 
     def _data(self, metric: Metric, points: list[Any]) -> Sum | Gauge | ExponentialHistogram:
         if metric.kind is Kind.GAUGE:
@@ -120,7 +128,9 @@ class Builder:
             if base:
                 key = (metric.name, *of_labels.values())
                 value = max(value - base.host.get(key, 0.0), 0.0)
-            points.setdefault(of_labels.get("service", ""), []).append(
+            # A group's info metric belongs to its resource; a service's other metrics to no group.
+            source = of_labels.get("service_name", ""), of_labels.get("group", "")
+            points.setdefault(source, []).append(
                 NumberDataPoint(of_labels, start, snapshot.time_unix_ns, value)
             )
         return points
@@ -137,7 +147,8 @@ def _sums(
     points: Points = {}
     for row, value in zip(rows.tolist(), values.tolist(), strict=True):
         point = NumberDataPoint(attributes[row], starts[row], time_unix_ns, value)
-        points.setdefault(snapshot.keys[row].service, []).append(point)
+        key = snapshot.keys[row]
+        points.setdefault((key.service, key.group), []).append(point)
     return points
 
 
@@ -147,9 +158,9 @@ def _histograms(
     attributes: Sequence[Attributes],
     told_unix_ns: int,
 ) -> Points:
-    """With the exemplars that ended after `told_unix_ns`: each is told once."""
+    """With the exemplars that ended after `told_unix_ns`, so that each is sent once."""
     shape = len(snapshot.keys), math.prod(snapshot.buckets.shape[1:])
-    # OpenTelemetry's counts are whole; rounded one by one, none of them ever steps back.
+    # OpenTelemetry's counts are integers; counts rounded one by one never decrease.
     counts = np.rint(snapshot.buckets.reshape(shape) / layout.WEIGHT_ONE).astype(np.int64)
     totals, sums = counts.sum(axis=1).tolist(), snapshot.total_s.tolist()
     filled = counts > 0
@@ -158,6 +169,8 @@ def _histograms(
     starts = start_unix_ns.tolist()
     points: Points = {}
     for row, key in enumerate(snapshot.keys):
+        if not totals[row] and not sums[row]:
+            continue
         within = counts[row, first[row] : last[row]].tolist() if totals[row] else []
         point = ExponentialHistogramDataPoint(
             attributes=attributes[row],
@@ -170,7 +183,7 @@ def _histograms(
             positive=Buckets(snapshot.bucket_offset + first[row], within),
             negative=_NONE,
             flags=0,
-            # Not known; the protocol takes them for absent.
+            # Unknown; the protocol treats them as absent.
             min=None,  # type: ignore[arg-type]
             max=None,  # type: ignore[arg-type]
             exemplars=[
@@ -179,7 +192,7 @@ def _histograms(
                 if one.time_unix_ns > told_unix_ns
             ],
         )
-        points.setdefault(key.service, []).append(point)
+        points.setdefault((key.service, key.group), []).append(point)
     return points
 
 
@@ -189,7 +202,7 @@ def _exemplar(one: snapshot_model.Exemplar) -> Exemplar:
 
 
 def host_counts(snapshot: Snapshot) -> dict[tuple[str, ...], float]:
-    """All counters that are of no series, as delta.Base wants them."""
+    """All counters without series, as delta.Base needs them."""
     return {
         (metric.name, *(text for _, text in labels)): value
         for metric in METRICS
@@ -200,11 +213,13 @@ def host_counts(snapshot: Snapshot) -> dict[tuple[str, ...], float]:
 
 def _attributes(key: SeriesKey, created_unix_ns: int) -> Attributes:
     attributes = {
-        "service": key.service,
+        "service_name": key.service,
         "op": key.op,
         "phase": key.phase,
         "framework": key.framework,
     }
+    if key.group:
+        attributes["group"] = key.group
     for name, value in key.labels:
         attributes[name if name not in attributes else f"label.{name}"] = value
     return attributes

@@ -1,9 +1,9 @@
-"""Pushes to OpenTelemetry: any metric exporter of its SDK, by default OTLP over HTTP or gRPC.
+"""Pushes with any metric exporter of the OpenTelemetry SDK, by default OTLP over HTTP or gRPC.
 
-Configured by OpenTelemetry's own variables, which mean what its specification says: protocol,
-endpoint, headers, compression, timeout, certificates, interval, resource attributes, temporality
-preference. The SDK's exporter (sdk_exporter.py) sends, and retries with back-off, as OTLP has it;
-what it gives up on is in the next export, as sums go on. What is sent is made in otlp_data.py.
+OpenTelemetry's own variables configure it, as specified: protocol, endpoint, headers, compression,
+timeout, certificates, interval, resource attributes, temporality preference. The SDK's exporter
+(sdk_exporter.py) sends, and retries with back-off as OTLP requires; if it gives up, the next export
+includes the data, since sums continue. data.py builds the data.
 https://opentelemetry.io/docs/specs/otel/protocol/exporter/
 """
 
@@ -13,37 +13,40 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from opscope import config
-from opscope.agent.exporter import ExportRefused, Option, Options, PushExporter
-from opscope.agent.snapshot import Snapshot
+from opscope import config, extras
 from opscope.errors import AgentError, ConfigError
-from opscope_exporters import sdk_exporter
+from opscope.host.snapshot import Snapshot
+from opscope.server.exporter import ExportRefused, Option, Options, PushExporter
+from opscope_exporters.otlp import sdk_exporter
 
 OPTIONS = (
-    Option("exporter", "", "entry point of the SDK's exporter, where not by OTEL_* variables"),
-    Option("endpoint", "", "where to send to, where not by OTEL_* variables"),
-    Option("delta_file", "", "keeps what was sent as deltas, where not in the segments' directory"),
+    Option("exporter", "", "entry point of the SDK's exporter; overrides the OTEL_* variables"),
+    Option("endpoint", "", "address to send to; overrides the OTEL_* variables"),
+    Option("delta_file", "", "file that remembers sent deltas; by default beside the segments"),
 )
 
-_INTERVAL_MS, _TIMEOUT_MS = 60_000.0, 30_000.0
+_INTERVAL_MS, _TIMEOUT_MS, _MOST_MS = 60_000.0, 30_000.0, 1e12
 
 
 def create(options: Options) -> PushExporter:
-    """Raises AgentError or ConfigError for what the SDK's exporter cannot be made of."""
-    return Otlp(options)
+    """Raises AgentError or ConfigError if the SDK's exporter cannot be created, OpscopeError if the
+    SDK is not installed."""
+    with extras.needed("the exporter otlp", "otlp"):
+        return Otlp(options)
 
 
 class Otlp:
     def __init__(self, options: Options) -> None:
-        # Imported here, as it takes a quarter of a second and no other exporter needs it.
-        from opscope_exporters import delta, otlp_data, parts
+        # Imported here: the import takes a quarter of a second, and only this exporter needs it.
+        from opscope_exporters.otlp import batches, delta
+        from opscope_exporters.otlp import data as otlp_data
 
         self.interval_s = _milliseconds("OTEL_METRIC_EXPORT_INTERVAL", _INTERVAL_MS) / 1e3
         self._timeout_ms = _milliseconds("OTEL_METRIC_EXPORT_TIMEOUT", _TIMEOUT_MS)
         self._exporter = sdk_exporter.SdkExporter(
             sdk_exporter.METRICS, "the exporter otlp", options["exporter"], options["endpoint"]
         )
-        self._delta, self._data, self._parts = delta, otlp_data, parts
+        self._delta, self._data, self._batches = delta, otlp_data, batches
         temporality = preferred_temporality(self._exporter.sdk)
         self._builder = otlp_data.Builder(temporality)
         self._file = ""
@@ -56,25 +59,25 @@ class Otlp:
 
     def export(self, snapshot: Snapshot) -> None:
         data = self._builder.build(snapshot, self._base)
-        rejected, why = self._sent([data] if self._file else self._parts.parts(data))
+        rejected, why = self._sent([data] if self._file else self._batches.parts(data))
         if self._file:
             self._base = self._delta.base_of(snapshot, self._data.host_counts(snapshot))
             try:
                 self._delta.save(self._base, self._file)
             except OSError as error:
                 raise AgentError(
-                    f"sent, but {self._file} cannot be written ({error.strerror}): after a "
-                    "restart of the agent deltas will be wrong; set --otlp-delta-file"
+                    f"sent, but cannot write {self._file} ({error.strerror}): deltas will be wrong "
+                    "after a restart of the agent; set --otlp-delta-file"
                 ) from error
         if rejected:
-            raise ExportRefused(f"{rejected} points were rejected: {why}")
+            raise ExportRefused(f"the receiver rejected {rejected} points: {why}")
 
     def _sent(self, parts: Iterable[Any]) -> tuple[int, str]:
-        """How many points were rejected, and why. Raises AgentError where a part did not arrive:
-        the next export has it again.
+        """Sends the parts; returns the number of rejected points, and the reason. Raises AgentError
+        if a part did not arrive; the next export then includes it.
 
-        One that is refused does not keep back those behind it; where two in a row do not arrive,
-        nobody is there.
+        A rejected part does not stop the following ones. After two parts in a row that did not
+        arrive, the receiver counts as unreachable.
         """
         rejected, why = 0, ""
         failed: AgentError | None = None
@@ -99,12 +102,12 @@ class Otlp:
 
 
 def preferred_temporality(exporter: Any) -> Any:
-    """Of an exporter of the SDK: otlp_data.Temporality."""
+    """The temporality (data.Temporality) that an SDK exporter prefers."""
     from opentelemetry.sdk.metrics import Counter, Histogram
 
-    from opscope_exporters.otlp_data import CUMULATIVE, Temporality
+    from opscope_exporters.otlp.data import CUMULATIVE, Temporality
 
-    # Where the SDK's own reader looks for it.
+    # The attributes that the SDK's own reader uses.
     preferred = getattr(exporter, "_preferred_temporality", None) or {}
     return Temporality(preferred.get(Counter, CUMULATIVE), preferred.get(Histogram, CUMULATIVE))
 
@@ -115,6 +118,6 @@ def _milliseconds(name: str, default: float) -> float:
         value = float(text or default)
     except ValueError:
         value = -1.0
-    if not 0 < value < float("inf"):
-        raise ConfigError(f"{name}={text!r}: must be milliseconds above 0")
+    if not 0 < value <= _MOST_MS:
+        raise ConfigError(f"{name}={text!r}: must be milliseconds above 0, at most {_MOST_MS:g}")
     return value

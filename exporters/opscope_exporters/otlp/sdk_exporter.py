@@ -1,36 +1,40 @@
-"""An exporter of OpenTelemetry's SDK, for metrics or for spans.
+"""An exporter of the OpenTelemetry SDK, for metrics or for spans.
 
-It is found by its entry point, configured by OpenTelemetry's own variables, and asked what became
-of what it was given.
-What is sent is not this file's: otlp_data.py makes metrics, spans.py spans.
+It is found by its entry point, configured by OpenTelemetry's own variables, and reports what the
+receiver rejected. data.py makes metrics, spans.py spans.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
+import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import metadata
 from typing import Any, NamedTuple
 
+from opscope import extras
 from opscope.errors import AgentError, ConfigError
 
 _BY_PROTOCOL = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 _PAIR = ("CLIENT_KEY", "CLIENT_CERTIFICATE")
-# Of a variable by which the SDK's exporter makes a session of its own.
-_CREDENTIAL_PROVIDER = "_CREDENTIAL_PROVIDER"
+_LEAST_PAUSE_S, _MOST_TIMEOUT_S = 0.8, 86400.0
+# The SDK's entry point group, which its HTTP exporter ignores when it is given a session.
+_CREDENTIAL_PROVIDERS = "opentelemetry_otlp_credential_provider"
 
 
 class Signal(NamedTuple):
-    """What there are exporters for."""
+    """The kind of data that an exporter sends."""
 
     name: str
-    """As it stands in OTEL_* variables."""
+    """Its name in OTEL_* variables."""
     group: str
-    """Of the SDK's entry points."""
+    """Its group of the SDK's entry points."""
     rejected: Callable[[bytes], tuple[int, str]]
-    """What an answer says: how much was not taken, and why."""
+    """Parses an answer: the number of rejected items, and the reason."""
 
 
 def _rejected_metrics(content: bytes) -> tuple[int, str]:
@@ -55,48 +59,60 @@ class SdkExporter:
     """One exporter of the SDK."""
 
     def __init__(self, signal: Signal, who: str, name: str = "", endpoint: str = "") -> None:
-        """The one that OTEL_* variables say, but for what is given here.
+        """Creates the exporter that the OTEL_* variables select, unless the arguments override it.
 
-        Raises AgentError or ConfigError for what it cannot be made of; `who` is how both call the
-        one that wants it.
+        Raises AgentError or ConfigError on failure; `who` is the name of its user in both.
         """
         if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-            raise AgentError(f"OTEL_SDK_DISABLED=true turns off {who}; leave out one of the two")
+            raise AgentError(f"OTEL_SDK_DISABLED=true turns off {who}; remove one of the two")
+        _check_timeout(signal, os.environ)
         _check_files(signal, os.environ)
         self._signal = signal
         self._log = _Log()
         self._rejected = 0, ""
+        self._failed_at: float | None = None
+        """When an attempt of the current export over gRPC failed."""
+        self._is_closed = threading.Event()
         self._name = name or _name(signal, who, os.environ)
         self.sdk: Any = self._made(who, self._name, endpoint)
 
     @property
     def endpoint(self) -> str:
-        """Where it sends to, or its name where it does not say so."""
+        """The address that it sends to, or its name if that is unknown."""
         return str(getattr(self.sdk, "_endpoint", "") or self._name)
 
     def send(self, data: Any, **options: Any) -> tuple[int, str]:
-        """How much of it the receiver would not take, and why. Raises AgentError where none of it
-        arrived."""
+        """Sends the data; returns the number of rejected items, and the reason. Raises AgentError
+        if nothing arrived."""
         self._log.clear()
         self._rejected = 0, ""
-        result = self.sdk.export(data, **options)
+        self._failed_at = None
+        try:
+            result = self.sdk.export(data, **options)
+        except Exception as error:
+            raise AgentError(f"{self.endpoint}: {error}") from error
         if result.name != "SUCCESS":
-            raise AgentError(f"{self.endpoint}: {self._log.text or 'it cannot be reached'}")
+            raise AgentError(f"{self.endpoint}: {self._log.text or 'unreachable'}")
         return self._rejected
 
     def close(self) -> None:
+        self._is_closed.set()
         self.sdk.shutdown()
 
     def _made(self, who: str, name: str, endpoint: str) -> Any:
         found = metadata.entry_points(group=self._signal.group)
+        if name not in found.names and name in _BY_PROTOCOL.values():
+            raise AgentError(extras.line(who, "otlp"))
         if name not in found.names:
             known = ", ".join(sorted(found.names)) or "none"
             raise AgentError(f"{who}: OpenTelemetry has no exporter {name!r}; known: {known}")
         given: dict[str, Any] = {"endpoint": endpoint} if endpoint else {}
-        has_session = any(key.endswith(_CREDENTIAL_PROVIDER) for key in os.environ)
-        if name == _BY_PROTOCOL["http/protobuf"] and not has_session:
-            given["session"] = self._session()
         try:
+            if name == _BY_PROTOCOL["http/protobuf"]:
+                from opscope_exporters.otlp import http as otlp_http
+
+                provided = _provided_session(self._signal, os.environ)
+                given["session"] = otlp_http.session(self._look, provided)
             made = found[name].load()(**given)
         except Exception as error:
             raise AgentError(f"{who}: OpenTelemetry's {name}: {error}") from error
@@ -104,24 +120,8 @@ class SdkExporter:
             self._watch(made)
         return made
 
-    def _session(self) -> Any:
-        """Tells what it is answered, and holds to the certificate that OTEL_* variables give."""
-        import requests
-
-        session: Any = requests.Session()
-        session.hooks["response"].append(self._look)
-        merge = session.merge_environment_settings
-
-        def merged(*arguments: Any) -> Any:
-            # Left to itself it lets REQUESTS_CA_BUNDLE win over its own `verify`.
-            settings = merge(*arguments)
-            return settings if session.verify is True else {**settings, "verify": session.verify}
-
-        session.merge_environment_settings = merged
-        return session
-
     def _watch(self, made: Any) -> None:
-        """Tells what is answered over gRPC. A lost connection is replaced by a new stub."""
+        """Observes answers over gRPC. A lost connection is replaced by a new stub."""
         stub_of = getattr(made, "_stub", None)
 
         def watched(channel: Any) -> Any:
@@ -129,7 +129,12 @@ class SdkExporter:
             export = stub.Export
 
             def exported(request: Any, **options: Any) -> Any:
-                answer = export(request, **options)
+                self._pause(options)
+                try:
+                    answer = export(request, **options)
+                except Exception:
+                    self._failed_at = time.monotonic()
+                    raise
                 self._note(answer.SerializeToString)
                 return answer
 
@@ -137,28 +142,36 @@ class SdkExporter:
             return stub
 
         with suppress(AttributeError, TypeError):
-            # One of another make is as it was: what it sends counts as taken.
+            # An exporter of another kind stays unchanged: what it sends counts as accepted.
             made._client = watched(made._channel)
             made._stub = watched
+
+    def _pause(self, options: dict[str, Any]) -> None:
+        """Enforces the SDK's own minimum pause, even if the receiver asks for an earlier retry."""
+        if self._failed_at is not None:
+            now = time.monotonic()
+            self._is_closed.wait(max(self._failed_at + _LEAST_PAUSE_S - now, 0.0))
+            if options.get("timeout") is not None:
+                options["timeout"] -= time.monotonic() - now
 
     def _look(self, response: Any, *_: object, **__: object) -> None:
         if response.ok:
             self._note(lambda: response.content)
 
     def _note(self, content: Callable[[], bytes]) -> None:
-        """Whether only a part was taken, which the SDK's exporters do not look for. It must not be
-        sent again."""
+        """Records a partial rejection, which the SDK's exporters ignore. The data must not be sent
+        again."""
         with suppress(Exception):
             count, why = self._signal.rejected(content())
             self._rejected = count, why[:300]
 
 
 def _name(signal: Signal, who: str, environ: Mapping[str, str]) -> str:
-    """Of the entry point, by OTEL_{METRICS,TRACES}_EXPORTER and the protocol's variables."""
+    """The entry point's name, from OTEL_{METRICS,TRACES}_EXPORTER and the protocol's variables."""
     variable = f"OTEL_{signal.name}_EXPORTER"
     wanted = environ.get(variable, "").split(",")[0].strip() or "otlp"
     if wanted == "none":
-        raise ConfigError(f"{variable}='none': turns off {who}; leave it out")
+        raise ConfigError(f"{variable}='none': turns off {who}; unset it")
     if wanted != "otlp":
         return wanted
     for variable in (f"OTEL_EXPORTER_OTLP_{signal.name}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
@@ -170,9 +183,36 @@ def _name(signal: Signal, who: str, environ: Mapping[str, str]) -> str:
     return _BY_PROTOCOL["http/protobuf"]
 
 
+def _provided_session(signal: Signal, environ: Mapping[str, str]) -> Any:
+    """The session of the configured credential provider; None without one. Raises the provider's
+    exceptions, or LookupError."""
+    for of in ("", f"{signal.name}_"):
+        name = environ.get(f"OTEL_PYTHON_EXPORTER_OTLP_HTTP_{of}CREDENTIAL_PROVIDER", "")
+        if name:
+            found = metadata.entry_points(group=_CREDENTIAL_PROVIDERS)
+            if name not in found.names:
+                raise LookupError(f"no {_CREDENTIAL_PROVIDERS} {name!r} is installed")
+            return found[name].load()()
+    return None
+
+
+def _check_timeout(signal: Signal, environ: Mapping[str, str]) -> None:
+    """Raises ConfigError for an unusable timeout, since the SDK accepts any number."""
+    for variable in (f"OTEL_EXPORTER_OTLP_{signal.name}_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"):
+        text = environ.get(variable, "")
+        try:
+            seconds = float(text or 1.0)
+        except ValueError:
+            seconds = math.nan
+        if not 0.0 < seconds <= _MOST_TIMEOUT_S:
+            raise ConfigError(
+                f"{variable}={text!r}: must be seconds above 0, at most {_MOST_TIMEOUT_S:g}"
+            )
+
+
 def _check_files(signal: Signal, environ: Mapping[str, str]) -> None:
-    """Raises ConfigError for a certificate or key that cannot be read, or is one without the other,
-    over which gRPC would end this process."""
+    """Raises ConfigError for an unreadable certificate or key, or one without the other; gRPC would
+    abort this process."""
     for of in (f"{signal.name}_", ""):
         given = []
         for kind in ("CERTIFICATE", *_PAIR):
@@ -186,13 +226,13 @@ def _check_files(signal: Signal, environ: Mapping[str, str]) -> None:
                     raise ConfigError(f"{variable}={path!r}: {error.strerror}") from error
         if len(missing := set(_PAIR) - set(given)) == 1:
             raise ConfigError(
-                f"OTEL_EXPORTER_OTLP_{of}{missing.pop()} is missing: a key and its certificate go "
-                "together"
+                f"OTEL_EXPORTER_OTLP_{of}{missing.pop()} is missing: a client key and its "
+                "certificate must be set together"
             )
 
 
 class _Log(logging.Handler):
-    """Takes what the SDK logs, which would else be on standard error at each try."""
+    """Collects the SDK's log messages, which otherwise go to standard error at each attempt."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -209,5 +249,5 @@ class _Log(logging.Handler):
 
     @property
     def text(self) -> str:
-        """What came of it, and what was in the way."""
+        """The outcome and its cause."""
         return "; ".join(self._said[level] for level in sorted(self._said, reverse=True))

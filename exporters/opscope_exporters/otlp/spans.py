@@ -1,10 +1,9 @@
-"""Slow ranges as spans of OpenTelemetry's, under the span that was active in the program.
+"""Slow ranges as OpenTelemetry spans, below the span that was active in the program.
 
-`opscope trace --spans` gives them to any span exporter of the SDK, by default OTLP over HTTP or
-gRPC, as OTEL_* variables say; the observed program has no part in it. A range is a child of the
-slow one around it, else of the program's span, with the same trace id, so the receiver shows it in
-that trace if it is the one that the program's own spans go to. Which ranges are slow is
-opscope/timeline/slow.py's to say.
+`opscope trace --spans` passes them to any span exporter of the SDK, by default OTLP over HTTP or
+gRPC, as OTEL_* variables configure; the observed program is not involved. A range is a child of the
+slow range around it, or else of the program's span, with the same trace id; so a receiver that also
+gets the program's own spans shows it in that trace. opscope/timeline/slow.py selects the ranges.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from typing import Any, NamedTuple
 
 from opentelemetry.sdk.resources import Resource
@@ -20,11 +18,13 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
-from opscope.agent.snapshot import SeriesKey
+from opscope import __version__
 from opscope.errors import AgentError, ConfigError
+from opscope.host import identity
+from opscope.host.snapshot import SeriesKey
 from opscope.timeline.slow import Slow
+from opscope_exporters.otlp.sdk_exporter import TRACES, SdkExporter
 from opscope_exporters.resource import agent_resource, service_resource
-from opscope_exporters.sdk_exporter import TRACES, SdkExporter
 
 _BATCH_VARIABLE = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"
 _BATCH = 512
@@ -32,36 +32,36 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 class Origin(NamedTuple):
-    """The process that a trace is of."""
+    """The process of a trace."""
 
     service: str
     pid: int
     notes: Mapping[str, str]
-    """What it says of itself."""
+    """Its own resource attributes."""
 
 
 class Sent(NamedTuple):
-    """What became of the spans."""
+    """The result of sending spans."""
 
     endpoint: str
     taken_count: int
     rejected_count: int
-    """That the receiver would not take, ..."""
+    """Number of spans that the receiver rejected, ..."""
     why: str
     """... and why."""
 
 
 class SpanSender:
     def __init__(self) -> None:
-        """Raises AgentError or ConfigError for OTEL_* variables that nothing can be made of."""
+        """Raises AgentError or ConfigError for unusable OTEL_* variables."""
         self._batch = _batch(os.environ)
         self._exporter = SdkExporter(TRACES, "opscope trace --spans")
 
     def send(self, ranges: Sequence[Slow], origins: Sequence[Origin]) -> Sent:
-        """Sends all of them; `origins` by the index of their trace.
+        """Sends all spans; `origins` by the index of their trace.
 
-        Raises AgentError where a batch did not arrive: what was sent before it stays sent, nothing
-        is tried after it.
+        Raises AgentError if a batch did not arrive: earlier batches stay sent, later ones are not
+        attempted.
         """
         made = spans_of(ranges, origins)
         rejected, reason = 0, ""
@@ -70,7 +70,7 @@ class SpanSender:
                 count, why = self._exporter.send(made[begin : begin + self._batch])
             except AgentError as error:
                 raise AgentError(
-                    f"{begin} of {len(made)} spans were sent, then failed: {error}"
+                    f"sent {begin} of {len(made)} spans, then failed: {error}"
                 ) from error
             rejected, reason = rejected + count, why or reason
         return Sent(self._exporter.endpoint, len(made) - rejected, rejected, reason)
@@ -83,7 +83,7 @@ def spans_of(ranges: Sequence[Slow], origins: Sequence[Origin]) -> list[Readable
     """A span for each range, in the same order."""
     host = agent_resource()
     resources = [_resource(host, origin) for origin in origins]
-    scope = InstrumentationScope("opscope", metadata.version("opscope"))
+    scope = InstrumentationScope("opscope", __version__)
     contexts = {slow: _context(slow.trace_id, _new_id()) for slow in ranges}
     return [
         ReadableSpan(
@@ -118,7 +118,7 @@ def _new_id() -> int:
 
 def _resource(host: Mapping[str, str], origin: Origin) -> Resource:
     attributes: dict[str, Any] = {
-        **service_resource(host, origin.service),
+        **service_resource(host, origin.service, identity.attributes(origin.notes, ranks=True)),
         "process.pid": origin.pid,
     }
     version = origin.notes.get("service.version")
@@ -128,7 +128,7 @@ def _resource(host: Mapping[str, str], origin: Origin) -> Resource:
 
 
 def _attributes(slow: Slow, origin: Origin) -> dict[str, Any]:
-    """Those of the metrics under the same names, what the program says, and the thread."""
+    """The metrics' labels under the same names, the program's labels, and the thread."""
     key = SeriesKey(origin.service, slow.name.name, slow.phase, ())
     attributes: dict[str, Any] = {
         "op": key.op,

@@ -1,25 +1,24 @@
-"""The page for Prometheus and whoever reads its formats, in the form the client likes best.
+"""Serves the page for Prometheus and other clients, in the format that the client prefers.
 
-Text, OpenMetrics, or delimited protobuf, which is what a Prometheus with native histograms asks
-for: see text_page.py and protobuf_page.py. Compression is the server's (opscope/agent/blocks.py).
+Formats are text, OpenMetrics, and delimited protobuf, which a Prometheus with native histograms
+requests: see text_page.py and protobuf_page.py. opscope/server/blocks.py compresses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from opscope.agent.exporter import Option, Options, PageExporter
-from opscope.agent.snapshot import Snapshot
-from opscope_exporters import protobuf_page, text_page
-from opscope_exporters.negotiation import Offer, chosen
-from opscope_exporters.protobuf_page import ProtobufPage
+from opscope.host.snapshot import Snapshot
+from opscope.server.exporter import Options, PageExporter
+from opscope_exporters.distinct import Distinct
+from opscope_exporters.prometheus import protobuf_page, text_page
+from opscope_exporters.prometheus.negotiation import Offer, chosen
+from opscope_exporters.prometheus.protobuf_page import ProtobufPage
+from opscope_exporters.prometheus.text_page import TextPage
 from opscope_exporters.resource import target_labels
-from opscope_exporters.samples import ClassicBuckets
-from opscope_exporters.text_page import TextPage
+from opscope_exporters.samples import OCTAVES, ClassicBuckets
 
-OPTIONS = (
-    Option("octaves", 2, "octaves between two bounds of a classic histogram: 1, 2 or 4", (1, 2, 4)),
-)
+OPTIONS = (OCTAVES,)
 
 _OPENMETRICS = "application/openmetrics-text"
 _OFFERS = (
@@ -37,14 +36,16 @@ def create(options: Options) -> PageExporter:
 
 
 class Prometheus:
-    def __init__(self, octaves: int = 2) -> None:
+    def __init__(self, octaves: float = 1.0) -> None:
         buckets = ClassicBuckets(octaves)
         self._text = TextPage(buckets)
         self._protobuf = ProtobufPage(buckets)
         self._target = target_labels()
+        self._distinct = Distinct()
 
     def page(self, snapshot: Snapshot, accept: str) -> tuple[Iterable[bytes], str]:
         offer, asked = chosen(accept, _OFFERS)
+        snapshot = self._distinct.of(snapshot)
         if offer is _OFFERS[2]:
             return self._protobuf.write(snapshot, self._target), protobuf_page.CONTENT_TYPE
         if offer is _OFFERS[1]:
@@ -55,4 +56,4 @@ class Prometheus:
         return page, text_page.PLAIN_TYPE
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Does nothing: no resource stays open."""

@@ -1,4 +1,4 @@
-"""Which of several forms of a page a client likes best, by its Accept header (RFC 9110, 12.5.1)."""
+"""Choose a page's format by the client's Accept header (RFC 9110, 12.5.1)."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import NamedTuple
 class Offer(NamedTuple):
     media_type: str
     parameters: Mapping[str, tuple[str, ...]]
-    """Values that each may have for this offer to be meant; "" where it may be left out."""
+    """Permitted values of each parameter; "" permits its absence."""
 
 
-class _Wish(NamedTuple):
+class _Preference(NamedTuple):
     media_type: str
     parameters: dict[str, str]
     quality: float
 
 
 def chosen(accept: str, offers: Sequence[Offer]) -> tuple[Offer, dict[str, str]]:
-    """The offer, and the parameters it was asked for with. The first one where none was: a client
-    that asks for something else still understands it best."""
-    for wish in sorted(_wishes(accept), key=lambda wish: -wish.quality):
-        if wish.quality > 0:
+    """The best offer, with the requested parameters. If none matches, the first offer, which any
+    client is most likely to understand."""
+    for preference in sorted(_preferences(accept), key=lambda preference: -preference.quality):
+        if preference.quality > 0:
             for offer in offers:
-                if _means(wish, offer):
-                    return offer, wish.parameters
+                if _means(preference, offer):
+                    return offer, preference.parameters
     return offers[0], {}
 
 
-def _means(wish: _Wish, offer: Offer) -> bool:
-    return wish.media_type == offer.media_type and all(
-        wish.parameters.get(name, "") in values for name, values in offer.parameters.items()
+def _means(preference: _Preference, offer: Offer) -> bool:
+    return preference.media_type == offer.media_type and all(
+        preference.parameters.get(name, "") in values for name, values in offer.parameters.items()
     )
 
 
-def _wishes(accept: str) -> list[_Wish]:
-    wishes = []
+def _preferences(accept: str) -> list[_Preference]:
+    preferences = []
     for part in accept.split(","):
         media_type, *rest = (piece.strip() for piece in part.split(";"))
         pairs = (piece.partition("=") for piece in rest)
@@ -45,5 +45,5 @@ def _wishes(accept: str) -> list[_Wish]:
             quality = float(parameters.pop("q", "1"))
         except ValueError:
             quality = 0.0
-        wishes.append(_Wish(media_type.lower(), parameters, quality))
-    return wishes
+        preferences.append(_Preference(media_type.lower(), parameters, quality))
+    return preferences

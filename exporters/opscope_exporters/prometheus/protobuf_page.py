@@ -1,13 +1,14 @@
-"""The page as delimited protobuf with native histograms, classic ones beside them.
+"""The page as delimited protobuf with native histograms, and classic ones beside them.
 
-The message is `io.prometheus.client.MetricFamily`, each behind its length; its fields stand below.
+The message is `io.prometheus.client.MetricFamily`, each preceded by its length; the field numbers
+are below.
 https://github.com/prometheus/client_model/blob/master/io/prometheus/client/metrics.proto
-Encoded by hand, as no package on PyPI carries that message, and as whole arrays: generated code
-would make an object for each of 28,000 buckets of a page.
+It is encoded by hand, because no package on PyPI has that message, and as whole arrays, because
+generated code would create an object for each of a page's 28,000 buckets.
 
-Histograms are of the kind whose counts are numbers with fractions (float histograms), as counts
-that are estimated from samples are: each bucket is a counter that never steps back, which rounded
-ones with a sum to match cannot be. Schema 3: bucket i there is OpenTelemetry's i - 1 at scale 3.
+Histograms are float histograms, since counts estimated from samples are fractional: each bucket is
+a counter that never decreases; rounded buckets could not do so and also match their sum. Schema 3:
+bucket i is OpenTelemetry's bucket i - 1 at scale 3.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.agent import layout
-from opscope.agent.snapshot import Exemplar, SeriesKey, Snapshot
+from opscope.host.snapshot import Exemplar, SeriesKey, Snapshot
 from opscope.metrics import METRICS, Kind, Metric
+from opscope.segments import layout
 from opscope_exporters.samples import (
     ClassicBuckets,
     Labels,
     PerSeries,
+    has_run,
     labels_of,
     of_host,
     of_series,
@@ -39,7 +41,7 @@ CONTENT_TYPE = (
 
 _SCHEMA = 3
 _PARTS_AT_A_TIME = 100
-# What Prometheus's own libraries take; without it a histogram counts as a classic one.
+# The zero threshold of Prometheus's own libraries; without it, a histogram counts as classic.
 _ZERO_THRESHOLD = 2.0**-128
 
 _FAMILY_NAME, _FAMILY_HELP, _FAMILY_TYPE, _FAMILY_METRIC, _FAMILY_UNIT = range(1, 6)
@@ -51,6 +53,12 @@ _SPAN, _POSITIVE_COUNT, _CREATED, _EXEMPLAR = 12, 14, 15, 16
 _BUCKET_BOUND, _BUCKET_EXEMPLAR, _BUCKET_COUNT_FLOAT = 2, 3, 4
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
+
+# One classic bucket.
+_CLASSIC = np.dtype(
+    [("head", "V2"), ("count_tag", "u1"), ("count", "<f8"), ("tag", "u1"), ("le", "<f8")]
+)
+_CLASSIC_BYTES = _CLASSIC.itemsize
 
 
 _SMALL = [bytes((value,)) for value in range(0x80)]
@@ -101,7 +109,7 @@ def _time(unix_ns: int) -> bytes:
 
 
 class _Series:
-    """The parts of a series' metrics that stay."""
+    """The constant parts of a series' metrics."""
 
     __slots__ = ("before_counter", "created", "labels")
 
@@ -110,7 +118,7 @@ class _Series:
         created = _time(created_unix_ns)
         self.created = _packed(_CREATED, created)
         after = _packed(_COUNTER_CREATED, created)
-        # The created time stands before the value, so that one piece holds all that stays.
+        # The created time precedes the value, so that one piece holds all constant parts.
         value_bytes = 9
         content = self.labels + _tag(_METRIC_COUNTER, _BYTES) + varint(len(after) + value_bytes)
         content += after + _tag(_COUNTER_VALUE, _FIXED64)
@@ -126,8 +134,8 @@ class ProtobufPage:
         self._series = PerSeries(_Series)
 
     def write(self, snapshot: Snapshot, target: Labels = ()) -> Iterator[bytes]:
-        """All families, in pieces; `target`: the labels of target_info, without which there is
-        none."""
+        """All families, in pieces; `target`: the labels of target_info, which is left out if there
+        are none."""
         series = self._series.of(snapshot)
         if target:
             head = _head("target_info", "Who exports this.", _TYPES[Kind.GAUGE], "")
@@ -144,15 +152,16 @@ class ProtobufPage:
             yield from _delimited([_head(sample_name(metric), metric.help, kind, unit), *metrics])
 
     def _histograms(self, snapshot: Snapshot, series: Sequence[_Series]) -> Iterator[bytes]:
-        classic, width = self._classic(snapshot)
+        classic, first, width = self._classic(snapshot)
         native = _Native(snapshot)
         sums = _reals(_SUM, snapshot.total_s)
-        for row, one in enumerate(series):
-            buckets = classic[row * width : (row + 1) * width]
+        for row in np.flatnonzero(has_run(snapshot)).tolist():
+            one = series[row]
+            buckets = classic[row * width + first[row] : (row + 1) * width]
             found = snapshot.exemplars.get(row)
             exemplars = b""
             if found:
-                # Before version 2.51 Prometheus looks for exemplars in classic buckets only.
+                # Before version 2.51, Prometheus reads exemplars only from classic buckets.
                 buckets = self._marked(buckets, found)
                 exemplars = b"".join(_packed(_EXEMPLAR, _exemplar(each)) for each in found)
             histogram = b"".join(
@@ -161,55 +170,60 @@ class ProtobufPage:
             metric = one.labels + _packed(_METRIC_HISTOGRAM, histogram)
             yield _packed(_FAMILY_METRIC, metric)
 
-    def _classic(self, snapshot: Snapshot) -> tuple[bytes, int]:
-        """All rows' classic buckets one after another, each row of so many bytes."""
-        upto = self._buckets.upto(snapshot)
-        record = np.dtype(
-            [("head", "V2"), ("count_tag", "u1"), ("count", "<f8"), ("tag", "u1"), ("le", "<f8")]
-        )
-        records = np.zeros(upto.shape, record)
-        head = _tag(_BUCKET, _BYTES) + varint(record.itemsize - 2)
+    def _classic(self, snapshot: Snapshot) -> tuple[bytes, list[int], int]:
+        """The classic buckets of all rows, concatenated; for each row, the number of leading bytes
+        to leave out; the number of bytes of a row."""
+        upto, first = self._buckets.upto(snapshot)
+        records = np.zeros(upto.shape, _CLASSIC)
+        head = _tag(_BUCKET, _BYTES) + varint(_CLASSIC_BYTES - 2)
         records["head"] = np.frombuffer(head, "V2")[0]
         records["count_tag"] = _tag(_BUCKET_COUNT_FLOAT, _FIXED64)[0]
         records["count"] = upto
         records["tag"] = _tag(_BUCKET_BOUND, _FIXED64)[0]
         records["le"] = self._bounds
-        return records.tobytes(), upto.shape[1] * record.itemsize
+        return (
+            records.tobytes(),
+            (first * _CLASSIC_BYTES).tolist(),
+            upto.shape[1] * _CLASSIC_BYTES,
+        )
 
     def _marked(self, buckets: bytes, exemplars: tuple[Exemplar, ...]) -> bytes:
-        """The row's buckets with the latest exemplar that falls into each."""
-        width = len(buckets) // len(self._bounds)
-        records = [buckets[at + 2 : at + width] for at in range(0, len(buckets), width)]
+        """The row's buckets, each with the latest exemplar that falls into it."""
+        records = [
+            buckets[at + 2 : at + _CLASSIC_BYTES] for at in range(0, len(buckets), _CLASSIC_BYTES)
+        ]
+        left_out = len(self._bounds) - len(records)
         latest = {
-            int(np.searchsorted(self._bounds, one.duration_s)): one
+            int(np.searchsorted(self._bounds, one.duration_s)) - left_out: one
             for one in sorted(exemplars, key=lambda exemplar: exemplar.time_unix_ns)
         }
         for place, one in latest.items():
-            records[place] += _packed(_BUCKET_EXEMPLAR, _exemplar(one))
+            if place >= 0:
+                records[place] += _packed(_BUCKET_EXEMPLAR, _exemplar(one))
         return b"".join(_packed(_BUCKET, record) for record in records)
 
 
-# Of every histogram.
+# The constant fields of every histogram.
 _SHARED = _whole(_SCHEMA_FIELD, _SCHEMA << 1) + _real(_ZERO_THRESHOLD_FIELD, _ZERO_THRESHOLD)
 
 
 class _Native:
-    """The native buckets of all rows: spans of those that are not empty, and what they hold."""
+    """The native buckets of all rows: the spans of nonempty buckets, and their values."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        # Not -1 for the width, which nobody could tell where there are no rows.
+        # The width is explicit: numpy cannot infer it from -1 if there are no rows.
         weights = snapshot.buckets.reshape(
             len(snapshot.keys), math.prod(snapshot.buckets.shape[1:])
         )
         counts = weights / layout.WEIGHT_ONE
         rows, width = counts.shape
-        # One column more on either side, so that every run of filled buckets begins and ends.
+        # One more column on either side, so that every run of filled buckets begins and ends.
         filled = np.zeros((rows, width + 2), np.int8)
         filled[:, 1:-1] = weights > 0
         edges = np.diff(filled, axis=1).ravel()
         starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
         row = starts // (width + 1)
-        # A span's offset is from the end of the one before, or for the first one its bucket.
+        # A span's offset counts from the end of the previous span; the first one's is its bucket.
         first = np.diff(row, prepend=-1) != 0
         gap = starts - np.concatenate(([0], ends[:-1]))[: len(starts)]
         offset = np.where(first, starts % (width + 1) + snapshot.bucket_offset + 1, gap)
@@ -265,7 +279,7 @@ def _head(name: str, help: str, kind: int, unit: str) -> bytes:
 
 
 def _delimited(parts: Sequence[bytes]) -> Iterator[bytes]:
-    """One family behind its length; none where there is no metric."""
+    """One family, preceded by its length; nothing if it has no metric."""
     if len(parts) > 1:
         yield varint(sum(map(len, parts)))
         for begin in range(0, len(parts), _PARTS_AT_A_TIME):

@@ -1,0 +1,1 @@
+"""Pages for Prometheus and programs that read its formats."""
