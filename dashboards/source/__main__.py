@@ -1,4 +1,4 @@
-"""Writes each dashboard as JSON into a folder, by default dashboards/grafana."""
+"""Write each dashboard as JSON into a folder, by default dashboards/grafana."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from dashboards.source import fleet, hosts, itself, model, one_operator, usage
+from dashboards.source import fleet, hosts, model, operator, self_monitoring, usage
 
-MAKERS = (fleet.make, one_operator.make, model.make, hosts.make, usage.make, itself.make)
+MAKERS = (fleet.make, operator.make, model.make, hosts.make, usage.make, self_monitoring.make)
 FOLDER = Path(__file__).parents[1] / "grafana"
 
 
@@ -24,7 +24,7 @@ def documents() -> dict[str, str]:
 
 
 def _as_grafana(board: Dashboard) -> dict[str, Any]:
-    """Without defaults that the SDK writes down and Grafana's schema of today has no more."""
+    """Without defaults that the SDK writes and Grafana's current schema lacks."""
     document: dict[str, Any] = json.loads(JSONEncoder().encode(board))
     document.pop("style", None)
     for variable in document["templating"]["list"]:

@@ -1,5 +1,5 @@
-"""What dashboards are made of: panels with their queries, variables, links. What is on which
-dashboard is in the file of its name.
+"""The parts of dashboards: panels with their queries, variables, links. The file with a dashboard's
+name has its contents.
 
 Every panel has a unit and a description. Every query names its data source by the variable
 `datasource`, so that a dashboard works wherever it is imported.
@@ -33,12 +33,12 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 TAG = "opscope"
 THREADS = "threads"
-"""A unit that Grafana has not: it stands at the axis, as text behind each number is cut off."""
+"""A unit that Grafana lacks: it labels the axis, since text after each number is cut off."""
 
 EVENTS, EVENTS_A_MINUTE = "cps", "cpm"
 
 RULES_EACH = "1m"
-"""How often the recording rules say something: between two such moments nothing is to be drawn."""
+"""The interval of the recording rules: there is no value to draw in between."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ def graph(
     decimals: int | None = None,
     link: tuple[str, str] | None = None,
 ) -> timeseries.Panel:
-    """Lines over time; `stacked`: areas on each other; `share`: and of 100 %. `interval`: the least
-    between two points, that of rules where all is of them. `decimals`: where Grafana's three digits
-    are too many."""
+    """Lines over time. `stacked`: stacked areas; `share`: stacked to 100 %. `interval`: minimum
+    time between two points, RULES_EACH if all queries read rules. `decimals`: fewer than Grafana's
+    default of three digits."""
     made = (
         timeseries.Panel()
         .title(title)
@@ -98,7 +98,7 @@ def graph(
         )
     )
     if unit in (EVENTS, EVENTS_A_MINUTE):
-        # Else an axis up to a hundred where there is none.
+        # Otherwise the axis goes up to a hundred if there are no data.
         made = made.axis_soft_max(1)
     if decimals is not None:
         made = made.decimals(decimals)
@@ -127,7 +127,7 @@ def number(
     width: int = 4,
     decimals: int | None = None,
 ) -> stat.Panel:
-    """One number, as of now."""
+    """One current number."""
     made = (
         stat.Panel()
         .title(title)
@@ -184,7 +184,7 @@ def rows(
     )
     if decimals is not None:
         made = made.decimals(decimals)
-    # Less than Grafana's 150, of which half a page has no room for four.
+    # Less than Grafana's 150: half a page has no room for four such columns.
     made = made.override_by_regexp(".*", [model.DynamicConfigValue("custom.minWidth", 80)])
     for column, name, url in links:
         shown = {"title": name, "url": url}
@@ -193,7 +193,7 @@ def rows(
 
 
 def durations(title: str, description: str, native: str, classic: str) -> heatmap.Panel:
-    """A heat map: of the native histogram, or of the classic one where there is none."""
+    """A heat map of native histograms, or of classic ones if there are none."""
     return (
         heatmap.Panel()
         .title(title)
@@ -216,7 +216,7 @@ def drill_down(title: str, url: str) -> dashboard.DashboardLink:
 
 
 def of(uid: str, *kept: str, **variables: str) -> str:
-    """The URL of a dashboard at the same time range, with some variables kept and some set."""
+    """The URL of a dashboard for the same time range; keeps some variables and sets others."""
     chosen = "".join(f"&${{{name}:queryparam}}" for name in kept)
     chosen += "".join(f"&var-{name}={value}" for name, value in variables.items())
     return f"/d/{uid}?${{__url_time_range}}&var-datasource=${{datasource}}{chosen}"
@@ -225,7 +225,8 @@ def of(uid: str, *kept: str, **variables: str) -> str:
 def choice(
     name: str, label: str, description: str, query: str, *, several: bool = True
 ) -> dashboard.QueryVariable:
-    """A variable over the values of a label; of several, all at first, those without it too."""
+    """A variable over the values of a label. If several may be selected, the default is all,
+    including series without the label."""
     made = (
         dashboard.QueryVariable(name)
         .label(label)
@@ -252,7 +253,7 @@ def one_of(
 
 
 def board(uid: str, title: str, description: str) -> dashboard.Dashboard:
-    """An empty dashboard with the data source to choose and links to the others."""
+    """An empty dashboard with a data source variable and links to the other dashboards."""
     return (
         dashboard.Dashboard(title)
         .uid(uid)
@@ -273,7 +274,7 @@ def board(uid: str, title: str, description: str) -> dashboard.Dashboard:
         .with_variable(
             dashboard.DatasourceVariable("datasource")
             .label("Data source")
-            .description("A Prometheus, or whatever answers PromQL.")
+            .description("A Prometheus, or another data source with PromQL.")
             .type("prometheus")
         )
     )

@@ -1,4 +1,4 @@
-"""What the dashboards share: their names, the variables to choose by, the units."""
+"""Parts shared by the dashboards: their names, variables and units."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dashboards.source.queries import name
 FLEET, OPERATOR, MODEL = "opscope-fleet", "opscope-operator", "opscope-model"
 HOSTS, USAGE, ITSELF = "opscope-hosts", "opscope-usage", "opscope-itself"
 
-OF_SERVICE = 'service=~"$service"'
+OF_SERVICE = 'service_name=~"$service"'
 OF_HOST = 'instance=~"$host"'
-OF_ALL = 'service=~"$service", model_id=~"$model", instance=~"$host"'
-BUSY = "1 is one thread that is busy all the time."
+OF_ALL = 'service_name=~"$service", model_id=~"$model", instance=~"$host"'
+BUSY = "1 means one thread that is busy all the time."
 
 
 def service() -> dashboard.QueryVariable:
@@ -21,14 +21,14 @@ def service() -> dashboard.QueryVariable:
         "service",
         "Service",
         "service.name of the observed processes.",
-        # Of what there is a sum of each service: the fewest series.
-        "label_values(opscope:framework_calls:rate5m, service)",
+        # From a metric with one sum per service: the fewest series.
+        "label_values(opscope:framework_calls:rate5m, service_name)",
     )
 
 
 def host() -> dashboard.QueryVariable:
     query = f"label_values({name('opscope.processes')}, instance)"
-    return choice("host", "Host", "As Prometheus scrapes it.", query)
+    return choice("host", "Host", "The instance label of Prometheus.", query)
 
 
 def model() -> dashboard.QueryVariable:

@@ -1,5 +1,5 @@
-"""Fleet overview: where the time of all hosts goes. Its sums come from the recording rules, so that
-it opens as fast for 10,000 hosts as for ten."""
+"""Fleet overview: where all hosts spend their time. It uses sums of the recording rules, so that it
+opens as fast for 10,000 hosts as for ten."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dashboards.source.choices import BUSY, FLEET, MODEL, OF_SERVICE, OPERATOR
 
 
 def make() -> Dashboard:
-    # Each panel takes the smallest sum that tells it.
+    # Each panel uses the smallest recorded sum that suffices.
     seconds = f"opscope:op_self_seconds:rate5m{{{OF_SERVICE}}}"
     of_models = f"opscope:model_self_seconds:rate5m{{{OF_SERVICE}}}"
     calls = f"opscope:framework_calls:rate5m{{{OF_SERVICE}}}"
     to_operator = of(OPERATOR, "service", operator="${__field.labels.op}")
-    to_model = of(MODEL, service="${__field.labels.service}")
+    to_model = of(MODEL, service="${__field.labels.service_name}")
     return (
-        board(FLEET, "Opscope / Fleet overview", "Where the time of all hosts goes.")
+        board(FLEET, "Opscope / Fleet overview", "Where all hosts spend their time.")
         .with_variable(choices.service())
         .with_panel(
             number(
                 "Hosts",
-                "Hosts whose agent reports.",
+                "Hosts with a running agent.",
                 "short",
                 "sum(opscope:hosts:count)",
             )
@@ -31,16 +31,16 @@ def make() -> Dashboard:
         .with_panel(
             number(
                 "Processes",
-                "Live processes that are observed.",
+                "Observed live processes.",
                 "short",
                 "sum(opscope:processes:sum)",
             )
         )
-        .with_panel(number("Calls", "Operator calls a second.", "cps", f"sum({calls})"))
+        .with_panel(number("Calls", "Operator calls per second.", "cps", f"sum({calls})"))
         .with_panel(
             number(
                 "Busy threads",
-                f"Threads that are within an operator. {BUSY}",
+                f"Mean number of threads inside operators. {BUSY}",
                 THREADS,
                 f"sum({of_models})",
             )
@@ -48,7 +48,7 @@ def make() -> Dashboard:
         .with_panel(
             number(
                 "Overhead",
-                "Share of CPU time that recording takes: of the process where it is worst.",
+                "Share of CPU time spent recording: the highest of all processes.",
                 "percentunit",
                 f"max(opscope:service_overhead_ratio:max{{{OF_SERVICE}}})",
                 decimals=2,
@@ -57,7 +57,7 @@ def make() -> Dashboard:
         .with_panel(
             number(
                 "Stragglers",
-                "Hosts that OpscopeStraggler names, or is about to.",
+                "Hosts with a pending or firing alert OpscopeStraggler.",
                 "short",
                 f'count(count by (instance) (ALERTS{{alertname="OpscopeStraggler", {OF_SERVICE}}}))'
                 " or vector(0)",
@@ -66,7 +66,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time by operator",
-                f"The ten operators that take most, without those they call. {BUSY}",
+                f"Self time of the ten operators with the most. {BUSY}",
                 THREADS,
                 Query(f"topk(10, sum by (op) ({seconds}))", "{{op}}"),
                 stacked=True,
@@ -76,9 +76,9 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time by service",
-                f"The ten services that take most. {BUSY}",
+                f"The ten services with the most operator time. {BUSY}",
                 THREADS,
-                Query(f"topk(10, sum by (service) ({of_models}))", "{{service}}"),
+                Query(f"topk(10, sum by (service_name) ({of_models}))", "{{service_name}}"),
                 stacked=True,
                 link=("Models of the service", to_model),
             )
@@ -86,7 +86,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time by framework",
-                f"Whose operators they are. {BUSY}",
+                f"Self time by the operators' framework. {BUSY}",
                 THREADS,
                 Query(
                     f"sum by (framework) (opscope:framework_self_seconds:rate5m{{{OF_SERVICE}}})",
@@ -98,7 +98,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time by phase",
-                f"What the operators ran for. {BUSY}",
+                f"Self time by phase of the program's work. {BUSY}",
                 THREADS,
                 Query(f"sum by (phase) ({of_models})", "{{phase}}"),
                 stacked=True,
@@ -107,7 +107,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Calls by framework",
-                "Operator calls a second.",
+                "Operator calls per second.",
                 "cps",
                 Query(f"sum by (framework) ({calls})", "{{framework}}"),
             )
@@ -115,7 +115,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Hosts and processes",
-                "Agents that report, and live processes that are observed.",
+                "Running agents and observed live processes.",
                 "short",
                 Query("sum(opscope:hosts:count)", "hosts"),
                 Query("sum(opscope:processes:sum)", "processes"),
@@ -124,10 +124,10 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Operators",
-                f"The 50 that take most time, as of now. {BUSY}",
+                f"The 50 operators with the most self time now. {BUSY}",
                 THREADS,
-                f"topk(50, sum by (service, op, framework) ({seconds}))",
-                ("service", "op", "framework"),
+                f"topk(50, sum by (service_name, op, framework) ({seconds}))",
+                ("service_name", "op", "framework"),
                 "threads",
                 width=24,
                 links=(
@@ -136,11 +136,11 @@ def make() -> Dashboard:
                         "Operator",
                         of(
                             OPERATOR,
-                            service="${__data.fields.service}",
+                            service="${__data.fields.service_name}",
                             operator="${__data.fields.op}",
                         ),
                     ),
-                    ("service", "Models", of(MODEL, service="${__data.fields.service}")),
+                    ("service_name", "Models", of(MODEL, service="${__data.fields.service_name}")),
                 ),
             )
         )

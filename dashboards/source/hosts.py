@@ -1,4 +1,4 @@
-"""Hosts, and those that are slower than the others."""
+"""Hosts, and stragglers among them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def make() -> Dashboard:
     where = f"{OF_SERVICE}, {OF_HOST}"
     to_host = of(HOSTS, "service", host="${__data.fields.host}")
     return (
-        board(HOSTS, "Opscope / Hosts and stragglers", "Which host is slower than the others.")
+        board(HOSTS, "Opscope / Hosts and stragglers", "Hosts that are slower than the others.")
         .with_variable(choices.service())
         .with_variable(choices.host())
         .with_panel(
             graph(
                 "Slowness of hosts",
-                "How many times as long the median operator takes as on the median host of the same"
-                " version: the ten slowest.",
+                "Duration of the host's median operator, relative to the median host of the same"
+                " version: the ten slowest hosts.",
                 "short",
                 Query(
                     f"topk(10, opscope:host_slowness:15m{{{where}}})", "{{instance}} {{model_id}}"
@@ -32,12 +32,12 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Spread between hosts",
-                "Standard deviation of the slowness, from its quartiles: a straggler is one of at"
-                " least five hosts that is more than five of these, and 10 %, off.",
+                "Standard deviation of the slowness, from its quartiles. A straggler exceeds the"
+                " median host by five of these and by 10 %, among at least five hosts.",
                 "percentunit",
                 Query(
                     f"opscope:slowness_spread:15m{{{OF_SERVICE}}}",
-                    "{{service}} {{version}} {{model_id}}",
+                    "{{service_name}} {{version}} {{model_id}}",
                 ),
                 decimals=1,
             )
@@ -45,11 +45,11 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Slowest hosts",
-                "How many times as long their median operator takes as on the median host of the"
-                " same version.",
+                "Duration of the host's median operator, relative to the median host of the same"
+                " version.",
                 "short",
                 f"topk(50, opscope:host_slowness:15m{{{where}}})",
-                ("instance", "service", "version", "model_id"),
+                ("instance", "service_name", "version", "model_id"),
                 "times as long",
                 decimals=2,
                 links=(("host", "This host alone", to_host),),
@@ -58,7 +58,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time by host",
-                f"The ten busiest. {BUSY}",
+                f"Self time of the ten busiest hosts. {BUSY}",
                 THREADS,
                 Query(
                     f"topk(10, sum by (instance) (opscope:host_self_seconds:rate5m{{{where}}}))",
@@ -69,11 +69,11 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Operators that are slow on a host",
-                "How many times as long a call takes as on the median host of the same version,"
-                " where that is more than 1.1.",
+                "Duration of a call relative to the median host of the same version, if it is above"
+                " 1.1.",
                 "short",
                 f"topk(50, opscope:host_op_slowness:15m{{{where}}})",
-                ("instance", "service", "version", "op", "phase", "model_id"),
+                ("instance", "service_name", "version", "op", "phase", "model_id"),
                 "times as long",
                 decimals=2,
                 links=(
@@ -82,7 +82,7 @@ def make() -> Dashboard:
                         "Operator",
                         of(
                             OPERATOR,
-                            service="${__data.fields.service}",
+                            service="${__data.fields.service_name}",
                             operator="${__data.fields.op}",
                         ),
                     ),
@@ -93,7 +93,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time by phase",
-                f"On the chosen hosts. {BUSY}",
+                f"Self time on the selected hosts. {BUSY}",
                 THREADS,
                 Query(f"sum by (phase) (opscope:host_self_seconds:rate5m{{{where}}})", "{{phase}}"),
                 stacked=True,
@@ -103,7 +103,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Processes",
-                "Live processes that are observed: the ten hosts with most.",
+                "Observed live processes: the ten hosts with the most.",
                 "short",
                 Query(f"topk(10, {name('opscope.processes')}{{{OF_HOST}}})", "{{instance}}"),
                 width=8,
@@ -112,7 +112,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Allocated memory",
-                "Live bytes of tensor libraries: the ten hosts with most.",
+                "Live bytes of tensor libraries: the ten hosts with the most.",
                 "bytes",
                 Query(
                     f"topk(10, sum by (instance) ({name('opscope.memory.live')}{{{where}}}))",

@@ -10,7 +10,7 @@ from dashboards.source.choices import BUSY, MODEL, OPERATOR
 
 
 def make() -> Dashboard:
-    where = 'service=~"$service", model_id=~"$model"'
+    where = 'service_name=~"$service", model_id=~"$model"'
     seconds = f"opscope:model_self_seconds:rate5m{{{where}}}"
     by_operator = f"opscope:model_op_self_seconds:rate5m{{{where}}}"
     return (
@@ -22,7 +22,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Shares of the phases",
-                "Of the time in operators. Much data: input-bound; much comm: communication-bound.",
+                "Shares of operator time. High data: input-bound; high comm: communication-bound.",
                 "percentunit",
                 Query(
                     f"sum by (phase) ({seconds}) / on () group_left () sum ({seconds})",
@@ -35,11 +35,11 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time by model",
-                f"The ten models that take most. {BUSY}",
+                f"The ten models with the most operator time. {BUSY}",
                 THREADS,
                 Query(
-                    f"topk(10, sum by (service, model_id) ({seconds}))",
-                    "{{service}} {{model_id}}",
+                    f"topk(10, sum by (service_name, model_id) ({seconds}))",
+                    "{{service_name}} {{model_id}}",
                 ),
                 stacked=True,
             )
@@ -47,17 +47,17 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Phases of each model",
-                f"As of now. {BUSY}",
+                f"Current values. {BUSY}",
                 THREADS,
                 f"topk(100, {seconds})",
-                ("service", "model_id", "phase"),
+                ("service_name", "model_id", "phase"),
                 "threads",
             )
         )
         .with_panel(
             graph(
                 "Operators of the model",
-                f"The ten that take most. {BUSY}",
+                f"The ten operators with the most self time. {BUSY}",
                 THREADS,
                 Query(f"topk(10, sum by (op, phase) ({by_operator}))", "{{op}} {{phase}}"),
                 stacked=True,
@@ -73,9 +73,9 @@ def make() -> Dashboard:
         )
         .with_panel(
             graph(
-                "Newest version against the one before",
-                "How many times as long the median operator takes; above 1 it is slower. Empty"
-                " unless two versions ran within a day.",
+                "Newest version compared to the previous one",
+                "Ratio of the median operator's duration; above 1 is slower. Empty unless two"
+                " versions ran within a day.",
                 "short",
                 Query(f"opscope:version_slowness:15m{{{where}}}", "{{version}} {{model_id}}"),
                 width=24,
@@ -85,10 +85,10 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Operators that changed most with the version",
-                "How many times as long a call takes as in the version before.",
+                "Duration of a call relative to the previous version.",
                 "short",
                 f"topk(20, opscope:version_op_slowness:15m{{{where}}})",
-                ("service", "version", "op", "phase", "model_id"),
+                ("service_name", "version", "op", "phase", "model_id"),
                 "times as long",
                 width=24,
                 decimals=2,

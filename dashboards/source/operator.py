@@ -17,15 +17,15 @@ from dashboards.source.blocks import (
     rows,
 )
 from dashboards.source.choices import BUSY, HOSTS, OF_ALL, OPERATOR
-from dashboards.source.queries import duration_buckets, quantile, quantile_now, rate
+from dashboards.source.queries import calls, duration_buckets, quantile, quantile_now, rate
 
-OF_SUMS = "Of all hosts each third minute, of those that are chosen at any time."
+OF_SUMS = "For all hosts, one value every three minutes; for selected hosts, at full resolution."
 
 
 def make() -> Dashboard:
     where = f'op="$operator", {OF_ALL}'
     return (
-        board(OPERATOR, "Opscope / Operator", "One operator: how long, how often, where.")
+        board(OPERATOR, "Opscope / Operator", "One operator: its duration, frequency and hosts.")
         .with_variable(choices.service())
         .with_variable(choices.operator())
         .with_variable(choices.model())
@@ -36,16 +36,16 @@ def make() -> Dashboard:
         .with_panel(
             durations(
                 "Durations",
-                f"How many calls took how long, over time. {OF_SUMS}",
+                f"Distribution of call durations over time. {OF_SUMS}",
                 *duration_buckets(where),
             )
         )
         .with_panel(
             graph(
                 "Quantiles",
-                "Durations of half, 95 % and 99 % of calls. Native histograms are off by 4.5 % at"
-                " most; classic ones are interpolated between bounds a factor of four apart."
-                f" {OF_SUMS}",
+                "50th, 95th and 99th percentile of call durations. Native histograms have an error"
+                " of at most 4.5 %; classic ones are interpolated between bounds a factor of two"
+                f" apart. {OF_SUMS}",
                 "s",
                 *(
                     Query(quantile(p, where), label)
@@ -57,7 +57,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "By model",
-                f"The chosen quantile of each model. {OF_SUMS}",
+                f"The selected quantile of each model. {OF_SUMS}",
                 "s",
                 Query(quantile("$quantile", where, "model_id"), "{{model_id}}"),
                 interval=RULES_EACH,
@@ -66,19 +66,22 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "By version",
-                "The chosen quantile of each version of a service; without one: of hosts where none"
-                f" is known, or two run. {OF_SUMS}",
+                "The selected quantile of each version of a service. The version is empty for"
+                f" hosts where it is unknown or where two run. {OF_SUMS}",
                 "s",
-                Query(quantile("$quantile", where, "service, version"), "{{service}} {{version}}"),
+                Query(
+                    quantile("$quantile", where, "service_name, version"),
+                    "{{service_name}} {{version}}",
+                ),
                 interval=RULES_EACH,
             )
         )
         .with_panel(
             graph(
                 "By host",
-                "How long a call typically takes, on the ten hosts where that is longest: half of"
-                " them with native histograms, their mean with classic ones. Not of communication,"
-                " nor where fewer than 200 runs were recorded in a quarter of an hour.",
+                "Median duration on the ten slowest hosts, without communication operators. Leaves"
+                " out hosts with fewer than 200 recorded runs in 15 minutes, and hosts whose"
+                " classic histograms are too coarse for a median.",
                 "s",
                 Query(
                     f"topk(10, opscope:host_op_typical_seconds:15m{{{where}}})",
@@ -90,10 +93,10 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Hosts",
-                "The chosen quantile on the fifty hosts where it is largest, now.",
+                "The selected quantile on the fifty slowest hosts, now.",
                 "s",
-                f"topk(50, {quantile_now('$quantile', where, 'instance, service')})",
-                ("instance", "service"),
+                f"topk(50, {quantile_now('$quantile', where, 'instance, service_name')})",
+                ("instance", "service_name"),
                 "duration",
                 width=8,
                 links=(("host", "Host", of(HOSTS, host="${__data.fields.host}")),),
@@ -102,9 +105,9 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Calls",
-                "A second, by phase.",
+                "Calls per second, by phase.",
                 "cps",
-                Query(f"sum by (phase) ({rate('opscope.op.calls', where)})", "{{phase}}"),
+                Query(f"sum by (phase) ({calls(where)})", "{{phase}}"),
                 interval=RULES_EACH,
                 width=8,
             )
@@ -112,7 +115,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Errors",
-                "Calls a second that failed.",
+                "Failed calls per second; no data if no call ever failed.",
                 "cps",
                 Query(f"sum by (phase) ({rate('opscope.op.errors', where)})", "{{phase}}"),
                 interval=RULES_EACH,
@@ -122,7 +125,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Memory allocated",
-                "Bytes a second that the operator allocated, where that is known.",
+                "Bytes per second that the operator allocated, if known.",
                 "Bps",
                 Query(f"sum ({rate('opscope.op.memory.allocated', where)})", "allocated"),
                 interval=RULES_EACH,
@@ -132,9 +135,12 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time",
-                f"In the operator but not in those it calls, by service. {BUSY}",
+                f"Time inside the operator, without nested operators, by service. {BUSY}",
                 THREADS,
-                Query(f"sum by (service) ({rate('opscope.op.self_time', where)})", "{{service}}"),
+                Query(
+                    f"sum by (service_name) ({rate('opscope.op.self_time', where)})",
+                    "{{service_name}}",
+                ),
                 interval=RULES_EACH,
                 width=8,
             )
@@ -142,9 +148,12 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Recorded runs",
-                "Runs a second that were recorded, which all else here is estimated from.",
+                "Recorded runs per second, the basis of all estimates here.",
                 "cps",
-                Query(f"sum by (service) ({rate('opscope.op.samples', where)})", "{{service}}"),
+                Query(
+                    f"sum by (service_name) ({rate('opscope.op.samples', where)})",
+                    "{{service_name}}",
+                ),
                 interval=RULES_EACH,
                 width=8,
             )

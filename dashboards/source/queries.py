@@ -1,25 +1,32 @@
-"""PromQL in pieces: names from the table of metrics, and histograms of either kind."""
+"""Parts of PromQL queries: names from the table of metrics, histograms of either kind."""
 
 from __future__ import annotations
 
 from opscope.fleet.promql import name
 
-__all__ = ["BY_VERSION", "duration_buckets", "name", "quantile", "quantile_now", "rate"]
+__all__ = ["BY_VERSION", "calls", "duration_buckets", "name", "quantile", "quantile_now", "rate"]
 
-# Of all hosts there is a sum, by a rule; of some that are chosen, it is made of their series. A
-# series without a label is one where that is empty: All, `.*`, chooses the sums, which have no
-# instance, and by the second matcher, of a label that there never is, no series of hosts. That one
-# VictoriaMetrics does not heed: what it reads for nothing is then left out, as there are sums.
+# For all hosts there is a recorded sum; for selected hosts, the query reads their series. An absent
+# label matches as empty: All, `.*`, selects the sums, which have no instance, and the second
+# matcher, on a label that never exists, then excludes the hosts' series. VictoriaMetrics ignores
+# that matcher; the unneeded series that it reads are dropped, since there are sums.
 _OF_CHOSEN_HOSTS = 'every_host!~"$host"'
 _SUMS = "opscope:op_duration_seconds:rate5m"
+_COUNT = f"{name('opscope.op.duration')}_count"
 
-# Without one where it is not known, or a host has several of a service at a time.
-BY_VERSION = " * on (instance, service) group_left (version) opscope:host_version:info"
+# Empty if the version is unknown, or if a host runs several of a service.
+BY_VERSION = " * on (instance, service_name) group_left (version) opscope:host_version:info"
 
 
 def rate(metric: str, where: str = "") -> str:
-    """Per second, over what the panel shows between two points, or more."""
+    """Per second, over the interval between two points of the panel, or longer."""
     return _rate(name(metric), where, "$__rate_interval")
+
+
+def calls(where: str) -> str:
+    """Calls per second: the counter if a host's histograms are native, or else the count of its
+    classic ones, which is the same number."""
+    return f"{rate('opscope.op.calls', where)} or {_rate(_COUNT, where, '$__rate_interval')}"
 
 
 def _rate(series: str, where: str, window: str) -> str:
@@ -31,7 +38,7 @@ def braced(where: str) -> str:
 
 
 def quantile(p: str, where: str, by: str = "") -> str:
-    """Of durations, by labels; `where` chooses hosts by the variable `host`."""
+    """Quantile of durations, by labels; `where` selects hosts by the variable `host`."""
     native, classic = _durations(where, with_version="version" in by)
     of_native = f" by ({by})" if by else ""
     of_classic = ", ".join(filter(None, ("le", by)))
@@ -42,7 +49,8 @@ def quantile(p: str, where: str, by: str = "") -> str:
 
 
 def quantile_now(p: str, where: str, by: str) -> str:
-    """Of durations on each host, whichever are chosen: only for a moment, as it reads them all."""
+    """Quantile of durations on each selected host: for instant queries, since it reads all
+    series."""
     histogram = name("opscope.op.duration")
     native = _rate(histogram, where, "5m")
     classic = _rate(f"{histogram}_bucket", where, "5m")
@@ -53,7 +61,7 @@ def quantile_now(p: str, where: str, by: str) -> str:
 
 
 def duration_buckets(where: str) -> tuple[str, str]:
-    """For a heat map: of the native histogram, and of the classic one where that is absent."""
+    """For a heat map: native histograms, and classic ones if there are no native ones."""
     native, classic = _durations(where)
     return f"sum ({native})", f"sum by (le) ({classic}) and on () absent({native})"
 

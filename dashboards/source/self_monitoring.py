@@ -1,4 +1,4 @@
-"""What Opscope costs, loses and refuses."""
+"""The cost of Opscope itself, and its losses and errors."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def make() -> Dashboard:
     )
     results = name("opscope.attachment.results")
     return (
-        board(ITSELF, "Opscope / Opscope itself", "What Opscope costs, loses and refuses.")
+        board(ITSELF, "Opscope / Opscope itself", "The cost, losses and errors of Opscope itself.")
         .with_variable(choices.service())
         .with_variable(choices.host())
         .with_panel(
             graph(
                 "Overhead",
-                "Share of CPU time that recording takes in the worst process: the ten services"
-                " with most; and the budget.",
+                "Share of CPU time spent recording, in the process with the highest share: the ten"
+                " services with the most; and the budget.",
                 "percentunit",
                 Query(
-                    f"topk(10, max by (service) ({ratio}{{{OF_SERVICE}, {OF_HOST}}}))",
-                    "{{service}}",
+                    f"topk(10, max by (service_name) ({ratio}{{{OF_SERVICE}, {OF_HOST}}}))",
+                    "{{service_name}}",
                 ),
                 Query(f"min ({budget}{{{OF_SERVICE}, {OF_HOST}}})", "least budget"),
                 decimals=2,
@@ -37,7 +37,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time spent recording",
-                f"All processes of a host: the ten hosts with most. {BUSY}",
+                f"All processes of a host: the ten hosts with the most. {BUSY}",
                 THREADS,
                 Query(f"topk(10, {rate('opscope.recorder.overhead', OF_HOST)})", "{{instance}}"),
             )
@@ -45,7 +45,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Lost",
-                "Ranges a second that found no room, and those counted under other.",
+                "Ranges per second that found no room, and those counted under other.",
                 "cps",
                 Query(f"sum ({rate('opscope.recorder.dropped', OF_HOST)})", "dropped"),
                 Query(f"sum ({rate('opscope.recorder.folded', OF_HOST)})", "folded into other"),
@@ -54,7 +54,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Failures",
-                "A second: of callbacks, and segments that could not be read, by reason.",
+                "Errors of callbacks per second, and unreadable segments by reason.",
                 "cps",
                 Query(f"sum ({rate('opscope.recorder.callback.errors', OF_HOST)})", "callbacks"),
                 Query(
@@ -66,7 +66,7 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Results of attaching",
-                "Processes, by bridge, or for the whole process, and by reason.",
+                "Processes by result of attaching, for each bridge or for the whole process.",
                 "short",
                 f"sum by (bridge, result) ({results}{{{OF_HOST}}})",
                 ("bridge", "result"),
@@ -76,7 +76,8 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Attach failures",
-                "Processes of the last hour that were not attached to, though nobody chose so.",
+                "Processes of the last hour that were not attached for a reason other than a"
+                " setting.",
                 "short",
                 Query("opscope:attach_failures:increase1h", "{{bridge}}"),
             )
@@ -84,19 +85,24 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Series",
-                "Of operators: the ten hosts with most; and rows summed up as other.",
+                "Series of operators: the ten hosts with the most; rows merged into other because"
+                " of the limit; and series that the agents' filters drop or merge into other.",
                 "short",
                 Query(
                     f"topk(10, opscope:host_series:count{{{OF_HOST}}})",
                     "{{instance}}",
                 ),
                 Query(f"sum ({name('opscope.series.folded')}{{{OF_HOST}}})", "folded"),
+                Query(
+                    f"sum by (filter) ({name('opscope.series.filtered')}{{{OF_HOST}}})",
+                    "filtered: {{filter}}",
+                ),
             )
         )
         .with_panel(
             graph(
                 "Changes of sampling",
-                "Times a minute that processes sample less, or more again, to keep to a budget.",
+                "Times per minute that processes lower or raise their sampling to keep a budget.",
                 "cpm",
                 Query(f"60 * sum ({rate('opscope.recorder.adaptations', OF_HOST)})", "changes"),
             )
@@ -104,7 +110,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Agents: processor",
-                f"The ten hosts with most. {BUSY}",
+                f"The ten hosts with the most. {BUSY}",
                 THREADS,
                 Query(f"topk(10, {rate('opscope.agent.cpu.time', OF_HOST)})", "{{instance}}"),
             )
@@ -112,7 +118,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Agents: memory",
-                "Resident: the ten hosts with most.",
+                "Resident memory: the ten hosts with the most.",
                 "bytes",
                 Query(f"topk(10, {name('opscope.agent.memory')}{{{OF_HOST}}})", "{{instance}}"),
             )
@@ -120,7 +126,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Agents: a pass over the segments",
-                "How long the last one took: the ten hosts with most.",
+                "Duration of the last pass: the ten slowest hosts.",
                 "s",
                 Query(
                     f"topk(10, {name('opscope.agent.collect.duration')}{{{OF_HOST}}})",
@@ -131,7 +137,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Agents: segments",
-                "Files that the last pass has read: the ten hosts with most.",
+                "Files that the last pass read: the ten hosts with the most.",
                 "short",
                 Query(
                     f"topk(10, {name('opscope.agent.segments.read')}{{{OF_HOST}}})", "{{instance}}"
@@ -141,7 +147,7 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Agents: exports and requests",
-                "A second, by result.",
+                "Per second, by result.",
                 "cps",
                 Query(
                     f"sum by (exporter, result) ({rate('opscope.agent.exports', OF_HOST)})",
@@ -156,7 +162,7 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Versions of Opscope",
-                "Hosts with an agent of that version.",
+                "Hosts by the version of their agent.",
                 "short",
                 f"count by (version) ({name('opscope.build.info')}{{{OF_HOST}}})",
                 ("version",),

@@ -1,4 +1,4 @@
-"""Which services and versions use which API, framework and version of it."""
+"""API usage: which services and versions use which API, and which framework version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def make() -> Dashboard:
         .with_panel(
             number(
                 "APIs in use",
-                "Different ones.",
+                "Number of different APIs.",
                 "short",
                 f"count(count by (api) ({api}{{{OF_SERVICE}}}))",
                 width=12,
@@ -27,40 +27,41 @@ def make() -> Dashboard:
         .with_panel(
             number(
                 "Services",
-                "That use any of them.",
+                "Services that use any of the APIs.",
                 "short",
-                f"count(count by (service) ({api}{{{OF_SERVICE}}}))",
+                f"count(count by (service_name) ({api}{{{OF_SERVICE}}}))",
                 width=12,
             )
         )
         .with_panel(
             rows(
                 "Use of APIs by service",
-                "Processes, alive and ended, that used it.",
+                "Processes, live and ended, that used the API.",
                 "short",
-                f"sum by (api, service) ({api}{{{OF_SERVICE}}})",
-                ("api", "service"),
+                f"sum by (api, service_name) ({api}{{{OF_SERVICE}}})",
+                ("api", "service_name"),
                 "processes",
             )
         )
         .with_panel(
             rows(
                 "Use of APIs by version of the service",
-                "Processes; without a version where it is not known, or their host runs several.",
+                "Processes; the version is empty if it is unknown, or if the host runs several.",
                 "short",
-                f"sum by (api, service, version) ({api}{{{OF_SERVICE}}}{BY_VERSION})",
-                ("api", "service", "version"),
+                f"sum by (api, service_name, version) ({api}{{{OF_SERVICE}}}{BY_VERSION})",
+                ("api", "service_name", "version"),
                 "processes",
             )
         )
         .with_panel(
             rows(
                 "Versions of frameworks",
-                "Hosts where live processes run with it. On another device than cpu, times of"
-                " operators are those of dispatch.",
+                "Hosts with live processes that use it. On a device other than cpu, operator times"
+                " are dispatch times.",
                 "short",
-                f"count by (service, framework, version, device_type) ({info}{{{OF_SERVICE}}})",
-                ("service", "framework", "version", "device_type"),
+                "count by (service_name, framework, version, device_type)"
+                f" ({info}{{{OF_SERVICE}}})",
+                ("service_name", "framework", "version", "device_type"),
                 "hosts",
                 width=14,
             )
@@ -68,10 +69,11 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Versions of services",
-                "Hosts where live processes are of that version.",
+                "Hosts with live processes of the version.",
                 "short",
-                f"count by (service, version) ({name('opscope.service.info')}{{{OF_SERVICE}}})",
-                ("service", "version"),
+                "count by (service_name, version)"
+                f" ({name('opscope.service.info')}{{{OF_SERVICE}}})",
+                ("service_name", "version"),
                 "hosts",
                 width=10,
             )
