@@ -1,4 +1,4 @@
-"""Settings: where they come from, and that a bad one is named."""
+"""Settings: their sources, and errors that name a bad one."""
 
 from __future__ import annotations
 
@@ -30,16 +30,22 @@ def test_without_settings_the_defaults_hold(tmp_path: Path) -> None:
         window_ms=2.0,
         period_ms=250.0,
         label_keys=("model_id",),
-        bridges=("numpy", "torch"),
+        bridges=None,
         include=(),
         exclude=(),
         listen_host="127.0.0.1",
         listen_port=9464,
         interval_s=30.0,
         max_series=2000,
+        drop_ops=(),
+        drop_services=(),
+        top_ops=0,
+        series_idle_s=120.0,
+        ranks=False,
+        torch_versions="verified",
         producer=(),
         max_overhead_ppb=5_000_000,
-        spares_all=True,
+        budget_is_default=True,
         exporters=("prometheus",),
         state="",
         tls_cert="",
@@ -154,6 +160,14 @@ def test_without_a_file_no_parser_of_files_is_imported(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+def test_versions_of_torch_are_those_verified_or_those_tried(tmp_path: Path) -> None:
+    path = write_toml(tmp_path, 'torch_versions = "tried"\n')
+    assert config.load({}, path).torch_versions == "tried"
+    assert config.load({"OPSCOPE_TORCH_VERSIONS": "verified"}, path).torch_versions == "verified"
+    with pytest.raises(ConfigError, match=r"OPSCOPE_TORCH_VERSIONS='2.13'.*verified, tried"):
+        config.load({"OPSCOPE_TORCH_VERSIONS": "2.13"}, path)
 
 
 def test_what_archives_say_is_named_by_known_words(tmp_path: Path) -> None:

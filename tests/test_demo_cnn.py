@@ -57,7 +57,12 @@ def test_the_split_keeps_a_quarter_for_the_test_and_loses_nothing() -> None:
 def test_the_demonstration_shows_accuracy_and_where_the_time_went() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "opscope.demo_cnn"],
-        env={key: value for key, value in os.environ.items() if not key.startswith("OPSCOPE_")},
+        # With lines of full length: pytest-xdist sets COLUMNS.
+        env={
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("OPSCOPE_", "COLUMNS"))
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""The exceptions of Opscope, and how C's status codes become them."""
+"""The exceptions of Opscope, and the conversion of C's status codes."""
 
 import pytest
 

@@ -1,9 +1,10 @@
 """Layers point one way: a lower one never includes or imports a higher one.
 
-C: ``base <- record <- {tensor, bridges} <- bench``. Python: ``_native <- record <- {tensor,
-bridges} <- attach, agent <- cli``; and importing ``opscope`` brings in no third-party module but
-cffi's own. Not the place for what a file may be called or how long it may be
-(test_repository.py).
+C: `base <- record <- {tasks, segment} <- recorder <- trace <- {tensor, bridges}` and `tensor <-
+model`; in `tensor` `base <- memory <- core <- {kernels, autograd} <- dispatch <- {backward, ops} <-
+python`. Python: `_native <- record <- {tensor, bridges} <- attach, agent <- cli`; and importing
+`opscope` imports no third-party module but cffi's own. test_repository.py tests names and lengths
+of files.
 """
 
 import ast
@@ -13,64 +14,131 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-NATIVE = ROOT / "native"
+from tests.c_symbols import NATIVE, ROOT, calls
+
 PACKAGES = ROOT / "agent", ROOT / "exporters"
 
-# What each folder of C may include of the tree: folders, and public headers by name.
-C_MAY_INCLUDE = {
-    "base": ("base/", "opscope/status.h", "opscope/export.h", "opscope/segment.h"),
-    "record": ("base/", "record/", "opscope/"),
-    "tensor": ("base/", "record/", "tensor/", "opscope/"),
-    "bridges": ("base/", "record/", "bridges/", "opscope/"),
-    "bench": ("base/", "opscope/"),
-    "include/opscope": ("opscope/",),
+# What folders of the tensor core may know: its public headers, all below it, and more from height
+# to height.
+BELOW_TENSOR = ("tensor", "base", "record", "tasks", "segment", "recorder", "trace")
+BELOW_MEMORY = (*BELOW_TENSOR, "tensor/base")
+BELOW_CORE = (*BELOW_MEMORY, "tensor/memory")
+BELOW_TAPE = (*BELOW_CORE, "tensor/core")
+BELOW_DISPATCH = (*BELOW_TAPE, "tensor/kernels", "tensor/autograd")
+BELOW_BACKWARD = (*BELOW_DISPATCH, "tensor/dispatch")
+# Folders whose own folders are layers too.
+LAYERED = ("tensor", "model")
+# Each folder of C, with the folders below it that it may know.
+C_BELOW: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "record": ("base",),
+    "tasks": ("base", "record"),
+    "segment": ("base", "record"),
+    "recorder": ("base", "record", "segment"),
+    "trace": ("base", "record", "tasks", "segment", "recorder"),
+    "tensor": ("base", "record"),
+    "tensor/base": BELOW_TENSOR,
+    "tensor/memory": BELOW_MEMORY,
+    "tensor/core": BELOW_CORE,
+    "tensor/kernels": BELOW_TAPE,
+    "tensor/autograd": BELOW_TAPE,
+    "tensor/dispatch": BELOW_DISPATCH,
+    "tensor/backward": BELOW_BACKWARD,
+    "tensor/ops": BELOW_BACKWARD,
+    # Of the tensor core it knows the error text alone.
+    "model/document": ("base", "tensor", "tensor/base"),
+    "model/archive": ("base", "record", "tensor", "tensor/base", "tensor/memory", "tensor/core"),
+    "tensor/python": (*BELOW_BACKWARD, "tensor/backward", "model/document", "model/archive"),
+    "bridges": ("base", "record", "tasks", "segment", "recorder", "trace"),
+    "bench": ("base", "record"),
+    # Included before all others, in wheels.
+    "cross": (),
+    # Parts of the cffi module.
+    "python": ("base", "recorder"),
 }
-# Public headers of the upper layers, each with the folders that may know it.
-UPPER_HEADERS = {
-    "opscope/tensor.h": ("tensor",),
-    "opscope/autograd.h": ("tensor",),
-    "opscope/operator.h": ("tensor",),
-    "opscope/numpy.h": ("bridges",),
-    "opscope/bench.h": ("bench",),
+# Each header in native/include, with the folder whose functions it declares.
+HEADER_OF = {
+    "status.h": "base",
+    "export.h": "base",
+    "record.h": "record",
+    "range_inline.h": "record",
+    "debug_info.h": "record",
+    "usage.h": "record",
+    "extra_files.h": "record",
+    "fork.h": "tasks",
+    "segment.h": "segment",
+    "recorder.h": "recorder",
+    "metric.h": "recorder",
+    "memory.h": "trace",
+    "trace.h": "trace",
+    "tensor.h": "tensor",
+    "autograd.h": "tensor",
+    "operator.h": "tensor",
+    "archive.h": "model/archive",
+    "numpy.h": "bridges",
+    "torch.h": "bridges",
+    "bench.h": "bench",
 }
+# What their names begin with in an #include.
+OUTSIDE = ("opscope/", "private/")
+# Those of them that are not installed: for the Python bridges and the bench.
+PRIVATE_HEADERS = {"numpy.h", "torch.h", "bench.h"}
 
-# Each part of the package with its height. A module imports parts no higher than its own.
+# Each part of the package with its height. A module imports from its own part, and from lower
+# ones: parts of one height do not know each other, so no two can come into a circle.
 HEIGHT = {
-    "opscope._native": 0,
-    "opscope._tensor": 0,
-    "opscope.errors": 0,
-    "opscope.config": 0,
-    "opscope.headers": 0,
-    "opscope.metrics": 0,
-    "opscope.demo_digits": 0,
-    "opscope.record": 1,
-    "opscope.tensor": 2,
-    "opscope.bridges": 2,
-    "opscope.timeline": 2,
-    "opscope.attachment": 3,
-    "opscope.agent": 3,
-    "opscope_exporters": 3,
-    "opscope": 4,
     # A fact about the package, which stands in its root.
     "opscope.__version__": 0,
-    "opscope.fleet": 5,
-    "opscope.installation": 5,
-    "opscope.bench": 5,
-    "opscope.demo": 5,
-    "opscope.demo_cnn": 5,
-    "opscope.cli": 6,
+    "opscope._native": 0,
+    "opscope._tensor": 0,
+    "opscope.demo_digits": 0,
+    "opscope.metrics": 0,
+    "opscope.name_lookup": 0,
+    "opscope.printable": 0,
+    "opscope.replace_file": 0,
+    "opscope.total_deadline": 1,
+    "opscope.errors": 1,
+    "opscope.headers": 1,
+    "opscope.config": 2,
+    "opscope.extras": 2,
+    "opscope.record": 3,
+    "opscope.bridges": 4,
+    "opscope.tensor": 4,
+    "opscope.attachment": 5,
+    "opscope.models": 5,
+    "opscope.timeline": 5,
+    "opscope.segments": 6,
+    "opscope.host": 7,
+    "opscope.processes": 8,
+    "opscope.reports": 8,
+    "opscope.control": 9,
+    "opscope.demo_cnn": 9,
+    "opscope.fleet": 9,
+    "opscope.server": 9,
+    "opscope": 10,
+    "opscope_exporters": 10,
+    "opscope.installation": 11,
+    "opscope.bench": 12,
+    "opscope.cli": 13,
+    "opscope.demo": 13,
 }
 
 THIRD_PARTY = ("numpy", "opentelemetry", "prometheus_client", "click", "rich", "google", "grpc")
 
 
-def c_includes() -> Iterator[tuple[str, str, str]]:
-    """(folder, file name, included name) for each ``#include "..."`` below native/."""
-    for folder in C_MAY_INCLUDE:
-        for path in sorted((NATIVE / folder).rglob("*.[ch]")):
-            for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE):
-                yield folder, path.name, name
+def c_folder(path: Path) -> str:
+    """The folder that a file of C belongs to, a public header to that of its functions."""
+    first, second, *_ = (*path.relative_to(NATIVE).parts, "")
+    if first == "include":
+        return HEADER_OF[path.name]
+    return f"{first}/{second}" if first in LAYERED else first
+
+
+def c_includes() -> Iterator[tuple[Path, str]]:
+    """(file, folder of what it includes) for each `#include "..."` below native/."""
+    for path in sorted(NATIVE.rglob("*.[ch]")):
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE):
+            yield path, c_folder(NATIVE / ("include" if name.startswith(OUTSIDE) else "") / name)
 
 
 def part_of(module: str) -> str:
@@ -109,19 +177,71 @@ def python_files() -> Iterator[tuple[Path, str]]:
 
 def test_c_includes_point_down() -> None:
     wrong = [
-        f"{folder}/{file} includes {name}"
-        for folder, file, name in c_includes()
-        if not name.startswith(C_MAY_INCLUDE[folder])
-        or folder not in (*UPPER_HEADERS.get(name, (folder,)), "include/opscope")
+        f"{path.relative_to(NATIVE)} includes of {folder}"
+        for path, folder in c_includes()
+        if folder not in (c_folder(path), *C_BELOW[c_folder(path)])
     ]
     assert not wrong
 
 
-def test_every_c_folder_has_its_place_in_the_layers() -> None:
-    files = {path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.[ch]")}
+def test_c_files_use_names_of_lower_folders() -> None:
+    """What includes do not show: a public header declares functions of several folders."""
+    wrong = [
+        f"{name} uses {', '.join(names)} of {other}"
+        for name, others in calls().items()
+        for other, names in others.items()
+        for folder in [c_folder(NATIVE / name)]
+        if c_folder(NATIVE / other) not in (folder, *C_BELOW[folder])
+    ]
+    assert not wrong
+
+
+def test_every_c_folder_and_public_header_has_its_place_in_the_layers() -> None:
+    assert {path.name for path in (NATIVE / "include").rglob("*.h")} == {*HEADER_OF}
+    assert {c_folder(path) for path in NATIVE.rglob("*.[ch]")} == {*C_BELOW}
+
+
+def test_every_header_is_public_or_private_by_name() -> None:
+    private = {path.name for path in (NATIVE / "include" / "private").iterdir()}
+    assert private == PRIVATE_HEADERS
+
+
+def test_only_public_headers_are_installed() -> None:
+    installed = re.findall(
+        r"install\(DIRECTORY (include\S*)", (NATIVE / "CMakeLists.txt").read_text()
+    )
+    assert installed == ["include/opscope"]
+
+
+def test_one_bridge_includes_nothing_of_another() -> None:
+    bridges = [path for path in (NATIVE / "bridges").iterdir() if path.is_dir()]
+    assert len(bridges) > 1
+    others = {path.name: {other.name for other in bridges} - {path.name} for path in bridges}
     assert [
-        name for name in files if not name.startswith(tuple(f"{f}/" for f in C_MAY_INCLUDE))
+        f"{path.name} includes {name}"
+        for bridge in bridges
+        for path in bridge.glob("*.[ch]")
+        for name in re.findall(r'#include "(?:bridges|private)/(\w+)', path.read_text())
+        if name in others[bridge.name]
     ] == []
+
+
+def circle_in(graph: dict[str, set[str]]) -> list[str]:
+    """What is left of the graph once all that leads to no circle has been taken away."""
+    left = dict(graph)
+    while ends := [name for name, targets in left.items() if not targets & left.keys()]:
+        for name in ends:
+            del left[name]
+    return sorted(left)
+
+
+def test_c_files_include_each_other_in_no_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for path in sorted(NATIVE.rglob("*.[ch]")):
+        unit = path.relative_to(NATIVE).with_suffix("").as_posix()
+        names = re.findall(r'#include "([^"]+)\.h"', path.read_text())
+        graph.setdefault(unit, set()).update(set(names) - {unit})
+    assert circle_in(graph) == []
 
 
 def test_record_layer_knows_nothing_of_tensors() -> None:
@@ -135,7 +255,7 @@ def test_python_imports_point_down() -> None:
     for path, module in python_files():
         height = HEIGHT[part_of(module)]
         for name in own_imports(path, module):
-            if HEIGHT[part_of(name)] > height:
+            if part_of(name) != part_of(module) and HEIGHT[part_of(name)] >= height:
                 wrong.append(f"{module} imports {name}")
     assert not wrong
 

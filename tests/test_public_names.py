@@ -1,4 +1,4 @@
-"""``import opscope``: its names, their docstrings and the examples in them."""
+"""`import opscope`: its names, their docstrings and the examples in them."""
 
 import ast
 import doctest

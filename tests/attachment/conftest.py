@@ -1,4 +1,4 @@
-"""Starting programs bare and observed, and what to find of them afterwards."""
+"""Start programs bare and observed, and read their ledger and segments afterwards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OTHER_INTERPRETERS = _other_interpreters()
 
 
 class Bench:
-    """A place for programs, with a numpy that is none, and a segment directory of its own."""
+    """A directory for programs, with a stub of numpy, and a segment directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -51,7 +51,7 @@ class Bench:
         self.bare = inherited
 
     def stub_environment(self, **variables: str) -> dict[str, str]:
-        """Observed, with nothing on PYTHONPATH but the numpy that is none."""
+        """Environment of an observed program, with only the stub of numpy on PYTHONPATH."""
         own = {"PYTHONPATH": str(self.stub), "OPSCOPE_DIR": str(self.segments)}
         return environment({**self.bare, **own, **variables})
 
@@ -63,7 +63,7 @@ class Bench:
         stub: bool = True,
         **variables: str,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs Python with these arguments; `stub` puts the numpy that is none on its path."""
+        """Runs Python with these arguments; `stub` puts the stub of numpy on its path."""
         environ = dict(self.bare)
         if stub:
             path = [str(self.stub), *filter(None, [environ.get("PYTHONPATH")])]
@@ -94,7 +94,7 @@ class Bench:
         return [(entry.code, entry.text) for entry in ledger.read_all([str(self.segments)])]
 
     def reasons_elsewhere(self, directory: str) -> list[str]:
-        """Codes of the fallback's entries that tell of `directory`, which are then removed."""
+        """Codes of the fallback ledger's entries about `directory`, which are then removed."""
         entries = [e for e in ledger.read_all(ledger.places(None)) if directory in e.text]
         for entry in entries:
             ledger.forget(entry)
@@ -111,7 +111,7 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture(scope="session")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An interpreter with nothing installed."""
+    """An interpreter without installed packages."""
     directory = tmp_path_factory.mktemp("bare")
     venv.create(directory, symlinks=True)
     return str(directory / "bin" / "python")

@@ -1,4 +1,4 @@
-"""Attaching a real NumPy: by itself under `opscope run`, and when the program asks."""
+"""Attaching to a real NumPy: automatically under `opscope run`, and on the program's request."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_attach_waits_for_what_is_not_imported(bench: Bench) -> None:
 
 
 def test_a_numpy_that_is_just_being_imported_is_attached_to_when_it_is_whole(bench: Bench) -> None:
-    # The finder is asked in the middle of the import, and attaches there.
+    # The finder runs in the middle of the import, and attaches there.
     program = (
         f"{OWN}\n"
         "class Finder:\n"
@@ -126,7 +126,7 @@ def test_after_detach_a_framework_imported_later_is_left_alone(bench: Bench) -> 
     assert run(bench, program) == "[]\n{}\n"
 
 
-def test_what_a_program_has_ended_is_not_begun_again_by_an_import(bench: Bench) -> None:
+def test_an_import_does_not_restart_ended_observation(bench: Bench) -> None:
     program = f"{OWN} opscope.detach(); import numpy; print(status().code, status().bridges)"
     assert run(bench, program, observed=True) == "detached {}\n"
 
@@ -244,7 +244,7 @@ assert opscope.attach_status().attached
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 @pytest.mark.parametrize("imported", ["", "import multiprocessing"])
-def test_what_an_attached_program_spawns_is_attached(
+def test_spawned_processes_of_an_attached_program_are_attached(
     bench: Bench, method: str, imported: str
 ) -> None:
     script = bench.script(

@@ -1,4 +1,4 @@
-"""The user's own sitecustomize and usercustomize, in every form that Python takes them in."""
+"""The user's own sitecustomize and usercustomize run in every form that Python accepts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_extension_module_runs(bench: Bench) -> None:
     same(bench, "-c", "import sys; print('sitecustomize' in sys.modules)")
 
 
-def test_one_that_prints_and_one_that_looks_around_see_what_they_would(bench: Bench) -> None:
+def test_a_sitecustomize_that_prints_or_inspects_sees_no_difference(bench: Bench) -> None:
     bench.script(
         "stub/sitecustomize.py",
         "import sys\n"

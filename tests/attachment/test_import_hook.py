@@ -1,4 +1,4 @@
-"""The import hook: sees an import once, and leaves everything as it would be without it."""
+"""The import hook sees an import once, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_other_imports_pass_by(install: Install, seen: list[str]) -> None:
     assert hook in sys.meta_path
 
 
-def test_the_module_looks_as_without_the_hook(install: Install, framework: Path) -> None:
+def test_the_module_is_the_same_as_without_the_hook(install: Install, framework: Path) -> None:
     install()
     module = importlib.import_module(NAME)
     spec = importlib.util.spec_from_file_location(NAME, framework / "__init__.py")
@@ -93,7 +93,7 @@ def test_the_module_looks_as_without_the_hook(install: Install, framework: Path)
     }
 
 
-def test_a_reload_stays_as_ever(install: Install, seen: list[str], framework: Path) -> None:
+def test_a_reload_is_unchanged(install: Install, seen: list[str], framework: Path) -> None:
     install()
     module = importlib.import_module(NAME)
     (framework / "__init__.py").write_text("value = 'new'\n")
@@ -165,7 +165,7 @@ def test_an_extension_that_names_itself_otherwise_is_seen(
     assert seen == [NAME]
 
 
-def test_a_failing_import_fails_as_ever_and_is_awaited_again(
+def test_a_failing_import_fails_unchanged_and_is_awaited_again(
     install: Install, seen: list[str], framework: Path
 ) -> None:
     install()
@@ -192,7 +192,7 @@ def test_a_failing_import_shows_no_frame_of_the_hook(install: Install, framework
     assert len([file for file in files if "sitecustomize" in file]) == remaining
 
 
-def test_a_module_that_is_not_there_is_missed_as_ever(install: Install) -> None:
+def test_a_missing_module_raises_import_error(install: Install) -> None:
     install(("no_such_framework",))
     with pytest.raises(ModuleNotFoundError) as caught:
         importlib.import_module("no_such_framework")
@@ -215,7 +215,7 @@ def test_threads_that_import_at_once_are_seen_as_one(install: Install, seen: lis
     assert seen == [NAME]
 
 
-def test_what_the_observer_waits_for_next_is_seen_too(install: Install, seen: list[str]) -> None:
+def test_names_that_the_observer_adds_are_awaited_too(install: Install, seen: list[str]) -> None:
     hook = install(then=(f"{NAME}.late",))
     importlib.import_module(NAME)
     assert hook in sys.meta_path

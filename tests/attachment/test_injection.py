@@ -1,4 +1,4 @@
-"""The injection rules: an observed program is what it was, in all that it or anybody can see."""
+"""The injection rules: an observed program behaves as before in every visible respect."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from opscope.attachment import entry
 from opscope.attachment.launch import SITE, environment
 
 from .conftest import Bench
+
+pytestmark = pytest.mark.alone
 
 # What a program can see of its interpreter, as JSON.
 LOOK = """
@@ -61,7 +63,7 @@ def test_a_program_without_numpy_sees_the_same_world(bench: Bench, flags: tuple[
     assert observed["environ"].pop("OPSCOPE_ATTACH") == "1"
     del observed["environ"]["OPSCOPE_DIR"], bare["environ"]["PYTHONPATH"]
     if flags == ("-S",):
-        # Without site no sitecustomize runs, so nobody takes the entry away.
+        # Without site no sitecustomize runs that could remove the entry.
         observed["path"].remove(SITE)
         observed["cache"] = [path for path in observed["cache"] if path != SITE]
     assert observed == bare
@@ -74,15 +76,15 @@ def test_output_and_exit_status_are_the_programs_own(bench: Bench, flags: tuple[
     assert same(bench, *flags, script).returncode == 7
 
 
-def test_an_uncaught_error_looks_the_same(bench: Bench) -> None:
+def test_an_uncaught_error_is_unchanged(bench: Bench) -> None:
     same(bench, bench.script("work.py", "import numpy\nraise ValueError('own')\n"))
 
 
-def test_a_missing_numpy_is_missed_as_ever(bench: Bench) -> None:
+def test_a_missing_numpy_raises_import_error(bench: Bench) -> None:
     same(bench, "-I", "-S", "-c", "import numpy")
 
 
-def test_other_interpreters_run_as_ever(bench: Bench, other_python: str) -> None:
+def test_other_interpreters_run_unchanged(bench: Bench, other_python: str) -> None:
     program = "import sys; import numpy; sys.stdout.write(numpy.__version__); sys.exit(3)"
     done = same(bench, "-c", program, python=other_python)
     assert (done.returncode, done.stdout) == (3, "99.0")
@@ -120,7 +122,7 @@ def test_another_package_of_the_name_is_never_run(bench: Bench, bare_python: str
         "import sys; del sys.modules['sitecustomize']",
     ],
 )
-def test_a_failing_sitecustomize_fails_as_ever(bench: Bench, text: str) -> None:
+def test_a_failing_sitecustomize_fails_unchanged(bench: Bench, text: str) -> None:
     bench.script("stub/sitecustomize.py", text)
     same(bench, "-c", "import sys; print('sitecustomize' in sys.modules)")
 
@@ -139,7 +141,7 @@ def test_a_program_that_denies_itself_the_framework_is_not_disturbed(bench: Benc
     same(bench, "-c", program)
 
 
-def test_numpy_looks_the_same_from_inside(bench: Bench) -> None:
+def test_numpy_is_unchanged_seen_from_the_program(bench: Bench) -> None:
     program = (
         "import numpy, sys; print(type(numpy.__loader__), numpy.__spec__.loader is "
         "numpy.__loader__, sorted(vars(numpy.__loader__)), sorted(vars(numpy)))"

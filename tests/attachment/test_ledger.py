@@ -1,4 +1,4 @@
-"""Ledger entries: made where little works, read back whole."""
+"""Ledger entries can be written under difficult conditions, and read back complete."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ def test_a_missing_directory_is_made_for_its_owner_alone(own: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["file", "writable by others", "link", "no parent"])
-def test_where_the_directory_cannot_be_trusted_the_fallback_takes_it(
-    own: Path, fallback: Path, spoil: str
-) -> None:
+def test_an_untrusted_directory_selects_the_fallback(own: Path, fallback: Path, spoil: str) -> None:
     place = own / "segments"
     if spoil == "file":
         place.touch()
@@ -87,7 +85,9 @@ def test_where_the_directory_cannot_be_trusted_the_fallback_takes_it(
     assert fallback.stat().st_mode & 0o777 == 0o700
 
 
-def test_without_any_place_nothing_is_raised(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_directory_nothing_is_raised(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ledger, "FALLBACK", str(own / "none" / "{uid}"))
     assert not ledger.write(None, "error", "")
 
@@ -102,7 +102,7 @@ def test_without_a_configuration_the_environment_says_where(
     assert capsys.readouterr().err == "opscope: config: bad\n"
 
 
-def test_links_of_another_form_are_passed_over(own: Path) -> None:
+def test_links_of_another_form_are_skipped(own: Path) -> None:
     for name in ("1.why", "1-2-3.why", "x-y.why", "-1-2.why", "1-2.txt"):
         (own / name).symlink_to("1:error:text")
     for number, target in enumerate(("", "1", "1:error", "x:error:text", "/etc/passwd")):
@@ -112,7 +112,7 @@ def test_links_of_another_form_are_passed_over(own: Path) -> None:
     assert ledger.read_all([str(own), str(own / "none")]) == []
 
 
-def test_what_a_foreign_entry_says_cannot_reach_a_terminal(own: Path) -> None:
+def test_control_characters_of_a_foreign_entry_do_not_reach_a_terminal(own: Path) -> None:
     os.symlink(b"1:\x1berror:\x9b\xff text", os.fsencode(own / "1-2.why"))
     (entry,) = ledger.read_all([str(own)])
     assert (entry.code + entry.text).isprintable()

@@ -1,4 +1,4 @@
-"""Together with other observers that bring a sitecustomize: all of them run, in either order."""
+"""Other observers with a sitecustomize of their own: all of them run, in either order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPSCOPE = (str(SCRIPTS / "opscope"), "run", "--")
 OPENTELEMETRY = (str(SCRIPTS / "opentelemetry-instrument"),)
 DATADOG = (str(SCRIPTS / "ddtrace-run"),)
 
-# Loaded by the one or the other at a program's start, and by nothing else here.
+# Loaded by either of them at a program's start, and by nothing else here.
 STARTED = {OPENTELEMETRY: "opentelemetry.sdk.trace", DATADOG: "ddtrace.bootstrap.preload"}
 
 PROGRAM = """
@@ -40,7 +40,7 @@ def observe(bench: Bench, *command: str) -> subprocess.CompletedProcess[str]:
     environ = {
         **bench.bare,
         "OPSCOPE_DIR": str(bench.segments),
-        "TMPDIR": str(bench.directory),  # where Datadog's leaves files of its own
+        "TMPDIR": str(bench.directory),  # where Datadog's agent writes its files
         "OTEL_TRACES_EXPORTER": "none",
         "OTEL_METRICS_EXPORTER": "none",
         "OTEL_LOGS_EXPORTER": "none",
@@ -73,8 +73,8 @@ def test_every_observer_starts(bench: Bench, command: tuple[str, ...]) -> None:
     assert "opscope" not in done.stderr
 
 
-def test_what_starts_beside_another_agent_raises_nothing(bench: Bench) -> None:
-    # Copied where nothing of opscope is found.
+def test_starting_beside_another_agent_raises_nothing(bench: Bench) -> None:
+    # Copied to a directory without opscope.
     bench.script("beside/opscope_beside.py", (Path(SITE) / "opscope_beside.py").read_text())
     program = f"import sys; sys.path.append({str(bench.directory / 'beside')!r});"
     done = bench.run("-c", f"{program} import opscope_beside; opscope_beside.start()")

@@ -1,4 +1,4 @@
-"""Who is observed and who is not, and which reason wins."""
+"""Which programs are observed, which are not, and which reason wins."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def test_the_kill_switch_wins_over_all(asked: bool) -> None:
 
 def test_a_free_threaded_interpreter_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.abiflags", "t")
-    assert decide("train.py") == "unsupported-python"
+    assert decide("train.py", asked=True) == "unsupported-python"
 
 
-def test_a_process_with_the_rights_of_another_user_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_with_another_users_rights_is_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not policy.other_user()
     monkeypatch.setattr("os.geteuid", lambda: 12345678)
     assert policy.other_user()

@@ -1,4 +1,4 @@
-"""Programs that are started, packed or run otherwise than `python script.py`: as unobserved."""
+"""Programs started other than by `python script.py` run as if unobserved."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_zipped_program_is_observed(bench: Bench) -> None:
 
 @pytest.fixture(scope="module")
 def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program frozen by PyInstaller, with an interpreter of its own in it."""
+    """A program frozen by PyInstaller, with its own interpreter."""
     place = tmp_path_factory.mktemp("frozen")
     (place / "numpy").mkdir()
     (place / "numpy" / "__init__.py").write_text("__version__ = '99.0'\n")
@@ -37,7 +37,7 @@ def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "print(numpy.__version__, 'sitecustomize' in sys.modules, len(sys.meta_path))\n"
         "sys.exit(4)\n"
     )
-    # Without hooks for the true numpy, which would be packed with all that it needs.
+    # Without PyInstaller's hooks for the real numpy, which would pack all of its dependencies.
     command = (sys.executable, "-m", "PyInstaller", "--onedir", "--log-level", "ERROR")
     environ = {**os.environ, "PYTHONPATH": str(place), "PYINSTALLER_CONFIG_DIR": str(place)}
     done = subprocess.run(
@@ -52,7 +52,8 @@ def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "dist" / "work" / "work"
 
 
-def test_a_frozen_program_runs_as_ever_and_is_left_alone(bench: Bench, frozen: Path) -> None:
+@pytest.mark.slow
+def test_a_frozen_program_runs_unchanged_and_unobserved(bench: Bench, frozen: Path) -> None:
     bare = bench.start([str(frozen)], bench.bare)
     observed = bench.start([str(frozen)], bench.stub_environment())
     assert (observed.returncode, observed.stdout, observed.stderr) == (
@@ -98,7 +99,7 @@ print(opscope.attach_status().code)
 """
 
 
-def test_a_setuid_process_stands_down_without_a_trace(bench: Bench) -> None:
+def test_a_setuid_process_is_unobserved_and_leaves_no_file(bench: Bench) -> None:
     done = bench.run("-c", SETUID.format(site=SITE), OPSCOPE_DIR=str(bench.segments))
     hooks, code = done.stdout.splitlines()
     assert (code, done.stderr) == ("other-user", "")
@@ -140,7 +141,7 @@ def test_lists_and_globs_mean_real_programs(
     bench: Bench, arguments: tuple[str, ...], variables: dict[str, str], expected: str | None
 ) -> None:
     bench.script("work.py", "import numpy\n")
-    # Any pip at all, so long as it imports what would be observed.
+    # Any version of pip that imports what would be observed.
     bench.script("stub/pip/__init__.py", "")
     bench.script("stub/pip/__main__.py", "import numpy\n")
     environ = bench.stub_environment(OPSCOPE_BRIDGES="none", **variables)
@@ -149,7 +150,7 @@ def test_lists_and_globs_mean_real_programs(
     assert found == ([expected] if expected else [])
 
 
-def test_a_relocated_interpreter_runs_as_ever(bench: Bench) -> None:
+def test_a_relocated_interpreter_runs_unchanged(bench: Bench) -> None:
     link = bench.directory / "renamed"
     shutil.copy(os.path.realpath(sys.executable), link)
     bench.bare["PYTHONHOME"] = sys.base_prefix

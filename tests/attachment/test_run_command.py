@@ -1,4 +1,4 @@
-"""`opscope run`: the program's own status, streams and signals; and clear words where it fails."""
+"""`opscope run`: the program's own status, streams and signals; and clear errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from .conftest import Bench
 
-RUN = [sys.executable, "-c", "from opscope.cli.run import command; command()"]
+RUN = [sys.executable, "-c", "from opscope.cli import main; main()", "run"]
 
 
 def opscope_run(
@@ -22,7 +22,7 @@ def opscope_run(
 
 def test_a_program_is_observed(bench: Bench) -> None:
     done = opscope_run(
-        bench, "--dir", "segments", "--", sys.executable, "-c", "import numpy; print('out')"
+        bench, "--directory", "segments", "--", sys.executable, "-c", "import numpy; print('out')"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "out\n", "")
     assert len(bench.segment_files()) == 1
@@ -39,7 +39,7 @@ def test_the_options_of_the_program_are_not_taken(bench: Bench) -> None:
 
 def test_options_become_variables(bench: Bench) -> None:
     options = ["--sampling", "windows", "--window-ms", "3", "--period-ms", "50", "--debug"]
-    options += ["--labels", "a,b", "--dir", "segments", "--service", "web"]
+    options += ["--labels", "a,b", "--directory", "segments", "--service", "web"]
     options += ["--max-overhead", "1%"]
     lines = opscope_run(bench, *options, "env").stdout.splitlines()
     assert {
@@ -68,7 +68,7 @@ def test_the_rest_of_the_environment_is_the_programs(bench: Bench) -> None:
     assert {**seen, b"PYTHONPATH": b""} == {**bare, b"PYTHONPATH": b""}
 
 
-def test_without_proc_the_program_is_run_all_the_same(bench: Bench) -> None:
+def test_without_proc_the_program_runs_anyway(bench: Bench) -> None:
     hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
     if bench.start([*hidden, "true"], bench.bare).returncode != 0:
         pytest.skip("needs root and a mount namespace, which may not be made here")
@@ -96,12 +96,12 @@ def test_signals_that_python_ignores_are_not_ignored_by_the_program(bench: Bench
         (("/dev/null",), 126, "/dev/null: Permission denied"),
         (("/",), 126, "/: Permission denied"),
         (("--sampling", "2", "true"), 125, "OPSCOPE_SAMPLING='2': must be a probability"),
-        (("--sampling", "1", "--window-ms", "2", "true"), 2, "go with --sampling windows"),
+        (("--sampling", "1", "--window-ms", "2", "true"), 2, "require --sampling windows"),
         (("--sample", "1", "true"), 2, "--sample"),
         ((), 2, "CMD"),
     ],
 )
-def test_what_cannot_be_run_is_said_clearly(
+def test_a_command_that_cannot_run_is_reported(
     bench: Bench, command: tuple[str, ...], status: int, words: str
 ) -> None:
     done = opscope_run(bench, *command)

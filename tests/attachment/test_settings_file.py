@@ -1,4 +1,4 @@
-"""The settings file: whose is believed, which rule holds, and that none of it harms a program."""
+"""The settings file: its trust rules, the order of its rules, and that it never harms a program."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from opscope.agent.host import Host
 from opscope.attachment import settings_file
 from opscope.attachment.settings_file import NAME, Rule, apply, read, rules
+from opscope.host.host import Host
 from opscope.record import recorder
 
 from .conftest import Bench
 
 PROGRAM = """
 import os, numpy
-from opscope.agent.host import Host
+from opscope.host.host import Host
 found = Host([os.environ["OPSCOPE_DIR"]], consume=False, pids=[os.getpid()]).collect()
 (process,) = found.processes
 print(process.sampling_prob, process.window_ns, process.notes["labels"])
@@ -26,7 +26,7 @@ print(process.sampling_prob, process.window_ns, process.notes["labels"])
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[Path]:
-    """Where a recorder of this process records, all of it."""
+    """The directory of the segments of this process; it records everything."""
     recorder.start(str(tmp_path), sampling=1.0)
     yield tmp_path
     recorder.stop(discard=True)
@@ -52,7 +52,7 @@ def test_the_last_rule_for_a_service_holds(directory: Path) -> None:
     assert _sampling(directory) == 0.25
 
 
-def test_a_reset_makes_void_what_stands_above_it(directory: Path) -> None:
+def test_a_reset_cancels_the_rules_above_it(directory: Path) -> None:
     assert _applied(directory, "sampling=0.5 *\nreset w*\nlabels=a *\n") == []
     assert _sampling(directory) == 1.0
 
@@ -63,7 +63,7 @@ def test_a_service_may_have_any_name() -> None:
     assert not settings_file.matches("My service", "my *")
 
 
-def test_a_bad_rule_is_told_of_and_the_others_hold(directory: Path) -> None:
+def test_a_bad_rule_is_reported_and_the_others_apply(directory: Path) -> None:
     (complaint,) = _applied(directory, "sampling=9 *\nlabels=b *\nsampling=0.5 *\n")
     assert f"{directory}/{NAME}: sampling='9': must be a probability" in complaint
     assert _sampling(directory) == 0.5
@@ -100,7 +100,7 @@ _UNTRUSTED = [
     (_link, "symbolic links"),
     (os.mkfifo, "is not a regular file"),
     (os.mkdir, "is not a regular file"),
-    (_writable, "can be written by others: chmod go-w"),
+    (_writable, ": chmod go-w "),
     (_huge, "more than 1048576"),
 ]
 if os.geteuid() == 0:
@@ -110,7 +110,7 @@ if os.geteuid() == 0:
 @pytest.mark.parametrize(
     ("make", "said"), _UNTRUSTED, ids=lambda made: getattr(made, "__name__", "")
 )
-def test_a_file_that_others_could_have_made_is_not_believed(
+def test_a_file_that_other_users_could_have_made_is_not_trusted(
     directory: Path, make: object, said: str
 ) -> None:
     make(directory / NAME)  # type: ignore[operator]
@@ -120,7 +120,7 @@ def test_a_file_that_others_could_have_made_is_not_believed(
     assert _sampling(directory) == 1.0
 
 
-def test_bytes_that_are_no_text_are_no_harm(directory: Path) -> None:
+def test_bytes_that_are_not_text_do_no_harm(directory: Path) -> None:
     (directory / NAME).write_bytes(b"\xff\xfe\0 \x80\nsampling=\xff *\nsampling=0.5 *\n")
     complaints: list[str] = []
     apply(str(directory), "web", complaints.append)
@@ -139,7 +139,7 @@ def test_it_wins_over_the_environment_of_a_program(bench: Bench) -> None:
     assert (done.stdout, done.stderr) == ("0.25 0 tenant\n", "")
 
 
-def test_what_is_wrong_with_it_is_said_by_the_process(bench: Bench) -> None:
+def test_the_process_reports_its_errors(bench: Bench) -> None:
     bench.segments.mkdir(mode=0o700)
     (bench.segments / NAME).write_text("sampling=7 *\n")
     (bench.segments / NAME).chmod(0o644)

@@ -1,7 +1,7 @@
 """Several interpreters in one process: only the main one is observed, and none is disturbed.
 
-Opscope's extension has one state for the process, and what it lends to NumPy outlives a
-subinterpreter; so nothing of it is loaded in one.
+Opscope's extension has one state for the process, and the functions that it lends to NumPy outlive
+a subinterpreter; so a subinterpreter loads none of it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_a_subinterpreter_that_imports_numpy_is_left_alone(bench: Bench, first: 
     assert bench.reasons() == [("subinterpreter", "numpy imported in a subinterpreter")]
 
 
-def test_the_true_numpy_fares_as_without_opscope(bench: Bench) -> None:
+def test_the_real_numpy_behaves_as_without_opscope(bench: Bench) -> None:
     code = "import numpy; numpy.add(numpy.ones(3), 1); print('worked', flush=True)"
     program = (
         f"{IN_ANOTHER}\nimport numpy\n"

@@ -1,4 +1,4 @@
-"""More than one opscope in a process's reach: one has it wholly, and says which it passed over."""
+"""Several opscopes available to a process: one handles it, and names those it passed over."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_first_on_the_path_starts_where_none_can_be_imported(
     assert passed_over(bench) == str(third / "attachment")
 
 
-def test_one_hook_waits_however_many_would(bench: Bench, other: Path) -> None:
+def test_only_one_hook_waits(bench: Bench, other: Path) -> None:
     program = "import sys; print([type(f).__name__ for f in sys.meta_path].count('ImportHook'))"
     done = bench.run("-c", program, PYTHONPATH=f"{other}/attachment/site")
     assert done.stdout == "1\n"

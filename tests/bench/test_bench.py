@@ -1,6 +1,6 @@
-"""The frame of the benches and the command that prints them; judges no speed.
+"""The framework of the benches and the command that prints them; judges no speed.
 
-A bench of fixed numbers, put beside the real ones, stands for any.
+A bench with fixed numbers, added to the real ones, represents all benches.
 """
 
 import json
@@ -14,6 +14,8 @@ from click.testing import CliRunner
 from opscope import bench
 from opscope.cli.bench import command
 
+pytestmark = pytest.mark.alone
+
 SAMPLE = """
 from opscope.bench import RATIO, Result
 from opscope.errors import OpscopeError
@@ -25,34 +27,28 @@ def measure(effort):
     yield Result("sample", "cheap", 1.05, RATIO, "nothing", 1.1, rounds, interval=(1.0, 1.1))
     yield Result("sample", "dear", 180.0, "ms", None, 150.0, rounds)
     yield Result("sample", "size", 12.5, "MiB", None, None, rounds)
+    yield Result("sample", "near", 1.5, RATIO, "one", (0.8, 1.2), rounds, detail={"why": "odd"})
 """
 
 
 @pytest.fixture
 def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A bench in a file of its own; gives its name."""
+    """Adds a bench in its own file; returns its name."""
     (tmp_path / "sample.py").write_text(SAMPLE)
     monkeypatch.setattr(bench, "__path__", [*bench.__path__, str(tmp_path)])
     return "sample"
 
 
 def test_every_file_is_a_bench() -> None:
-    assert bench.names() == [
-        "agent",
-        "attach",
-        "numpy",
-        "record",
-        "scrape",
-        "tensor",
-        "torch",
-        "trace",
-    ]
+    files = {path.stem for path in Path(bench.__file__).parent.iterdir() if path.suffix != ".md"}
+    assert bench.names() == sorted(name for name in files if not name.startswith("_"))
+    assert {"attach", "record", "truth"} <= {*bench.names()}
 
 
 def test_a_new_file_is_a_new_bench(sample: str) -> None:
     assert sample in bench.names()
     cases = [result.case for result in bench.measure(sample, bench.Effort())]
-    assert cases == ["cheap", "dear", "size"]
+    assert cases == ["cheap", "dear", "size", "near"]
 
 
 def test_sides_take_turns_and_the_order_alternates() -> None:
@@ -104,7 +100,9 @@ def test_json_is_one_object_a_line_with_the_promised_keys(sample: str) -> None:
         "rounds": 2,
         "interval": [1.0, 1.1],
     }
-    assert [list(line) for line in lines] == [list(lines[0])] * 3
+    assert [list(line) for line in lines[:3]] == [list(lines[0])] * 3
+    assert list(lines[3]) == [*lines[0], "detail"]
+    assert (lines[3]["bound"], lines[3]["detail"]) == ([0.8, 1.2], {"why": "odd"})
     assert done.exit_code == 0
 
 
@@ -114,18 +112,44 @@ def test_a_missed_bound_is_named_and_is_no_failure(sample: str) -> None:
     assert "MISSED" in rows["dear"]
     assert "kept" in rows["cheap"]
     assert not {"MISSED", "kept"} & set(rows["size"].split())
-    assert done.stdout.splitlines()[-1] == "1 of 2 bounds missed: sample.dear"
+    assert "0.8 to 1.2" in rows["near"]
+    assert done.stdout.splitlines()[-1] == "2 of 3 bounds missed: sample.dear, sample.near"
     assert done.exit_code == 0
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["--rounds", "0"], ["--rounds", "x"]])
+@pytest.mark.parametrize(("value", "kept"), [(0.7, False), (0.8, True), (1.2, True), (1.3, False)])
+def test_a_bound_may_have_two_sides(value: float, kept: bool) -> None:
+    result = bench.Result("sample", "near", value, bench.RATIO, None, (0.8, 1.2), 1)
+    assert result.kept is kept
+
+
+def test_only_cases_that_match_are_shown(sample: str) -> None:
+    done = CliRunner().invoke(command, [sample, "--json", "--only", "*ea*"])
+    assert [json.loads(line)["case"] for line in done.stdout.splitlines()] == [
+        "cheap",
+        "dear",
+        "near",
+    ]
+    assert bench.Effort(only="a_*").wants("a_case")
+    assert not bench.Effort(only="a_*").wants("case_a")
+
+
+def test_seconds_asked_for_win_over_quick_and_usual() -> None:
+    assert bench.Effort().seconds_of(30.0, 6.0) == 30.0
+    assert bench.Effort(quick=True).seconds_of(30.0, 6.0) == 6.0
+    assert bench.Effort(quick=True, seconds=1.5).seconds_of(30.0, 6.0) == 1.5
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["--rounds", "0"], ["--rounds", "x"], ["--seconds", "0"]]
+)
 def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str]) -> None:
     done = CliRunner().invoke(command, arguments)
     assert done.exit_code == 2
     assert arguments[-1] in done.stderr
 
 
-def test_an_unknown_bench_is_answered_with_those_there_are() -> None:
+def test_an_unknown_bench_is_reported_with_the_known_ones() -> None:
     assert (
         "agent, attach, numpy, record, scrape" in CliRunner().invoke(command, ["nonsense"]).stderr
     )

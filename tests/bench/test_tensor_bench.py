@@ -1,4 +1,4 @@
-"""How the tensor bench comes to a value: the peer it compares with, and when it has seen enough."""
+"""The value of a tensor bench: the peer it compares with, and when it stops."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What the bench of PyTorch makes of costs that are known: here steps take the time they say.
+"""The bench of PyTorch finds known costs: its steps take a given time.
 
 No clock is read and PyTorch is not called: a step moves a clock of its own.
 """
@@ -14,11 +14,13 @@ import pytest
 from opscope.bench import median_interval
 from opscope.bench import torch as bench
 
+pytestmark = pytest.mark.alone
+
 STEP_NS = 200_000
 
 
 class Machine:
-    """Where a step takes STEP_NS, times a factor, and now and then others are in the way."""
+    """A clock on which a step takes STEP_NS times a factor, sometimes with a disturbance."""
 
     def __init__(self, *, attached: float = 1.0, window: float = 1.0, opening_ns: int = 0) -> None:
         self.process_ns = 0
@@ -65,7 +67,7 @@ def _on(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.01, 0.99])
-def test_what_each_step_pays_outside_of_windows_is_found(
+def test_the_cost_of_each_step_outside_of_windows_is_found(
     factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = _on(Machine(attached=factor), monkeypatch)
@@ -75,13 +77,13 @@ def test_what_each_step_pays_outside_of_windows_is_found(
 
 
 @pytest.mark.parametrize(("factor", "opening_ns"), [(1.0, 0), (1.25, 0), (1.0, 50_000)])
-def test_what_a_window_costs_is_spread_over_its_period(
+def test_the_cost_of_a_window_is_spread_over_its_period(
     factor: float, opening_ns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = _on(Machine(window=factor, opening_ns=opening_ns), monkeypatch)
     ratios = bench._windows(machine.step, machine.attached, 1000, 2.0, 250.0)
     dearer_ns = 2e6 * (factor - 1) + opening_ns
-    # Steps in whose way somebody is are longer, and there are fewer of them in a window.
+    # Disturbed steps are longer, so a window has fewer of them.
     assert (median(ratios) - 1) * 250e6 == pytest.approx(dearer_ns, rel=0.1, abs=5_000)
 
 
@@ -90,7 +92,7 @@ def test_the_time_of_the_windows_thread_is_counted(monkeypatch: pytest.MonkeyPat
     assert bench._thread_shares(machine.step, machine.attached, 2) == [1.0, 1.0]
     machine.others_ns = STEP_NS // 100
     for share in bench._thread_shares(machine.step, machine.attached, 3):
-        assert 1.009 < share <= 1.01  # steps in whose way somebody is are longer
+        assert 1.009 < share <= 1.01  # disturbed steps are longer
 
 
 def test_a_case_is_its_parts_together() -> None:

@@ -1,4 +1,4 @@
-"""NumPy attached, and what callbacks see of it; PyTorch attached."""
+"""NumPy attached, with the ranges that callbacks see; PyTorch attached."""
 
 import ctypes
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ import pytest
 
 import opscope
 from opscope.bridges import numpy as bridge
+from tests.waiting import UNTIL
 
 
 class Ranges:
@@ -47,7 +48,7 @@ def ranges(attached: None) -> Iterator[Ranges]:
 @pytest.fixture
 def torch_attached() -> Iterator[None]:
     """PyTorch attached, on one thread; a recorder and callbacks that a test leaves are ended."""
-    import torch  # the tests of NumPy run where there is none
+    import torch  # the tests of NumPy run without it too
 
     from opscope.bridges import torch as torch_bridge
     from opscope.record import recorder
@@ -63,8 +64,19 @@ def torch_attached() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+WAIT_FOR_WINDOWS = f"""{UNTIL}
+from opscope.record import recorder
+
+def wait_for_windows(count):
+    until(lambda: recorder.status().window_count >= count, f"{{count}} windows", pause_s=0.01)
+
+"""
+"""For an observed program: `wait_for_windows(count)` returns once the recorder has opened so many
+windows."""
+
+
 def windows(length_ms: float, period_ms: float) -> dict[str, str]:
-    """Variables of a program that is observed in such windows."""
+    """Environment variables of a program that is sampled by such windows."""
     return {
         "OPSCOPE_SAMPLING": "windows",
         "OPSCOPE_WINDOW_MS": str(length_ms),
@@ -77,7 +89,7 @@ def _word(address: int) -> int:
 
 
 def vectorcall(ufunc: np.ufunc) -> ctypes.c_size_t:
-    """What is called when it is, in its place."""
+    """The function that a call of it runs."""
     # PyTypeObject.tp_vectorcall_offset is its eighth word.
     offset = _word(id(type(ufunc)) + 7 * ctypes.sizeof(ctypes.c_void_p))
     return ctypes.c_size_t.from_address(id(ufunc) + offset)

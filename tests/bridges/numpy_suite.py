@@ -7,6 +7,7 @@ writing to DIRECTORY; windows, the same in windows so short that pointers change
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,9 @@ class Outcomes:
         # Every phase counts: setup skips, teardown errors. xfail shows as skipped with wasxfail.
         outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
         if report.when == "call" or outcome != "passed":
-            self.by_test[f"{report.nodeid} {report.when}"] = outcome
+            # The id alone does not contain the module of the test.
+            module = Path(report.location[0]).name
+            self.by_test[f"{module} {report.nodeid} {report.when}"] = outcome
 
 
 def run(modules: list[str]) -> Outcomes:

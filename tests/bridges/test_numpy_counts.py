@@ -1,4 +1,4 @@
-"""One call into NumPy is one range, by whatever way the call comes."""
+"""One call into NumPy is one range, for every way of calling."""
 
 import importlib
 import operator

@@ -142,7 +142,29 @@ def test_a_read_only_page_is_refused_and_not_written() -> None:
     _kept.append((page, definition, builtin))
 
 
+_METH_O = 8
 _kept: list[object] = []
+
+
+def test_a_builtin_that_is_not_called_as_it_says_takes_no_room() -> None:
+    original = _Definition.from_address(
+        ctypes.c_size_t.from_address(id(gc.isenabled) + 2 * ctypes.sizeof(ctypes.c_void_p)).value
+    )
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
+    # More than the bridge has room for of one calling convention, each somewhere else.
+    definitions = [
+        _Definition(original.name, original.function, original.flags, None) for _ in range(100)
+    ]
+    for definition in definitions:
+        builtin = make(ctypes.addressof(definition), None, None)
+        definition.flags = _METH_O  # it has been made to take no argument
+        status = _attach_one(lib.OPSCOPE_NUMPY_FUNCTION, builtin, "test::other")
+        assert status == lib.OPSCOPE_ERR_UNSUPPORTED
+        assert definition.function == original.function
+    assert _attach_one(lib.OPSCOPE_NUMPY_FUNCTION, math.sqrt, "test::sqrt") == lib.OPSCOPE_OK
+    lib.opscope_numpy_detach()
+    assert math.sqrt(16.0) == 4.0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What callbacks that ask get to see: the arguments and the result themselves."""
+"""Callbacks that ask for values get the arguments and the result themselves."""
 
 from collections.abc import Iterator
 

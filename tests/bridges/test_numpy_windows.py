@@ -1,5 +1,5 @@
-"""Pointers of ufuncs are replaced only while somebody wants to see operators, whatever the program
-does meanwhile; between windows NumPy calls nobody."""
+"""Pointers of ufuncs are replaced only while a callback wants operators, whatever the program does
+meanwhile; between windows NumPy runs unchanged."""
 
 import ctypes
 import os
@@ -12,12 +12,15 @@ import pytest
 
 import opscope
 from opscope._native import lib
-from opscope.agent.host import Host
 from opscope.attachment.launch import environment
 from opscope.bridges import numpy as bridge
+from opscope.host.host import Host
 from opscope.record import recorder
+from tests.waiting import UNTIL
 
-from .conftest import pointers, vectorcall, windows
+from .conftest import WAIT_FOR_WINDOWS, pointers, vectorcall, windows
+
+pytestmark = pytest.mark.alone
 
 UFUNC = "numpy::add"
 
@@ -47,7 +50,7 @@ def test_ufuncs_are_replaced_while_a_callback_wants_operators() -> None:
     assert pointers() == before
 
 
-def test_one_that_somebody_else_has_replaced_is_left_alone() -> None:
+def test_a_pointer_replaced_by_another_tool_is_left_alone() -> None:
     before = pointers()
     bridge.attach()
     handle = opscope.add_global_callback(lambda fn: None)
@@ -67,11 +70,13 @@ def test_one_that_somebody_else_has_replaced_is_left_alone() -> None:
     assert pointers() == before
 
 
-def test_outside_of_windows_ufuncs_call_nobody(tmp_path: Path) -> None:
+def test_outside_of_windows_ufuncs_are_numpys_own(tmp_path: Path) -> None:
     before = pointers()[UFUNC]
     bridge.attach()
     recorder.start(str(tmp_path), window_ms=1.0, period_ms=1e6)
     try:
+        assert pointers()[UFUNC] != before
+        np.add(1, 2)  # the first range starts the window thread; from then on windows decide
         assert pointers()[UFUNC] == before
         np.add(1, 2)
         lib.opscope_recorder_window_begin(3.0)
@@ -96,10 +101,9 @@ def _calls(directory: Path) -> dict[str, int]:
 
 
 _START = """
-import os, sys, threading, time
+import os, sys, threading
 import numpy as np
 import opscope
-from opscope.record import recorder
 
 sys.setswitchinterval(1e-4)
 is_over = False
@@ -110,7 +114,7 @@ def work():
         if np.add(x, x)[9] != 18.0 or (x * x)[9] != 81.0:
             wrong.append(1)
 
-threads = [threading.Thread(target=work) for _ in range(4)]
+threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
 for thread in threads:
     thread.start()
 """
@@ -135,12 +139,14 @@ def _observed(directory: Path, program: str, length_ms: float, period_ms: float)
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_windows_open_and_close_under_threads(tmp_path: Path) -> None:
-    waiting = "while recorder.status().window_count < 10_000: time.sleep(0.01)\n"
+    waiting = WAIT_FOR_WINDOWS + "wait_for_windows(3000)\n"
     _observed(tmp_path, _START + waiting + _END, 0.02, 0.03)
     assert _calls(tmp_path / "segments")[UFUNC] > 0
 
 
+@pytest.mark.slow
 def test_children_forked_within_windows_go_on(tmp_path: Path) -> None:
     forking = """
 for turn in range(200):
@@ -171,8 +177,8 @@ assert os.wait()[1] == 0
 
 @pytest.mark.parametrize("turn", range(3))
 def test_the_interpreter_ends_within_windows(turn: int, tmp_path: Path) -> None:
-    # Their recorder is the program's own: nothing of ours ends it before the interpreter does.
-    program = """
+    # The program starts the recorder itself, so Opscope does not end it before the interpreter.
+    program = f"""{UNTIL}
 import atexit, sys, time
 import numpy as np
 from opscope.bridges import numpy as bridge
@@ -180,8 +186,7 @@ from opscope.record import recorder
 
 bridge.attach()
 recorder.start(sys.argv[1], window_ms=0.02, period_ms=0.03)
-while recorder.status().window_count < 100:
-    np.add(1, 2)
+until(lambda: recorder.status().window_count >= 100, "100 windows", lambda: np.add(1, 2))
 """
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=600

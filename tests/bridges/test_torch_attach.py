@@ -1,6 +1,7 @@
-"""When the PyTorch bridge attaches, and when it stands down and leaves PyTorch as it is."""
+"""When the PyTorch bridge attaches, and when it leaves PyTorch unchanged."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,8 @@ from opscope.errors import BridgeError
 
 from .torch_observed import counts, observed, observing, run, unobserved
 
-UNKNOWN = "not a version known to work"
+REPOSITORY = Path(__file__).parents[2]
+UNTRIED_REASON = "not a tried version, as torch_versions demands"
 
 
 @pytest.fixture(autouse=True)
@@ -47,28 +49,96 @@ def test_attached_it_sees_operators_and_detached_it_does_not() -> None:
     assert _is_seen()
 
 
-@pytest.mark.parametrize("version", ["2.99.0", "2.13", "2.13.00", "2.1", "3", "", "2.13.0a0+git"])
-def test_an_unknown_version_is_not_attached(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "__version__", version)
-    with pytest.raises(BridgeError, match=UNKNOWN):
+def test_a_build_without_the_bridge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge, "_IS_BUILT", False)
+    bridge.arriving()
+    with pytest.raises(BridgeError, match="opscope for musl has no bridge to PyTorch"):
         bridge.attach()
     assert not bridge.status().attached
-    assert UNKNOWN in bridge.status().reason
+    assert not _is_seen()
+
+
+UNTRIED = ["2.99.0", "2.13", "2.13.00", "2.1", "3", "", "2.13.0a0+git", "2.8.0a0+34c6371d24.nv25.8"]
+
+
+@pytest.mark.parametrize("version", UNTRIED)
+def test_what_a_version_is_called_does_not_matter(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "__version__", version)
+    bridge.attach()
+    assert "torch.without" not in bridge.facts()
+    assert _is_seen()
+
+
+@pytest.mark.parametrize("version", UNTRIED)
+def test_an_untried_version_is_not_attached_where_the_settings_say_so(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "__version__", version)
+    monkeypatch.setattr(bridge, "_versions", "tried")
+    with pytest.raises(BridgeError, match=UNTRIED_REASON):
+        bridge.attach()
+    assert not bridge.status().attached
+    assert UNTRIED_REASON in bridge.status().reason
     assert not _is_seen()
 
 
 @pytest.mark.parametrize("version", ["2.13.0", "2.13.0+cpu", "2.13.0+cu130"])
-def test_builds_of_a_known_version_are(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_builds_of_a_tried_version_are(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "__version__", version)
+    monkeypatch.setattr(bridge, "_versions", "tried")
     bridge.attach()
     assert _is_seen()
 
 
-def test_where_a_trial_fails_the_bridge_stands_down() -> None:
+def test_the_setting_reaches_an_observed_program(tmp_path: Path) -> None:
+    program = "import torch, opscope; torch.__version__ = '2.99.0'; opscope.attach(); torch.ones(1)"
+    unobserved(tmp_path, program, OPSCOPE_TORCH_VERSIONS="tried")
+    found = counts(tmp_path / "segments")
+    (process,) = found.snapshot.processes
+    assert process.bridges["torch"] == f"torch 2.99.0: {UNTRIED_REASON}"
+    assert found.calls["aten::ones"] == 0
+
+
+def test_the_documents_list_the_tried_versions() -> None:
+    text = (REPOSITORY / "native" / "bridges" / "COVERAGE.md").read_text()
+    assert f"Tried: {', '.join(bridge.TRIED)}." in " ".join(text.split())
+
+
+def test_without_a_layout_ranges_have_names_and_counts(
+    tmp_path: Path,
+) -> None:
+    program = """
+import torch, opscope
+torch.autograd.profiler.record_function = None
+opscope.attach()
+from opscope.bridges import torch as bridge
+print(bridge.facts()["torch.without"])
+x = torch.zeros(3, requires_grad=True)
+with torch.profiler.profile() as profile:
+    (x * 2).sum().backward()
+print(*[event.name() for event in profile.profiler.kineto_results.events()], sep="|")
+"""
+    without, listed = unobserved(tmp_path, program).splitlines()
+    assert without == (
+        "inputs, outputs and sequence numbers (PyTorch called no callback for a record_function)"
+    )
+    found = counts(tmp_path / "segments")
+    (process,) = found.snapshot.processes
+    assert process.bridges["torch"] == "attached"
+    assert process.notes["torch.without"] == without
+    for name, count in Counter(listed.split("|")).items():
+        if name.startswith(("aten::", "autograd::")) or name.endswith("Backward0"):
+            assert found.calls[name] == count, name
+    assert found.phases["aten::mul"] == {"forward", "backward"}
+
+
+def test_a_failed_trial_disables_the_bridge() -> None:
     enable = torch.autograd._enable_record_function  # pyright: ignore[reportPrivateImportUsage]
     enable(False)
     try:
-        with pytest.raises(BridgeError, match="an operator ran and no callback was called"):
+        with pytest.raises(BridgeError, match="PyTorch called no callback for an operator"):
             bridge.attach()
     finally:
         enable(True)
@@ -77,7 +147,7 @@ def test_where_a_trial_fails_the_bridge_stands_down() -> None:
     assert _is_seen()
 
 
-def test_where_the_trial_operator_raises_so_does_attach_and_nothing_is_left(
+def test_an_error_of_the_trial_operator_leaves_nothing_attached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -107,7 +177,7 @@ def test_a_program_that_imports_torch_is_attached_by_itself(tmp_path: Path) -> N
     assert process.notes["torch.device_type"] == bridge.facts()["torch.device_type"]
 
 
-def test_a_device_is_told_of_where_pytorch_is_built_for_one_and_there_is_one(
+def test_a_device_is_reported_if_pytorch_supports_it_and_it_exists(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     driver = tmp_path / "nvidiactl"
@@ -125,7 +195,7 @@ def test_a_device_is_told_of_where_pytorch_is_built_for_one_and_there_is_one(
     assert bridge.facts() == {"torch.device_type": "cpu"}
 
 
-def test_times_of_a_program_with_a_device_are_said_to_be_of_dispatch(tmp_path: Path) -> None:
+def test_times_of_a_program_with_a_device_are_marked_as_dispatch(tmp_path: Path) -> None:
     driver = tmp_path / "nvidiactl"
     driver.touch()
     program = (
@@ -153,10 +223,10 @@ def test_a_program_may_attach_itself_after_its_import(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoiled", "reason"),
     [
-        ("torch.__version__ = '2.99.0'", f"torch: torch 2.99.0: {UNKNOWN}"),
+        ("torch.empty = None", "torch: TypeError(\"'NoneType' object is not callable\")"),
         (
             "torch.autograd._enable_record_function(False)",
-            f"torch: torch {torch.__version__}: an operator ran and no callback was called",
+            f"torch: torch {torch.__version__}: PyTorch called no callback for an operator",
         ),
     ],
 )
@@ -171,7 +241,7 @@ def test_the_reason_is_in_the_ledger_and_the_program_goes_on(
     assert process.bridges["torch"] == reason.removeprefix("torch: ")
 
 
-def test_a_torch_that_is_none_is_left_alone(tmp_path: Path) -> None:
+def test_another_module_named_torch_is_left_alone(tmp_path: Path) -> None:
     stub = tmp_path / "torch"
     stub.mkdir()
     (stub / "__init__.py").write_text("__version__ = '2.13.0'\ndef empty(*a, **k): 1 / 0\n")

@@ -1,4 +1,4 @@
-"""What is seen of `torch.compile`: what PyTorch says of it while nobody profiles."""
+"""`torch.compile`: the events that PyTorch reports without a profiler are recorded."""
 
 import os
 import shutil
@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.profiler import ProfilerActivity, profile
 
 from opscope.record import recorder
 
-from .torch_observed import Counts, Step, counts
+from .torch_observed import Counts, Step, counts, profiled_calls, profiler
 
 # Inductor imports what PyTorch itself has deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated"),
+]
 
 COMPILER = os.environ.get("CXX", "g++")
 ONLY_PROFILED = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper", "## Call CompiledFxGraph")
@@ -61,15 +63,16 @@ def _recorded(step: Step, directory: Path) -> Counts:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", inductor])
-def test_all_is_seen_but_what_only_the_profiler_is_told(backend: str, tmp_path: Path) -> None:
+def test_all_events_are_seen_except_those_for_the_profiler_only(
+    backend: str, tmp_path: Path
+) -> None:
     step = _compiled(backend)
     found = _recorded(step, tmp_path / "segments")
-    with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiled:
+    with profiler() as profiled:
         step()
-    results: Any = profiled.profiler
-    names = [event.name() for event in results.kineto_results.events()]
-    expected = [name for name in names if not name.startswith(ONLY_PROFILED)]
-    assert sorted(found.calls.elements()) == sorted(expected)
+    calls = profiled_calls(profiled)
+    expected = {op: calls[op] for op in calls if not op.startswith(ONLY_PROFILED)}
+    assert found.calls == expected
     assert found.snapshot.health.dropped == 0
 
 

@@ -1,4 +1,4 @@
-"""Labels of `opscope.debug_info` reach PyTorch's operators wherever PyTorch takes the work."""
+"""Labels of `opscope.debug_info` reach PyTorch's operators on all threads."""
 
 import threading
 from collections import Counter
@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 import opscope
 
-from .torch_observed import unobserved
+from .torch_observed import profiler, unobserved
 
 pytestmark = pytest.mark.usefixtures("torch_attached")
 
 
 def _labels(name: str) -> Counter[tuple[str | None, bool]]:
-    """Of each operator of that name from here on: its model_id, and whether on this thread."""
+    """For each range of that operator from now on: its model_id, and whether it ran on this
+    thread."""
     seen: Counter[tuple[str | None, bool]] = Counter()
     here = threading.get_ident()
 
@@ -80,6 +80,18 @@ def test_forked_tasks_have_the_labels_they_were_forked_with(forked: Any) -> None
     assert any(not is_here for _, is_here in seen), "tasks ran on threads of their own"
 
 
+def test_a_masked_label_is_masked_where_pytorch_takes_the_work(forked: Any) -> None:
+    seen, backward = _labels("aten::tanh"), _labels("TanhBackward0")
+    with opscope.debug_info(model_id="a", other="b"):
+        with opscope.debug_info(model_id=None):
+            forked(torch.ones(64))
+            x = torch.ones(3, requires_grad=True)
+            torch.autograd.backward(x.tanh().sum())
+        torch.autograd.backward(x.tanh().sum())
+    assert sum(count for (label, _), count in seen.items() if label is None) == 41
+    assert backward == {(None, True): 1, ("a", True): 1}
+
+
 def test_the_threads_of_tasks_have_their_own_labels_back(forked: Any) -> None:
     seen = _labels("aten::tanh")
     for _ in range(20):
@@ -93,7 +105,7 @@ def test_the_threads_of_tasks_have_their_own_labels_back(forked: Any) -> None:
 
 
 def test_a_backward_within_a_backward_has_the_labels() -> None:
-    # PyTorch takes those that are nested deeply to threads of its own.
+    # PyTorch runs deeply nested nodes on its own threads.
     class Deep(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(ctx: Any, x: torch.Tensor, depth: int) -> torch.Tensor:
@@ -120,7 +132,7 @@ def test_a_profiler_that_starts_or_stops_within_a_block_works() -> None:
     seen = _labels("aten::tanh")
     x = torch.ones(2)
     for _ in range(3):
-        first = profile(activities=[ProfilerActivity.CPU], acc_events=True)
+        first = profiler()
         with opscope.debug_info(model_id="a"):
             first.start()
             x.tanh()
@@ -134,10 +146,6 @@ def test_a_profiler_that_starts_or_stops_within_a_block_works() -> None:
     assert seen == {("a", True): 3, (None, True): 3, ("b", True): 6}
 
 
-def _profile() -> Any:
-    return profile(activities=[ProfilerActivity.CPU], acc_events=True)
-
-
 @pytest.mark.parametrize("is_within", [False, True])
 def test_labels_of_a_block_within_a_profiler_reach_backward(is_within: bool) -> None:
     seen = _labels("ExpBackward0")
@@ -147,21 +155,21 @@ def test_labels_of_a_block_within_a_profiler_reach_backward(is_within: bool) -> 
         torch.autograd.backward(x.exp().sum())
 
     with opscope.debug_info(model_id="around"):
-        profiler = _profile()
+        running = profiler()
         if is_within:
-            profiler.start()
+            running.start()
         with opscope.debug_info(model_id="a"):
             if not is_within:
-                profiler.start()
+                running.start()
             work()
             with opscope.debug_info(model_id="b"):
                 work()
-                profiler.step()
+                running.step()
             work()
         work()
-        profiler.stop()
+        running.stop()
     work()
-    found = {event.key: event.count for event in profiler.key_averages()}
+    found = {event.key: event.count for event in running.key_averages()}
     assert found["ExpBackward0"] == 4
     assert seen == {("a", True): 2, ("b", True): 1, ("around", True): 1, (None, True): 1}
 
@@ -196,7 +204,7 @@ def start(fn):
 opscope.add_global_callback(start)
 x = torch.ones(8)
 with opscope.debug_info(model_id="around"):
-    profile(activities=[ProfilerActivity.CPU], acc_events=True).start()
+    profile(activities=[ProfilerActivity.CPU]).start()
     fan_out(x)
     with opscope.debug_info(model_id="a"):
         fan_out(x)
@@ -227,7 +235,7 @@ def test_labels_that_change_within_a_profiled_backward_are_its_own() -> None:
 
     y = x.exp()
     y.register_hook(hook)
-    with _profile(), opscope.debug_info(model_id="a"):
+    with profiler(), opscope.debug_info(model_id="a"):
         torch.autograd.backward(y.sum())
         x.sigmoid()
     x.sigmoid()

@@ -1,7 +1,7 @@
 """PyTorch's own tests of its callbacks, profiler and debug info pass with the bridge attached.
 
-The wheel carries none of its Python tests (torch.testing has but what they use); of its C++ tests
-it carries programs, which run here as they are. Opscope comes in as a preloaded library.
+The wheel has no Python tests (torch.testing has only their helpers), but it has C++ test programs,
+which run here unchanged. Opscope is loaded as a preloaded library.
 """
 
 import os
@@ -17,12 +17,14 @@ from opscope import _native
 
 from .torch_observed import TIMEOUT_S, counts
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[2]
 TORCH = Path(torch.__file__).parent
 LIBOPSCOPE = Path(_native.__file__).parent
 
 # Program, tests of it, at least as many. Those of RecordFunctionTest remove all callbacks as they
-# end, ours too: each has a process of its own.
+# end, also of ours: each runs in its own process.
 SUITES = [
     *[
         ("bin/test_jit", f"RecordFunctionTest.{name}", 1)
@@ -55,7 +57,7 @@ def attacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"-Wl,-rpath,{LIBOPSCOPE}",
     ]
     shared = ["-O1", "-fPIC", "-shared", *places]
-    bridge = [str(path) for path in (native / "bridges").glob("torch*.c")]
+    bridge = [str(path) for path in (native / "bridges" / "torch").glob("*.c")]
     bridge.append(str(native / "bridges" / "pages.c"))
     own = ["-std=gnu11", "-ftls-model=initial-exec", "-o", "libbridge.so", *bridge, "-lopscope"]
     subprocess.run(["cc", *shared, *own], cwd=directory, check=True)
@@ -79,7 +81,6 @@ def test_they_pass(
     environ = {
         **os.environ,
         "LD_PRELOAD": str(attacher),
-        "TORCH_VERSION": torch.__version__,
         "OPSCOPE_DIR": str(tmp_path / "segments"),
         "WINDOW_US": str(window_us),
     }

@@ -1,6 +1,6 @@
 """PyTorch observed in windows, with threads at work, in forked children and at exit.
 
-Each test is a process of its own: what goes wrong here ends one.
+Each test runs in its own process, so that a crash ends only that process.
 """
 
 import sys
@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import windows
+from tests.waiting import UNTIL
+
+from .conftest import WAIT_FOR_WINDOWS, windows
 from .torch_observed import counts, observed, observing, run
 
-WINDOWS, THREADS = 10_000, 8
+pytestmark = pytest.mark.alone
+
+WINDOWS, THREADS = 3000, 8
 # A fork of a process with PyTorch takes tens of milliseconds; tests/native/torch has a thousand.
 FORKS = 150
 
@@ -32,7 +36,7 @@ def work():
 # PyTorch finds an operator's kernel at its first call, under a lock that a fork would freeze.
 (torch.ones(4, requires_grad=True) * 2).sum().backward()
 torch.ones(3).add_(1)
-threads = [threading.Thread(target=work) for _ in range(COUNT)]
+threads = [threading.Thread(target=work, daemon=True) for _ in range(COUNT)]
 for thread in threads:
     thread.start()
 """
@@ -44,30 +48,28 @@ for thread in threads:
 """
 
 
+@pytest.mark.slow
 def test_windows_open_and_close_under_threads(tmp_path: Path) -> None:
-    program = _START.replace("COUNT", str(THREADS)) + (
-        f"while recorder.status().window_count < {WINDOWS}: time.sleep(0.01)\n" + _END
-    )
+    waiting = WAIT_FOR_WINDOWS + f"wait_for_windows({WINDOWS})\n"
+    program = _START.replace("COUNT", str(THREADS)) + waiting + _END
     observed(tmp_path, program, **windows(0.02, 0.03))
     found = counts(tmp_path / "segments")
     assert found.calls["MulBackward0"] > 0
     assert found.snapshot.health.dropped == 0
 
 
-def test_memory_does_not_grow_withwindows(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_memory_does_not_grow_with_windows(tmp_path: Path) -> None:
     program = (
         _START.replace("COUNT", "2")
+        + WAIT_FOR_WINDOWS
         + """
 def rss():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
-def wait_for(count):
-    while recorder.status().window_count < count:
-        time.sleep(0.01)
-
-wait_for(1000)
+wait_for_windows(500)
 before = rss()
-wait_for(4000)
+wait_for_windows(2500)
 grown = rss() - before
 """
         + _END
@@ -76,6 +78,7 @@ grown = rss() - before
     assert int(observed(tmp_path, program, **windows(0.02, 0.03))) < 2 << 20
 
 
+@pytest.mark.slow
 def test_children_forked_within_windows_go_on(tmp_path: Path) -> None:
     program = (
         _START.replace("COUNT", "2")
@@ -123,14 +126,16 @@ torch.ones(3)
     ],
 )
 def test_exit_in_the_middle_of_a_window(tmp_path: Path, way_out: str) -> None:
-    program = f"""
+    program = f"""{UNTIL}
 import os, sys, threading, time
 import torch
 from opscope.record import recorder
 x = torch.ones(3)
 first = recorder.status().window_count
-while recorder.status().window_count < first + 3 or not recorder.status().in_window:
-    x.add_(1)
+def is_in_a_later_window():
+    status = recorder.status()
+    return status.window_count >= first + 3 and status.in_window
+until(is_in_a_later_window, "three windows and one that is open", lambda: x.add_(1))
 {way_out}
 """
     command = [sys.executable, "-c", program]

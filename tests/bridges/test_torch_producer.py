@@ -1,7 +1,8 @@
-"""Files added to every TorchScript archive, and who wins where the saver gives one of that name."""
+"""Files added to every TorchScript archive; a saver's own file of the same name wins."""
 
 import io
 import json
+import re
 import socket
 import sys
 import threading
@@ -13,8 +14,10 @@ import pytest
 import torch
 
 from opscope.attachment import ledger
-from opscope.bridges import torch_producer
+from opscope.bridges.torch import producer
 from opscope.errors import BridgeError
+from opscope.record import producer_facts
+from opscope.record.extra_files import PRODUCER_FILE
 
 from .torch_observed import observed
 
@@ -24,7 +27,7 @@ LONG = "a text longer than any that a string keeps in itself, " * 100
 @pytest.fixture(autouse=True)
 def cleared() -> Iterator[None]:
     yield
-    torch_producer.clear()
+    producer.clear()
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +51,12 @@ def _saved(module: Any, names: list[str], given: dict[str, str] | None = None) -
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit")
 
 
-def test_every_archive_says_who_made_it(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_archive_names_its_producer(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPSCOPE_IMAGE", "registry/trainer:7")
-    torch_producer.add()
+    producer.add()
     for _ in range(3):
-        files = _saved(module, [torch_producer.FILE])
-        facts = json.loads(files[torch_producer.FILE])
+        files = _saved(module, [PRODUCER_FILE])
+        facts = json.loads(files[PRODUCER_FILE])
         assert facts["host"] == socket.gethostname()
         assert facts["image"] == "registry/trainer:7"
         assert facts["user"]
@@ -61,22 +64,22 @@ def test_every_archive_says_who_made_it(module: Any, monkeypatch: pytest.MonkeyP
 
 def test_files_of_any_length_and_several(module: Any) -> None:
     given = {"a": "b", "a name that is longer than fifteen": LONG, "empty.txt": ""}
-    torch_producer.add(given)
+    producer.add(given)
     assert _saved(module, list(given)) == given
-    torch_producer.add({"a": "later"})
+    producer.add({"a": "later"})
     assert _saved(module, ["a"]) == {"a": "later"}
-    torch_producer.clear()
+    producer.clear()
     assert _saved(module, ["a"]) == {"a": ""}
 
 
 def test_a_file_of_the_savers_own_wins(module: Any) -> None:
-    torch_producer.add({"mine": "of the hook", "other": "of the hook"})
+    producer.add({"mine": "of the hook", "other": "of the hook"})
     found = _saved(module, ["mine", "other"], {"mine": "of the saver"})
     assert found == {"mine": "of the saver", "other": "of the hook"}
 
 
 def test_threads_may_save_at_once(module: Any) -> None:
-    torch_producer.add({"a": LONG})
+    producer.add({"a": LONG})
     found: list[dict[str, str]] = []
 
     def save() -> None:
@@ -91,15 +94,17 @@ def test_threads_may_save_at_once(module: Any) -> None:
     assert found == [{"a": LONG}] * 80
 
 
-def test_an_unknown_version_is_left_alone(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "__version__", "2.99.0")
-    with pytest.raises(BridgeError, match=r"2\.99\.0"):
-        torch_producer.add({"a": "b"})
-    monkeypatch.undo()
-    assert _saved(module, ["a"]) == {"a": ""}
+def test_too_many_files_are_an_error_with_the_version(module: Any) -> None:
+    with pytest.raises(BridgeError, match=re.escape(torch.__version__)):
+        producer.add({f"file {number}": "b" for number in range(17)})
+    producer.clear()
+    assert _saved(module, ["file 0"]) == {"file 0": ""}
+
+
+def test_without_torch_there_are_no_archives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch")
     with pytest.raises(BridgeError, match="not imported"):
-        torch_producer.add({"a": "b"})
+        producer.add({"a": "b"})
 
 
 def test_the_git_revision_is_read_from_the_checkouts_files(tmp_path: Path) -> None:
@@ -108,12 +113,12 @@ def test_the_git_revision_is_read_from_the_checkouts_files(tmp_path: Path) -> No
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     (git / "HEAD").write_text("0123abcd\n")
-    assert torch_producer._git_revision(str(below)) == "0123abcd"
+    assert producer_facts._git_revision(str(below)) == "0123abcd"
     (git / "HEAD").write_text("ref: refs/heads/main\n")
     (git / "packed-refs").write_text("# pack-refs\n4567 refs/heads/other\n89ab refs/heads/main\n")
-    assert torch_producer._git_revision(str(below)) == "89ab"
+    assert producer_facts._git_revision(str(below)) == "89ab"
     (git / "refs" / "heads" / "main").write_text("cdef\n")
-    assert torch_producer._git_revision(str(below)) == "cdef"
+    assert producer_facts._git_revision(str(below)) == "cdef"
 
 
 SAVE = """
@@ -129,7 +134,7 @@ def saved(given=None):
 """
 
 
-def test_by_its_setting_every_observed_program_says_who_it_is(tmp_path: Path) -> None:
+def test_with_the_setting_every_observed_program_names_itself(tmp_path: Path) -> None:
     program = f"{SAVE}\nprint(saved())\nprint(saved({{'producer_info.json': 'mine'}}))"
     variables = {"OPSCOPE_PRODUCER": "host,image,git", "OPSCOPE_IMAGE": "trainer:7"}
     facts, mine = observed(tmp_path, program, **variables, GIT_COMMIT="cdef").splitlines()
@@ -141,21 +146,21 @@ def test_by_its_setting_every_observed_program_says_who_it_is(tmp_path: Path) ->
     assert mine == "mine"
 
 
-def test_by_default_and_once_detached_archives_say_nothing(tmp_path: Path) -> None:
+def test_by_default_and_after_detach_archives_name_no_producer(tmp_path: Path) -> None:
     assert observed(tmp_path, f"{SAVE}\nprint(repr(saved()))") == "''\n"
     program = f"{SAVE}\nimport opscope\nopscope.detach()\nprint(repr(saved()))"
     assert observed(tmp_path, program, OPSCOPE_PRODUCER="host") == "''\n"
 
 
-def test_where_the_setting_cannot_be_had_ranges_still_can(tmp_path: Path) -> None:
+def test_ranges_are_recorded_even_if_the_setting_fails(tmp_path: Path) -> None:
     program = """
 import opscope
-from opscope.bridges import torch_producer
+from opscope.bridges.torch import producer
 
 def broken(words):
     raise OSError("no user")
 
-torch_producer.add_facts = broken
+producer.add_facts = broken
 import torch
 print(opscope.attach_status().bridges["torch"])
 """

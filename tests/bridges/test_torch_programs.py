@@ -1,10 +1,14 @@
-"""Real PyTorch programs, unmodified, observed: they do as ever, and their operators are seen."""
+"""Real, unmodified PyTorch programs run unchanged when observed, and their operators are seen."""
 
 import socket
 import sys
 from pathlib import Path
 
+import pytest
+
 from .torch_observed import counts, observed, observing, run
+
+pytestmark = pytest.mark.slow
 
 DIGITS = """
 import torch

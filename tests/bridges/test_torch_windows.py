@@ -1,4 +1,5 @@
-"""Windows tell the truth: of a fixed program they find what a look at every range finds."""
+"""Estimates from windows are unbiased: for a fixed program they equal what recording every range
+finds."""
 
 import statistics
 from collections import Counter
@@ -19,7 +20,11 @@ FEWEST_ROUNDS, MOST_ROUNDS = 8, 40
 them, an error does not."""
 
 
-pytestmark = pytest.mark.usefixtures("torch_attached")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("torch_attached"),
+]
 
 
 def _steady_step() -> Step:

@@ -1,4 +1,4 @@
-"""The controller: what it writes into a control block, and what it leaves alone."""
+"""The controller: its writes into a control block, and what it leaves unchanged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ import numpy as np
 import pytest
 
 from opscope._native import lib
-from opscope.agent import control, layout, pid_namespaces
-from opscope.agent.control import Answer, ControlError, Found
-from opscope.agent.pid_namespaces import Inner
-from opscope.record.wish import ALONE, SAMPLING, Wish, parse
-from tests.agent.segment_writer import Process, SegmentWriter
+from opscope.control import control_block, control_many
+from opscope.control.control_block import Answer, ControlError, FoundProcess
+from opscope.host import budgets
+from opscope.processes import pid_namespaces
+from opscope.processes.pid_namespaces import Inner
+from opscope.record.settings_change import ALONE, ENABLED, SAMPLING, SettingsChange, parse
+from opscope.segments import layout
+from tests.segments.segment_writer import Process, SegmentWriter
 
 
 def _write_segment(directory: Path) -> Path:
@@ -31,30 +35,30 @@ def _write_segment(directory: Path) -> Path:
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> Found:
-    """A segment of this process that nobody reads."""
+def found(tmp_path: Path) -> FoundProcess:
+    """A segment of this process without a reader."""
     tmp_path.chmod(0o700)
     _write_segment(tmp_path)
-    (one,) = control.find([str(tmp_path)])
+    (one,) = control_block.find([str(tmp_path)])
     assert (one.pid, one.service) == (os.getpid(), "web")
     return one
 
 
-def _block(found: Found) -> np.void:
+def _block(found: FoundProcess) -> np.void:
     raw = Path(found.path).read_bytes()
     block: np.void = np.frombuffer(raw, layout.CONTROL, 1, layout.CONTROL_OFFSET)[0]
     return block
 
 
-def _patch(found: Found, offset: int, value: int) -> None:
+def _patch(found: FoundProcess, offset: int, value: int) -> None:
     with open(found.path, "r+b") as file:
         file.seek(offset)
         file.write(value.to_bytes(8, "little"))
 
 
-def _set(found: Found, wish: Wish) -> None:
-    with control.opened(found) as segment:
-        segment.set(wish)
+def _set(found: FoundProcess, change: SettingsChange) -> None:
+    with control_block.opened(found) as segment:
+        segment.set(change)
 
 
 def test_a_pid_that_several_containers_have_names_none_of_them(tmp_path: Path) -> None:
@@ -63,12 +67,12 @@ def test_a_pid_that_several_containers_have_names_none_of_them(tmp_path: Path) -
         writer = SegmentWriter(Process(pid=1, process_start=start, pid_namespace=start))
         writer.note("service.name", f"service{start}")
         writer.write(tmp_path)
-    live = control.find([str(tmp_path)])
+    live = control_block.find([str(tmp_path)])
     assert [one.pid for one in live] == [1, 1]
     with pytest.raises(ControlError, match=r"pid 1: .*service5, service6.*by --service"):
-        control.by_pid(live, 1)
-    assert control.by_pid(live[:1], 1) == live[:1]
-    assert control.by_pid(live, 2) == []
+        control_block.by_pid(live, 1)
+    assert control_block.by_pid(live[:1], 1) == live[:1]
+    assert control_block.by_pid(live, 2) == []
 
 
 def test_a_process_of_a_container_has_the_pid_that_it_has_here(
@@ -77,11 +81,11 @@ def test_a_process_of_a_container_has_the_pid_that_it_has_here(
     tmp_path.chmod(0o700)
     SegmentWriter(Process(pid=1, process_start=5, pid_namespace=6)).write(tmp_path)
     monkeypatch.setattr(pid_namespaces, "look_into", {os.getpid(): Inner(6, 1, 5)}.get)
-    (found,) = control.find([str(tmp_path)])
+    (found,) = control_block.find([str(tmp_path)])
     assert (found.pid, found.header.pid) == (os.getpid(), 1)
 
 
-def test_a_wish_stands_in_the_block_and_nothing_else_changes(found: Found) -> None:
+def test_a_change_is_written_to_the_block_and_changes_nothing_else(found: FoundProcess) -> None:
     before = Path(found.path).read_bytes()
     _set(found, parse(["sampling=0.25", "labels=a,b"]))
     block = _block(found)
@@ -93,40 +97,40 @@ def test_a_wish_stands_in_the_block_and_nothing_else_changes(found: Found) -> No
     assert (after[:start], after[end:]) == (before[:start], before[end:])
 
 
-def test_a_later_wish_keeps_what_it_does_not_name(found: Found) -> None:
+def test_a_later_change_keeps_what_it_does_not_name(found: FoundProcess) -> None:
     _set(found, parse(["sampling=0.25", "labels=a"]))
     _set(found, parse(["enabled=false"]))
-    with control.opened(found) as segment:
-        assert segment.wish().words() == ["sampling=0.25", "labels=a", "enabled=false"]
-    _set(found, Wish(given=ALONE))
-    with control.opened(found) as segment:
-        assert segment.wish() == Wish(given=ALONE)
+    with control_block.opened(found) as segment:
+        assert segment.requested().words() == ["sampling=0.25", "labels=a", "enabled=false"]
+    _set(found, SettingsChange(given=ALONE))
+    with control_block.opened(found) as segment:
+        assert segment.requested() == SettingsChange(given=ALONE)
     _set(found, parse(["sampling=windows"]))
     assert _block(found)["given"] == ALONE | 4
     assert (_block(found)["serial"], _block(found)["settings_serial"]) == (8, 4)
 
 
-def test_a_block_that_a_killed_controller_left_is_made_whole(found: Found) -> None:
+def test_a_block_left_by_a_killed_controller_is_repaired(found: FoundProcess) -> None:
     _patch(found, layout.CONTROL_OFFSET, 7)
     _set(found, parse(["enabled=true"]))
     assert _block(found)["serial"] == 8
 
 
-def test_a_wish_for_a_trace_is_left_as_it_is(found: Found) -> None:
+def test_a_request_for_a_trace_is_left_as_it_is(found: FoundProcess) -> None:
     _patch(found, layout.CONTROL_OFFSET + layout.CONTROL.fields["trace_serial"][1], 3)  # type: ignore[index]
     _set(found, parse(["enabled=true"]))
     assert _block(found)["trace_serial"] == 3
 
 
-def test_no_answer_is_said_to_be_none(found: Found) -> None:
-    (outcome,) = control.set_all([found], parse(["sampling=1"]), 0.0)
+def test_a_missing_answer_is_reported(found: FoundProcess) -> None:
+    (outcome,) = control_many.set_all([found], parse(["sampling=1"]), 0.0)
     assert (outcome.done, outcome.text) == (
         False,
-        "not yet: no operator has run since; it hears at its next",
+        "pending: applies when the process runs its next operator",
     )
 
 
-def test_answers_are_told_in_words() -> None:
+def test_answers_have_a_text() -> None:
     assert Answer(3, 3, 0, 0).text() == "in force"
     refused = Answer(3, 3, -lib.OPSCOPE_ERR_INVALID, SAMPLING)
     assert refused.is_refused
@@ -178,33 +182,35 @@ def _other(path: Path) -> None:
     ("change", "said"),
     [
         (_gone, "it has ended"),
-        (_link, "is not a regular file: left alone"),
+        (_link, "is not a regular file: not touched"),
         (_fifo, "is not a regular file"),
         (_directory, "is not a regular file"),
-        (_two_names, "is there under 2 names: left alone"),
+        (_two_names, "is linked under 2 names: not touched"),
         (_closed, "its recorder has stopped"),
-        (_short, "is no segment any more: truncated"),
+        (_short, "is not a segment any more: truncated"),
         (_other, "its recorder has stopped"),
     ],
 )
-def test_what_is_no_segment_of_its_owner_is_left_alone(
-    found: Found, change: Callable[[Path], None], said: str
+def test_a_file_that_is_no_segment_of_its_owner_is_left_alone(
+    found: FoundProcess, change: Callable[[Path], None], said: str
 ) -> None:
     change(Path(found.path))
     with pytest.raises(ControlError, match=f"pid {found.pid}: ") as caught:
         _set(found, parse(["enabled=false"]))
     assert said in str(caught.value)
-    (outcome,) = control.set_all([found], parse(["enabled=false"]), 0.0)
+    (outcome,) = control_many.set_all([found], parse(["enabled=false"]), 0.0)
     assert not outcome.done and said in outcome.text
 
 
-def test_a_header_of_another_user_is_left_alone(found: Found) -> None:
+def test_a_header_of_another_user_is_left_alone(found: FoundProcess) -> None:
     forged = found._replace(header=found.header._replace(uid=4711))
-    with pytest.raises(ControlError, match=r"and says uid 4711: left alone"):
+    with pytest.raises(ControlError, match=r"but names uid 4711: not touched"):
         _set(forged, parse(["enabled=false"]))
 
 
-def test_others_are_told_who_may(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_users_learn_who_may_change_settings(
+    found: FoundProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(name: str, flags: int, **options: Any) -> int:
         if str(name).endswith(".seg"):
             raise PermissionError(errno.EACCES, "Permission denied")
@@ -212,36 +218,151 @@ def test_others_are_told_who_may(found: Found, monkeypatch: pytest.MonkeyPatch) 
 
     opened = os.open
     monkeypatch.setattr(os, "open", refuse)
-    who = f"it belongs to uid {os.geteuid()}: only its owner and root may set it"
+    who = f"it belongs to uid {os.geteuid()}: only its owner and root can change its settings"
     with pytest.raises(ControlError, match=who):
         _set(found, parse(["enabled=false"]))
 
 
 _HOLDER = """
 import fcntl, os, sys
-fcntl.lockf(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_EX)
+for path in sys.argv[1:]:
+    fcntl.lockf(os.open(path, os.O_RDWR), fcntl.LOCK_EX)
 print("held", flush=True)
 sys.stdin.read()
 """
 
 
-def test_another_controller_is_waited_for(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_LOCK_WAIT_S", 0.0)
-    command = [sys.executable, "-c", _HOLDER, found.path]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(ControlError, match="another opscope has held its control block"):
+def test_a_block_that_another_controller_holds_is_left_alone(found: FoundProcess) -> None:
+    with _held(found):
+        with pytest.raises(ControlError, match="another opscope holds its control block"):
             _set(found, parse(["enabled=false"]))
         assert _block(found)["serial"] == 0
-        holder.communicate()
     _set(found, parse(["enabled=false"]))
     assert _block(found)["serial"] == 2
 
 
-def test_dead_ones_and_bad_ones_are_not_found(tmp_path: Path) -> None:
+@contextmanager
+def _held(*found: FoundProcess) -> Iterator[None]:
+    """Another process holds these locks meanwhile."""
+    command = [sys.executable, "-c", _HOLDER, *(one.path for one in found)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        yield
+        holder.communicate()
+
+
+def _several(directory: Path, count: int) -> list[FoundProcess]:
+    directory.chmod(0o700)
+    for _ in range(count):
+        _write_segment(directory)
+    return control_block.find([str(directory)])
+
+
+def test_held_locks_share_one_deadline(tmp_path: Path) -> None:
+    """With a simulated clock: five held locks cost as much time as one."""
+    several = _several(tmp_path, 6)
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    def change(_: int, segment: control_block.Segment) -> None:
+        segment.set(parse(["enabled=false"]))
+
+    with _held(*several[:5]):
+        failures = control_many.change_all(several, change, clock=lambda: now[0], sleep=sleep)
+    assert [bool(why) for why in failures] == [True] * 5 + [False]
+    assert now[0] <= control_many.LOCK_WAIT_S + 0.1
+    assert _block(several[5])["enabled"] == 0
+
+
+def test_a_released_lock_is_taken(tmp_path: Path) -> None:
+    (found,) = _several(tmp_path, 1)
+    with ExitStack() as stack:
+        stack.enter_context(_held(found))
+        failures = control_many.change_all(
+            [found],
+            lambda _, segment: segment.set(parse(["enabled=false"])),
+            clock=lambda: 0.0,
+            sleep=lambda _: stack.close(),
+        )
+    assert failures == [""]
+
+
+def test_a_block_of_all_ones_can_be_set(tmp_path: Path) -> None:
+    several = _several(tmp_path, 3)
+    with open(several[0].path, "r+b") as file:
+        file.seek(layout.CONTROL_OFFSET)
+        file.write(b"\xff" * (layout.CONTROL.itemsize + layout.ANSWER.itemsize))
+    outcomes = control_many.set_all(several, parse(["enabled=false"]), 0.0)
+    for found, outcome in zip(several, outcomes, strict=True):
+        assert control_block.UNFORESEEN not in outcome.text
+        assert _block(found)["enabled"] == 0
+        assert _block(found)["given"] == ENABLED
+    with control_block.opened(several[0]) as segment:
+        assert segment.requested().words() == ["enabled=false"]
+
+
+def test_an_unexpected_error_affects_only_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several = _several(tmp_path, 3)
+    real = control_block.Segment.set
+
+    def fail(self: control_block.Segment, change: SettingsChange) -> None:
+        if self.found.path == several[1].path:
+            raise OverflowError("too large")
+        real(self, change)
+
+    monkeypatch.setattr(control_block.Segment, "set", fail)
+    outcomes = control_many.set_all(several, parse(["enabled=false"]), 0.0)
+    assert [control_block.UNFORESEEN in outcome.text for outcome in outcomes] == [
+        False,
+        True,
+        False,
+    ]
+    assert [_block(found)["serial"] for found in several] == [2, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("given", 64),
+        ("sampling_prob_ppt", 10**12 + 1),
+        ("window_ns", 1 << 63),
+        ("period_ns", 1 << 63),
+        ("max_overhead_ppb", 10**9 + 1),
+    ],
+)
+def test_a_block_that_no_controller_wrote_has_no_settings(
+    found: FoundProcess, field: str, value: int
+) -> None:
+    _set(found, parse(["sampling=0.5"]))
+    _patch(found, layout.CONTROL_OFFSET + layout.CONTROL.fields[field][1], value)  # type: ignore[index]
+    with control_block.opened(found) as segment:
+        assert segment.requested() == SettingsChange()
+
+
+def test_ended_processes_and_damaged_files_are_not_found(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     _closed(_write_segment(tmp_path))
     (tmp_path / "1-2-0123456789abcdef.seg").write_bytes(b"junk")
     (tmp_path / "settings").write_text("")
-    assert control.find([str(tmp_path), str(tmp_path / "none")]) == []
+    assert control_block.find([str(tmp_path), str(tmp_path / "none")]) == []
+
+
+def test_files_of_one_user_do_not_hide_those_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets, "SECONDS", -1.0)
+    for user in (0, 4242):
+        directory = tmp_path / str(user)
+        directory.mkdir(mode=0o700)
+        for _ in range(3):
+            os.chown(_write_segment(directory), user, -1)
+        os.chown(directory, user, -1)
+    problems: list[str] = []
+    live = control_block.find([f"{tmp_path}/*"], problems)
+    assert sorted(Path(one.path).parent.name for one in live) == ["0", "4242"]
+    assert len(problems) == 2

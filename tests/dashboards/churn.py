@@ -1,12 +1,14 @@
-"""A fleet in motion, as `promtool test rules` takes it: three hours of hosts that come, go, come
-back and begin anew, while a second version of their service rolls out one by one.
+"""A changing fleet as input of `promtool test rules`: three hours of hosts that appear, disappear,
+return and restart, while a second version of their service rolls out host by host.
 
-Counters begin at zero where an agent began anew, and series end as Prometheus ends those of a
-target that is gone. Which host and which version is slow, if any, is the caller's to say.
+Counters begin at zero when an agent restarts, and a series ends as Prometheus ends it when its
+target is gone. The caller decides which host and which version is slow, if any.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import log2
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ MINUTES = 150
 SERVICE, MODEL = "ranker", "r50"
 OPERATORS = (("mm", "forward"), ("add", "forward"), ("mm", "backward"), ("step", "optimizer"))
 _CALLS, _SAMPLES = 6000, 120
-"""A minute's, on average."""
+"""Mean per minute."""
 _REFUSED_A_MINUTE = 0.005
 
 
@@ -39,14 +41,14 @@ class Life:
         return self.begins <= minute < self.ends and not self.away[0] <= minute < self.away[1]
 
     def versions(self, minute: int) -> set[str]:
-        """Those of its live processes: for two minutes there are some of both."""
+        """The versions of its live processes: for two minutes both."""
         found = {"2" if self.upgrade <= minute < self.rollback else "1"}
         return found | ({"1"} if self.upgrade <= minute < self.upgrade + 2 else set())
 
 
 def lives(canary: int | None = None) -> list[Life]:
-    """Sixteen hosts, of which a half has something happen beside the new version; `canary`: none
-    of that, and this host alone gets the version."""
+    """Sixteen hosts; half of them have another change besides the new version. With `canary`, this
+    host alone gets the new version, and nothing else changes."""
     if canary is not None:
         return [Life(upgrade=60 if number == canary else MINUTES) for number in range(16)]
     rolled_out = [Life(upgrade=70 + 3 * number) for number in range(8)]
@@ -71,7 +73,7 @@ def document(
     factor: float = 1.0,
     canary: int | None = None,
 ) -> dict[str, object]:
-    """A file for promtool: at the end the answer to `expr` is 1 for each of the labels.
+    """Input for promtool: at the end, the answer to `expr` is 1 for each of the labels.
 
     `slow_host` takes 30 % longer than the others, version 2 `factor` times as long as version 1.
     """
@@ -104,7 +106,7 @@ def document(
 def _host(number: int, life: Life, slowness: float, factor: float) -> Iterator[tuple[str, str]]:
     random = np.random.default_rng(number)
     here = f'instance="host{number:02}"'
-    of_service = f'{here},service="{SERVICE}"'
+    of_service = f'{here},service_name="{SERVICE}"'
     for version in ("1", "2"):
         runs = [version in life.versions(minute) for minute in range(MINUTES)]
         yield f'opscope_service_info{{{of_service},version="{version}"}}', _gauge(life, runs)
@@ -123,24 +125,35 @@ def _host(number: int, life: Life, slowness: float, factor: float) -> Iterator[t
         calls = random.poisson(_CALLS, MINUTES)
         seconds = calls * call_s * np.where(is_new, factor, 1) * random.normal(1, 0.01, MINUTES)
         for name, added in (
-            ("opscope_op_calls_total", calls),
             ("opscope_op_duration_seconds_count", calls),
             ("opscope_op_duration_seconds_sum", seconds),
             ("opscope_op_self_time_seconds_total", seconds),
             ("opscope_op_samples_total", random.poisson(_SAMPLES, MINUTES)),
         ):
             yield f"{name}{{{labels}}}", _counter(life, added)
+        for bound, share in _shares(seconds / calls):
+            name = f'opscope_op_duration_seconds_bucket{{{labels},le="{bound}"}}'
+            yield name, _counter(life, np.rint(calls * share))
+
+
+def _shares(median_s: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """The bounds of a classic histogram and, for each minute, the share below each bound:
+    log-normal durations with this median, whose standard deviation is one octave."""
+    for exponent in range(-14, -3):
+        below = [NormalDist().cdf(exponent - log2(one)) for one in median_s.tolist()]
+        yield f"{2.0**exponent}", np.array(below)
+    yield "+Inf", np.ones(len(median_s))
 
 
 def _gauge(life: Life, is_one: list[bool]) -> str:
-    """1 or nothing."""
+    """1, or no sample."""
     return _text(
         [1.0 if one and life.is_there(minute) else None for minute, one in enumerate(is_one)]
     )
 
 
 def _counter(life: Life, added: NDArray[np.generic]) -> str:
-    """What a counter that grows by so much each minute shows; while its host is away it goes on."""
+    """A counter that grows by this much each minute; while its host is away it grows unseen."""
     total = 0.0
     shown: list[float | None] = []
     for minute, more in enumerate(added.tolist()):
@@ -150,7 +163,7 @@ def _counter(life: Life, added: NDArray[np.generic]) -> str:
 
 
 def _text(values: list[float | None]) -> str:
-    """A minute each, as promtool has it."""
+    """One value per minute, in promtool's notation."""
     words, was_there = [], False
     for value in values:
         words.append(f"{value:.9g}" if value is not None else "stale" if was_there else "_")

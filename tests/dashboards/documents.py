@@ -1,4 +1,4 @@
-"""What is committed under dashboards/, and the PromQL in it."""
+"""The committed files under dashboards/, and the PromQL in them."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def panel_queries() -> Iterator[tuple[str, str, str]]:
 
 
 def variable_queries() -> Iterator[tuple[str, str, str]]:
-    """(dashboard, series, label) of every variable that is a question to Prometheus."""
+    """(dashboard, series, label) of every variable whose values Prometheus provides."""
     for name, board in boards().items():
         for variable in board["templating"]["list"]:
             if variable["type"] == "query":
@@ -36,7 +36,7 @@ def variable_queries() -> Iterator[tuple[str, str, str]]:
 
 
 def filled(promql: str, operator: str, chosen: Mapping[str, str] | None = None) -> str:
-    """With the dashboards' variables set: `chosen`, and all of what is not."""
+    """The query with the dashboard's variables set: to `chosen`, and the others to All."""
     every = dict.fromkeys(("service", "host", "model"), ".*") | dict(chosen or {})
     for name, value in (
         ("__rate_interval", "30s"),

@@ -1,11 +1,11 @@
 """Draws all dashboards with Grafana's own components: `python -m tests.dashboards.draw [FOLDER]`.
 
-They show a simulated fleet with one straggler and a real host, as in test_in_prometheus.py: first
-with native histograms, then one operator once more with classic ones. The rules run at a pace at
-which their windows are full soon, as a graph of what is not yet there looks like a fault.
-Needs Prometheus (2.44 or later, for sums of native histograms; `PROMETHEUS` says where), npm and
-its registry, Chromium, and ten minutes of a machine that has nothing else to do; people look at
-what comes out. `pngquant` makes it small, where there is one.
+They show a simulated fleet with one straggler and a real host, as in test_in_prometheus.py: all
+with native histograms, then one operator again with classic ones. The rules run fast enough to fill
+their windows soon, because a graph without data looks like a fault.
+Needs Prometheus (2.44 or later, for sums of native histograms; `PROMETHEUS` is its path), npm and
+its registry, Chromium, and ten minutes on an idle machine. People check the result. `pngquant`, if
+installed, makes it small.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ FLEET = Fleet(
     factors=(1.0, 1.08),
 )
 PACE = 0.05
-"""A quarter of an hour of the rules is so many seconds here: 45."""
+"""Seconds here for a quarter of an hour in the rules: 45."""
 SHOWN_S, STEP_S, TICK_S = 120, 2, 30
 GATHER_S, GATHER_CLASSIC_S = 60 + SHOWN_S + TICK_S, 30 + SHOWN_S + TICK_S
-"""Until the windows of what is drawn were full at its beginning."""
+"""Seconds until the windows are full at the beginning of the graphs."""
 OPERATOR = "aten::bmm"
-"""One that is compared between hosts: not of communication."""
+"""An operator that is compared between hosts, so not one of communication."""
 WIDTH = 1200
 PAGE = (
     '<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="bundle.css">'
@@ -55,7 +55,7 @@ PAGE = (
 
 
 def bundle(place: Path) -> None:
-    """The drawing program, made of its source and the packages, in `place`."""
+    """The drawing program, built in `place` from its source and the packages."""
     (place / "package.json").write_text("{}")
     subprocess.run(["npm", "install", "--no-audit", "--no-fund", *PACKAGES], cwd=place, check=True)
     shutil.copy(SOURCE, place)
@@ -68,8 +68,8 @@ def bundle(place: Path) -> None:
 def draw(
     place: Path, board: dict[str, Any], store: str, variables: dict[str, str], to: Path
 ) -> None:
-    """One picture; says which panels are empty."""
-    # Half a tick after the last one, whose label has room then.
+    """Draws one picture; reports empty panels."""
+    # Half a tick after the last one, so that its label fits.
     now = (int(time.time()) - TICK_S // 2) // TICK_S * TICK_S + TICK_S // 2
     task = {
         "board": board,

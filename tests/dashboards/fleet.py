@@ -1,8 +1,8 @@
-"""A fleet that never ran: what the agents of many hosts would export, with the truth known.
+"""A simulated fleet: the exports of many hosts' agents, with known truth.
 
-Every host runs the same operators, each with a duration of its own that is spread logarithmically
-normal; hosts differ a little in speed, and stragglers a lot. What an agent would have recorded is a
-Snapshot, so that what is scraped is the agent's own page. What is to be found in it is elsewhere.
+Every host runs the same operators; the durations of each have a log-normal distribution. Hosts
+differ slightly in speed, and stragglers a lot. Each host's data is a Snapshot, so that Prometheus
+scrapes the agent's own page. Other files test what queries find in it.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.agent.layout import BUCKETS_PER_OCTAVE, SECOND_LOG2, WEIGHT_ONE
-from opscope.agent.own_cost import OwnCost
-from opscope.agent.snapshot import (
+from opscope.host.self_metrics import SelfMetrics
+from opscope.host.snapshot import (
     BYTES,
     COUNTER_COLUMNS,
     SAMPLES,
@@ -25,10 +24,11 @@ from opscope.agent.snapshot import (
     SeriesKey,
     Snapshot,
 )
+from opscope.segments.layout import BUCKETS_PER_OCTAVE, SECOND_LOG2, WEIGHT_ONE
 
 SERVICE, MODEL = "ranker", "r50"
 PHASES = ("forward", "backward", "optimizer", "data", "comm")
-# Of each phase the first operators, so that pictures look like the real thing.
+# The first operators of each phase, so that pictures look realistic.
 _NAMES = {
     "forward": ("aten::native_layer_norm", "aten::bmm", "aten::gelu"),
     "backward": ("NativeLayerNormBackward0", "BmmBackward0", "GeluBackward0"),
@@ -40,6 +40,8 @@ _NAMES = {
 _LOWEST, _OCTAVES = -22, 24
 EDGES = 2.0 ** (_LOWEST + np.arange(_OCTAVES * BUCKETS_PER_OCTAVE + 1) / BUCKETS_PER_OCTAVE)
 _MIDDLES = np.sqrt(EDGES[1:] * EDGES[:-1])
+_PREEMPTION_S = 8e-3
+"""The approximate delay of a preempted call: two turns of the scheduler."""
 _BEGAN_NS = 1_700_000_000_000_000_000
 
 
@@ -66,6 +68,9 @@ class Fleet:
     service: str = SERVICE
     models: tuple[str, ...] = (MODEL,)
     """The operators are of them in turn."""
+    busy: int = 0
+    """Hosts beside other load: a share of their calls is preempted, and takes milliseconds more."""
+    preempted: float = 0.05
     churn: bool = False
     """Whether hosts begin anew and go away while it is looked at (live.py)."""
 
@@ -74,6 +79,12 @@ class Fleet:
         """The truth."""
         chosen = np.random.default_rng([self.seed, 1]).permutation(self.hosts)
         return set(chosen[: self.stragglers].tolist())
+
+    @cached_property
+    def beside_load(self) -> set[int]:
+        """A fleet without stragglers."""
+        chosen = np.random.default_rng([self.seed, 1]).permutation(self.hosts)
+        return set(chosen[self.stragglers : self.stragglers + self.busy].tolist())
 
     @cached_property
     def phases(self) -> list[str]:
@@ -90,18 +101,22 @@ class Fleet:
             logs[host] += np.log(self.slowdown) if host in self.slow else 0
             if self.factors:
                 logs[host] += np.log(self.factors[host % len(self.factors)])
-        # How busy an operator is varies more than how long it takes.
+        # How busy an operator is varies more than its duration.
         runs = random.poisson(
             self.samples * random.lognormal(0, 0.5, (1, self.operators)), logs.shape
         )
         z = (np.log(EDGES) - logs[..., None]) / self.call_sigma
         share = np.diff(_normal(z), axis=-1)
         share /= share.sum(axis=-1, keepdims=True)
+        waits = np.diff(_normal((np.log(EDGES) - np.log(_PREEMPTION_S)) / 1.0))
+        for host in self.beside_load:
+            share[host] += self.preempted * (waits / waits.sum() - share[host])
         return random.multinomial(runs, share)
 
     @property
     def total_s(self) -> NDArray[np.float64]:
-        """(hosts, operators) the time of the recorded runs, taken as their buckets' middles."""
+        """(hosts, operators) the total time of the recorded runs, from the middles of their
+        buckets."""
         return np.asarray(self.counts @ _MIDDLES, np.float64)
 
     @cached_property
@@ -129,23 +144,32 @@ class Fleet:
         total_ns = np.rint(counts @ _MIDDLES * 1e9 / self.sampling)
         counters[:, TOTAL_NS] = counters[:, SELF_NS] = total_ns
         counters[:, BYTES] = runs * 4096
+        calls_variance = runs / self.sampling * (1 / self.sampling - 1)
+        call_s = total_ns / 1e9 / np.maximum(runs / self.sampling, 1)
         return Snapshot(
             time_unix_ns=_BEGAN_NS + round(times),
             keys=self.keys,
             created_unix_ns=np.full(self.operators, _BEGAN_NS),
             counters=counters,
+            variances=np.stack([calls_variance, calls_variance * call_s**2], axis=1),
             buckets=(counts * weight).reshape(self.operators, _OCTAVES, BUCKETS_PER_OCTAVE),
             first_octave=SECOND_LOG2 + _LOWEST,
             processes=(self._process(host),),
             health=Health(samples=int(runs.sum()), overhead_ns=1000 * int(runs.sum())),
             usage={("torch.compile", self.service): 1},
             attach_results={("process", "attached"): 1, ("torch", "attached"): 1},
+            series_filtered={("drop",): 1},
             collect_seconds=0.02 + 0.001 * host,
-            own=OwnCost(cpu_s=0.002 * times, memory_bytes=(40 + host) << 20, files_read=1),
+            own=SelfMetrics(
+                cpu_s=0.002 * times,
+                memory_bytes=(40 + host) << 20,
+                files_read=1,
+                limited={("1000", "series"): 1},
+            ),
         )
 
     def _process(self, host: int) -> Process:
-        notes = {"service.name": self.service, "torch": "2.13.0"}
+        notes = {"service.name": self.service, "torch": "2.13.0", "bridge.torch": "attached"}
         if self.versions:
             notes["service.version"] = self.versions[host % len(self.versions)]
         return Process(
@@ -161,7 +185,7 @@ class Fleet:
             notes=notes,
             label_sets=(),
             overhead_budget=0.005,
-            overhead_of_late=0.002,
+            recent_overhead=0.002,
         )
 
 

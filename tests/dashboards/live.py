@@ -1,6 +1,6 @@
 """A Prometheus with the committed rules that scrapes a simulated fleet and one real host.
 
-Rules run every second and look back seconds where they would an hour: else a test would last one.
+Rules run every second and look back seconds instead of hours, so that a test ends soon.
 """
 
 import os
@@ -17,7 +17,7 @@ from threading import Thread
 
 import yaml
 
-from opscope.agent.exporter import PageExporter, load
+from opscope.server.exporter import PageExporter, load
 from tests.dashboards.documents import RULES
 from tests.dashboards.fleet import Fleet
 from tests.dashboards.pace import in_rules
@@ -29,16 +29,16 @@ REAL = "real"
 """The real host's instance."""
 SCRAPE_S = 2
 AGO_S = 5
-"""What is an hour or a day ago here, where nothing has been for so long."""
+"""Replaces offsets of an hour or a day, for which there is no data."""
 LATER_S = 6
-"""Hosts of a second version come so many seconds after the first ones."""
+"""Hosts of a second version start this many seconds after the first ones."""
 CHURN_S = 10
-"""Then two hosts begin anew, and two others are away for a while, where a fleet has churn."""
+"""After this, in a fleet with churn, two hosts restart and two others are away for a while."""
 ANEW, AWAY = (5, 16), (7, 18)
 
 
 def counted(fleet: Fleet, host: int, seconds: int) -> int:
-    """Quarters of an hour that the host's agent has in its counters by then; 0: it is not there."""
+    """Quarters of an hour in the counters of the host's agent at that time; 0: no agent."""
     if fleet.versions and host % len(fleet.versions) and seconds < LATER_S:
         return 0
     if fleet.churn and host in AWAY and CHURN_S <= seconds < CHURN_S + 4:
@@ -52,13 +52,13 @@ class Hosts:
     """The agents of a simulated fleet: `/3/metrics` is that of host 3, and grows with scrapes."""
 
     def __init__(self, fleet: Fleet) -> None:
-        exporters = [load("prometheus", {}, {}) for _ in range(fleet.hosts)]
+        exporters = [load("prometheus", {"octaves": 1}, {}) for _ in range(fleet.hosts)]
         scrapes: Counter[int] = Counter()
 
         class Page(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 host = int(self.path.split("/")[1])
-                # By its own scrapes: when these come depends on the machine.
+                # By its own scrapes, whose times depend on the machine.
                 seconds = SCRAPE_S * scrapes[host]
                 scrapes[host] += 1
                 times = counted(fleet, host, seconds)
@@ -83,7 +83,7 @@ class Hosts:
                     super().handle()
 
             def log_message(self, format: str, *args: object) -> None:
-                """Nothing."""
+                """Logs nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
         self._thread = Thread(target=self._server.serve_forever)
@@ -103,7 +103,7 @@ class Hosts:
 
 
 def write_rules(directory: Path, pace: float | None = None) -> None:
-    """The committed ones, as a test has time for them, into a new directory."""
+    """The committed rules, with times that suit a test, in a new directory."""
     directory.mkdir()
     for path in RULES.glob("*.yml"):
         text = path.read_text()
@@ -123,7 +123,7 @@ def prometheus(
     native: bool,
     pace: float | None = None,
 ) -> Iterator[Store]:
-    """`pace`: how long a second of the rules lasts; else they run each second."""
+    """`pace`: the real length of a second of the rules; by default they run each second."""
     write_rules(directory, pace)
     config = {
         "global": {
@@ -152,8 +152,9 @@ def beside_a_real_host(
     lines_every_s: int = 1,
     environ: Mapping[str, str],
 ) -> Iterator[Store]:
-    """That Prometheus over the fleet and the host `REAL`: its agent also writes lines and finds a
-    file that is no segment, its one program trains, with this environment, until the end."""
+    """That Prometheus over the fleet and the host `REAL`: its agent also writes lines, has a filter
+    that drops nothing, and finds a file that is no segment; its one program trains, with this
+    environment, until the end."""
     segments = place / "segments"
     segments.mkdir(mode=0o700, parents=True)
     (segments / f"1-1-{'0' * 16}.seg").write_bytes(b"no segment")
@@ -164,7 +165,7 @@ def beside_a_real_host(
     hosts = Hosts(fleet)
     try:
         with (
-            agent(segments, *exporters, *lines) as address,
+            agent(segments, *exporters, *lines, "--drop-op", "nothing::*") as address,
             prometheus(
                 program,
                 place / "prometheus",
@@ -181,7 +182,7 @@ def beside_a_real_host(
 
 
 def assert_answered(store: Store, asked: dict[str, str]) -> None:
-    """All of them, sooner or later; `asked`: what each is, for people."""
+    """Waits until all conditions hold; `asked` describes each for people."""
     left = dict(asked)
 
     def are_answered() -> bool:

@@ -1,7 +1,7 @@
 """The agents of a fleet of thousands, as one server that a Prometheus scrapes a thousand times.
 
-What is scraped is a page of the agent's own exporter. Services have their hosts and operators to
-themselves; of each, one host in a hundred is slow, or one at least.
+It serves pages of the agent's own exporter. Each service has its own hosts and operators; one host
+in a hundred of a service is slow, and at least one.
 """
 
 import time
@@ -17,32 +17,36 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from opscope.agent.exporter import PageExporter, load
-from opscope.agent.snapshot import Health, Snapshot
-from opscope.metrics import METRICS
-from opscope_exporters.samples import ClassicBuckets
+from opscope.host.snapshot import Health, Snapshot
+from opscope.server.exporter import PageExporter, load
 from tests.dashboards.fleet import Fleet
 
 HOST_SERIES = 34
-"""What a host has beside its operators, and what Prometheus notes of each scrape."""
+"""Series of a host besides its operators, and those that Prometheus adds for each scrape."""
 _QUARTER_S = 900.0
-# Steps of growth: a fraction of few digits, as numbers that were estimated from samples have.
+# Steps of growth: a fraction with few digits, like numbers estimated from samples.
 _STEPS = 256
 
 
-def series_of_an_operator(*, native: bool) -> int:
-    """How many series Prometheus has of one of the agent's."""
-    of_operators = sum(metric.of_series for metric in METRICS)
+def series_of_an_operator(*, native: bool) -> float:
+    """The number of series in Prometheus for one of the agent's in such a fleet, on average."""
+    fleet = Fleet(0, hosts=1, operators=20, stragglers=0)
+    exporter = load("prometheus", {}, {})
+    assert isinstance(exporter, PageExporter)
+    pieces, _ = exporter.page(fleet.snapshot(0, 1), "text/plain")
+    lines = [line for line in b"".join(pieces).splitlines() if line.startswith(b"opscope_op_")]
+    of_histograms = sum(line.startswith(b"opscope_op_duration_seconds_") for line in lines)
     if native:
-        return of_operators
-    # Without the histogram itself, but with its buckets, the one without a bound, sum and count.
-    return of_operators - 1 + len(ClassicBuckets(2).bounds) + 3
+        # A histogram is one series, and the calls are another.
+        return (len(lines) - of_histograms) / fleet.operators + 2
+    return len(lines) / fleet.operators
 
 
 def fleets(hosts: int, series: int, services: int, *, native: bool) -> list[Fleet]:
-    """One a service; `series`: those that Prometheus has of each host, by and large."""
+    """One fleet per service; `series`: the approximate number of series of each host in
+    Prometheus."""
     each = hosts // services
-    operators = max((series - HOST_SERIES) // series_of_an_operator(native=native), 1)
+    operators = max(int((series - HOST_SERIES) / series_of_an_operator(native=native)), 1)
     return [
         Fleet(
             number,
@@ -90,7 +94,7 @@ class Growing:
 
 
 def _numbers(page: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """The eight bytes from each place on, as a number."""
+    """The eight bytes that begin at each position, as a number."""
     view = page[:8].view("<f8")
     return as_strided(view, (len(page) - 7,), (1,), writeable=page.flags.writeable)
 
@@ -102,7 +106,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def serve(known: list[Fleet], pace: float, port: Connection) -> None:
-    """`/<service>/<host>/metrics`, for ever. Tells its port once every page can be had."""
+    """Serves `/<service>/<host>/metrics` for ever. Prints its port once all pages are ready."""
     exporters = [load("prometheus", {}, {}) for _ in known]
     for fleet in known:
         fleet.snapshot(0, 1)
@@ -138,7 +142,7 @@ def serve(known: list[Fleet], pace: float, port: Connection) -> None:
             self.wfile.write(page)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing."""
+            """Logs nothing."""
 
     with _Server(("127.0.0.1", 0), Page) as server:
         port.send(server.server_port)

@@ -1,8 +1,8 @@
-"""What Grafana asks of a Prometheus when somebody opens a dashboard, and how long that takes.
+"""The queries that Grafana sends to a Prometheus when a dashboard is opened, and their duration.
 
-First the variables, as panels wait for them, then the panels: a browser keeps six requests under
-way at a time. Variables stand at their defaults, All or the first value; ranges, steps and
-`$__rate_interval` are as Grafana reckons them for a panel of 1,000 pixels. Drawing is not in it.
+First the variables, because panels wait for them, then the panels, with six requests at a time like
+a browser. Variables have their defaults, All or the first value; ranges, steps and
+`$__rate_interval` are computed as Grafana does for a panel of 1,000 pixels. Excludes drawing.
 """
 
 import json
@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 PIXELS = 1000
 SCRAPE_S = 15.0
-"""What Grafana takes the scrape interval for, unless its data source is told another."""
+"""Grafana's default for the scrape interval of a data source."""
 AT_A_TIME = 6
 _TIMEOUT_S = 120
 # The steps that Grafana rounds to.
@@ -64,14 +64,14 @@ class Opening:
 
 
 def seconds(text: str) -> float:
-    """Of a duration such as 15s or 3h."""
+    """Seconds of a duration such as 15s or 3h."""
     found = re.fullmatch(r"(\d+)([smhd])", text)
     assert found, text
     return float(found[1]) * _UNITS_S[found[2]]
 
 
 def step_of(range_s: float, least_s: float) -> float:
-    """Between two points: the nice number of seconds that is nearest, and no less than that."""
+    """Seconds between two points: the nearest of Grafana's steps that is not smaller."""
     nearest = min(_NICE_S, key=lambda nice: abs(nice - range_s / PIXELS))
     return max(float(nearest), least_s)
 
@@ -94,7 +94,7 @@ def questions(
     scrape_s: float = SCRAPE_S,
     pace: float = 1.0,
 ) -> list[Question]:
-    """`pace`: how long a second of the queries lasts."""
+    """`pace`: the real length of a second of the queries."""
     step_s = step_of(range_s, max(scrape_s, seconds(panel.get("interval") or "1s")))
     rate_s = max(step_s + scrape_s, 4 * scrape_s) * pace
     return [
@@ -158,7 +158,7 @@ class Browser:
         if one.is_instant:
             body, wall_s, error = self._get("query", {"query": one.promql, "time": f"{end_s:.3f}"})
         else:
-            # Grafana lays a range onto whole steps.
+            # Grafana aligns a range to whole steps.
             begin_s, end_s = (at // one.step_s * one.step_s for at in (begin_s, end_s))
             asked = {"start": f"{begin_s:.3f}", "end": f"{end_s:.3f}", "step": f"{one.step_s:.3f}"}
             body, wall_s, error = self._get("query_range", {"query": one.promql} | asked)
@@ -167,7 +167,7 @@ class Browser:
     def _get(
         self, path: str, asked: dict[str, str], *, method: str = "POST"
     ) -> tuple[bytes, float, str]:
-        """The answer, how long it took, and why it is none."""
+        """The answer, its duration, and the reason if it failed."""
         query = urlencode(asked)
         data = query.encode() if method == "POST" else None
         url = self._url + path + ("" if data else f"?{query}")

@@ -1,12 +1,12 @@
-"""Measures how a real Prometheus bears a large fleet: `python -m tests.dashboards.scale --help`.
+"""Measure a real Prometheus with a large fleet: `python -m tests.dashboards.scale --help`.
 
-A thousand hosts are scraped as dashboards/prometheus.yml says, with the committed rules, for a
-quarter of an hour; then every dashboard is opened. Said are samples a second, processor time,
-memory, disk, the time of each group of rules, and of each dashboard. What it means for other sizes
-is in dashboards/SIZING.md.
+Prometheus scrapes a thousand hosts as in dashboards/prometheus.yml, with the committed rules, for a
+quarter of an hour; then every dashboard is opened. Reports samples per second, CPU time, memory,
+disk, and the duration of each group of rules and each dashboard. dashboards/SIZING.md extrapolates
+to other sizes.
 
-Takes the Prometheus of the tests (tests/exporters/debian_packages.py). It ends early where the
-machine has little memory left, or by SIGUSR1: what is measured until then is said all the same.
+Uses the Prometheus of the tests (tests/exporters/debian_packages.py). Ends early if the machine
+runs low on memory, or on SIGUSR1, and reports what it has measured by then.
 """
 
 import argparse
@@ -35,13 +35,13 @@ from tests.exporters.debian_packages import program
 from tests.exporters.peers import free_port, wait_for
 
 PROGRAMS = FOLDER.parent / ".pytest_cache" / "d" / "debian"
-"""Where the tests keep it too."""
+"""The same directory as in the tests."""
 OPENED = 3
-"""Times that each dashboard is opened; what counts is the middle one."""
+"""How often each dashboard is opened; the median counts."""
 _SERIES = "prometheus_tsdb_head_series"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LOOK_S = 5.0
-"""Between two looks at memory and at the last evaluations of rules."""
+"""Seconds between readings of memory and of the rules' evaluations."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Plan:
 
 @dataclass
 class Group:
-    """A group of rules, by its evaluations' seconds."""
+    """A group of rules, with the seconds of its evaluations."""
 
     interval_s: float
     last_s: float = 0.0
@@ -119,7 +119,7 @@ def config(plan: Plan, targets: list[dict[str, object]], directory: Path) -> Pat
 
 
 class Measured:
-    """A Prometheus that runs, seen from outside."""
+    """A running Prometheus, seen from outside."""
 
     def __init__(self, url: str, pid: int, data: Path) -> None:
         self.url, self.pid, self.data = url, pid, data
@@ -132,7 +132,7 @@ class Measured:
             return False
 
     def metrics(self) -> dict[str, float]:
-        """What it says of itself, by name and labels."""
+        """Its metrics of itself, by name and labels."""
         with urlopen(f"{self.url}/metrics", timeout=60) as answer:
             lines = answer.read().decode().splitlines()
         pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
@@ -145,7 +145,7 @@ class Measured:
         return [(f"{one['file']};{one['name']}", one["interval"]) for one in found]
 
     def snapshot(self) -> Path:
-        """What it has in memory, written as a block."""
+        """Makes it write its data in memory as a block."""
         request = Request(f"{self.url}/api/v1/admin/tsdb/snapshot", method="POST")
         with urlopen(request, timeout=600) as answer:
             name = json.load(answer)["data"]["name"]
@@ -184,7 +184,7 @@ def prometheus(plan: Plan, targets: list[dict[str, object]], place: Path) -> Ite
             wait_for(found.is_ready, "a Prometheus that is ready")
             yield found
         finally:
-            # It would write down what it has, which nobody wants any more.
+            # It would save its data, which is no longer needed.
             process.kill()
 
 
@@ -206,12 +206,12 @@ def measure(plan: Plan, place: Path) -> Result:
 
 
 def fill(server: Measured, result: Result) -> None:
-    """Scrapes for as long as is planned, and notes how that went."""
+    """Scrapes for the planned time, and records the progress."""
     plan = result.plan
-    # It takes its time to begin.
+    # It starts slowly.
     wait_for(lambda: server.metrics()[_SERIES] > 0, "a scrape")
     began = time.monotonic()
-    # All series come into being in the first rounds: what that takes is not what it takes later.
+    # The first rounds create all series, which costs more than later rounds.
     settled: tuple[float, float, dict[str, float]] | None = None
     result.groups = {name: Group(interval_s) for name, interval_s in server.groups()}
 
@@ -249,7 +249,7 @@ def fill(server: Measured, result: Result) -> None:
 
 
 def told(result: Result, metrics: dict[str, float], lasted_s: float) -> None:
-    """How far it is."""
+    """The progress."""
     print(
         f"\r{lasted_s / result.plan.pace:.0f} s:"
         f" {metrics[_SERIES]:,.0f} series,"
@@ -279,7 +279,7 @@ def up(server: Measured) -> float:
 
 
 def weigh(server: Measured, result: Result) -> None:
-    """What samples take on disk."""
+    """Bytes of samples on disk."""
     samples = appended(server.metrics())
     result.log_bytes_per_sample = size_of(server.data / "wal") / samples
     block = server.snapshot()
@@ -298,7 +298,7 @@ def available_mib() -> float:
 
 
 def report(result: Result) -> str:
-    """As Markdown."""
+    """The result as Markdown."""
     plan = result.plan
     kind = "native" if plan.native else "classic"
     lines = [

@@ -1,17 +1,17 @@
-"""The sizing sheet's computed rows (dashboards/SIZING.md), from what was measured for one sample
-and one series: `python -m tests.dashboards.sizing` prints them."""
+"""The computed rows of the sizing sheet (dashboards/SIZING.md), from measurements of one sample and
+one series: `python -m tests.dashboards.sizing` prints them."""
 
 from dataclasses import dataclass
 
-# Of tests/dashboards/scale.py, with native histograms; what was measured when is in the sheet.
+# Results of tests/dashboards/scale.py with native histograms; the sheet has the dates.
 CPU_US_PER_SAMPLE = 16.0
-"""Of a processor, with the rules, and with the start, when all series come into being."""
+"""CPU time, including rules, and including the start, which creates all series."""
 RESIDENT_BYTES_PER_SERIES = 10_000.0
-"""At most, with what waits for the garbage collector and what rules add."""
+"""Maximum, including garbage and the rules' series."""
 BYTES_PER_SAMPLE = 29.0
 INDEX_BYTES_PER_SERIES = 100.0
 BLOCK_S = 7200.0
-"""Each block has an index of its own."""
+"""Each block has its own index."""
 DAY_S = 86400.0
 
 HOSTS = (100, 1000, 10_000, 100_000)
@@ -41,7 +41,7 @@ class Size:
 
     @property
     def disk_bytes_per_day(self) -> float:
-        """Before blocks are merged, when their indexes become one."""
+        """Before blocks are merged, which also merges their indexes."""
         index = self.series * INDEX_BYTES_PER_SERIES * DAY_S / BLOCK_S
         return self.samples_per_s * DAY_S * BYTES_PER_SAMPLE + index
 
@@ -54,7 +54,7 @@ class Size:
 
 
 def _short(number: float) -> str:
-    """To two digits: it is an estimate."""
+    """Rounds to two digits: it is an estimate."""
     for unit, name in ((1e6, " million"), (1, "")):
         if number >= unit:
             return f"{_two_digits(number / unit):,.10g}{name}"

@@ -1,42 +1,66 @@
-"""The rules on stragglers (dashboards/rules/fleet.yml, alerts.yml) in NumPy, as PromQL has them.
+"""The rules on stragglers (dashboards/rules/fleet.yml, alerts.yml), computed in NumPy.
 
-That the two agree is shown by test_fleet_in_prometheus.py; how well they do, by test_stragglers.py.
+test_in_prometheus.py shows that both agree; test_stragglers.py measures how well they detect.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from opscope.segments.layout import BUCKETS_PER_OCTAVE
 from tests.dashboards.fleet import EDGES, Fleet
 
+MARGIN, LEAST_BOUNDS = 0.1, 2
+CLASSIC_OCTAVES = 1
 LEAST_SAMPLES, LEAST_HOSTS, LEAST_EXCESS, SPREADS = 200, 5, 0.1, 5
 
 
 def typical(fleet: Fleet, *, native: bool) -> NDArray[np.float64]:
-    """(hosts, operators) seconds of a call; NaN where too few were recorded, or for comm."""
+    """(hosts, operators) seconds of a call; NaN if too few were recorded, or for communication."""
     runs = fleet.counts.sum(axis=-1)
-    found = _medians(fleet.counts) if native else fleet.total_s / np.maximum(runs, 1)
     is_counted = (runs >= LEAST_SAMPLES) & (np.array(fleet.phases) != "comm")
-    return np.where(is_counted, found, np.nan)
+    if native:
+        return np.where(is_counted, _medians(fleet.counts, EDGES), np.nan)
+    coarse, edges = _classic(fleet.counts)
+    return np.where(is_counted & _is_spread(coarse), _medians(coarse, edges), np.nan)
 
 
-def _medians(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """As histogram_quantile has it: linear within the bucket that holds the half."""
+def _classic(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The same, in classic buckets."""
+    by_octave = counts.reshape(*counts.shape[:-1], -1, BUCKETS_PER_OCTAVE).sum(axis=-1)
+    exponents = np.rint(np.log2(EDGES[::BUCKETS_PER_OCTAVE])).astype(int)
+    ends = [number for number, one in enumerate(exponents) if one % CLASSIC_OCTAVES == 0]
+    if ends[0] != 0 or ends[-1] != len(exponents) - 1:
+        raise AssertionError("the buckets do not begin and end with classic ones")
+    return np.add.reduceat(by_octave, ends[:-1], axis=-1), 2.0 ** exponents[ends]
+
+
+def _is_spread(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether at least two bounds have more than a tenth of the runs on both sides."""
+    share = np.cumsum(counts, axis=-1) / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
+    within: NDArray[np.intp] = ((share > MARGIN) & (share < 1 - MARGIN)).sum(axis=-1)
+    return within >= LEAST_BOUNDS
+
+
+def _medians(counts: NDArray[np.int64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As histogram_quantile computes it: linear within the bucket with the median."""
     upto = np.cumsum(counts, axis=-1)
     half = upto[..., -1:] / 2
     bucket = np.argmax(upto >= half, axis=-1)
     here = np.take_along_axis(counts, bucket[..., None], axis=-1)[..., 0]
     before = np.take_along_axis(upto, bucket[..., None], axis=-1)[..., 0] - here
     share = (half[..., 0] - before) / np.maximum(here, 1)
-    return np.asarray(EDGES[bucket] + share * (EDGES[bucket + 1] - EDGES[bucket]))
+    return np.asarray(edges[bucket] + share * (edges[bucket + 1] - edges[bucket]))
 
 
 def slowness(fleet: Fleet, *, native: bool) -> NDArray[np.float64]:
-    """(hosts,) of each its operators' median ratio to the median host of its version."""
+    """(hosts,) the median over operators of each host's ratio to the median host of its version."""
     cells = typical(fleet, native=native)
-    known = cells[:, ~np.isnan(cells).all(axis=0)]
     found = np.full(fleet.hosts, np.nan)
     for hosts in groups(fleet):
-        found[hosts] = np.nanmedian(known[hosts] / np.nanmedian(known[hosts], axis=0), axis=1)
+        known = cells[hosts][:, ~np.isnan(cells[hosts]).all(axis=0)]
+        judged = ~np.isnan(known).all(axis=1)
+        ratios = known[judged] / np.nanmedian(known, axis=0)
+        found[hosts[judged]] = np.nanmedian(ratios, axis=1)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The dashboards: made from the code, whole, and with names from the one table of metrics."""
+"""The dashboards: generated from the code, complete, with names from the table of metrics."""
 
 import json
 import re
@@ -10,14 +10,14 @@ import pytest
 from opscope.metrics import METRICS, Kind
 from tests.dashboards.documents import GRAFANA, boards, panel_queries, rules, variable_queries
 
-# What the series have beside the labels of the table.
+# Labels of the series besides those in the table.
 ADDED_LABELS = {"instance", "model_id", "le", "job", "alertname"}
-# What no series has: see dashboards/source/queries.py.
+# A label value that no series has: see dashboards/source/queries.py.
 NO_LABEL = {"every_host"}
 
 
 def known_names() -> set[str]:
-    """Samples that Prometheus has: of the agent's page, of rules, and its own."""
+    """Samples in Prometheus: of the agent's page, of rules, and its own."""
     names = {rule["record"] for rule in rules() if "record" in rule} | {"up", "ALERTS"}
     for metric in METRICS:
         name = metric.prometheus_name
@@ -43,7 +43,7 @@ needs_sdk = pytest.mark.skipif(
 
 
 @needs_sdk
-def test_grafanas_own_reader_loses_nothing_of_them() -> None:
+def test_grafanas_own_reader_keeps_all_of_them() -> None:
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
     from grafana_foundation_sdk.cog.plugins import register_default_plugins
     from grafana_foundation_sdk.models.dashboard import Dashboard
@@ -51,13 +51,13 @@ def test_grafanas_own_reader_loses_nothing_of_them() -> None:
     register_default_plugins()
     for name, board in boards().items():
         read = json.loads(JSONEncoder().encode(Dashboard.from_json(board)))
-        # Of 10.1, which the SDK is of, a heat map's tooltip is on or off; later ones have a mode.
+        # In 10.1, the SDK's version, a heat map's tooltip is on or off; later versions have a mode.
         known = {f"/panels/{n}/options/tooltip/mode" for n in range(len(board["panels"]))}
         assert lost(board, read) <= known, name
 
 
 def lost(whole: Any, read: Any, path: str = "") -> set[str]:
-    """Where in the document something is not, or is another, once it was read."""
+    """The paths in the document whose value is missing or different after it was read."""
     if isinstance(whole, dict) and isinstance(read, dict):
         return {
             place
@@ -81,7 +81,7 @@ def test_the_json_is_what_the_code_makes() -> None:
     assert found == documents(), "run: make dashboards"
 
 
-def test_every_name_is_of_the_table_or_of_a_rule() -> None:
+def test_every_metric_name_is_in_the_table_or_a_rule() -> None:
     pattern = r"\bopscope[_:][\w:]+|\bALERTS\b"
     used = {name for promql in all_promql() for name in re.findall(pattern, promql)}
     assert used
@@ -95,11 +95,11 @@ def test_every_label_is_of_the_table() -> None:
         for names in re.findall(r"\b(?:by|on|group_left) \(([\w, ]*)\)", promql):
             used |= set(re.findall(r"\w+", names))
         used |= set(re.findall(r"(\w+) *(?:=~|!~|!=|=)\"", promql))
-    assert {"service", "phase"} < used
+    assert {"service_name", "phase"} < used
     assert used - known == NO_LABEL
 
 
-def test_every_panel_says_what_it_shows_and_in_which_unit() -> None:
+def test_every_panel_has_a_description_and_a_unit() -> None:
     for name, board in boards().items():
         for panel in board["panels"]:
             where = name, panel["title"]
@@ -108,20 +108,20 @@ def test_every_panel_says_what_it_shows_and_in_which_unit() -> None:
             assert panel["targets"], where
 
 
-def test_the_overview_opens_by_sums_alone() -> None:
-    """So that it opens as fast for a thousand hosts as for ten (tests/dashboards/scale.py)."""
+def test_the_overview_reads_only_recorded_sums() -> None:
+    """A dashboard must open as fast for a thousand hosts as for ten (tests/dashboards/scale.py)."""
     board = "opscope-fleet.json"
     asked = [promql for name, _, promql in panel_queries() if name == board]
     asked += [series for name, series, _ in variable_queries() if name == board]
     assert asked
-    # What there is of each host has it in its name.
+    # The names of series per host contain "host".
     of_rules = r"opscope:(?!host_)\w+:\w+|ALERTS\b"
     for promql in asked:
         named = re.findall(r"\bopscope[_:][\w:]+|\bALERTS\b", promql)
         assert named and all(re.fullmatch(of_rules, name) for name in named), promql
 
 
-def test_no_graph_of_sums_asks_between_two_evaluations() -> None:
+def test_no_graph_of_sums_queries_between_two_evaluations() -> None:
     graphs = [
         (panel, [target["expr"] for target in panel["targets"]])
         for board in boards().values()
@@ -137,7 +137,7 @@ def test_no_graph_of_sums_asks_between_two_evaluations() -> None:
     assert {panel.get("interval") for panel in of_sums} == {"1m"}
 
 
-def test_dashboards_are_linked_and_can_be_told_apart() -> None:
+def test_dashboards_are_linked_and_have_distinct_titles() -> None:
     found = boards()
     assert len(found) == 6
     for name, board in found.items():
@@ -152,7 +152,7 @@ def test_dashboards_are_linked_and_can_be_told_apart() -> None:
 
 
 def test_panels_lead_deeper() -> None:
-    """From each dashboard that tells of several, to the one that tells of one of them."""
+    """Links from each dashboard about several objects to the dashboard about one of them."""
     links: dict[str, set[str]] = {}
     for name, board in boards().items():
         found = re.findall(r"/d/([\w-]+)\?", json.dumps(board["panels"]))
@@ -163,7 +163,7 @@ def test_panels_lead_deeper() -> None:
     assert links["opscope-operator"] >= {"opscope-hosts"}
 
 
-def test_variables_say_what_they_are_and_ask_the_chosen_source() -> None:
+def test_variables_have_descriptions_and_query_the_chosen_source() -> None:
     for name, board in boards().items():
         source, *others = board["templating"]["list"]
         assert source["type"] == "datasource" and source["query"] == "prometheus", name
@@ -175,7 +175,7 @@ def test_variables_say_what_they_are_and_ask_the_chosen_source() -> None:
             assert panel["datasource"]["uid"] == "${datasource}", (name, panel["title"])
 
 
-def test_panels_stand_beside_each_other_and_within_the_page() -> None:
+def test_panels_do_not_overlap_and_stay_within_the_page() -> None:
     for name, board in boards().items():
         taken: set[tuple[int, int]] = set()
         for panel in board["panels"]:
@@ -186,7 +186,7 @@ def test_panels_stand_beside_each_other_and_within_the_page() -> None:
             taken |= cells
 
 
-def test_links_and_queries_name_variables_that_there_are() -> None:
+def test_links_and_queries_name_existing_variables() -> None:
     by_uid = {
         board["uid"]: {one["name"] for one in board["templating"]["list"]}
         for board in boards().values()

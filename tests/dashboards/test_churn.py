@@ -1,4 +1,5 @@
-"""Alerts while hosts come, go and begin anew and a version rolls out: none but what is planted."""
+"""Alerts while hosts appear, disappear and restart and a version rolls out: only the planted
+ones."""
 
 import json
 from pathlib import Path
@@ -8,7 +9,9 @@ import pytest
 from tests.dashboards.churn import MINUTES, document
 from tests.dashboards.test_rules import promtool
 
-# At any time. That a host is gone is what these two are for.
+pytestmark = pytest.mark.slow
+
+# May fire at any time: these two alerts report a host that is gone.
 FIRED = (
     "count by (alertname, instance, version) (count_over_time("
     f'ALERTS{{alertstate="firing", alertname!~"OpscopeAgentDown|OpscopeAgentSilent"}}[{MINUTES}m]))'
@@ -34,13 +37,14 @@ def test_churn_alone_raises_no_alert(tmp_path: Path) -> None:
 
 
 def test_a_faster_version_makes_no_host_a_straggler(tmp_path: Path) -> None:
-    """Neither those that have it not yet, nor those whose times are half of the version before."""
+    """Neither hosts without the version, nor those whose samples are half from the version
+    before."""
     assert_fired(tmp_path, factor=0.5)
 
 
 @pytest.mark.parametrize("host", [0, 9], ids=["steady", "begins anew"])
-def test_a_straggler_is_named_all_the_same(tmp_path: Path, host: int) -> None:
-    """With each version that has enough hosts to compare it with."""
+def test_a_straggler_is_still_named(tmp_path: Path, host: int) -> None:
+    """Compares it with each version that has enough hosts."""
     straggler = f'alertname="OpscopeStraggler", instance="host{host:02}"'
     expected = [f'{{{straggler}, version="{version}"}}' for version in ("1", "2")]
     assert_fired(tmp_path, *expected, slow_host=host)

@@ -1,5 +1,5 @@
 """Every query of every panel and rule has an answer in a real Prometheus, filled by a simulated
-fleet and a real host; and the rules on stragglers compute there what they do in NumPy."""
+fleet and a real host; and its rules on stragglers give the same results as NumPy."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,14 +11,17 @@ from typing import Any, TypeVar
 import pytest
 from click.testing import CliRunner
 
-from opscope.cli import main
+from opscope.cli._group import main
 from opscope.metrics import METRICS
+from opscope_exporters.samples import CLASSIC_METRICS
 from tests.dashboards.documents import boards, filled, panel_queries, rules, variable_queries
 from tests.dashboards.fleet import Fleet
 from tests.dashboards.live import ANEW, AWAY, REAL, assert_answered, beside_a_real_host
 from tests.dashboards.statistics import alarms, slowness
 from tests.exporters.conftest import debian, new_prometheus, old_prometheus  # noqa: F401
 from tests.exporters.peers import Store, wait_for
+
+pytestmark = pytest.mark.slow
 
 FLEET = Fleet(
     7,
@@ -48,13 +51,13 @@ def case(
     name, native = request.param
     program: Path = request.getfixturevalue(name)
     environ = {
-        "OPSCOPE_MAX_OVERHEAD": "90%",  # a budget to show
+        "OPSCOPE_MAX_OVERHEAD": "90%",  # a budget, for the panel that shows it
         "OTEL_RESOURCE_ATTRIBUTES": "service.version=1.2%2B3",
     }
     place = tmp_path_factory.mktemp("live")
     with beside_a_real_host(program, place, FLEET, native=native, environ=environ) as store:
         wait_for(lambda: store.values("opscope:version_slowness:15m"), "versions")
-        wait_for(lambda: store.values(f'opscope_op_calls_total{{instance="{REAL}"}}'), REAL)
+        wait_for(lambda: store.values(f'opscope_op_samples_total{{instance="{REAL}"}}'), REAL)
         yield Case(store, native)
 
 
@@ -62,12 +65,24 @@ REAL_OPERATORS = ("core::conv2d", "numpy::dot", "aten::mm")
 OPERATORS = ("aten::native_layer_norm", *REAL_OPERATORS)
 
 
+def _has(operator: str, promql: str, *, native: bool) -> bool:
+    """Whether the operator has the requested data."""
+    if "host_op_typical" in promql and not native and operator in REAL_OPERATORS:
+        # Shows nothing if all its durations are in one bucket, which depends on the machine.
+        return False
+    if "memory" in promql:
+        # NumPy does not report them; PyTorch's belong to the operators that mm calls.
+        return operator not in ("numpy::dot", "aten::mm")
+    # The operator that fails.
+    return operator == "aten::mm" or "errors" not in promql
+
+
 def once(look: Callable[[], T], holds: Callable[[T], bool], what: str) -> T:
-    """The first answer of which that holds. Where the machine is busy, a scrape fails now and then,
-    and for a while a host is not there."""
+    """The first answer for which that holds. On a busy machine a scrape sometimes fails, and a host
+    is missing for a while."""
 
     def found() -> list[T]:
-        with suppress(AssertionError):  # of a command that found nothing
+        with suppress(AssertionError):  # from a command that found nothing
             answer = look()
             return [answer] if holds(answer) else []
         return []
@@ -89,42 +104,43 @@ def test_every_panel_has_data(case: Case) -> None:
             assert case.store.series(unasked) == [], (name, panel)
             continue
         for operator in OPERATORS if "$operator" in promql else OPERATORS[:1]:
-            if operator in ("numpy::dot", "aten::mm") and "memory" in promql:
-                continue  # NumPy does not tell; PyTorch's are of the operators that mm calls.
+            if not _has(operator, promql, native=case.native):
+                continue
             asked[filled(promql, operator)] = f"{name}, {panel}"
     assert_answered(case.store, asked)
 
 
-# What one real host cannot show: the rest can.
+# One real host cannot show these; the others can.
 NEEDS_A_FLEET = {
     ("opscope-hosts.json", "Operators that are slow on a host"): "others to be slower than",
-    ("opscope-model.json", "Newest version against the one before"): "a version before",
+    ("opscope-model.json", "Newest version compared to the previous one"): "a version before",
     ("opscope-model.json", "Operators that changed most with the version"): "a version before",
 }
 OF_REAL = {"service": "training", "host": REAL, "model": "digits-.*"}
 
 
 def test_every_panel_has_data_of_a_real_program(case: Case) -> None:
-    """That trains with the tensor core, with NumPy and with PyTorch, on one host."""
+    """A program that trains with the tensor core, NumPy and PyTorch, on one host."""
     asked = {}
+    assert NEEDS_A_FLEET.keys() <= {(name, panel) for name, panel, _ in panel_queries()}
     for name, panel, promql in panel_queries():
         if (name, panel) in NEEDS_A_FLEET or "absent(" in promql:
             continue
         if panel == "Durations" and not case.native:
             continue
         for operator in REAL_OPERATORS if "$operator" in promql else REAL_OPERATORS[:1]:
-            if operator in ("numpy::dot", "aten::mm") and "memory" in promql:
-                continue  # NumPy does not tell; PyTorch's are of the operators that mm calls.
+            if not _has(operator, promql, native=case.native):
+                continue
             asked[filled(promql, operator, OF_REAL)] = f"{name}, {panel}"
     assert_answered(case.store, asked)
 
 
 def test_a_real_program_is_seen_whole(case: Case) -> None:
-    """Each of its ways to learn with the phases that it has, and an operator that fails."""
+    """Each way to learn with its phases, and an operator that fails."""
 
     def phases() -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
-        for one in case.store.series("opscope_op_calls_total{" + f'instance="{REAL}"' + "}"):
+        for one in case.store.series("opscope_op_samples_total{" + f'instance="{REAL}"' + "}"):
             labels = one["metric"]
             found.setdefault(labels.get("model_id", ""), set()).add(labels["phase"])
         return found
@@ -144,7 +160,7 @@ def test_a_real_program_is_seen_whole(case: Case) -> None:
 
 
 def test_durations_are_of_the_sums_or_of_the_chosen_hosts(case: Case) -> None:
-    """By what no series has: of all hosts none is read, and of chosen ones no sum is."""
+    """Queries by a value that no series has return no host, and no sum for chosen hosts."""
     hosts = f"opscope_op_duration_seconds{'' if case.native else '_bucket'}"
     sums = "opscope:op_duration_seconds:rate5m"
     for chosen, read, unread in (
@@ -174,41 +190,49 @@ def test_every_rule_is_computed(case: Case) -> None:
         every = [one for group in data["groups"] for one in group["rules"]] if data else []
         return [one for one in every if one["health"] != "ok"] if every else None
 
-    # Before it has been computed for the first time, a rule's health is unknown.
+    # Before its first evaluation a rule's health is unknown.
     assert once(not_well, lambda found: found == [], "all rules computed without an error") == []
 
 
 def test_every_metric_is_there(case: Case) -> None:
-    """So that no dashboard shows what nobody exports."""
-    samples = {f'{{__name__=~"{one.prometheus_name}(_total|_count)?"}}' for one in METRICS}
+    """No dashboard uses a metric that is not exported."""
+    there = METRICS if case.native else CLASSIC_METRICS
+    samples = {
+        f'{{__name__=~"{one.prometheus_name}(_total|_count)?"}}'
+        for one in there
+        # These processes have no identity of their own: tests/e2e/test_identity.py.
+        if one.name != "opscope.resource.info"
+    }
     assert_answered(case.store, dict.fromkeys(samples, "metric"))
 
 
 def test_the_version_of_a_real_process_is_there(case: Case) -> None:
-    found = wait_for(lambda: case.store.values('opscope_service_info{service="training"}'), REAL)
+    found = wait_for(
+        lambda: case.store.values('opscope_service_info{service_name="training"}'), REAL
+    )
     assert found == {f"opscope_service_info,{REAL},opscope,training,1.2+3": 1}
 
 
 def expected(case: Case) -> Any:
-    """By host, how slow it is: once all hosts have been scraped."""
+    """Slowness by host, once all hosts have been scraped."""
     mine = slowness(FLEET, native=case.native)
     return pytest.approx({f"host{n}": mine[n] for n in range(FLEET.hosts)}, rel=1e-3)
 
 
-def test_hosts_began_anew_and_were_away(case: Case) -> None:
-    """And all else here is right all the same."""
-    anew = 'count by (instance) (resets(opscope_op_calls_total{service="ranker"}[1h]) > 0)'
+def test_hosts_restarted_and_were_absent(case: Case) -> None:
+    """All other hosts are fine."""
+    anew = 'count by (instance) (resets(opscope_op_samples_total{service_name="ranker"}[1h]) > 0)'
     away = 'count by (instance) (min_over_time(up{instance=~"host.+"}[1h]) == 0)'
     case.store.wait_until(anew, {f"host{number}": FLEET.operators for number in ANEW})
     later = {number for number in range(FLEET.hosts) if number % len(FLEET.versions)}
     missed = {f"host{number}": 1.0 for number in later | {*AWAY}}
-    # Where the machine is busy, others are for a moment, too.
+    # On a busy machine, others are slow for a moment, too.
     assert wait_for(lambda: missed.items() <= case.store.values(away).items(), "those away")
 
 
 def test_slowness_is_what_numpy_computes(case: Case) -> None:
     def by_host() -> dict[str, float]:
-        found = case.store.series('opscope:host_slowness:15m{service="ranker"}')
+        found = case.store.series('opscope:host_slowness:15m{service_name="ranker"}')
         return {one["metric"]["instance"]: float(one["value"][1]) for one in found}
 
     assert wait_for(lambda: by_host() == expected(case), "the slowness of all hosts")
@@ -219,14 +243,14 @@ def test_the_straggler_is_named(case: Case) -> None:
     assert {f"host{number}" for number in alarms(FLEET, native=case.native)} == truth
 
     def named() -> set[str]:
-        found = case.store.series('ALERTS{alertname="OpscopeStraggler", service="ranker"}')
+        found = case.store.series('ALERTS{alertname="OpscopeStraggler", service_name="ranker"}')
         return {one["metric"]["instance"] for one in found}
 
     assert wait_for(lambda: named() == truth, "the alert")
 
 
 def asked(case: Case, *words: str, status: int = 0) -> Any:
-    """What `opscope fleet` says, as JSON."""
+    """The output of `opscope fleet`, as JSON."""
     done = CliRunner().invoke(main, ["fleet", *words, "--url", case.store.url, "--json"])
     assert done.exit_code == status, done.output
     return json.loads(done.stdout)
@@ -263,7 +287,7 @@ def test_the_command_names_the_straggler_as_the_rule_does(case: Case) -> None:
 def test_the_command_compares_versions(case: Case) -> None:
     pair = "diff", "--service", "ranker", "--from", "1", "--to", "2"
     changes = once(
-        lambda: asked(case, *pair, "--least", "50"),
+        lambda: asked(case, *pair, "--min-change", "150"),
         lambda found: len(found) == FLEET.operators - FLEET.phases.count("comm"),
         "all operators but those that wait for others",
     )
@@ -296,9 +320,9 @@ def test_the_command_shows_tables(case: Case) -> None:
         assert "nothing found" not in wait_for(said, f"an answer to {words}")
 
 
-def test_a_version_that_never_was_is_told(case: Case) -> None:
+def test_an_unknown_version_is_reported(case: Case) -> None:
     words = ["diff", "--service", "ranker", "--from", "1", "--to", "9", "--url", case.store.url]
     done = CliRunner().invoke(main, ["fleet", *words])
     assert done.exit_code == 1
     assert "no host ran ranker 9" in done.output
-    assert "now there are: 1, 2" in done.output
+    assert "running now: 1, 2" in done.output

@@ -1,4 +1,4 @@
-"""What is timed is what Grafana asks: its steps, its rate interval, its variables."""
+"""The timed queries equal Grafana's: its steps, its rate interval, its variables."""
 
 import json
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -43,12 +43,12 @@ BOARD = {
                 "type": "query",
                 "name": "service",
                 "allValue": ".*",
-                "query": {"query": "label_values(known, service)"},
+                "query": {"query": "label_values(known, service_name)"},
             },
             {
                 "type": "query",
                 "name": "operator",
-                "query": {"query": 'label_values(known{service=~"$service"}, op)'},
+                "query": {"query": 'label_values(known{service_name=~"$service"}, op)'},
             },
             {"type": "custom", "name": "quantile", "current": {"value": "0.5"}},
         ]
@@ -82,7 +82,7 @@ def test_variables_are_asked_for_before_the_panels() -> None:
             self.answer(self.rfile.read(int(self.headers["Content-Length"])).decode())
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing."""
+            """Logs nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Store) as server:
         thread = Thread(target=server.serve_forever)
@@ -91,10 +91,10 @@ def test_variables_are_asked_for_before_the_panels() -> None:
         server.shutdown()
         thread.join()
     assert [path.removeprefix("/api/v1/") for path, _ in asked[:2]] == [
-        "label/service/values",
+        "label/service_name/values",
         "label/op/values",
     ]
-    assert asked[1][1]["match[]"] == ['known{service=~".*"}']
+    assert asked[1][1]["match[]"] == ['known{service_name=~".*"}']
     panels = {path.removeprefix("/api/v1/"): form for path, form in asked[2:]}
     assert panels["query"]["query"] == ['quantile(0.5, a{op="add"})']
     assert panels["query_range"]["step"] == ["15.000"]

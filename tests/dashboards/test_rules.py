@@ -1,4 +1,4 @@
-"""The rules are as Prometheus takes them, fire when they should, and each alert is explained."""
+"""Prometheus accepts the rules, they fire when they should, and the runbook has each alert."""
 
 import re
 import shutil
@@ -26,6 +26,10 @@ def test_promtool_takes_the_rules() -> None:
 
 def test_alerts_fire_when_they_should() -> None:
     promtool("test", "rules", UNIT_TESTS)
+
+
+def test_rules_compute_the_error_of_estimates() -> None:
+    promtool("test", "rules", UNIT_TESTS.with_name("uncertainty_test.yml"))
 
 
 def test_each_alert_is_seen_firing() -> None:

@@ -1,7 +1,6 @@
-"""The dashboards are of the types that Grafana's own package `@grafana/schema` has: as a whole, and
-each panel's options, fields and what is overridden of these, which a dashboard's own type leaves to
-the kind of the panel. Needs npm and its registry; left out, and told, where they are not.
-"""
+"""The dashboards conform to the types of Grafana's package `@grafana/schema`: each dashboard, and
+each panel's options, fields and overrides, whose types depend on the kind of panel. Needs npm and
+its registry; skipped, with the reason, without them."""
 
 import json
 import shutil
@@ -53,7 +52,7 @@ _SETTINGS = {
 
 @pytest.fixture(scope="module")
 def compiler(request: pytest.FixtureRequest) -> Path:
-    """A folder with the packages, kept from one run to the next."""
+    """A folder with the packages, kept between runs."""
     place = request.config.cache.mkdir("grafana-schema")
     wanted = place / "installed"
     if not wanted.exists() or wanted.read_text() != repr(PACKAGES):
@@ -75,7 +74,7 @@ def compiler(request: pytest.FixtureRequest) -> Path:
 
 
 def check(compiler: Path, source: str) -> str:
-    """What the compiler finds wrong."""
+    """The compiler's errors."""
     (compiler / "tsconfig.json").write_text(json.dumps(_SETTINGS))
     (compiler / "check.ts").write_text(_HEAD + source)
     node = shutil.which("node") or "node"
@@ -86,6 +85,7 @@ def check(compiler: Path, source: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_dashboards_are_of_grafanas_types(compiler: Path) -> None:
     lines = []
     for name, board in boards().items():
@@ -97,7 +97,7 @@ def test_the_dashboards_are_of_grafanas_types(compiler: Path) -> None:
 
 
 def of_panel(name: str, panel: dict[str, Any]) -> list[str]:
-    """What is checked of it, by types of its kind."""
+    """The parts to check, by types of their kind."""
     kind, fields = panel["type"], panel["fieldConfig"]
     checked = [
         (f"Plain<Partial<{kind}.Options>>", panel["options"]),
@@ -117,6 +117,7 @@ def of_panel(name: str, panel: dict[str, Any]) -> list[str]:
 NO_NUMBER = "'string' is not assignable to type 'number'"
 
 
+@pytest.mark.slow
 def test_the_check_finds_what_is_wrong(compiler: Path) -> None:
     (board, *_) = boards().values()
     for wrong, said in (
@@ -128,7 +129,7 @@ def test_the_check_finds_what_is_wrong(compiler: Path) -> None:
 
 
 def panel(kind: str, **changed: Any) -> dict[str, Any]:
-    """The first of that kind, with its options or its fields so."""
+    """The first panel of that kind, with its options or fields replaced."""
     found = (one for board in boards().values() for one in board["panels"] if one["type"] == kind)
     return {**next(found), **changed}
 

@@ -1,4 +1,4 @@
-"""The configurations are ones that Prometheus takes. What they do is tested in tests/deployment."""
+"""Prometheus accepts the configurations. tests/deployment tests their effect."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ def test_promtool_takes_the_scrape_configuration(path: Path, tmp_path: Path) -> 
     if not program:
         pytest.skip("no promtool: Debian's package prometheus is not installed")
     config = yaml.safe_load(path.read_text())
-    # Debian's promtool knows no discovery by Kubernetes.
+    # Debian's promtool does not support discovery by Kubernetes.
     for job in config.get("scrape_configs", []):
         job.pop("kubernetes_sd_configs", None)
     config["rule_files"] = [str(FOLDER / name) for name in config.get("rule_files", [])]

@@ -1,4 +1,4 @@
-"""The sizing sheet has what is computed from the measurements, and measures what it says."""
+"""The sizing sheet has the values computed from the measurements."""
 
 from tests.dashboards.documents import FOLDER
 from tests.dashboards.sizing import Size, rows

@@ -1,4 +1,4 @@
-"""Programs run with the committed configurations: as they are, but for addresses and times."""
+"""Runs programs with the committed configurations, changed only in addresses and times."""
 
 import json
 import re
@@ -17,7 +17,7 @@ SERIES, SUMS = "http://mimir.example:9009/api/v1/push", "http://thanos.example:1
 
 
 def configuration(name: str, replaced: Mapping[str, str]) -> str:
-    """The text of dashboards/NAME, in which all of `replaced` has to be."""
+    """The text of dashboards/NAME with replacements, each of which must occur in it."""
     text = (FOLDER / name).read_text()
     for what, by in replaced.items():
         assert what in text, f"{name} has no {what}"
@@ -34,18 +34,18 @@ def prometheus(
     options: Sequence[str] = (),
     targets: Sequence[dict[str, object]] = (),
 ) -> Iterator[Store]:
-    """With that configuration, which it finds beside rules/ and targets/, in a new directory."""
+    """Runs with that configuration, in a new directory beside rules/ and targets/."""
     directory.mkdir()
     write_rules(directory / "rules")
     (directory / "targets").mkdir()
     write_targets(directory, targets)
     text = configuration(name, replaced or {})
     text = re.sub(r"(scrape|refresh)_interval: \w+", r"\1_interval: 1s", text)
-    # How often what has no interval of its own is evaluated, as alerts.
+    # The evaluation interval of rules without their own, such as alerts.
     often = "global:\n  evaluation_interval: 1s\n"
     text = text.replace("global:\n", often) if "global:\n" in text else often + text
     (directory / "prometheus.yml").write_text(text)
-    # Else it ends a minute later where a store does not answer.
+    # By default it ends a minute later if a store does not answer.
     soon = "--storage.remote.flush-deadline=1s"
     store = Prometheus(program, directory / "prometheus.yml", soon, *options)
     with running(store.command):
@@ -53,7 +53,7 @@ def prometheus(
 
 
 def write_targets(directory: Path, targets: Sequence[dict[str, object]]) -> None:
-    """What that Prometheus scrapes from now on, replaced as a whole."""
+    """Replaces the targets that Prometheus scrapes."""
     new = directory / "targets" / "new"
     new.write_text(json.dumps([*targets]))
     new.rename(new.with_name("targets.json"))

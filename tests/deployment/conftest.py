@@ -1,5 +1,6 @@
-"""The programs that the configurations are for: those that tests/exporters export to, and two that
-no package registry has, where somebody says where they are."""
+"""The programs that use the configurations: those that tests/exporters export to, and two that no
+package registry has. A test that needs one of these two is marked `external`, and skipped unless an
+environment variable gives the program's path."""
 
 import os
 import shutil
@@ -16,18 +17,21 @@ from tests.exporters.conftest import (  # noqa: F401
 )
 
 
-@pytest.fixture(scope="session")
-def collector() -> Path:
-    """OpenTelemetry's own."""
-    return _said("OPSCOPE_TEST_OTELCOL", "OpenTelemetry's collector")
+@pytest.fixture
+def collector(request: pytest.FixtureRequest) -> Path:
+    """OpenTelemetry's collector."""
+    return _said(request, "OPSCOPE_TEST_OTELCOL", "OpenTelemetry's collector")
 
 
-@pytest.fixture(scope="session")
-def otlp_prometheus() -> Path:
-    return _said("OPSCOPE_TEST_PROMETHEUS", "a Prometheus 3 with OTLP, which Debian leaves out")
+@pytest.fixture
+def otlp_prometheus(request: pytest.FixtureRequest) -> Path:
+    what = "a Prometheus 3 with OTLP, which Debian leaves out"
+    return _said(request, "OPSCOPE_TEST_PROMETHEUS", what)
 
 
-def _said(variable: str, what: str) -> Path:
+def _said(request: pytest.FixtureRequest, variable: str, what: str) -> Path:
+    if request.node.get_closest_marker("external") is None:
+        pytest.fail(f"a test that needs {what} is marked `external`")
     found = shutil.which(os.environ.get(variable, ""))
     if not found:
         pytest.skip(f"{variable} does not say where to find {what}")

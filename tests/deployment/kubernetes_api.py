@@ -1,4 +1,4 @@
-"""As much of Kubernetes's API as a discovery of pods asks for: lists, and watches, over HTTP.
+"""The part of Kubernetes' API that discovers pods: lists and watches, over HTTP.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -20,7 +20,7 @@ class Pods:
     def __init__(self) -> None:
         self.url = ""
         self.asked: set[tuple[str, str]] = set()
-        """Paths and label selectors that somebody has asked for."""
+        """Paths and label selectors of requests."""
         self._events: list[tuple[str, dict[str, Any]]] = []
         self._changed = Condition()
         self._is_closed = False
@@ -44,7 +44,7 @@ class Pods:
             self._changed.notify_all()
 
     def now(self) -> tuple[list[dict[str, Any]], int]:
-        """Those there are, and the number of the last event."""
+        """The current pods, and the number of the last event."""
         with self._changed:
             there: dict[str, dict[str, Any]] = {}
             for kind, pod in self._events:
@@ -54,7 +54,7 @@ class Pods:
             return list(there.values()), len(self._events)
 
     def events_after(self, number: int) -> Iterator[tuple[str, dict[str, Any]]]:
-        """And those to come, until this is closed."""
+        """Later events, until this is closed."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closed or len(self._events) > number)  # noqa: B023
@@ -68,7 +68,7 @@ class Pods:
 def pod_of(
     manifest: dict[str, Any], namespace: str, name: str, node: str, address: str, phase: str
 ) -> dict[str, Any]:
-    """What the API has of a pod that a DaemonSet or Deployment made."""
+    """The API's object for a pod of a DaemonSet or Deployment."""
     template = manifest["spec"]["template"]
     return {
         "apiVersion": "v1",
@@ -114,7 +114,7 @@ def kubernetes() -> Iterator[Pods]:
             self.send_header("Content-Type", "application/json")
             self.end_headers()
             if query.get("watch") in ("1", "true"):
-                # Whoever wants the first state as events has asked with no version.
+                # A request without a version asks for the initial state as events.
                 for kind, pod in pods.events_after(int(query.get("resourceVersion") or 0)):
                     if _is_wanted(pod, asked.path, selector):
                         self.wfile.write(json.dumps({"type": kind, "object": pod}).encode() + b"\n")
@@ -131,7 +131,7 @@ def kubernetes() -> Iterator[Pods]:
             self.wfile.write(json.dumps(whole).encode())
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing."""
+            """Logs nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
     server.daemon_threads = True

@@ -1,15 +1,18 @@
-"""Targets come and go with what a file or Kubernetes says, and have the labels that rules need."""
+"""Targets come from a file or from Kubernetes, and have the labels that rules need."""
 
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.dashboards.documents import FOLDER
 from tests.deployment.configured import STATIC, prometheus, write_targets
 from tests.deployment.kubernetes_api import Pods, kubernetes, pod_of
 from tests.exporters.peers import Store, agent, free_port
+
+pytestmark = pytest.mark.slow
 
 DEPLOY = FOLDER.parent / "agent" / "deploy"
 
@@ -31,7 +34,7 @@ def test_targets_come_and_go_with_a_file(tmp_path: Path, old_prometheus: Path) -
         own = {f"{here},opscope": 1.0}
         store.wait_until(up, own | {f"a,{other},opscope": 1.0})
         write_targets(place, [{"targets": [other], "labels": {"cluster": "b"}}])
-        # What was scraped of it as of a is gone at once.
+        # Prometheus drops the series of `a` at once.
         store.wait_until(up, own | {f"b,{other},opscope": 1.0})
         series = "count by (instance, cluster) (opscope_build_info)"
         assert store.values(series) == {here: 1.0, f"b,{other}": 1.0}
@@ -49,12 +52,12 @@ def test_kubernetes_leads_to_the_agents_of_the_manifests(
 ) -> None:
     of_nodes = manifest("daemonset.yaml", "DaemonSet")
     in_pods = manifest("attach-own-agent.yaml", "Deployment")
-    # Of what else runs there, something with the annotations and the port of ours.
+    # Another pod, which has the annotations and our port.
     other = manifest("attach-own-agent.yaml", "Deployment")
     other["spec"]["template"]["spec"]["initContainers"][1]["name"] = "something"
     with ExitStack() as stack:
         pods = stack.enter_context(kubernetes())
-        # The port is the manifests'; the addresses are others in a test that runs at the same time.
+        # The port is the manifests'; other tests that run now use other addresses.
         block = free_port()
         addresses = [f"127.{block >> 8}.{block & 255}.{number}" for number in (1, 2)]
         for address in addresses:
@@ -82,12 +85,12 @@ def check_targets(store: Store, pods: Pods, add: Any, of_nodes: Any, namespace: 
     up = "sum by (job, instance) (up)"
     in_pod = {"team/numerics-1,opscope": 1.0}
     store.wait_until(up, {"node-a,opscope": 1.0, **in_pod})
-    # One node less and one more, whose agent has the other address.
+    # One node is replaced by another, whose agent has the other address.
     (first,) = [pod for pod in pods.now()[0] if pod["metadata"]["name"] == "agent-a"]
     pods.remove(first)
     add(of_nodes, namespace, "agent-b", "node-b", 1)
     store.wait_until(up, {"node-b,opscope": 1.0, **in_pod})
-    # What is scraped has these labels and no others.
+    # Scraped series have exactly these labels.
     (series,) = store.series('opscope_build_info{instance="node-b"}')
     assert set(series["metric"]) == {"__name__", "job", "instance", "version"}
     label = "app.kubernetes.io/name=opscope-agent"

@@ -1,10 +1,12 @@
-"""A Prometheus over two others has what their rules have summed up: each number once, and the
-dashboards from the sums of both."""
+"""A Prometheus above two others has the sums of their rules, each number once, and the dashboards
+show the sums of both."""
 
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.dashboards.documents import filled, panel_queries
 from tests.dashboards.fleet import Fleet
@@ -12,10 +14,12 @@ from tests.dashboards.live import Hosts, assert_answered
 from tests.deployment.configured import SERIES, STATIC, SUMS, prometheus
 from tests.exporters.peers import Store, agent, free_port, wait_for
 
+pytestmark = pytest.mark.slow
+
 FLEET = Fleet(3, hosts=5, operators=5, samples=5000, slowdown=1.4)
-# The second has one that is not the first's: what it is for is that both have the same operators.
+# The second has another seed and one more host, but the same operators.
 FLEETS = {"a": FLEET, "b": replace(FLEET, seed=4, hosts=6)}
-# An agent of no process is a host too.
+# An agent without processes is a host too.
 HOSTS = {site: fleet.hosts + 1 for site, fleet in FLEETS.items()}
 RULES = '{__name__=~"opscope:.+"}'
 
@@ -33,7 +37,7 @@ def test_each_sum_of_a_site_is_there_once(tmp_path: Path, old_prometheus: Path) 
                 labels["instance"] = f"{site}{number}"
             name, known = "prometheus.yml", {STATIC: idle}
             if site == "a":
-                # One that also writes elsewhere, and so has the label itself; nobody is there.
+                # It also writes to an address without a listener, so it adds the label itself.
                 nobody = f"http://127.0.0.1:{free_port()}"
                 name, known = "prometheus-remote-write.yml", known | {SERIES: nobody, SUMS: nobody}
             leaf = prometheus(old_prometheus, tmp_path / site, name, known, targets=hosts.targets)
@@ -58,12 +62,12 @@ def check_labels(whole: Store) -> None:
     assert {labels["site"] for labels in there} == set(FLEETS)
     of_hosts = {labels["__name__"] for labels in there if "instance" in labels}
     assert of_hosts == {"ALERTS"}
-    # No series of hosts, however many there are.
+    # No series of single hosts, for any number of hosts.
     assert whole.values('count({__name__=~"opscope_.+"})') == {}
 
 
 def check_samples(whole: Store, leaf: Store, site: str) -> None:
-    """Each of the site's is one that the site has, at the same moment."""
+    """Each of the global sums equals that of the site at the same moment."""
     found = samples(whole, f'{{__name__=~"opscope:.+", site="{site}"}}[10s]')
     own = samples(leaf, f"{RULES}[1m]")
     assert {name for name, _ in found} >= {"opscope:op_calls:rate5m", "opscope:phase_share:rate5m"}
@@ -73,7 +77,7 @@ def check_samples(whole: Store, leaf: Store, site: str) -> None:
 
 
 def samples(store: Store, promql: str) -> dict[tuple[str, tuple[Any, ...]], dict[float, str]]:
-    """By name and labels, without those of federation."""
+    """By name and labels, without the labels that federation adds."""
     found = {}
     for one in store.series(promql):
         labels = {key: one["metric"][key] for key in set(one["metric"]) - {"site", "job"}}

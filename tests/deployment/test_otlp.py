@@ -1,5 +1,5 @@
-"""What agents push to Prometheus is what it scrapes from them, by itself or through a collector:
-the names, the labels, the numbers, and what the dashboards show."""
+"""Agents that push to Prometheus, directly or through a collector, give it the same names, labels
+and numbers as a scrape, and the dashboards show them."""
 
 import os
 import re
@@ -28,9 +28,11 @@ from tests.exporters.peers import (
     wait_for,
 )
 
+pytestmark = pytest.mark.slow
+
 NATIVE = "native-histograms"
-# The agent's own go on while nothing is observed; what is of live processes only, a store keeps for
-# five minutes after the last push of it.
+# The agent's own series continue without observed processes; a store keeps series of live processes
+# for five minutes after the last push.
 OF_THE_AGENT = "opscope_agent_.*"
 LASTING = "opscope_(op|api|attachment|build|memory_allocated)_.*"
 KEPT = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
@@ -42,17 +44,18 @@ OVERVIEW, OPERATOR = "opscope-fleet.json", "opscope-operator.json"
 
 @contextmanager
 def otelcol(program: Path, directory: Path, store_url: str) -> Iterator[str]:
-    """OpenTelemetry's collector; its endpoint."""
+    """OpenTelemetry's collector; returns its endpoint."""
     ports = {f"0.0.0.0:{known}": f"127.0.0.1:{free_port()}" for known in (4317, 4318)}
     url = {"http://prometheus.example:9090": store_url, "timeout: 5s": "timeout: 200ms"}
     settings = directory / "otel-collector.yml"
-    # Its own metrics would have a port that every collector has.
+    # Disabled, because every collector serves its own metrics on the same port.
     quiet = "service:\n  telemetry: {metrics: {level: none}}\n"
     settings.write_text(configuration(settings.name, ports | url | {"service:\n": quiet}))
     with running([str(program), "--config", str(settings)], stderr=subprocess.DEVNULL):
         yield f"http://{ports['0.0.0.0:4318']}"
 
 
+@pytest.mark.external
 @pytest.mark.parametrize("way", ["alone", "collector"])
 def test_prometheus_has_what_is_pushed_as_if_scraped(
     way: str, tmp_path: Path, otlp_prometheus: Path, request: pytest.FixtureRequest
@@ -94,10 +97,11 @@ def test_victoria_metrics_has_the_names_and_numbers_of_the_page(
                 page = answer.read().decode()
             of_page = dict(re.findall(r"^(opscope_\w+)(?:{.*})? (\S+)$", page, re.MULTILINE))
             pushed = peer.flushed().values("count by (__name__) ({__name__=~'opscope_.*'})")
-            # It goes on telling what was of the program while that lived.
+            # It still exports the program's counters after its end.
             if not of_page.keys() <= pushed.keys() <= NAMES:
                 return False
-            totals = [name for name in of_page if re.match("opscope_op_.*(_total|_sum)", name)]
+            counted = "opscope_op_.*(_total|_sum|_count)"
+            totals = [name for name in of_page if re.match(counted, name)]
             return len(totals) > 3 and all(
                 peer.values(f"sum({name})") == {"": pytest.approx(float(of_page[name]))}
                 for name in totals
@@ -131,7 +135,7 @@ def training(segments: Path) -> Iterator[None]:
 
 
 def check_panels(store: Store) -> None:
-    """All of the overview, and what is made of histograms."""
+    """All queries of the overview, and those of histograms."""
     asked = {
         filled(promql, "core::conv2d"): f"{board}, {panel}"
         for board, panel, promql in panel_queries()
@@ -147,7 +151,7 @@ def check_series(pushed: Store, scraped: Store) -> None:
     assert {"opscope_op_calls_total", "opscope_op_duration_seconds"} <= {
         dict(labels)["__name__"] for labels in series(pushed, wanted)
     }
-    # Of the agent's own there are the same, with other numbers.
+    # The agent's own metrics exist in both, with different values.
     own = f'{{__name__=~"{OF_THE_AGENT}", __name__!="opscope_agent_requests_total"}}'
     assert set(series(pushed, own)) == set(series(scraped, own)) != set()
 
@@ -162,7 +166,7 @@ def check_resources(pushed: Store) -> None:
 
 
 def series(store: Store, promql: str) -> dict[tuple[tuple[str, str], ...], Any]:
-    """Values, by all labels but those by which a push differs from a scrape."""
+    """Values by all labels except those in which a push differs from a scrape."""
     found = {}
     for one in store.series(promql):
         labels = dict(one["metric"])

@@ -1,4 +1,4 @@
-"""Chromium without a window, driven through its debugging pipe: opens a page and asks it things.
+"""Headless Chromium, driven through its debugging pipe: opens a page and queries it.
 
 The protocol is https://chromedevtools.github.io/devtools-protocol/, one JSON object a message, each
 ended by a zero byte; `--remote-debugging-pipe` reads it from descriptor 3 and answers on 4.
@@ -37,12 +37,12 @@ class Page:
         self._session = attached["sessionId"]
 
     def open(self, url: str) -> None:
-        """Goes there; returns when the page is there, not when its scripts have run."""
+        """Opens the page; returns when it is loaded, before its scripts have run."""
         self._call("Page.enable")
         assert "errorText" not in self._call("Page.navigate", url=url)
 
     def ask(self, expression: str) -> Any:
-        """The value of that JavaScript, as JSON has it; of a promise what it comes to."""
+        """The value of that JavaScript as JSON; of a promise, its result."""
         answer = self._call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -50,7 +50,7 @@ class Page:
         return answer["result"].get("value")
 
     def wait_for(self, expression: str) -> None:
-        """Until that JavaScript is true."""
+        """Waits until that JavaScript is true."""
         self.ask(
             "new Promise(done => {"
             f" const look = () => ({expression}) ? done(true) : setTimeout(look, 20); look() }})"
@@ -84,7 +84,7 @@ class Page:
 
 @contextmanager
 def page(profile: Path) -> Iterator[Page]:
-    """A tab of a Chromium of its own, with its files in `profile`; both end with the block."""
+    """A tab of a new Chromium with its files in `profile`; both end with the block."""
     its_in, to_browser = os.pipe()
     from_browser, its_out = os.pipe()
     command = ["bash", "-c", f'exec "$@" 3<&{its_in} 4>&{its_out}', "bash", *_COMMAND]
@@ -98,7 +98,7 @@ def page(profile: Path) -> Iterator[Page]:
     try:
         yield Page(to_browser, from_browser)
     finally:
-        # It ends when nobody is at the other end, and takes its own processes with it.
+        # It ends, with its own processes, when the pipe is closed.
         os.close(to_browser)
         os.close(from_browser)
         try:

@@ -10,6 +10,6 @@ from tests.e2e.observed_host import ObservedHost, observed_host
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[ObservedHost]:
-    """A host with an agent and nothing observed yet."""
+    """A host with an agent and no observed program yet."""
     with observed_host(tmp_path / "segments") as host:
         yield host

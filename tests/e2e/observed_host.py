@@ -1,4 +1,4 @@
-"""A host of one's own for an end-to-end test: a segment directory, and an agent that reads it."""
+"""A separate host for an end-to-end test: a segment directory, and an agent that reads it."""
 
 import os
 import subprocess
@@ -19,30 +19,30 @@ TIMEOUT_S = 300
 
 
 class ObservedHost:
-    """``url`` is the agent's; ``environ`` is what programs on this host run with."""
+    """`url` is the agent's address; `environ` is the environment of programs on this host."""
 
     def __init__(self, url: str, directory: Path, agent: subprocess.Popen[str]) -> None:
         self.url = url
         self.directory = directory
-        self.environ = _environ(directory)
+        self.environ = environ_of(directory)
         self.agent = agent
 
     def start(self, *command: str, **options: Any) -> subprocess.Popen[bytes]:
         """A program, observed with p=1."""
         observed = (str(OPSCOPE), "run", "--sampling", "1", "--", *command)
         program: Any = subprocess.Popen(observed, env=self.environ, **options)
-        # Type checkers take the options for those of a text stream.
+        # Type checkers mistake the options for those of a text stream.
         return cast("subprocess.Popen[bytes]", program)
 
     def run(self, *command: str) -> str:
-        """What the program printed, observed with p=1 to its good end."""
+        """The output of the program, observed with p=1 until it ends regularly."""
         with self.start(*command, stdout=subprocess.PIPE) as program:
             output, _ = program.communicate(timeout=TIMEOUT_S)
         assert program.returncode == 0
         return output.decode()
 
     def samples(self) -> Iterator[Sample]:
-        """What the agent's page says now."""
+        """The samples on the agent's page now."""
         with urlopen(f"{self.url}/metrics", timeout=TIMEOUT_S) as page:
             text = page.read().decode()
         for family in text_string_to_metric_families(text):
@@ -60,7 +60,7 @@ class ObservedHost:
             list(self.samples())
         calls: Counter[str] = Counter()
         for sample in self.samples():
-            if sample.name == "opscope_op_calls_total":
+            if sample.name == "opscope_op_duration_seconds_count":
                 assert sample.value == int(sample.value)
                 calls[sample.labels["op"]] += int(sample.value)
         return calls
@@ -71,7 +71,7 @@ def observed_host(directory: Path) -> Iterator[ObservedHost]:
     """Starts an agent over that directory, and ends it afterwards."""
     with subprocess.Popen(
         [OPSCOPE, "agent", "--listen", "127.0.0.1:0"],
-        env=_environ(directory),
+        env=environ_of(directory),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -85,7 +85,8 @@ def observed_host(directory: Path) -> Iterator[ObservedHost]:
             agent.terminate()
 
 
-def _environ(directory: Path) -> dict[str, str]:
+def environ_of(directory: Path) -> dict[str, str]:
+    """Variables of a program whose segments go to that directory, observed as by default."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("OPSCOPE_")}
-    # One thread for matrix products: many would wait for each other where the machine is busy.
+    # One thread for matrix products: on a busy machine, several wait for each other.
     return kept | {"OPSCOPE_DIR": str(directory), "OPENBLAS_NUM_THREADS": "1"}

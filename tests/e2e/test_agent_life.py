@@ -1,4 +1,4 @@
-"""How the agent ends, and the demonstration as a whole; what its page says is elsewhere."""
+"""The end of the agent, and the demonstration as a whole; other files test its page."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from tests.e2e.observed_host import ObservedHost
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_agent_in_good_order(host: ObservedHost, number: signal.Signals) -> None:
+def test_a_signal_ends_the_agent_cleanly(host: ObservedHost, number: signal.Signals) -> None:
     list(host.samples())
     host.agent.send_signal(number)
     said, _ = host.agent.communicate(timeout=300)
@@ -23,6 +23,7 @@ def test_a_signal_ends_the_agent_in_good_order(host: ObservedHost, number: signa
         urlopen(host.url, timeout=300)
 
 
+@pytest.mark.slow
 def test_the_demonstration_works_without_a_terminal() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "opscope.demo"],
@@ -35,4 +36,6 @@ def test_the_demonstration_works_without_a_terminal() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "MLPClassifier accuracy 0.9" in done.stdout
     assert "numpy::matmul" in done.stdout
-    assert 'opscope_op_calls_total{service="demo_digits.py",op="numpy::' in done.stdout
+    assert (
+        'opscope_op_duration_seconds_count{service_name="demo_digits.py",op="numpy::' in done.stdout
+    )

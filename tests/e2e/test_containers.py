@@ -1,8 +1,8 @@
-"""Programs in containers, as the manifests in agent/deploy have them, with an agent outside: own
-namespaces, another user without capabilities, a read-only root, and one directory in common.
+"""Programs in containers, with the settings of the manifests in agent/deploy, and an agent outside:
+own namespaces, another user without capabilities, a read-only root, and one shared directory.
 
-The namespaces are real, made with unshare(1); no container runtime is needed. Where they may not be
-made, these tests are skipped.
+unshare(1) creates real namespaces, without a container runtime. Skipped if this user may not create
+them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import pytest
 from opscope.attachment.launch import environment
 from opscope.cli.ps import Line, lines
 from tests.e2e.observed_host import OPSCOPE, TIMEOUT_S, ObservedHost, observed_host
+
+pytestmark = pytest.mark.alone
 
 USER = 10001
 
@@ -66,7 +68,7 @@ class Container:
 
 
 def work(program: subprocess.Popen[str], count: int) -> None:
-    """Waits until it has made so many calls of numpy.add."""
+    """Waits until it has made this many calls of numpy.add."""
     assert program.stdin is not None and program.stdout is not None
     program.stdin.write(f"{count}\n")
     program.stdin.flush()
@@ -81,7 +83,7 @@ def pid_here(program: subprocess.Popen[str]) -> int:
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """What pods have in common: a sticky directory, as the DaemonSet makes it."""
+    """The directory that pods share: sticky, as the DaemonSet creates it."""
     with TemporaryDirectory(prefix="opscope-test-", dir="/dev/shm") as name:
         place = Path(name)
         place.chmod(0o1777)
@@ -101,7 +103,8 @@ def added(host: ObservedHost) -> float:
     return sum(
         sample.value
         for sample in host.samples()
-        if sample.name == "opscope_op_calls_total" and sample.labels["op"] == "numpy::add"
+        if sample.name == "opscope_op_duration_seconds_count"
+        and sample.labels["op"] == "numpy::add"
     )
 
 
@@ -111,7 +114,7 @@ def ps(shared: Path) -> list[Line]:
 
 
 @pytest.mark.parametrize("proc_options", ["", "-o subset=pid"], ids=["", "without /proc/sys"])
-def test_it_is_counted_while_it_lives_and_after_it_was_killed(
+def test_a_process_counts_while_it_lives_and_after_it_was_killed(
     host: ObservedHost, shared: Path, proc_options: str
 ) -> None:
     with Container(shared, proc_options).start(WORK) as program:
@@ -133,7 +136,7 @@ def test_it_is_counted_while_it_lives_and_after_it_was_killed(
     assert list(own.iterdir()) == []
 
 
-def test_outside_it_has_the_pid_that_it_has_there(host: ObservedHost, shared: Path) -> None:
+def test_on_the_host_it_has_its_pid_of_the_host(host: ObservedHost, shared: Path) -> None:
     with Container(shared, OTEL_SERVICE_NAME="one").start(WORK) as program:
         work(program, 1)
         (line,) = ps(shared)
@@ -142,7 +145,7 @@ def test_outside_it_has_the_pid_that_it_has_there(host: ObservedHost, shared: Pa
         program.communicate("")
 
 
-def test_outside_it_is_known_why_it_is_not_observed(host: ObservedHost, shared: Path) -> None:
+def test_the_host_knows_why_it_is_not_observed(host: ObservedHost, shared: Path) -> None:
     with Container(shared, OPSCOPE_EXCLUDE="-c").start(WORK) as program:
         work(program, 1)
         (line,) = ps(shared)
@@ -153,7 +156,7 @@ def test_outside_it_is_known_why_it_is_not_observed(host: ObservedHost, shared: 
         program.communicate("")
 
 
-def test_settings_reach_the_one_of_two_first_processes_that_is_meant(
+def test_settings_reach_the_selected_one_of_two_processes_with_pid_1(
     host: ObservedHost, shared: Path
 ) -> None:
     container = Container(shared)
@@ -174,10 +177,10 @@ def test_settings_reach_the_one_of_two_first_processes_that_is_meant(
             program.communicate("")
 
 
-def test_a_child_that_has_become_another_user_counts_in_that_users_directory(
+def test_a_child_under_another_user_records_into_that_users_directory(
     host: ObservedHost, shared: Path
 ) -> None:
-    """As workers do of a server that root started, and that had its program loaded by then."""
+    """Like workers of a server that root started and that has already loaded its program."""
     program = """
 import os
 import numpy as np
@@ -197,8 +200,8 @@ os.wait()
     assert (shared / f"opscope-{USER}").stat().st_uid == USER
 
 
-def test_a_child_that_can_write_nowhere_else_says_so_in_tmp(shared: Path) -> None:
-    """Its directory is another user's, by a name that says nothing of users."""
+def test_a_child_without_a_writable_directory_uses_the_ledger_in_tmp(shared: Path) -> None:
+    """Its directory belongs to another user, and its name does not contain a uid."""
     program = """
 import os
 import numpy as np

@@ -1,4 +1,4 @@
-"""A DataLoader's workers are observed beside their consumer: segments of their own, phase data."""
+"""A DataLoader's workers are observed like their consumer: own segments, phase data."""
 
 import sys
 from collections import Counter
@@ -42,7 +42,7 @@ def test_waits_and_fetches_are_counted_in_three_segments(host: ObservedHost, met
     assert calls["core::sum"] == 4
     phases: dict[str, Counter[str]] = {}
     for sample in host.samples():
-        if sample.name == "opscope_op_calls_total":
+        if sample.name == "opscope_op_duration_seconds_count":
             phases.setdefault(sample.labels["op"], Counter())[sample.labels["phase"]] += 1
     # What a worker computes is data, not forward.
     for name in ("data::next", "data::fetch", "core::stack", "core::mul"):

@@ -1,7 +1,7 @@
-"""What the agent's page says of a whole program equals what the program did, range by range.
+"""The agent's page equals what a whole program did, range by range.
 
-Every program here is an ordinary one, observed with p=1 by `opscope run`; what it did is counted by
-other means than opscope.
+Every program here is an ordinary one, observed with p=1 by `opscope run`; other means than Opscope
+count what it did.
 """
 
 import json
@@ -65,7 +65,7 @@ while True:
         os.write(1, b".")
 """
 
-# Seven steps back through relu, whose node calls an operator named alike.
+# Seven steps of relu's backward, whose node calls an operator of a similar name.
 STEPS_BACK = """
 from opscope import tensor as ot
 
@@ -92,7 +92,7 @@ sys.setprofile(None)
 print(json.dumps(calls))
 """
 
-# What only Python code calls in a training, and what is seen under another name.
+# Functions that only Python code calls in a training, and those recorded under another name.
 METHODS_OF_PYTHON = ("argmax", "argsort", "flatten", "nonzero", "searchsorted", "sort", "take")
 METHODS_BY_OPERATOR = {
     "astype": "numpy::ndarray.astype",
@@ -122,10 +122,11 @@ def test_a_killed_program_loses_at_most_the_range_in_flight(
     with counter.open("r+b") as file, mmap.mmap(file.fileno(), 8) as memory:
         counted = int.from_bytes(memory[:], sys.byteorder)
     assert counted >= moment
-    # The one more had ended, but the program had not yet counted it.
+    # The extra range had ended, but the program had not yet counted it.
     assert host.calls()["numpy::add"] in (counted, counted + 1)
 
 
+@pytest.mark.slow
 def test_a_scikit_learn_training_is_seen_operator_by_operator(host: ObservedHost) -> None:
     profiled = subprocess.run(
         [sys.executable, "-c", PROFILED, str(DIGITS), "1"],
@@ -156,7 +157,7 @@ def test_a_node_of_backward_and_the_operator_it_calls_are_rows_of_their_own(
     rows = {
         sample.labels["op"]: (sample.labels["framework"], sample.labels["phase"])
         for sample in host.samples()
-        if sample.name == "opscope_op_calls_total"
+        if sample.name == "opscope_op_duration_seconds_count"
     }
     assert rows["core::relu"] == ("opscope", "forward")
     assert rows["core::ReluBackward"] == rows["core::relu_backward"] == ("opscope", "backward")

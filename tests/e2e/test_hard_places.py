@@ -1,5 +1,5 @@
-"""Where there is no room or no reliable clock: the program goes on as unobserved, and what is
-exported is either all that it did or says what is missing."""
+"""Without space or a reliable clock, the program runs as if unobserved, and the export is complete
+or shows what is missing."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.e2e.observed_host import ObservedHost, observed_host
 from tests.e2e.test_process_life import added, run_both, script
 
 SEGMENT_BYTES = 128 << 10
-"""What a segment takes at first."""
+"""The initial size of a segment."""
 
-# More operators than there is room for.
+# More operators than the segment can hold.
 MANY = """
 import opscope
 for number in range(4000):
@@ -39,7 +39,7 @@ def limited(size: int) -> Callable[[], None]:
 
 @pytest.fixture
 def small_host(tmp_path: Path) -> Iterator[Callable[[int], ObservedHost]]:
-    """A host whose place for segments has room for so many bytes."""
+    """A host whose file system for segments has this many bytes."""
     place = tmp_path / "small"
     place.mkdir(mode=0o700)
     opened = []
@@ -79,7 +79,7 @@ def test_without_room_from_the_start_the_reason_is_written_down(
     assert added(host) == 0
 
 
-def test_a_process_with_little_address_space_has_all_of_it(
+def test_a_process_with_little_address_space_keeps_all_of_it(
     host: ObservedHost, tmp_path: Path
 ) -> None:
     size = (1 << 30) - (1 << 20)
@@ -102,17 +102,48 @@ def test_without_room_to_grow_nothing_is_lost(host: ObservedHost, tmp_path: Path
     calls = host.calls()
     assert calls["other"] > 0
     assert calls["other"] == metric(host, "opscope_recorder_folded_total")
-    # One more is of the program's first array.
+    # The extra call creates the program's first array.
     assert calls.total() + metric(host, "opscope_recorder_dropped_total") == 4000 + 1
 
 
-# Only who may mount has a file system to fill.
+# Only a user who may mount can fill a file system.
 if can_mount():
 
-    def test_a_full_file_system_does_no_harm(
+    def test_where_there_is_no_room_for_the_living_they_say_so(
         small_host: Callable[[int], ObservedHost], tmp_path: Path
     ) -> None:
-        host = small_host(SEGMENT_BYTES * 2 + 8192)
+        # Segments may use a quarter: two of them.
+        host = small_host(SEGMENT_BYTES * 8 + 8192)
+        program = script(
+            tmp_path,
+            """
+            work(10)
+            begun, begin = os.pipe()
+            end, go = os.pipe()
+            for _ in range(5):
+                if os.fork() == 0:
+                    os.close(go)
+                    work(10)
+                    os.write(begin, b".")
+                    os.read(end, 1)
+                    os._exit(0)
+                os.read(begun, 1)
+            os.close(go)
+            for _ in range(5):
+                os.wait()
+            print("on")
+            """,
+        )
+        run_both(host, sys.executable, "-B", program)
+        # One child has space; the others report that they had none.
+        assert metric(host, "opscope_attachment_results_total", result="recorder") == 4
+        assert metric(host, "opscope_segments_discarded_total") == 0
+        assert added(host) == 20
+
+    def test_where_there_is_no_room_the_dead_give_way_and_are_counted(
+        small_host: Callable[[int], ObservedHost], tmp_path: Path
+    ) -> None:
+        host = small_host(SEGMENT_BYTES * 8 + 8192)
         program = script(
             tmp_path,
             """
@@ -126,8 +157,8 @@ if can_mount():
             """,
         )
         run_both(host, sys.executable, "-B", program)
-        # There is room for one child; the others say that there was none for them.
-        assert metric(host, "opscope_attachment_results_total", result="recorder") == 4
+        assert metric(host, "opscope_attachment_results_total", result="recorder") == 0
+        assert metric(host, "opscope_segments_discarded_total") == 4
         assert added(host) == 20
 
 

@@ -1,12 +1,12 @@
-"""Memory on the agent's page: what operators allocated adds up to what the allocator gave out."""
+"""Memory on the agent's page: the operators' bytes add up to the allocator's."""
 
 import sys
 from collections import Counter
 
 from tests.e2e.observed_host import ObservedHost
 
-# All within one range, so that there is no memory outside of operators. Prints what the allocator
-# counted from its begin to its end.
+# All within one range, so that no memory is allocated outside of operators. Prints the
+# allocator's counts from beginning to end.
 PROGRAM = """
 import os
 import numpy
@@ -65,5 +65,5 @@ def test_bytes_of_operators_add_up_to_what_the_allocator_gave_out(host: Observed
         and sample.labels["allocator"] == "cpu"
     )
     assert allocated == child + parent
-    # The processes are gone, and with them what they held.
+    # The processes have ended, and their memory is free.
     assert not any(sample.name == "opscope_memory_live_bytes" for sample in host.samples())

@@ -1,7 +1,7 @@
-"""How processes come, multiply and go: each program behaves as unobserved, and all it did is
+"""However processes start, fork and end: each program behaves as unobserved, and all of its work is
 counted.
 
-Every program here runs bare first. What it did is known from its text: so many calls of numpy.add.
+Every program here first runs unobserved. Its text gives the number of calls of numpy.add.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def work(count):
 
 
 class Ran:
-    """A program's end, as anybody can see it."""
+    """The visible result of a program."""
 
     def __init__(self, status: int, output: bytes, errors: bytes) -> None:
         self.seen = (status, output.decode(), errors.decode())
@@ -43,7 +43,7 @@ def script(place: Path, text: str) -> str:
 
 
 def run_both(host: ObservedHost, *command: str, limit: Callable[[], None] | None = None) -> Ran:
-    """Runs bare, then observed; sees that both ended and printed alike."""
+    """Runs unobserved, then observed; checks that both ended and printed the same."""
     pipes: dict[str, Any] = {
         "stdout": subprocess.PIPE,
         "stderr": subprocess.PIPE,
@@ -254,10 +254,10 @@ def test_a_process_that_runs_out_of_memory(host: ObservedHost, tmp_path: Path) -
     assert added(host) in (110, 120)
 
 
-def test_a_process_killed_for_want_of_memory_loses_nothing(
+def test_a_process_killed_for_lack_of_memory_loses_nothing(
     host: ObservedHost, tmp_path: Path
 ) -> None:
-    # As the kernel's killer does it: from outside, at once.
+    # As the kernel's OOM killer does: from outside, immediately.
     program = script(
         tmp_path,
         """
@@ -286,7 +286,7 @@ def test_a_directory_that_is_deleted_meanwhile(host: ObservedHost, tmp_path: Pat
         """,
     )
     run_both(host, sys.executable, program)
-    # What the parent had recorded has gone with its file; its child has begun anew.
+    # The parent's records were removed with its file; its child has started anew.
     assert added(host) in (25, 35, 45)
 
 

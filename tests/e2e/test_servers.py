@@ -1,5 +1,5 @@
-"""Servers and task queues with workers of their own kinds: they serve as unobserved, and every
-request's work is counted, whatever process did it."""
+"""Servers and task queues with their own kinds of workers: they serve as if unobserved, and every
+request's work is counted, in whichever process it ran."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.e2e.observed_host import TIMEOUT_S, ObservedHost
+from tests.exporters.peers import free_port
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 REQUESTS = 30
@@ -52,15 +53,10 @@ async def asgi(scope, receive, send):
 """
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def served(host: ObservedHost, place: Path, port: int, *command: str) -> Iterator[None]:
-    """Until the server answers, and until it and its workers have ended in good order."""
+    """Waits until the server answers, and at the end until it and its workers have ended
+    regularly."""
     (place / "app.py").write_text(APP)
     with (
         (place / "log").open("w") as log,
@@ -87,7 +83,7 @@ def served(host: ObservedHost, place: Path, port: int, *command: str) -> Iterato
 
 
 def request_all(port: int) -> set[bytes]:
-    """The pids that answered."""
+    """The pids of the workers that answered."""
     found = set()
     for _ in range(REQUESTS):
         try:
@@ -170,7 +166,7 @@ def test_celery_with_preforked_workers(host: ObservedHost, tmp_path: Path) -> No
         host.start(*worker, *options, cwd=tmp_path, stdout=log, stderr=log) as process,
     ):
         try:
-            # Bare: what the client imports is not what is counted.
+            # Unobserved, so that the client's own operators are not counted.
             client = subprocess.run(
                 [sys.executable, "-c", CLIENT],
                 cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""`opscope set` on real programs: it takes effect while they run, and in those that start later."""
+"""`opscope set` on real programs takes effect while they run, and in later ones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from opscope.agent.host import Host
-from opscope.agent.snapshot import Process
+from opscope.host.host import Host
+from opscope.host.snapshot import Process
+from tests.waiting import until
 
 CLI = [sys.executable, "-c", "import opscope.cli; opscope.cli.main()"]
-# Runs operators when told to, and says when it has.
+# Runs operators on command, and reports when it has.
 NUMPY = """
 import os, sys
 import numpy as np
@@ -49,7 +50,7 @@ for line in sys.stdin:
 
 
 class Program:
-    """An observed program that runs operators when it is told to."""
+    """An observed program that runs operators on command."""
 
     def __init__(self, directory: Path, process: subprocess.Popen[str]) -> None:
         self.directory = directory
@@ -62,7 +63,7 @@ class Program:
         assert self.process.stdout.readline() == "done\n"
 
     def set(self, *words: str) -> dict[str, Any]:
-        """Sets it while it is at work; asserts that it took it."""
+        """Changes its settings while it works; asserts that they took effect."""
         command = [*CLI, "set", "--pid", str(self.process.pid), "--json", *words, "--wait", "300"]
         with subprocess.Popen(
             [*command, "--directory", self.directory], stdout=subprocess.PIPE, text=True
@@ -73,7 +74,7 @@ class Program:
             said: dict[str, Any] = json.loads(setting.stdout.read())
         assert (setting.returncode, said["problems"]) == (0, [])
         (process,) = said["processes"]
-        assert (process["taken"], process["answer"]) == (True, "in force")
+        assert (process["applied"], process["answer"]) == (True, "in force")
         return process  # type: ignore[no-any-return]
 
     def calls(self, op: str, pid: int | None = None) -> float:
@@ -154,7 +155,8 @@ def test_a_program_in_windows_can_be_set(tmp_path: Path) -> None:
         assert one.state().window_ns == 2_000_000
 
 
-def test_torch_can_be_set_however_seldom_it_is_looked_at(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_torch_can_be_set_however_rarely_it_samples(tmp_path: Path) -> None:
     with program(tmp_path, TORCH, OPSCOPE_BRIDGES="torch") as one:
         assert one.state().bridges == {"torch": "attached"}
         one.set("sampling=1")
@@ -164,8 +166,7 @@ def test_torch_can_be_set_however_seldom_it_is_looked_at(tmp_path: Path) -> None
         one.set("enabled=false")
         one.run("add", 500)
         one.set("windows=1ms/2ms", "enabled=true")
-        while not one.calls("sub"):
-            one.run("sub", 1000)
+        until(lambda: one.calls("sub"), "an operator in a window", lambda: one.run("sub", 1000))
         one.set("sampling=1")
         one.run("add", 500)
         assert one.calls("add") == 1000
@@ -199,15 +200,18 @@ def test_programs_that_start_later_are_set_too(tmp_path: Path) -> None:
 def test_the_governor_keeps_a_program_to_its_budget(tmp_path: Path) -> None:
     with program(tmp_path, OPSCOPE_SAMPLING="0.9", OPSCOPE_MAX_OVERHEAD="0.001%") as one:
         assert one.state().overhead_budget == 1e-5
-        while one.state().health.adaptations == 0:
-            one.run("multiply", 100_000)
+        until(
+            lambda: one.state().health.adaptations,
+            "the governor acts",
+            lambda: one.run("multiply", 100_000),
+        )
         assert one.state().sampling_prob < 0.1
         one.set("max_overhead=off")
         assert one.state().sampling_prob == 0.9
         assert one.state().overhead_budget == 0.0
 
 
-def test_every_range_means_every_range_where_nobody_set_a_limit(tmp_path: Path) -> None:
+def test_every_range_is_recorded_without_an_explicit_limit(tmp_path: Path) -> None:
     with program(tmp_path, OPSCOPE_SAMPLING="1") as one:
         assert one.state().overhead_budget == 0.0
     with program(tmp_path, OPSCOPE_SAMPLING="1", OPSCOPE_MAX_OVERHEAD="1%") as one:
@@ -216,7 +220,7 @@ def test_every_range_means_every_range_where_nobody_set_a_limit(tmp_path: Path) 
         assert one.state().overhead_budget == 0.005
 
 
-def test_what_is_in_force_is_shown(tmp_path: Path) -> None:
+def test_the_settings_in_force_are_shown(tmp_path: Path) -> None:
     with program(tmp_path, OTEL_SERVICE_NAME="shown", OPSCOPE_SAMPLING="1") as one:
         one.set("labels=a,b", "sampling=0.5")
         shown = json.loads(opscope_set(tmp_path, "--show", "--json").stdout)
@@ -229,28 +233,28 @@ def test_what_is_in_force_is_shown(tmp_path: Path) -> None:
         assert "sampling=0.5" in text and "shown" in text
 
 
-def test_only_what_was_written_is_said_to_hold_later(tmp_path: Path) -> None:
+def test_only_a_written_rule_is_reported_for_later_processes(tmp_path: Path) -> None:
     done = opscope_set(tmp_path / "missing", "--all", "sampling=1")
     assert done.returncode == 1
-    assert "no process that it concerns runs now" in done.stdout
+    assert "no matching process runs now" in done.stdout
     assert "later" not in done.stdout
-    assert "nothing was set for processes that start later" in done.stderr
+    assert "processes that start later keep their settings" in done.stderr
     done = opscope_set(tmp_path, "--all", "sampling=1")
-    assert "holds for those that start later (*)" in " ".join(done.stdout.split())
+    assert "applies to processes that start later (*)" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--all"], "give settings like sampling=0.1, or --reset, or --show"),
-        (["sampling=1"], "say which processes: --pid PID, --service GLOB or --all"),
-        (["--all", "--pid", "1", "sampling=1"], "--all is every process"),
+        (["--all"], "give one of: settings like sampling=0.1, --reset, --show"),
+        (["sampling=1"], "select processes: --pid PID, --service GLOB or --all"),
+        (["--all", "--pid", "1", "sampling=1"], "--all cannot be combined"),
         (["--all", "sampling=2"], "sampling='2': must be a probability from 0 to 1, or windows"),
         (["--all", "colour=red"], "colour: no such setting; known: sampling, windows"),
-        (["--pid", "1", "sampling=1"], "pid 1: no observed process has it here"),
+        (["--pid", "1", "sampling=1"], "pid 1: no such observed process"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_invalid_requests_are_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
     done = opscope_set(tmp_path, *arguments)
     assert done.returncode != 0
     assert said in " ".join(done.stderr.split())

@@ -1,4 +1,4 @@
-"""``opscope trace`` on live programs: all that ran, once; several processes; ways it can fail."""
+"""`opscope trace` on live programs: every range once; several processes; failures."""
 
 import json
 import os
@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from opscope.agent import directories
-from opscope.agent.host import Host
 from opscope.cli.trace import command
+from opscope.host.host import Host
+from opscope.segments import directories
 from tests.timeline import chrome_checker
 
 TIMEOUT_S = 300
@@ -146,7 +146,7 @@ def test_a_trace_shows_each_call_that_the_recorder_counts(
     assert not list(directory.glob("*.trace"))
 
 
-def test_arrows_and_labels_come_from_afar(directory: Path, tmp_path: Path) -> None:
+def test_arrows_and_labels_cross_threads(directory: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     with program(directory, CORE, steps=3) as process:
         assert trace(directory, path, str(process.pid), "--seconds", "60").exit_code == 0
@@ -177,7 +177,7 @@ def test_all_processes_of_a_service_come_into_one_file(directory: Path, tmp_path
 
 
 @pytest.mark.parametrize("sampling", ["windows", "0.001", "0"])
-def test_a_process_is_traced_whole_however_it_samples(
+def test_a_trace_has_every_range_with_any_sampling(
     directory: Path, tmp_path: Path, sampling: str
 ) -> None:
     path = tmp_path / "out.json"
@@ -215,19 +215,19 @@ def test_a_process_that_is_killed_leaves_what_it_had_done(directory: Path, tmp_p
     assert not found["otherData"]["processes"][0]["is_whole"]
 
 
-def test_a_full_buffer_is_said_with_what_to_do(directory: Path, tmp_path: Path) -> None:
+def test_a_full_buffer_is_reported_with_a_remedy(directory: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     with program(directory, steps=60_000) as process:
         result = trace(directory, path, str(process.pid), "--seconds", "60", "--buffer", "1")
         assert result.exit_code == 0, result.output
-    assert "ask for a larger --buffer" in result.output
+    assert "use a larger --buffer" in result.output
     found = chrome_checker.load(path)
     lost = found["otherData"]["lost_events"]
     assert lost > 0
     assert ranges(found)["step"] + lost == 60_000
 
 
-def test_shapes_are_there_where_asked_for(directory: Path, tmp_path: Path) -> None:
+def test_shapes_are_recorded_on_request(directory: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     with program(directory, NUMPY, steps=1) as process:
         arguments = [str(process.pid), "--seconds", "60", "--shapes"]
@@ -242,19 +242,19 @@ def test_a_process_that_profiles_itself_says_so(directory: Path, tmp_path: Path)
     with program(directory, profiled, steps=10**12) as process:
         result = trace(directory, tmp_path / "out.json", str(process.pid), "--seconds", "5")
     assert result.exit_code != 0
-    assert "a trace of it is being taken already" in result.output
+    assert "is already recording a trace of it" in result.output
     assert not list(directory.glob("*.trace"))
 
 
-def test_who_is_not_there_is_named(directory: Path, tmp_path: Path) -> None:
+def test_missing_processes_are_named(directory: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     nobody = CliRunner().invoke(command, ["-o", str(path)])
     assert nobody.exit_code == 2
-    assert "give PIDs or --service NAME" in nobody.output
+    assert "PIDs or --service NAME" in nobody.output
     with program(directory):
         for arguments, text in (
-            (["1"], "no live process 1 is observed here; `opscope ps` says which"),
-            (["--service", "none"], "no live process of the service 'none'; there are svc"),
+            (["1"], "pid 1: no such observed process; `opscope ps` lists them"),
+            (["--service", "none"], "no live process of the service 'none'; known: svc"),
         ):
             result = trace(directory, path, *arguments)
             assert result.exit_code != 0

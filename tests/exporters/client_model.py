@@ -1,6 +1,6 @@
-"""Reads pages of delimited protobuf with Google's own decoder, for tests of our encoder.
+"""Read pages of delimited protobuf with Google's own decoder, to test our encoder.
 
-The fields of `io.prometheus.client` that Prometheus 3 knows, as its public definition numbers them:
+Has the fields of `io.prometheus.client` that Prometheus 3 reads, numbered as in their definition:
 https://github.com/prometheus/client_model/blob/master/io/prometheus/client/metrics.proto
 """
 
@@ -95,7 +95,7 @@ def labels_of(metric: Any) -> dict[str, str]:
 
 
 def native_buckets(histogram: Any) -> dict[int, float]:
-    """What each native bucket holds, by its index."""
+    """The count of each native bucket, by index."""
     counts = iter(histogram.positive_count)
     found, index = {}, 0
     for span in histogram.positive_span:

@@ -1,5 +1,5 @@
-"""The programs that tests of this folder export to. Where one cannot be had, its tests are left out
-and say why; CI has all of them."""
+"""The programs that tests of this folder export to. Tests of an unavailable program are skipped
+with the reason; CI has all programs."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from tests.exporters import debian_packages
 
 @pytest.fixture(scope="session")
 def debian(request: pytest.FixtureRequest) -> Path:
-    """Where packages of Debian's are unpacked, kept from one run to the next."""
+    """Where Debian's packages are unpacked, kept between runs."""
     return Path(request.config.cache.mkdir("debian"))
 
 
@@ -26,7 +26,7 @@ def _unpacked(package: str, debian: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def old_prometheus() -> Path:
-    """The system's, of Debian's package `prometheus`."""
+    """The system's, from Debian's package `prometheus`."""
     found = shutil.which("prometheus")
     if not found:
         pytest.skip("no prometheus: Debian's package of that name is not installed")

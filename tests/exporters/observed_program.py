@@ -1,4 +1,4 @@
-"""A program that records ranges, and logs by its own clock how long each of them took."""
+"""A program that records ranges, and logs the duration of each by its own clock."""
 
 import subprocess
 import sys
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-# Runs until its standard input ends. Writes a line for each range: when it ended, its seconds from
-# within and from outside.
+# Runs until its standard input ends. Writes a line for each range: its end, and its seconds
+# measured inside and outside of it.
 _PROGRAM = """
 import random, select, sys, time
 import opscope
@@ -44,8 +44,9 @@ class Log:
     """From outside, and so a bit more."""
 
     def quantile_within(self, quantile: float, error: float) -> tuple[float, float]:
-        """What a histogram may say that is off by so much: the recorder saw each range take
-        something between the two, and of few long ranges the next one may be far."""
+        """Bounds for a quantile of a histogram with that relative error: the recorder's duration of
+        a range is between the two measured ones, and with few long ranges the next one may differ a
+        lot."""
         rank = int(quantile * len(self.took_s))
         least = np.sort(self.took_s)[rank - 1]
         most = np.sort(self.around_s)[min(rank + 1, len(self.around_s) - 1)]
@@ -65,7 +66,7 @@ def read(log: Path) -> Log:
 
 
 def stop(program: subprocess.Popen[str], log: Path) -> Log:
-    """Ends it in good order, before it has done all."""
+    """Ends it regularly, before it has done all."""
     assert program.stdin is not None
     program.stdin.close()
     assert program.wait(300) == 0
@@ -73,7 +74,7 @@ def stop(program: subprocess.Popen[str], log: Path) -> Log:
 
 
 def run(segments: Path, service: str, log: Path, count: int) -> Log:
-    """To its end."""
+    """Waits for its end."""
     with start(segments, service, log, count) as program:
         assert program.wait(300) == 0
     return read(log)

@@ -1,4 +1,4 @@
-"""A receiver of OTLP over HTTP or gRPC that answers as a test wants, and keeps what it was sent."""
+"""An OTLP receiver over HTTP or gRPC with configurable answers, which keeps all requests."""
 
 import gzip
 import ssl
@@ -29,6 +29,8 @@ class Received:
         self.statuses: list[int] = []
         """To answer with, one after another; 200 when there is none left."""
         self.retry_after = ""
+        self.retry_info = b""
+        """Over gRPC, beside a status."""
         self.partial_success = 0
         """Points, or spans, that each answer says were rejected."""
         self.go_on = threading.Event()
@@ -53,7 +55,7 @@ class Received:
 
 @contextmanager
 def over_http(certificate: tuple[str, str] | None = None) -> Iterator[Received]:
-    """`certificate`: it and its key, for TLS."""
+    """`certificate`: certificate and key, for TLS."""
     received = Received()
 
     class Handler(BaseHTTPRequestHandler):
@@ -86,7 +88,7 @@ def over_http(certificate: tuple[str, str] | None = None) -> Iterator[Received]:
         daemon_threads = True
 
         def handle_error(self, request: object, client_address: object) -> None:
-            """A client that gave up is what some tests are about."""
+            """Some tests have a client that gives up."""
 
     server = Server(("127.0.0.1", 0), Handler)
     if certificate:
@@ -113,6 +115,10 @@ def over_grpc() -> Iterator[Received]:
     class Servicer(stubs.MetricsServiceServicer):
         def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
             if received.statuses:
+                if received.retry_info:
+                    context.set_trailing_metadata(
+                        (("google.rpc.retryinfo-bin", received.retry_info),)
+                    )
                 context.abort(grpc.StatusCode.UNAVAILABLE, str(received.statuses.pop(0)))
             received.requests.append(request)
             received.headers.append(dict(context.invocation_metadata()))
@@ -161,5 +167,5 @@ def spans(requests: list[Any]) -> list[tuple[dict[str, Any], Any]]:
 
 
 def attributes(owner: Any) -> dict[str, Any]:
-    """Of a resource, a span or a point: the values as Python has them."""
+    """The attributes of a resource, a span or a point, as Python values."""
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in owner.attributes}

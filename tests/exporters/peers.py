@@ -1,11 +1,13 @@
-"""Real programs that take what the agent exports, started for a test: and the agent itself."""
+"""Real programs that receive the agent's exports, started for a test; and the agent itself."""
 
+import itertools
 import json
+import os
+import random
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +15,8 @@ from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
+
+from tests.waiting import until
 
 TIMEOUT_S = 300
 T = TypeVar("T")
@@ -28,9 +32,22 @@ scrape_configs:
 """
 
 
+# Below the ports that Linux assigns. Each worker of pytest-xdist has its own
+# range, in random order, because another user may run the tests too.
+_PORTS_OF_WORKER = 500
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_FIRST_PORT = 20_000 + _WORKER % 24 * _PORTS_OF_WORKER
+_ports = itertools.cycle(
+    random.sample(range(_FIRST_PORT, _FIRST_PORT + _PORTS_OF_WORKER), _PORTS_OF_WORKER)
+)
+
+
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    """A port without a listener, which no other test gets for a long time."""
+    for port in itertools.islice(_ports, _PORTS_OF_WORKER):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError(f"every port from {_FIRST_PORT} on is taken")
 
 
 @contextmanager
@@ -45,7 +62,7 @@ def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str
 
 @contextmanager
 def agent(directory: Path, *options: str, **settings: Any) -> Iterator[str]:
-    """Its address."""
+    """Yields its address."""
     command = [*AGENT, "--listen", "127.0.0.1:0", "--directory", str(directory), *options]
     with running(command, stdout=subprocess.PIPE, **settings) as process:
         assert process.stdout is not None
@@ -54,23 +71,17 @@ def agent(directory: Path, *options: str, **settings: Any) -> Iterator[str]:
 
 def wait_for(look: Callable[[], T], what: str) -> T:
     """The first answer that is true."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.2)
-    raise AssertionError(f"never seen: {what}")
+    return until(look, what, pause_s=0.2, limit_s=TIMEOUT_S)
 
 
 class Store:
-    """Something that answers PromQL, over HTTP, at `url`."""
+    """A program that answers PromQL over HTTP, at `url`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """What the API has; None while it does not answer."""
+        """The data of the API's answer; None while it does not answer."""
         try:
             query = f"{self.url}/api/v1/{path}?{urlencode(parameters)}"
             with urlopen(query, timeout=TIMEOUT_S) as answer:
@@ -87,7 +98,7 @@ class Store:
         return data["result"] if data else []
 
     def values(self, promql: str) -> dict[str, float]:
-        """Each value by its labels' values, in order of their names."""
+        """Each value by the values of its labels, in order of the labels' names."""
         return {
             ",".join(one["metric"][name] for name in sorted(one["metric"])): float(one["value"][1])
             for one in self.series(promql)
@@ -97,7 +108,7 @@ class Store:
         return wait_for(lambda: self.values(promql), promql)
 
     def wait_until(self, promql: str, expected: Mapping[str, float]) -> None:
-        """Until that is the answer: not more, and it must not go beyond."""
+        """Waits until the answer equals `expected`, and checks that it never exceeds it."""
         last: dict[str, float] = {}
 
         def is_so() -> bool:
@@ -112,8 +123,8 @@ class Store:
 
 
 class Prometheus(Store):
-    """A Prometheus with a configuration, that can be killed and started again: its data lies beside
-    it."""
+    """A Prometheus with a configuration, which can be killed and restarted: its data is in a
+    directory beside it."""
 
     def __init__(self, program: Path, config: Path, *options: str) -> None:
         port = free_port()
@@ -131,8 +142,8 @@ class Prometheus(Store):
 def scraping(
     program: Path, directory: Path, target: str, *, native: bool = False, classic_too: bool = False
 ) -> Prometheus:
-    """One of `target`. `native`: with native histograms; `classic_too`: and with the classic ones
-    beside them, which versions from 2.45 on can."""
+    """A Prometheus that scrapes `target`. `native`: with native histograms; `classic_too`: also
+    with the classic ones, which versions from 2.45 on support."""
     directory.mkdir(exist_ok=True)
     config = directory / "prometheus.yml"
     settings = "scrape_classic_histograms: true" if classic_too else ""
@@ -158,7 +169,7 @@ class VictoriaMetrics(Store):
         ]
 
     def flushed(self) -> "VictoriaMetrics":
-        """Itself, once all that was taken in is visible to queries."""
+        """The store, once all received data is visible to queries."""
         url = self.url.removesuffix("/prometheus") + "/internal/force_flush"
         with suppress(URLError, ConnectionError), urlopen(url, timeout=TIMEOUT_S):
             pass
@@ -166,7 +177,7 @@ class VictoriaMetrics(Store):
 
 
 class Rotel:
-    """A collector that takes OTLP over gRPC and HTTP, and passes it on over HTTP."""
+    """A collector that receives OTLP over gRPC and HTTP, and forwards it over HTTP."""
 
     def __init__(self, program: Path, to_url: str, pid_file: Path) -> None:
         self.grpc_port = free_port()
@@ -177,7 +188,7 @@ class Rotel:
             f"--otlp-http-endpoint=127.0.0.1:{free_port()}",
             "--exporter=otlp",
             "--otlp-exporter-protocol=http",
-            # All three kinds want one; only metrics come.
+            # All three signals need a pipeline; only metrics are sent.
             f"--otlp-exporter-endpoint={to_url}",
             f"--otlp-exporter-metrics-endpoint={to_url}",
             "--batch-timeout=200ms",

@@ -1,7 +1,8 @@
-"""A day of a host by an injected clock: what every exporter says only goes up, and starts are true.
+"""A day of a host with a simulated clock: every exporter's counters only grow, and starts are
+correct.
 
-Processes come, work, are killed, give up their names; the agent is ended and started again. What
-Prometheus, OpenTelemetry and a file get is followed pass by pass against what was done.
+Processes start, work, are killed and lose their names; the agent ends and restarts. After every
+pass, what Prometheus, OpenTelemetry and a file received is compared with what was done.
 """
 
 import random
@@ -11,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from opscope.agent.host import Host
-from opscope.agent.snapshot import Snapshot
-from opscope.agent.state_file import StateFile
-from opscope_exporters import delta
-from opscope_exporters.otlp_data import CUMULATIVE, DELTA, Builder, Temporality, host_counts
-from opscope_exporters.prometheus import Prometheus
-from tests.agent.segment_writer import Process, Range, SegmentWriter
+from opscope.host.host import Host
+from opscope.host.snapshot import Snapshot
+from opscope.host.state_file import StateFile
+from opscope_exporters.otlp import delta
+from opscope_exporters.otlp.data import CUMULATIVE, DELTA, Builder, Temporality, host_counts
+from opscope_exporters.prometheus.exporter import Prometheus
 from tests.exporters.client_model import families, labels_of
+from tests.segments.segment_writer import Process, Range, SegmentWriter
 
 DAY_S, PASS_S = 86_400, 60
 START_NS = 1_700_000_000_000_000_000
@@ -51,7 +52,7 @@ class Day:
         """Sixty seconds of the host, and a pass of the agent."""
         self.now_ns += PASS_S * 10**9
         if len(self._alive) < 4 or self._random.random() < 0.02:
-            # Of this boot, with a start time that no live process has: dead when looked at.
+            # Of this boot, with a start time that no live process has: it counts as dead.
             service = f"service{self._random.randrange(3)}"
             self._next_start += 1
             writer = SegmentWriter(
@@ -66,14 +67,14 @@ class Day:
                     writer.add([Range(op, self._random.choice((1e-5, 3e-3, 0.2)), count)])
                     self.truth[service, op] += count
                     self.first_ns.setdefault((service, op), writer.header["created_unix_ns"])
-        # The file of a process that is gone is taken in and removed, so each is written once.
+        # The agent removes the file of a dead process, so each is written once.
         service, writer = self._alive.pop(self._random.randrange(len(self._alive)))
         writer.write(self._place)
         return self.agent.collect()
 
     @property
     def written(self) -> Counter[tuple[str, str]]:
-        """What the agent can know: that of processes whose file was written."""
+        """The truth that the agent can know: of processes whose file was written."""
         found = self.truth.copy()
         for service, writer in self._alive:
             for op, number in writer._ops.items():
@@ -94,6 +95,7 @@ def day(tmp_path: Path) -> Iterator[Day]:
     day.agent.close()
 
 
+@pytest.mark.slow
 def test_counters_only_go_up_all_day_and_starts_are_true(day: Day) -> None:
     page = Prometheus()
     cumulative = Builder(Temporality(CUMULATIVE, CUMULATIVE), {})
@@ -143,7 +145,7 @@ def test_counters_only_go_up_all_day_and_starts_are_true(day: Day) -> None:
     assert told == day.written
     for series, start in starts.items():
         labels = dict(series)
-        assert start >= day.first_ns[labels["service"], labels["op"]]
+        assert start >= day.first_ns[labels["service_name"], labels["op"]]
 
 
 def _add_deltas(
@@ -154,7 +156,7 @@ def _add_deltas(
             if metric.name == "opscope.op.calls":
                 for point in metric.data.data_points:
                     attributes = point.attributes or {}
-                    key = str(attributes["service"]), str(attributes["op"])
+                    key = str(attributes["service_name"]), str(attributes["op"])
                     told[key] += int(point.value)  # type: ignore[union-attr]
                     assert point.start_time_unix_nano <= point.time_unix_nano
     return delta.base_of(snapshot, host_counts(snapshot))

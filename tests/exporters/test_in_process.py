@@ -1,4 +1,4 @@
-"""Programs that export already show Opscope's numbers of themselves in the same place."""
+"""Programs with their own exports show Opscope's metrics of themselves there."""
 
 import json
 import subprocess
@@ -54,7 +54,7 @@ BESIDE = """
 from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider
 from opentelemetry.sdk.metrics.export import (
     AggregationTemporality, MetricExporter, MetricExportResult, PeriodicExportingMetricReader)
-from opscope_exporters.otlp_beside import Beside
+from opscope_exporters.otlp.beside import Beside
 
 class Kept(MetricExporter):
     found = []
@@ -92,7 +92,7 @@ def run(program: str, *arguments: str) -> Any:
 
 
 def points(data: Any) -> dict[str, Any]:
-    """All points of data as the SDK writes it, by metric."""
+    """All data points as the SDK writes them, by metric."""
     return {
         metric["name"]: metric["data"]["data_points"]
         for resource in data["resource_metrics"]
@@ -104,9 +104,11 @@ def points(data: Any) -> dict[str, Any]:
 def test_a_registry_of_prometheus_client_has_both(tmp_path: Path) -> None:
     for page, calls in zip(run(REGISTRY, str(tmp_path)), (3, 5), strict=True):
         assert "\nmine_total 1.0\n" in page
-        labels = 'framework="mine",op="mine::work",phase="other",service="training"'
-        assert f"\nopscope_op_calls_total{{{labels}}} {calls}.0\n" in page
-        assert f'le="+Inf",op="mine::work",phase="other",service="training"}} {calls}.0' in page
+        labels = 'framework="mine",op="mine::work",phase="other",service_name="training"'
+        assert f"\nopscope_op_duration_seconds_count{{{labels}}} {calls}.0\n" in page
+        assert (
+            f'le="+Inf",op="mine::work",phase="other",service_name="training"}} {calls}.0' in page
+        )
         assert "opscope_agent" not in page
 
 
@@ -177,7 +179,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
     ConsoleMetricExporter, InMemoryMetricReader, PeriodicExportingMetricReader)
 from opscope_exporters.in_process import Collector, observe
-from opscope_exporters.otlp_beside import Beside
+from opscope_exporters.otlp.beside import Beside
 
 with opscope.recording(False):
     numpy.ones(1).tolist()
@@ -208,4 +210,6 @@ def test_its_own_work_is_not_the_programs(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     text = json.loads(done.stdout)
     assert "opscope_processes 1.0" in text
-    assert [line for line in text.splitlines() if line.startswith("opscope_op_calls_total")] == []
+    assert [
+        line for line in text.splitlines() if line.startswith("opscope_op_duration_seconds_count")
+    ] == []

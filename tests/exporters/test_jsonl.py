@@ -1,17 +1,18 @@
-"""JSON lines: one line a series, whole lines only, in files that do not grow for ever."""
+"""JSON lines: one line per series, complete lines only, in files of bounded size."""
 
 import errno
 import json
 import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from opscope.agent.exporter import PushExporter, load
 from opscope.bench.scrape import snapshot_of
 from opscope.errors import AgentError, ConfigError
+from opscope.server.exporter import PushExporter, load
 
 
 def jsonl(**options: object) -> PushExporter:
@@ -24,7 +25,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_line_is_a_series_with_all_that_is_known_of_it(tmp_path: Path) -> None:
+def test_a_line_has_all_values_of_a_series(tmp_path: Path) -> None:
     snapshot = replace(snapshot_of(3, 0), usage={("core.linalg", "training"): 2})
     path = tmp_path / "out.jsonl"
     jsonl(file=str(path)).export(snapshot)
@@ -36,13 +37,30 @@ def test_a_line_is_a_series_with_all_that_is_known_of_it(tmp_path: Path) -> None
         assert line["opscope.op.duration.p95"] == snapshot.quantile(0.95)[row]
         assert line["start_time"] == "2023-11-14T22:13:20.000000000Z"
         assert line["time"] == "2023-11-14T22:13:20.000000001Z"
-        assert (line["service"], line["model_id"]) == (f"service-{row}", "m")
+        assert (line["service_name"], line["model_id"]) == (f"service-{row}", "m")
     (usage,) = [line for line in lines(path) if "opscope.api.usage" in line]
-    assert (usage["api"], usage["service"], usage["opscope.api.usage"]) == (
+    assert (usage["api"], usage["service_name"], usage["opscope.api.usage"]) == (
         "core.linalg",
         "training",
         2,
     )
+
+
+def test_a_label_does_not_replace_a_field_of_the_line(tmp_path: Path) -> None:
+    names = ("host", "time", "start_time")
+    whole = snapshot_of(1, 0)
+    labels = tuple((name, f"of {name}") for name in names)
+    key = whole.keys[0]._replace(labels=labels)
+    resource = key._replace(group="g", labels=())
+    path = tmp_path / "out.jsonl"
+    jsonl(file=str(path)).export(replace(whole, keys=(key,)))
+    jsonl(file=str(path)).export(replace(whole, keys=(resource,), groups={"g": labels}))
+    of_series, of_resource = [line for line in lines(path) if "label_host" in line]
+    assert of_series["start_time"] == "2023-11-14T22:13:20.000000000Z"
+    for line in (of_series, of_resource):
+        assert line["time"] == "2023-11-14T22:13:20.000000001Z"
+        assert line["host"] == socket.gethostname()
+        assert {name: line[f"label_{name}"] for name in names} == dict(labels)
 
 
 def test_a_file_is_rotated_and_the_oldest_goes(tmp_path: Path) -> None:
@@ -73,7 +91,7 @@ def test_standard_output_takes_whole_lines(capfdbinary: pytest.CaptureFixture[by
     assert all(json.loads(line) for line in said.splitlines())
 
 
-def test_a_disk_that_fills_up_leaves_no_half_line(
+def test_a_full_disk_leaves_no_partial_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "out.jsonl"
@@ -89,10 +107,10 @@ def test_a_disk_that_fills_up_leaves_no_half_line(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", write_half)
-        with pytest.raises(AgentError, match="cannot be written: No space left"):
+        with pytest.raises(AgentError, match=r"cannot write .*: No space left"):
             exporter.export(snapshot_of(3, 0))
     assert path.read_bytes() == before
-    with pytest.raises(AgentError, match="/dev/full cannot be written: No space left"):
+    with pytest.raises(AgentError, match="cannot write /dev/full: No space left"):
         jsonl(file="/dev/full").export(snapshot_of(2, 0))
 
 

@@ -1,15 +1,15 @@
-"""Which form of the page a client gets, by what it accepts."""
+"""The format of the page that a client gets, by its Accept header."""
 
 import numpy as np
 import pytest
 
-from opscope.agent.snapshot import COUNTER_COLUMNS, Snapshot
-from opscope_exporters.prometheus import Prometheus
+from opscope.host.snapshot import COUNTER_COLUMNS, Snapshot
+from opscope_exporters.prometheus.exporter import Prometheus
 
 PROTOBUF = (
     "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 )
-# What these versions of Prometheus send, without and with native histograms.
+# The Accept headers of these versions of Prometheus, without and with native histograms.
 PROMETHEUS_2_53 = (
     "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;"
     "q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
@@ -38,7 +38,7 @@ PROMETHEUS_2_53_NATIVE = (
         (";;,,q=1;", "text/plain; version=0.0.4"),
     ],
 )
-def test_the_form_that_is_liked_best_is_sent(accept: str, expected: str) -> None:
+def test_the_preferred_format_is_sent(accept: str, expected: str) -> None:
     none = Snapshot(
         1,
         (),

@@ -1,4 +1,4 @@
-"""What OpenTelemetry's receivers are sent, and what becomes of it where they do not take it."""
+"""Exports to OpenTelemetry receivers, and the handling of failures."""
 
 import os
 import subprocess
@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opscope.agent.exporter import ExportRefused, PushExporter, load
-from opscope.agent.snapshot import Exemplar, SeriesKey, Snapshot
 from opscope.bench.scrape import snapshot_of
 from opscope.errors import AgentError, ConfigError
+from opscope.host.snapshot import Exemplar, SeriesKey, Snapshot
 from opscope.metrics import METRICS, Kind
-from tests.agent.test_access import make_certificate
+from opscope.server.exporter import ExportRefused, PushExporter, load
 from tests.exporters.otlp_receiver import Received, over_grpc, over_http, points
 from tests.exporters.peers import AGENT, running
+from tests.server.test_access import make_certificate
 
 DURATION = "opscope.op.duration"
 
 
 @pytest.fixture(autouse=True)
 def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Tries for a second at most, where a test does not say otherwise."""
+    """Retries for a second at most, unless a test sets another time."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "1")
     return monkeypatch
 
@@ -44,7 +44,7 @@ def otlp(received: Received, **options: object) -> PushExporter:
 
 
 def later(snapshot: Snapshot, seconds: int, factor: int) -> Snapshot:
-    """The same host some time after, when it has counted so many times as much."""
+    """The same host later, with this multiple of its counts."""
     return replace(
         snapshot,
         time_unix_ns=snapshot.time_unix_ns + seconds * 10**9,
@@ -81,14 +81,14 @@ def test_everything_is_sent_under_the_resource_of_its_service(
     }
     assert set(resources) == {"opscope-agent", *(f"service-{number}" for number in range(20))}
     assert all(one["k8s.node.name"] == "node 1" for one in resources.values())
-    # The version that is given is the agent's.
+    # The given version is the agent's.
     assert [one.get("service.version") for one in resources.values()].count("7") == 1
     assert resources["opscope-agent"]["service.version"] == "7"
     assert all(one["host.name"] == one["service.instance.id"] for one in resources.values())
     found = points(request)
     for row, key in enumerate(snapshot.keys):
         (point,) = [p for p in found[key.service, DURATION] if attribute(p, "op") == key.op]
-        assert attribute(point, "service") == key.service
+        assert attribute(point, "service_name") == key.service
         assert attribute(point, "model_id") == "m"
         assert point.start_time_unix_nano == snapshot.created_unix_ns[row]
         assert point.time_unix_nano == snapshot.time_unix_ns
@@ -132,13 +132,13 @@ def test_histograms_are_the_recorders(http: Received) -> None:
     assert point.exemplars[0].trace_id == bytes.fromhex(slow.trace_id)
     assert point.exemplars[0].span_id == bytes.fromhex(slow.span_id)
     assert point.exemplars[0].as_double == 0.3
-    # Each is told once.
+    # Each is sent once.
     exporter.export(later(snapshot, 60, 2))
     assert not points(http.requests[1])["service-2", DURATION][0].exemplars
 
 
 @pytest.mark.parametrize("over", [over_http, over_grpc])
-def test_partial_success_is_no_reason_to_send_again(
+def test_partial_success_is_not_retried(
     environ: pytest.MonkeyPatch, over: Callable[[], AbstractContextManager[Received]]
 ) -> None:
     protocol = "grpc" if over is over_grpc else "http/protobuf"
@@ -149,9 +149,11 @@ def test_partial_success_is_no_reason_to_send_again(
         exporter = otlp(received)
         for minute in range(2):
             if minute and over is over_grpc:
-                # A connection that was lost: the exporter makes another one.
+                # A lost connection: the exporter opens another.
                 received.statuses = [503]
-            with pytest.raises(ExportRefused, match="3 points were rejected: too many labels"):
+            with pytest.raises(
+                ExportRefused, match="the receiver rejected 3 points: too many labels"
+            ):
                 exporter.export(later(snapshot_of(5, 0), 60 * minute, 1 + minute))
         received.partial_success = 0
         exporter.export(later(snapshot_of(5, 0), 180, 3))
@@ -160,6 +162,7 @@ def test_partial_success_is_no_reason_to_send_again(
     assert list(calls(received.requests[1]).values()) == (snapshot_of(5, 0).calls * 2).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2000, 20_000])
 def test_a_large_host_is_sent_in_parts_that_receivers_take(
     environ: pytest.MonkeyPatch, count: int
@@ -172,7 +175,7 @@ def test_a_large_host_is_sent_in_parts_that_receivers_take(
         exporter.export(snapshot)
         exporter.close()
     assert len(received.requests) > 1
-    # What gRPC's servers take as they come.
+    # The sizes that gRPC's servers accept by default.
     assert max(one.ByteSize() for one in received.requests) < 4 * 2**20
     by_metric = Counter(
         name for one in received.requests for (_, name), found in points(one).items() for _ in found
@@ -195,7 +198,7 @@ def test_parts_of_the_longest_names_and_fullest_histograms_are_taken(
     environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "60")
     environ.setenv("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc")
     count, octaves = 2000, 40
-    # As long as a segment may have them (native/SEGMENT.md).
+    # The maximum length in a segment (native/SEGMENT.md).
     keys = tuple(
         SeriesKey("s" * 63, f"{row}".ljust(127, "o"), "forward", (("k" * 31, "v" * 64),) * 2)
         for row in range(count)
@@ -208,7 +211,7 @@ def test_parts_of_the_longest_names_and_fullest_histograms_are_taken(
     assert 3 * 2**20 < max(one.ByteSize() for one in received.requests) < 4 * 2**20
 
 
-def test_a_part_that_is_refused_keeps_none_of_the_others_back(
+def test_a_rejected_part_does_not_stop_the_others(
     http: Received, environ: pytest.MonkeyPatch
 ) -> None:
     environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "60")
@@ -221,7 +224,7 @@ def test_a_part_that_is_refused_keeps_none_of_the_others_back(
     with pytest.raises(AgentError, match="400"):
         exporter.export(later(snapshot, 60, 2))
     assert len(http.requests) == 2 * parts - 2
-    # Two in a row are enough to tell that nobody takes any.
+    # After two failures in a row, the receiver counts as unreachable.
     http.statuses = [500] * parts
     with pytest.raises(AgentError, match="500"):
         exporter.export(later(snapshot, 120, 3))
@@ -255,7 +258,7 @@ def test_the_variables_of_opentelemetry_apply(environ: pytest.MonkeyPatch) -> No
         exporter.close()
 
 
-def test_a_receiver_behind_tls_is_one_whose_certificate_is_given(
+def test_a_receiver_with_tls_needs_the_given_certificate(
     tmp_path: Path, environ: pytest.MonkeyPatch
 ) -> None:
     environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "10")
@@ -287,7 +290,7 @@ def test_a_receiver_behind_tls_is_one_whose_certificate_is_given(
             "/nowhere",
             "OTEL_EXPORTER_OTLP_CERTIFICATE='/nowhere': No such file",
         ),
-        # Over these two gRPC would end the agent.
+        # More than these two gRPC would end the agent.
         (
             "OTEL_EXPORTER_OTLP_METRICS_CLIENT_KEY",
             os.devnull,
@@ -333,14 +336,17 @@ def test_a_refusal_loses_nothing_of_what_is_cumulative(http: Received, status: i
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_what_may_be_tried_again_is(http: Received, status: int) -> None:
+def test_retryable_failures_are_retried(
+    http: Received, environ: pytest.MonkeyPatch, status: int
+) -> None:
     http.statuses = [status]
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "60")
     http.retry_after = "0"
     otlp(http).export(snapshot_of(5, 0))
     assert (len(http.headers), len(http.requests)) == (2, 1)
 
 
-def test_a_receiver_that_hangs_or_is_not_there_is_given_up(
+def test_the_export_to_a_hanging_or_missing_receiver_ends(
     http: Received, environ: pytest.MonkeyPatch
 ) -> None:
     environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "0.2")
@@ -351,14 +357,14 @@ def test_a_receiver_that_hangs_or_is_not_there_is_given_up(
     http.go_on.set()
     nowhere = Received()
     nowhere.endpoint = "http://127.0.0.1:9/v1/metrics"
-    # So long that it tries again, and says what was in the way.
+    # Long enough to retry, and to report the reason.
     environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "2")
     with pytest.raises(AgentError, match=r"http://127\.0\.0\.1:9/v1/metrics: .*refused"):
         otlp(nowhere).export(snapshot_of(5, 0))
 
 
 def total(requests: list[Any], service: str, name: str) -> float:
-    """Everything that was told of a metric, added up."""
+    """The sum of all that was sent of a metric."""
     found = (point for one in requests for point in points(one).get((service, name), ()))
     return float(sum(p.count if hasattr(p, "count") else p.as_double for p in found))
 
@@ -380,7 +386,7 @@ def test_deltas_add_up_over_refusals_and_restarts(
     third = replace(later(first, 120, 3), exports=usage)
     exporter.export(third)
     exporter.close()
-    # Another agent, with the first one's sums.
+    # Another agent, which has the first one's sums.
     fourth = replace(later(first, 180, 5), exports={("otlp", "failed"): 4})
     otlp(http, delta_file=file).export(fourth)
     assert len(http.requests) == 3
@@ -395,7 +401,7 @@ def test_deltas_add_up_over_refusals_and_restarts(
     assert metric.sum.aggregation_temporality == 1
 
 
-def test_deltas_of_halves_add_up_to_what_is_cumulative(
+def test_deltas_of_halves_add_up_to_the_cumulative_values(
     http: Received, environ: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     halves = np.array([0.5, 1.5, 2.5, 3.5]) * 65536
@@ -412,28 +418,28 @@ def test_deltas_of_halves_add_up_to_what_is_cumulative(
         assert told == total(http.requests[:1], key.service, DURATION)
 
 
-def test_deltas_after_sums_that_began_anew_are_not_told_twice(
+def test_deltas_after_restarted_sums_are_not_sent_twice(
     http: Received, environ: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta")
     file = str(tmp_path / "delta")
     first = later(snapshot_of(3, 0), 60, 1)
     otlp(http, delta_file=file).export(first)
-    # The sums are lost: series 0 goes on with an old process, 1 with one that came since, 2 as is.
+    # The sums are lost: series 0 continues with an old process, 1 with a new one, 2 unchanged.
     created = first.created_unix_ns + np.array([10**9, 100 * 10**9, 0])
     second = replace(later(first, 120, 2), created_unix_ns=created)
     exporter = otlp(http, delta_file=file)
     exporter.export(second)
     told = calls(http.requests[1])
-    assert list(told.values()) == [0.0, second.calls[1], first.calls[2]]
+    # Nothing for series 0: its increase is unknown, and zero is not sent.
+    assert list(told.values()) == [second.calls[1], first.calls[2]]
     third = replace(later(first, 180, 3), created_unix_ns=created)
     exporter.export(third)
-    expected = [first.calls[0], first.calls[1], first.calls[2]]
-    assert list(calls(http.requests[2]).values()) == expected
+    assert list(calls(http.requests[2]).values()) == list(first.calls[:3])
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no file of ours"])
-def test_a_damaged_file_of_deltas_is_as_none(
+def test_a_damaged_file_of_deltas_is_ignored(
     http: Received, environ: pytest.MonkeyPatch, tmp_path: Path, content: bytes
 ) -> None:
     environ.setenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta")

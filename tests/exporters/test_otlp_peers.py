@@ -1,6 +1,6 @@
-"""Real receivers of OTLP: VictoriaMetrics over HTTP, and before it the collector rotel over gRPC.
+"""Real receivers of OTLP: VictoriaMetrics over HTTP, also behind the collector rotel over gRPC.
 
-Each is killed while a program runs and started again: afterwards the totals are right.
+Each is killed and restarted while a program runs; afterwards the totals are correct.
 """
 
 import os
@@ -14,7 +14,7 @@ CALLS, DURATION = "opscope_op_calls_total", "opscope_op_duration_seconds"
 
 
 def environ(**settings: str) -> dict[str, str]:
-    """For an agent that exports often."""
+    """Settings of an agent that exports often."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     return kept | {
         "OTEL_METRIC_EXPORT_INTERVAL": "300",
@@ -25,7 +25,7 @@ def environ(**settings: str) -> dict[str, str]:
 
 
 def check(store: VictoriaMetrics, truth: observed_program.Log) -> None:
-    """Totals, sums and quantiles are the program's own."""
+    """Totals, sums and quantiles equal the program's own."""
     count = len(truth.took_s)
 
     def is_whole() -> bool:
@@ -56,9 +56,8 @@ def test_victoria_metrics_over_http(tmp_path: Path, victoria_metrics: Path) -> N
         with running(store.command):
             check(store, observed_program.stop(program, log))
             (labels,) = (one["metric"] for one in store.series(CALLS))
-            # It puts all of a resource into labels.
+            # It turns all attributes of a resource into labels.
             assert {
-                "service": "training",
                 "op": "core::work",
                 "service_name": "training",
                 "deployment_environment": "test",

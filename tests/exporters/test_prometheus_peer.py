@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a real agent over a real recorder: what PromQL answers is the truth."""
+"""A real Prometheus scrapes a real agent over a real recorder: PromQL returns the true numbers."""
 
 import subprocess
 import sys
@@ -11,10 +11,10 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 
-from opscope.agent.exporter import PageExporter, load
-from opscope.agent.server import Latest, Server
-from opscope.agent.snapshot import Exemplar, Snapshot
 from opscope.bench.scrape import snapshot_of
+from opscope.host.snapshot import Exemplar, Snapshot
+from opscope.server.exporter import PageExporter, load
+from opscope.server.pages import Latest, Server
 from tests.exporters import observed_program
 from tests.exporters.peers import (
     AGENT,
@@ -26,6 +26,8 @@ from tests.exporters.peers import (
     scraping,
     wait_for,
 )
+
+pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 PROGRAM = """
 import sys
@@ -42,8 +44,9 @@ for number in range(1000):
                     pass
 """
 DURATION = "opscope_op_duration_seconds"
-# A classic bucket's factor from bound to bound: two octaves.
-CLASSIC = 4.0
+COUNT = f"{DURATION}_count"
+# The ratio of a classic bucket's bounds.
+CLASSIC = 2.0
 QUANTILES = (0.1, 0.5, 0.9, 0.99)
 
 
@@ -55,7 +58,7 @@ def test_promql_answers_the_truth(tmp_path: Path, old_prometheus: Path) -> None:
     with agent(segments) as target:
         store = scraping(old_prometheus, tmp_path / "prometheus", target)
         with running(store.command):
-            calls = "sum by (op, model_id) (opscope_op_calls_total)"
+            calls = f"sum by (op, model_id) ({COUNT})"
             assert store.wait(calls) == {
                 "a,core::outer": 1500,
                 "b,core::outer": 500,
@@ -66,7 +69,7 @@ def test_promql_answers_the_truth(tmp_path: Path, old_prometheus: Path) -> None:
             truth = {"core::outer": 2000.0, "core::inner": 6000.0}
             assert store.values(by_op.format(f"{DURATION}_count")) == truth
             assert store.values(by_op.format(f'{DURATION}_bucket{{le="+Inf"}}')) == truth
-            # Time in the outer one is its own and the inner ones'.
+            # The outer range's total time includes the inner ranges'.
             own, total = "opscope_op_self_time_seconds_total", f"{DURATION}_sum"
             parts = (
                 store.values(f"sum({own})")[""],
@@ -77,7 +80,7 @@ def test_promql_answers_the_truth(tmp_path: Path, old_prometheus: Path) -> None:
             found = store.values(middle)
             assert 0 < found["core::inner"] < found["core::outer"]
             assert store.values("opscope_processes == 0")
-            assert store.values('{__name__="opscope_op_calls_total", service!="training"}') == {}
+            assert store.values(f'{COUNT}{{service_name!="training"}}') == {}
     assert not list(segments.glob("*.seg"))
 
 
@@ -106,16 +109,17 @@ def test_quantiles_and_rates_are_the_programs_own(
             running(store.command),
             observed_program.start(segments, "training", log, 12_000) as program,
         ):
-            # Scraped from its beginning on, as a rate needs several samples.
-            store.wait("opscope_op_calls_total")
+            # Scraped from its beginning, because a rate needs several samples.
+            calls = COUNT if classic else "opscope_op_calls_total"
+            store.wait(calls)
             assert program.wait(TIMEOUT_S) == 0
             truth = observed_program.read(log)
-            store.wait_until("sum(opscope_op_calls_total)", {"": 12_000})
+            store.wait_until(f"sum({calls})", {"": 12_000})
             if classic:
                 _check_classic(store, truth)
             if native:
                 _check_native(store, truth)
-            _check_rate(store, truth)
+            _check_rate(store, calls, truth)
 
 
 def _check_classic(store: Store, truth: observed_program.Log) -> None:
@@ -136,24 +140,24 @@ def _check_native(store: Store, truth: observed_program.Log) -> None:
     assert total < truth.around_s.sum() * 1.001
 
 
-def _check_rate(store: Store, truth: observed_program.Log) -> None:
+def _check_rate(store: Store, calls: str, truth: observed_program.Log) -> None:
     """Each sample is the log's count, and the rate is that of the samples."""
 
     def several() -> list[tuple[float, float]]:
-        (found,) = store.series("opscope_op_calls_total[1h]")
+        (found,) = store.series(f"{calls}[1h]")
         samples = [(time_s, float(count)) for time_s, count in found["values"]]
         return samples if len(samples) > 1 else []
 
     samples = wait_for(several, "two samples")
     for time_s, count in samples:
-        # It has the time when its scrape began, give or take what Prometheus shifts it by. The pass
-        # over segments comes later, within the timeout of 1 s; and of a range that had just ended
-        # the log may say so later still.
+        # Its time is the begin of its scrape, up to Prometheus' shift. The pass
+        # over segments comes later, within the timeout of 1 s; and the log may note a range
+        # that has just ended even later.
         assert truth.count_at(time_s - 0.01) <= count <= truth.count_at(time_s + 1.01) + 1
     (begin, first), (end, last) = samples[0], samples[-1]
     # Barely longer than from one to the other, as it reaches out to the ends of what it is asked.
     window = f"{(end - begin) * 1000 + 10:.0f}ms"
-    data = store.ask("query", query=f"rate(opscope_op_calls_total[{window}])", time=str(end))
+    data = store.ask("query", query=f"rate({calls}[{window}])", time=str(end))
     rate = float(data["result"][0]["value"][1])
     assert rate == pytest.approx((last - first) / (end - begin), rel=0.02)
 
@@ -165,7 +169,7 @@ def test_totals_are_right_after_prometheus_and_the_agent_were_killed(
     port = free_port()
     command = [*AGENT, "--listen", f"127.0.0.1:{port}", "--directory", str(segments)]
     store = scraping(old_prometheus, tmp_path / "store", f"127.0.0.1:{port}")
-    calls = "sum(opscope_op_calls_total)"
+    calls = f"sum({COUNT})"
     observed_program.run(segments, "training", tmp_path / "log of one before", 100)
     with observed_program.start(segments, "training", log, 10**9) as program:
         with running(command, stdout=subprocess.DEVNULL) as first:
@@ -173,15 +177,15 @@ def test_totals_are_right_after_prometheus_and_the_agent_were_killed(
                 store.wait(calls)
                 prometheus.kill()
                 prometheus.wait(TIMEOUT_S)
-            # By now it has taken in the first program, whose file is gone.
+            # By now it has read the first program, whose file is removed.
             assert len(list(segments.glob("*.seg"))) == 1
             first.kill()
             first.wait(TIMEOUT_S)
         with running(command, stdout=subprocess.DEVNULL), running(store.command):
             truth = observed_program.stop(program, log)
             store.wait_until(calls, {"": 100 + len(truth.took_s)})
-            # What it was and what it is are one counter, with no step back in between.
-            assert store.values("sum(resets(opscope_op_calls_total[1h]))") == {"": 0}
+            # Before and after are one counter, which never falls.
+            assert store.values(f"sum(resets({COUNT}[1h]))") == {"": 0}
 
 
 class Exemplary:

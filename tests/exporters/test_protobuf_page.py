@@ -1,4 +1,4 @@
-"""The page as protobuf: what Google's decoder reads in it is what the snapshot says."""
+"""The protobuf page: Google's decoder reads the values of the snapshot."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opscope.agent.snapshot import COUNTER_COLUMNS, Exemplar, SeriesKey, Snapshot
 from opscope.bench.scrape import snapshot_of
+from opscope.host.snapshot import COUNTER_COLUMNS, Exemplar, SeriesKey, Snapshot
 from opscope.metrics import METRICS, Kind
-from opscope_exporters.prometheus import Prometheus
+from opscope_exporters.prometheus.exporter import Prometheus
 from opscope_exporters.samples import labels_of as series_labels
 from tests.exporters import client_model
 from tests.exporters.client_model import families, labels_of, native_buckets
@@ -76,7 +76,7 @@ def test_a_native_buckets_bounds_hold_the_durations_in_it() -> None:
 
 
 @pytest.mark.parametrize("octaves", [1, 2, 4])
-def test_classic_buckets_stand_beside_them(octaves: int) -> None:
+def test_classic_buckets_are_beside_them(octaves: int) -> None:
     snapshot = snapshot_of(20, 3)
     weights = snapshot.buckets.reshape(20, -1) / 65536
     ends = 2.0 ** ((snapshot.bucket_offset + 1 + np.arange(weights.shape[1])) / 8)
@@ -88,7 +88,7 @@ def test_classic_buckets_stand_beside_them(octaves: int) -> None:
             assert bucket.cumulative_count_float == pytest.approx(within.sum(), rel=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.lists(
@@ -111,15 +111,15 @@ def test_any_pattern_of_buckets_is_read_back(rows: list[list[int]]) -> None:
         }
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_label_value_is_read_back(service: str, value: str) -> None:
     snapshot = snapshot_of(1, 0)
     snapshot = replace(snapshot, keys=(SeriesKey(service, "a", "forward", (("model", value),)),))
     (metric,) = read(snapshot)[DURATION].metric
     labels = labels_of(metric)
-    # What is no text at all, half of a pair of surrogates, becomes "?".
-    assert labels["service"] == service.encode(errors="replace").decode()
+    # Characters that no text can contain, half a surrogate pair, become "?".
+    assert labels["service_name"] == service.encode(errors="replace").decode()
     assert labels["model"] == value.encode(errors="replace").decode()
 
 
@@ -129,7 +129,7 @@ def test_exemplars_are_in_the_histogram_and_in_their_classic_bucket() -> None:
     metrics = read(snapshot)[DURATION].metric
     assert [len(metric.histogram.exemplars) for metric in metrics] == [0, 1, 0]
     marked = [bucket for bucket in metrics[1].histogram.bucket if bucket.HasField("exemplar")]
-    assert [bucket.upper_bound for bucket in marked] == [1.0]
+    assert [bucket.upper_bound for bucket in marked] == [0.5]
     for exemplar in (metrics[1].histogram.exemplars[0], marked[0].exemplar):
         assert labels_of(exemplar) == {"trace_id": slow.trace_id, "span_id": slow.span_id}
         assert exemplar.value == 0.3

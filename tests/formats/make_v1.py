@@ -1,8 +1,8 @@
-"""Wrote v1.seg.gz and v1.json, once, with the recorder of version 0.1.0. Kept to show how; not to
-be run again: the files stay as they are for as long as segments of version 1 are read.
+"""The script that wrote v1.seg.gz and v1.json, once, with the recorder of version 0.1.0. Do not run
+it again: the files stay unchanged as long as Opscope reads segments of version 1.
 
-The program is known, so its calls are; times are whatever they were, and stand in v1.json as plain
-parsing found them (struct, field by field: independent of the reader that is tested).
+The program's calls are known. Its times are not; v1.json has them as read field by field with
+struct, independently of the reader under test.
 """
 
 import gzip

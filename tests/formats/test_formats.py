@@ -1,20 +1,22 @@
-"""Segments written by earlier versions are read, for ever, and say what they said then."""
+"""Segments written by earlier versions can be read, with the same contents as at that time."""
 
 import gzip
 import json
 from pathlib import Path
 from typing import Any
 
-from opscope.agent import layout
-from opscope.agent.dictionary import Dictionary
-from opscope.agent.segment import COLUMNS, read_header, read_segment
+from opscope.host.host import Host
+from opscope.host.state_file import StateFile
+from opscope.segments import layout
+from opscope.segments.dictionary import Dictionary
+from opscope.segments.segment import COLUMNS, read_header, read_segment
 
 HERE = Path(__file__).parent
-# What make_v1.py ran, on three threads.
+# The calls of make_v1.py, on three threads.
 CALLS = {"outer": 300, "inner": 300, "fails": 21, "Optimizer.step#SGD.step": 90, "a": 90}
 
 
-def test_the_golden_segment_of_version_1_says_what_its_program_did() -> None:
+def test_the_golden_segment_of_version_1_has_its_programs_counts() -> None:
     raw = gzip.decompress((HERE / "v1.seg.gz").read_bytes())
     told = json.loads((HERE / "v1.json").read_text())
 
@@ -59,3 +61,19 @@ def test_the_golden_segment_of_version_1_says_what_its_program_did() -> None:
     assert found["a"]["labels"] == ["model_id", "größe"]
     optimizer = layout.PHASES.index("optimizer")
     assert (found["Optimizer.step#SGD.step"]["phase"], found["a"]["phase"]) == (optimizer,) * 2
+
+
+def test_an_agent_takes_in_an_old_segment_once(tmp_path: Path) -> None:
+    raw = gzip.decompress((HERE / "v1.seg.gz").read_bytes())
+    header = read_header(lambda offset, size: raw[offset : offset + size])
+    tmp_path.chmod(0o700)
+    random = int.from_bytes(header.random_id[:8], "little")
+    path = tmp_path / f"{header.pid}-{header.process_start}-{random:016x}.seg"
+    path.write_bytes(raw)
+    for _ in range(2):
+        host = Host([str(tmp_path)], consume=True, state=StateFile(str(tmp_path / "agent.state")))
+        snapshot = host.collect()
+        found = {key.op: int(n) for key, n in zip(snapshot.keys, snapshot.samples, strict=True)}
+        assert found == CALLS
+        assert [found.name for found in tmp_path.iterdir()] == ["agent.state"]
+        host.close()

@@ -1,8 +1,8 @@
-"""Foreign bytes to the whole reading side: whatever a segment file holds, a pass ends well.
+"""Arbitrary bytes in segment files: every pass of the host's readers succeeds.
 
-Run by `make fuzz-agent` for FUZZ_SECONDS: by atheris (libFuzzer for Python), which follows the
-coverage, where there is one for this Python; else by mutations at random. test_fuzz_host.py runs a
-bounded number of those. Usage: fuzz_host.py SECONDS [libFuzzer's arguments]
+`make fuzz-agent` runs it for FUZZ_SECONDS: with atheris (libFuzzer for Python), which is guided by
+coverage, if available for this Python; else with random mutations. test_fuzz_host.py runs a bounded
+number of those. Usage: fuzz_host.py SECONDS [libFuzzer's arguments]
 """
 
 import os
@@ -12,18 +12,25 @@ import tempfile
 import time
 from pathlib import Path
 
-from opscope.agent import layout
-from opscope.agent.host import Host
-from opscope.agent.segment_file import SegmentError
-from tests.agent.segment_writer import Process, Range, SegmentWriter
+import numpy as np
+
+from opscope.host.host import Host
+from opscope.host.self_metrics import memory_bytes
+from opscope.segments import layout, segment
+from opscope.segments.dictionary import Dictionary
+from opscope.segments.segment_file import SegmentError
+from tests.segments.segment_writer import Process, Range, SegmentWriter
 
 _PROCESS = Process(2**31, 1, random_id=b"0123456789abcdef")
 _LABELS = (("model_id", "a"), ("tenant", "größe"))
 _SLOW_S = 20.0
+_SLOW_READ_S = 1.0
+_WARM_READS = 5000
+_GROWTH_BYTES = 32 << 20
 
 
 def seeds() -> list[bytes]:
-    """Segments as they should be."""
+    """Valid segments."""
     small = SegmentWriter(_PROCESS, created_unix_ns=1).add([Range("a", 1e-3)])
     many = SegmentWriter(_PROCESS, created_unix_ns=1, liveness=1)
     many.add(
@@ -34,6 +41,9 @@ def seeds() -> list[bytes]:
     many.usage("key")
     many.metric("opscope.memory.live", "cpu", 1, layout.METRIC_GAUGE)
     many.metric("opscope.memory.allocated", "cpu", 1, layout.METRIC_COUNTER)
+    for n in range(1, 300):
+        many.variance(f"op{n % 70}", float(n), 1e-6, labels=_LABELS[: n % 3])
+    many.variance(None, 1e6, 1.0)
     return [small.to_bytes(), many.to_bytes()]
 
 
@@ -52,13 +62,14 @@ def survives(raw: bytes, directory: Path) -> None:
     assert time.monotonic() - began < _SLOW_S
     row = next(row for row, key in enumerate(snapshot.keys) if key.op == "good")
     assert snapshot.calls[row] >= 3
+    assert np.isfinite(snapshot.variances).all()
     assert {reason for (reason,) in snapshot.bad_segments} <= set(SegmentError.REASONS)
     (directory / good.process.file_name).unlink()
     path.unlink(missing_ok=True)
 
 
 def mutated(raw: bytes, chosen: random.Random) -> bytes:
-    """Some bytes, words or runs of it changed, most of them where they mean something."""
+    """Changes some bytes, words or runs, mostly in meaningful places."""
     out = bytearray(raw)
     starts = range(layout.HEADER_BYTES, len(out), layout.CHUNK_BYTES)
     for _ in range(1 << chosen.randrange(6)):
@@ -81,7 +92,7 @@ def mutated(raw: bytes, chosen: random.Random) -> bytes:
 
 
 def run(seconds: float, executions: int, seed: int) -> int:
-    """Mutations until the time or their number is over; how many there were."""
+    """Runs mutations until the time or their number is over; returns how many ran."""
     chosen = random.Random(seed)
     corpus = seeds()
     until = time.monotonic() + seconds
@@ -98,12 +109,51 @@ def run(seconds: float, executions: int, seed: int) -> int:
     return done
 
 
+def run_in_memory(
+    seconds: float, executions: int, seed: int, *, is_strict: bool = False
+) -> tuple[int, int]:
+    """Mutations to the reader alone, with no file: some thousand a second. How many there were, and
+    how many of them were read. `is_strict`: none may take long, nor memory grow."""
+    chosen = random.Random(seed)
+    corpus = seeds()
+    until = time.monotonic() + seconds
+    done = taken = begun_bytes = 0
+    while done < executions and time.monotonic() < until:
+        raw = mutated(chosen.choice(corpus), chosen)
+
+        def read(offset: int, size: int, raw: bytes = raw) -> bytes:
+            return raw[offset : offset + size]
+
+        began = time.thread_time()
+        try:
+            segment.read_segment(read, segment.read_header(read), Dictionary())
+            taken += 1
+        except SegmentError:
+            pass
+        except BaseException:
+            Path("crash-fuzz-host.bin").write_bytes(raw)
+            raise
+        done += 1
+        if not is_strict:
+            continue
+        # CPU time, because other programs may run meanwhile.
+        assert time.thread_time() - began < _SLOW_READ_S
+        if done == _WARM_READS:
+            begun_bytes = memory_bytes()
+        if begun_bytes and done % _WARM_READS == 0:
+            assert memory_bytes() < begun_bytes + _GROWTH_BYTES, done
+    return done, taken
+
+
 def main() -> None:
     seconds = float(sys.argv[1])
+    seed = random.SystemRandom().randrange(1 << 32)
+    done, taken = run_in_memory(seconds / 2, 1 << 60, seed, is_strict=True)
+    print(f"in memory, seed {seed}: {done} segments, {taken} of them read, no failure", flush=True)
+    seconds /= 2
     try:
         import atheris  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
-        seed = random.SystemRandom().randrange(1 << 32)
         print(f"no atheris for this Python: mutations at random, seed {seed}")
         print(f"{run(seconds, 1 << 60, seed)} executions, no failure")
         return

@@ -1,6 +1,6 @@
-"""Short processes in a row, each of which says something new, leave nothing behind.
+"""Many short processes, each with new names, leave nothing behind.
 
-20,000 here; as many as OPSCOPE_TEST_CHURN says, 100,000 in `make soak`.
+20,000 processes; OPSCOPE_TEST_CHURN changes the number, to 100,000 in `make soak`.
 """
 
 import gc
@@ -11,11 +11,14 @@ from statistics import median
 
 import pytest
 
-from opscope.agent import layout, own_cost
-from opscope.agent.host import Host
-from opscope.agent.state_file import StateFile
 from opscope.bench import segment_directory
-from tests.agent.segment_writer import Process, Range, SegmentWriter
+from opscope.host import self_metrics
+from opscope.host.host import Host
+from opscope.host.state_file import StateFile
+from opscope.segments import layout
+from tests.segments.segment_writer import Process, Range, SegmentWriter
+
+pytestmark = pytest.mark.alone
 
 PROCESSES, BATCH = int(os.environ.get("OPSCOPE_TEST_CHURN", "20000")), 1000
 NUMBER = "00000000"
@@ -55,6 +58,7 @@ class Short:
         os.close(fd)
 
 
+@pytest.mark.slow
 def test_short_processes_leave_neither_files_nor_memory(place: Path) -> None:
     host = Host([str(place)], consume=True, state=StateFile(str(place / "agent.state")))
     host.collect()
@@ -64,7 +68,7 @@ def test_short_processes_leave_neither_files_nor_memory(place: Path) -> None:
     for first in range(0, PROCESSES, BATCH):
         for number in range(first, first + BATCH):
             short.write(place, number)
-        # Mostly the cheap look, as in the second between two scrapes.
+        # Mostly the cheap pass, as in the second between two scrapes.
         while host.sweep():
             pass
         if first % (10 * BATCH) == 0:
@@ -72,7 +76,7 @@ def test_short_processes_leave_neither_files_nor_memory(place: Path) -> None:
         assert len(os.listdir(place)) < 40
         if first >= PROCESSES // 2:
             gc.collect()
-            held.append(own_cost.memory_bytes())
+            held.append(self_metrics.memory_bytes())
     snapshot = host.collect()
     # Threads of earlier tests may close some meanwhile.
     assert len(os.listdir("/proc/self/fd")) <= descriptors
@@ -88,12 +92,12 @@ def test_short_processes_leave_neither_files_nor_memory(place: Path) -> None:
     assert sum(snapshot.attach_results.values()) == 2 * PROCESSES
     assert snapshot.processes == ()
     assert os.listdir(place) == ["agent.state"]
-    # All that is bounded has long been full.
+    # By now every bounded table is full.
     grown = median(held[-3:]) - median(held[:3])
     assert grown < 2 << 20, [one >> 10 for one in held]
 
 
-def test_a_sweep_looks_no_further_where_little_has_come(place: Path) -> None:
+def test_a_sweep_reads_nothing_if_few_files_have_appeared(place: Path) -> None:
     host = Host([str(place)], consume=True)
     host.collect()
     short = Short()
@@ -113,7 +117,7 @@ def test_a_sweep_that_runs_out_of_time_goes_on_with_the_next(
     short = Short()
     for number in range(40):
         short.write(place, number)
-    monkeypatch.setattr("opscope.agent.place._SECONDS", -1.0)
+    monkeypatch.setattr("opscope.host.budgets.SECONDS", -1.0)
     assert [host.sweep() for _ in range(41)] == [1] * 40 + [0]
     assert list(place.iterdir()) == []
 

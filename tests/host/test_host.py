@@ -1,4 +1,4 @@
-"""Totals over passes equal what the processes did, whatever dies, vanishes or breaks meanwhile."""
+"""Totals over passes equal what the processes did, even if some die, vanish or break meanwhile."""
 
 import os
 import subprocess
@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opscope.agent.host import Host
-from opscope.agent.snapshot import SELF_NS, Snapshot
 from opscope.attachment import ledger
-from tests.agent.segment_writer import Process, Range, SegmentWriter, start_of
+from opscope.host.host import Host
+from opscope.host.snapshot import SELF_NS, Snapshot
+from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
 
 ANOTHER_BOOT = b"another boot....."[:16]
 ADD = [Range("numpy::add", 1e-3, 5, self_s=1e-3)]
@@ -97,7 +97,7 @@ def test_a_dead_process_stays_counted_and_its_file_goes(
         assert not path.exists()
 
 
-def test_what_a_process_wrote_after_the_last_pass_is_not_lost(place: Path) -> None:
+def test_counts_after_the_last_pass_are_not_lost(place: Path) -> None:
     writer = SegmentWriter().add(ADD)
     path = writer.write(place)
     observer = host(place)
@@ -123,7 +123,7 @@ def test_a_process_of_another_pid_namespace_is_taken_to_be_alive(place: Path) ->
 
 
 def test_a_row_stays_in_the_series_it_got_first(place: Path) -> None:
-    """When others of its process are new, and though there may be room for it now."""
+    """Even if other series of its process are new, and there may be space now."""
     writer = SegmentWriter().add([Range("a", 1e-3), Range("b", 1e-3)])
     writer.write(place)
     observer = host(place, max_series=1)
@@ -149,7 +149,7 @@ def test_a_service_that_was_said_stays_and_one_that_was_not_may_come(place: Path
         ] == [("x.py", 0.0), ("first", 5.0)]
 
 
-def test_who_only_looks_removes_nothing(place: Path) -> None:
+def test_a_reader_without_consume_removes_nothing(place: Path) -> None:
     path = SegmentWriter(dead_process()).add(ADD).write(place)
     observer = host(place, consume=False)
     for _ in range(2):
@@ -213,7 +213,7 @@ def test_bad_files_are_counted_once_by_reason_and_the_rest_is_exported(place: Pa
     assert len(list(place.iterdir())) == 5
 
 
-def test_a_file_that_turns_bad_keeps_what_it_said(place: Path) -> None:
+def test_a_file_that_becomes_damaged_keeps_its_counts(place: Path) -> None:
     path = SegmentWriter().add(ADD).write(place)
     observer = host(place)
     observer.collect()
@@ -350,7 +350,8 @@ EVENTS = st.lists(
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(EVENTS)
 def test_totals_equal_the_truth_over_any_course_of_events(

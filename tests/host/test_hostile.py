@@ -1,4 +1,4 @@
-"""What somebody may put into a segment directory neither stops the agent nor leads it elsewhere."""
+"""No contents of a segment directory stop the agent or lead it to other files."""
 
 import os
 import stat
@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from opscope.agent import layout
-from opscope.agent import place as place_module
-from opscope.agent.host import Host
-from opscope.agent.segment_file import SIZE_LIMIT
-from opscope.agent.state_file import StateFile
-from tests.agent.segment_writer import Process, Range, SegmentWriter
+from opscope.host import budgets, segment_directory
+from opscope.host.host import Host
+from opscope.host.state_file import StateFile
+from opscope.segments import layout
+from opscope.segments.segment_file import SIZE_LIMIT
+from tests.segments.segment_writer import Process, Range, SegmentWriter
+
+pytestmark = pytest.mark.alone
 
 ADD = [Range("numpy::add", 1e-3, 5, self_s=1e-3)]
 
@@ -34,7 +36,7 @@ def dead(number: int = 0) -> Process:
 
 
 def old(path: Path) -> Path:
-    """As if it had stood there for an hour."""
+    """Makes it look an hour old."""
     then = time.time() - 3600
     os.utime(path, (then, then), follow_symlinks=False)
     return path
@@ -42,7 +44,7 @@ def old(path: Path) -> Path:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    """A segment in a directory that nobody asked for; it must stay as it is."""
+    """A segment outside of the given directories, which must stay unchanged."""
     directory = tmp_path / "elsewhere"
     directory.mkdir(mode=0o700)
     path = SegmentWriter(dead()).add(ADD).write(directory)
@@ -51,7 +53,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
     assert path.read_bytes() == before
 
 
-# Each puts something under the name of a dead process's segment; then what is counted for it.
+# Each replaces a dead process's segment; the number is the calls counted for it.
 def a_link(path: Path, elsewhere: Path) -> None:
     path.symlink_to(elsewhere)
 
@@ -101,7 +103,7 @@ def a_claim_of_chunks_that_are_holes(path: Path, elsewhere: Path) -> None:
         (a_claim_of_chunks_that_are_holes, "identity"),
     ],
 )
-def test_what_is_no_segment_is_counted_by_reason_and_the_others_are_read(
+def test_damaged_files_are_counted_by_reason_and_the_others_are_read(
     place: Path, elsewhere: Path, put: Callable[[Path, Path], None], reason: str
 ) -> None:
     SegmentWriter(dead(7)).add(ADD).write(place)
@@ -147,7 +149,7 @@ NAMES = [
 ]
 
 
-def test_names_of_another_form_are_nobodys_and_stay(place: Path) -> None:
+def test_files_with_other_names_stay(place: Path) -> None:
     for name in NAMES:
         (place / name).write_bytes(b"")
     invalid = os.fsencode(place) + b"/\xff\xfe-1-0123456789abcdef.seg"
@@ -167,7 +169,7 @@ def test_numbers_as_large_as_a_name_can_have_are_taken(place: Path) -> None:
 def test_a_directory_swapped_for_a_link_is_not_followed_to_remove(
     place: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After reading, before removing: a file of the same name is somewhere else too."""
+    """After reading and before removing, another file takes the same name."""
     path = SegmentWriter(dead()).add(ADD).write(place)
     twin = elsewhere.parent / path.name
     twin.write_bytes(b"precious")
@@ -198,7 +200,7 @@ def test_files_of_another_directory_are_not_removed_by_a_name_with_a_way(
 def test_thousands_of_files_are_read_in_turn_and_none_twice(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place_module, "_FILE_LIMIT", 50)
+    monkeypatch.setattr(segment_directory, "_FILE_LIMIT", 50)
     for number in range(160):
         SegmentWriter(dead(number)).add(ADD).write(place)
     observer = agent(place)
@@ -210,22 +212,22 @@ def test_thousands_of_files_are_read_in_turn_and_none_twice(
     assert os.listdir(place) == ["agent.state"]
 
 
-def test_files_that_are_not_among_the_first_so_many_are_not_taken_for_gone(
+def test_files_beyond_the_limit_do_not_count_as_removed(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(60):
         SegmentWriter(Process()).add(ADD).write(place)
     observer = agent(place)
-    limit = place_module._FILE_LIMIT
+    limit = segment_directory._FILE_LIMIT
     for now in (limit, 50, limit, 50, limit):
-        monkeypatch.setattr(place_module, "_FILE_LIMIT", now)
+        monkeypatch.setattr(segment_directory, "_FILE_LIMIT", now)
         assert observer.collect().calls.sum() == 5 * 60
 
 
 def test_a_directory_that_takes_too_long_is_read_on_the_next_time(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place_module, "_SECONDS", -1.0)
+    monkeypatch.setattr(budgets, "SECONDS", -1.0)
     for number in range(5):
         SegmentWriter(Process()).add([Range(f"op{number}", 1e-3)]).write(place)
     observer = agent(place)
@@ -236,7 +238,7 @@ def test_a_directory_that_takes_too_long_is_read_on_the_next_time(
 def test_a_directory_takes_only_so_much_memory(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place_module, "_BYTES_LIMIT", 100_000)
+    monkeypatch.setattr(budgets, "BYTES_LIMIT", 200_000)
     for _ in range(20):
         writer = SegmentWriter(Process())
         writer.add(Range(f"op{number}", 1e-3) for number in range(200)).write(place)
@@ -266,7 +268,15 @@ def test_more_names_than_a_recorder_makes_are_refused(place: Path) -> None:
     assert agent(place).collect().bad_segments == {("too-much",): 1}
 
 
-def test_a_bad_file_is_looked_at_less_and_less(
+def test_entries_of_unknown_kinds_are_bounded_too(place: Path) -> None:
+    writer = SegmentWriter(dead()).add(ADD)
+    for number in range(70_000):
+        writer.entry(99, number)
+    writer.write(place)
+    assert agent(place).collect().bad_segments == {("too-much",): 1}
+
+
+def test_a_damaged_file_is_read_less_and_less_often(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = place / Process().file_name
@@ -286,7 +296,7 @@ def test_a_bad_file_is_looked_at_less_and_less(
     assert 5 < looks < 20
 
 
-def test_what_stood_beside_a_segment_goes_with_it_in_time(place: Path) -> None:
+def test_files_beside_a_removed_segment_are_removed_later(place: Path) -> None:
     gone, living = SegmentWriter(dead()).add(ADD), SegmentWriter().add(ADD)
     beside = [Path(f"{writer.write(place)}.trace") for writer in (gone, living)]
     for path in beside:
@@ -294,7 +304,7 @@ def test_what_stood_beside_a_segment_goes_with_it_in_time(place: Path) -> None:
     observer = agent(place)
     observer.collect()
     observer.collect()
-    assert all(path.exists() for path in beside)  # somebody may be reading it
+    assert all(path.exists() for path in beside)  # a reader may have it open
     for path in beside:
         old(path)
     observer.collect()
@@ -306,6 +316,7 @@ def test_nothing_is_made_writable_or_left_behind_by_reading(place: Path) -> None
     path.chmod(0o600)
     observer = agent(place)
     before = path.stat()
+    observer.collect()  # which reserves some space for later, in its own file
     descriptors = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         observer.collect()

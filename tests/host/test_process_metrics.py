@@ -1,13 +1,13 @@
-"""What processes count themselves, summed over a host."""
+"""Metrics that processes count themselves, summed over a host."""
 
 from pathlib import Path
 
 import pytest
 
-from opscope.agent import layout
-from opscope.agent.host import Host
-from opscope.agent.snapshot import Snapshot
-from tests.agent.segment_writer import Process, SegmentWriter
+from opscope.host.host import Host
+from opscope.host.snapshot import Snapshot
+from opscope.segments import layout
+from tests.segments.segment_writer import Process, SegmentWriter
 
 ALLOCATED, LIVE, PEAK = (f"opscope.memory.{name}" for name in ("allocated", "live", "peak"))
 
@@ -49,7 +49,7 @@ def test_of_a_dead_process_only_counters_stay(place: Path) -> None:
     writer_of(Process(process_start=1), (10, 4, 8)).write(place)
     writer_of(Process(), (1, 2, 3)).write(place)
     host = Host([str(place)], consume=True)
-    for _ in range(3):  # when it is seen dead, when its file is gone, and after
+    for _ in range(3):  # when it is first seen dead, when its file is removed, and later
         assert memory(host.collect()) == (11, 2, 3)
 
 

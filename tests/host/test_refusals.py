@@ -1,13 +1,13 @@
-"""Reasons of the ledger: each counted once, over restarts too, and none kept for ever."""
+"""Reasons in the ledger: each is counted once, also over restarts, and none is kept for ever."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from opscope.agent.host import Host
-from opscope.agent.state_file import StateFile
-from tests.agent.segment_writer import start_of
+from opscope.host.host import Host
+from opscope.host.state_file import StateFile
+from tests.segments.segment_writer import start_of
 
 NOW_S = 1_000_000
 
@@ -36,8 +36,8 @@ def refuse(place: Path, start: int, code: str, at_s: int = 5) -> Path:
     return path
 
 
-def test_those_of_processes_that_cannot_be_found_stay_an_hour_and_so_many(place: Path) -> None:
-    """They may be of another pid namespace; `opscope ps` there tells them."""
+def test_entries_of_invisible_processes_stay_for_an_hour_up_to_a_limit(place: Path) -> None:
+    """Their pids may belong to another namespace, whose own `opscope ps` lists them."""
     for number in range(250):
         refuse(place, number + 1, "denied", NOW_S - number)
     observer = agent(place, NOW_S, NOW_S, NOW_S + 3500, NOW_S + 4000)

@@ -1,4 +1,4 @@
-"""An agent that ends at any moment, and the one after it, count every range once."""
+"""An agent that ends at any moment and its successor count every range once."""
 
 import json
 import os
@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.agent.host import Host
-from opscope.agent.layout import METRIC_COUNTER
-from opscope.agent.snapshot import SELF_NS, Snapshot
-from opscope.agent.state import State, StateError, decode, encode
-from opscope.agent.state_file import StateFile
 from opscope.errors import AgentError
-from tests.agent.segment_writer import Process, Range, SegmentWriter, own_boot_id, start_of
+from opscope.host.host import Host
+from opscope.host.snapshot import SELF_NS, Snapshot
+from opscope.host.state import State, StateError, decode, encode
+from opscope.host.state_file import StateFile
+from opscope.segments.layout import METRIC_COUNTER
+from tests.segments.segment_writer import Process, Range, SegmentWriter, own_boot_id, start_of
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def work(number: int, calls: int, process: Process) -> SegmentWriter:
 
 
 def said(snapshot: Snapshot) -> dict[str, Any]:
-    """All that is counted, by name."""
+    """All counts, by name."""
     found: dict[str, Any] = {
         "usage": dict(snapshot.usage),
         "results": dict(snapshot.attach_results),
@@ -64,13 +64,13 @@ def said(snapshot: Snapshot) -> dict[str, Any]:
 
 
 class Crash(BaseException):
-    """The agent is no more: nothing that catches errors catches this."""
+    """Ends the agent: no handler of errors catches it."""
 
 
 class Crashing:
     """Ends the agent before, or in the middle of, the nth change that it makes to files."""
 
-    CHANGES = ("open", "write", "rename", "unlink", "mkdir", "ftruncate")
+    CHANGES = ("open", "write", "fsync", "rename", "unlink", "mkdir", "ftruncate")
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left = -1
@@ -95,7 +95,7 @@ class Crashing:
 
 
 def populate(place: Path) -> Counter[str]:
-    """Three dead processes, a live one, a reason, and what a dead one left beside its segment."""
+    """Three dead processes, a live one, a ledger entry, and files that a dead process left."""
     for number in range(3):
         work(number, 2 + number, dead(number)).write(place)
     work(3, 7, Process()).write(place)
@@ -147,7 +147,7 @@ def test_an_agent_that_ends_at_any_step_loses_nothing_and_doubles_nothing(
         assert starts[0] == starts[1]
         assert sorted(path.suffix for path in place.iterdir()) == [".seg", ".state"], step
         step += 1
-    assert seen == {"open", "write", "rename", "unlink"}
+    assert seen == {"open", "write", "fsync", "rename", "unlink"}
     assert step >= 6
 
 
@@ -174,7 +174,7 @@ def test_a_second_crash_while_recovering_changes_nothing(
             last.close()
 
 
-def test_what_a_sweep_took_in_is_there_after_a_restart(place: Path) -> None:
+def test_counts_of_a_sweep_survive_a_restart(place: Path) -> None:
     first = agent(place)
     first.collect()
     for number in range(100):
@@ -243,7 +243,7 @@ def replaced_by_a_directory(path: Path) -> None:
         replaced_by_a_directory,
     ],
 )
-def test_a_state_that_cannot_be_read_means_a_new_start_which_is_said(
+def test_an_unreadable_state_is_reported_and_counters_restart(
     place: Path, spoil: Callable[[Path], object]
 ) -> None:
     work(0, 1, dead(0)).write(place)
@@ -254,7 +254,7 @@ def test_a_state_that_cannot_be_read_means_a_new_start_which_is_said(
     work(0, 1, Process()).write(place)
     second = agent(place, clock_ns=lambda: 10**18)
     snapshot = second.collect()
-    assert "counters start anew" in second.resumed
+    assert "counters restart from 0" in second.resumed
     assert calls(snapshot)["numpy::add"] == 1
     assert set(snapshot.created_unix_ns.tolist()) == {10**18}
     second.close()
@@ -266,36 +266,11 @@ def test_a_state_of_another_boot_or_limit_is_not_used(place: Path) -> None:
     first.collect()
     first.close()
     other_limit = agent(place, max_series=7)
-    assert "at most 2000 series" in other_limit.resumed
+    assert "its limit is 2000 series" in other_limit.resumed
     other_limit.close()
     path = place / "agent.state"
     path.write_bytes(encode(State.none(b"another boot....", 2000)))
-    assert "another boot" in agent(place).resumed
-
-
-def test_without_room_for_the_state_files_go_all_the_same_and_the_next_agent_starts_anew(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = work(0, 1, dead(0)).write(place)
-    first = agent(place)
-    first.collect()
-    real = os.write
-
-    def no_room(*_: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "write", no_room)
-    path = work(1, 1, dead(1)).write(place)
-    snapshot = first.collect()
-    assert calls(snapshot)["numpy::add"] == 2
-    assert not path.exists()
-    assert snapshot.own.state_writes["failed",] == 1
-    assert (place / "agent.state").read_bytes() == b""
-    assert [path.name for path in place.iterdir()] == ["agent.state"]
-    monkeypatch.setattr(os, "write", real)
-    first.collect()
-    first.close()
-    assert calls(agent(place).collect())["numpy::add"] == 2
+    assert "before the last reboot" in agent(place).resumed
 
 
 def test_nothing_is_written_where_nothing_has_changed(place: Path) -> None:
@@ -308,7 +283,7 @@ def test_nothing_is_written_where_nothing_has_changed(place: Path) -> None:
 
 def test_two_agents_do_not_take_in_the_same_files(place: Path) -> None:
     first = agent(place)
-    with pytest.raises(AgentError, match="another agent takes in the segments"):
+    with pytest.raises(AgentError, match="another agent already collects the segments"):
         agent(place)
     first.close()
     agent(place).close()
@@ -316,7 +291,7 @@ def test_two_agents_do_not_take_in_the_same_files(place: Path) -> None:
 
 def test_a_directory_that_others_may_write_is_no_place_for_a_state(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    with pytest.raises(AgentError, match=r"written by others.*OPSCOPE_STATE"):
+    with pytest.raises(AgentError, match=r"other users can write to it.*OPSCOPE_STATE"):
         agent(tmp_path)
 
 
@@ -343,7 +318,7 @@ def a_state(place: Path) -> bytes:
     return (place / "agent.state").read_bytes()
 
 
-def test_a_state_is_what_it_was_when_it_is_read_again(tmp_path: Path) -> None:
+def test_a_state_reads_back_unchanged(tmp_path: Path) -> None:
     raw = a_state(tmp_path)
     assert encode(decode(raw)) == raw
     assert decode(raw).boot_id == own_boot_id()

@@ -1,8 +1,8 @@
-"""Whose operator a series is of, told by its name."""
+"""The framework of a series, from its operator's name."""
 
 import pytest
 
-from opscope.agent.snapshot import SeriesKey
+from opscope.host.snapshot import SeriesKey
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Environments to install into, and what to see of a directory before and after."""
+"""Environments to install into, and comparisons of a directory before and after."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def opscope(*arguments: str | Path, **environ: str) -> subprocess.CompletedProce
 
 
 def contents(directory: Path) -> dict[str, tuple[int, str]]:
-    """Mode and digest, or target, of all that is in there."""
+    """The mode and the digest, or link target, of everything in it."""
     found = {}
     for path in sorted(directory.rglob("*")):
         what = "directory"
@@ -44,7 +44,7 @@ class Venv:
         self.directory = directory
         self.python = directory / "bin" / "python"
         (self.site,) = (directory / "lib").glob("python*/site-packages")
-        # An editable opscope is found by way of path files too.
+        # An editable install of opscope uses path files too.
         places = dict.fromkeys(path for path in sys.path if path.endswith("site-packages"))
         lines = [f"import site; site.addsitedir({place!r})\n" for place in places]
         (self.site / "tests.pth").write_text("".join(lines))
@@ -71,7 +71,7 @@ def environment(tmp_path: Path) -> Venv:
 
 @pytest.fixture(scope="session")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An interpreter with nothing installed, not even by what it is made from."""
+    """An interpreter without installed packages; it does not see those of its base either."""
     directory = tmp_path_factory.mktemp("bare")
     venv.create(directory, symlinks=True)
     return str(directory / "bin" / "python")

@@ -1,4 +1,4 @@
-"""`opscope doctor`: each thing that can be wrong is found, with what to do about it."""
+"""`opscope doctor` finds each possible fault, and says how to fix it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from opscope.agent.access import Certificate
 from opscope.attachment import ledger
+from opscope.attachment.interpreter import FREE_THREADED
+from opscope.bridges.catalog import Bridge
 from opscope.config import Config, load
 from opscope.installation import checks, trial
 from opscope.installation.checks import FAILS, FINE, WARNS, Check
-from tests.agent.test_access import make_certificate, serving
+from opscope.server.access import Certificate
+from tests.attachment.test_outside_bridges import BRIDGE, Site
 from tests.e2e.observed_host import observed_host
 from tests.installation.conftest import opscope
+from tests.segments.segment_writer import Process, SegmentWriter
+from tests.server.test_access import make_certificate, serving
 
 
 def settings(place: Path | str, **environ: str) -> Config:
@@ -35,16 +39,16 @@ def test_all_is_well_beside_an_agent(tmp_path: Path) -> None:
     assert found["numpy"]["verdict"] == FINE
     assert "calls recorded and read back" in found["numpy"]["found"]
     assert found["torch"]["verdict"] != FAILS
-    assert os.listdir(tmp_path) in (["segments"], [])  # what was tried has left nothing
+    assert os.listdir(tmp_path) in (["segments"], [])  # the trial leaves nothing
 
 
-def test_without_an_agent_it_fails_and_says_what_to_do(tmp_path: Path) -> None:
-    # Nobody listens on port 1.
+def test_without_an_agent_it_fails_with_a_remedy(tmp_path: Path) -> None:
+    # No process listens on port 1.
     environ = {"OPSCOPE_LISTEN": "127.0.0.1:1", "OPSCOPE_BRIDGES": "none"}
     done = opscope("doctor", OPSCOPE_DIR=str(tmp_path), COLUMNS="200", **environ)
     assert done.returncode == 1
     assert "Connection refused" in done.stdout
-    assert "→ start `opscope agent` (one a host)" in done.stdout
+    assert "→ start `opscope agent` (one per host)" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
 
 
@@ -60,7 +64,7 @@ def test_an_agent_with_tls_is_found(tmp_path: Path) -> None:
     server.close()
 
 
-def test_a_bad_setting_is_told_first(tmp_path: Path) -> None:
+def test_an_invalid_setting_is_reported_first(tmp_path: Path) -> None:
     done = opscope("doctor", "--json", OPSCOPE_SAMPLING="2")
     last = json.loads(done.stdout)["checks"][-1]
     assert (done.returncode, last["name"], last["verdict"]) == (1, "settings", FAILS)
@@ -84,9 +88,9 @@ def spoiled(place: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("file", "is no directory"),
-        ("link", "is no directory"),
-        ("writable", "can be written by others"),
+        ("file", "is not a directory"),
+        ("link", "is not a directory"),
+        ("writable", "other users can write to"),
         ("owner", "belongs to uid"),
     ],
 )
@@ -103,7 +107,7 @@ def test_a_directory_that_attaching_would_not_take_fails(
 
 def test_a_directory_that_is_or_can_be_is_fine(tmp_path: Path) -> None:
     missing = checks.directory(settings(tmp_path / "new"))
-    assert (missing.verdict, "made when first needed" in missing.found) == (FINE, True)
+    assert (missing.verdict, "created when first needed" in missing.found) == (FINE, True)
     assert not (tmp_path / "new").exists()
     tmp_path.chmod(0o700)
     assert checks.directory(settings(tmp_path)).verdict == FINE
@@ -120,7 +124,7 @@ def test_a_directory_that_is_or_can_be_is_fine(tmp_path: Path) -> None:
         (1000, 10, os.ST_RDONLY, FAILS),
     ],
 )
-def test_room_is_judged_by_what_processes_take(
+def test_space_is_judged_by_the_size_of_segments(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     free_mib: int,
@@ -163,21 +167,37 @@ def test_a_kernel_without_membarrier_works_worse(monkeypatch: pytest.MonkeyPatch
     assert (check.verdict, "membarrier" in check.found) == (WARNS, True)
 
 
-def test_the_kill_switch_is_told() -> None:
+def test_the_kill_switch_is_reported() -> None:
     done = opscope("doctor", "--json", OPSCOPE_ENABLED="0", OPSCOPE_BRIDGES="none")
     found = {check["name"]: check["verdict"] for check in json.loads(done.stdout)["checks"]}
     assert found["switch"] == WARNS
 
 
-def test_what_processes_could_not_do_is_told(tmp_path: Path) -> None:
+def test_problems_of_processes_are_reported(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     config = settings(tmp_path)
     ledger.write(config, "denied", "pip: deny list")
     assert checks.refusals(config).verdict == FINE
+    ledger.write(config, "unsupported-python", FREE_THREADED)
+    check = checks.refusals(config)
+    assert (check.verdict, check.found.endswith(f"; 1 of {FREE_THREADED}")) == (FINE, True)
     ledger.write(config, "recorder", "no space")
     check = checks.refusals(config)
     assert check.verdict == WARNS
     assert check.found.endswith(": no space (recorder)")
+
+
+def test_segments_removed_uncounted_are_reported(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    config = settings(tmp_path)
+    SegmentWriter().write(tmp_path)
+    (tmp_path / "1-1-0000000000000001.seg").write_bytes(b"no segment")
+    assert checks.segments(config).verdict == FINE
+    for random, count in ((b"a", 3), (b"b", 4)):
+        SegmentWriter(Process(random_id=random * 16), discarded_count=count).write(tmp_path)
+    check = checks.segments(config)
+    assert check.verdict == WARNS
+    assert check.found.startswith("7 of ended processes")
 
 
 def test_a_framework_of_unknown_version_works_worse(
@@ -194,6 +214,30 @@ def test_a_framework_of_unknown_version_works_worse(
     monkeypatch.setenv("OPSCOPE_DIR", str(tmp_path / "shm" / "segments"))
     numpy, torch = trial.frameworks()
     assert numpy.verdict == WARNS
-    assert "numpy 99.0 is not a version known to work" in numpy.found
+    assert "numpy 99.0 is not a supported version" in numpy.found
     assert isinstance(torch, Check)
     assert os.listdir(tmp_path / "shm") == []
+
+
+def test_parts_of_a_bridge_that_do_not_work_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(tmp_path)
+    own_prefix = BRIDGE.replace("tn::", "tiny::")
+    site.write(f"{own_prefix}\ndef facts():\n    return {{'tiny.without': 'shapes (a reason)'}}\n")
+    monkeypatch.setenv("PYTHONPATH", str(site.place))
+    bridge = Bridge("tiny", ("tiny",), None, False, ("value = 1", "tiny.fit(value)"))
+    check = trial._try(bridge, str(tmp_path / "segments"))
+    assert (check.verdict, check.found) == (
+        WARNS,
+        "tiny of unknown version: attached, without shapes (a reason)",
+    )
+
+
+def test_problems_of_an_agent_are_reported(tmp_path: Path) -> None:
+    server = serving(tmp_path, warnings=lambda: ["the state is lost → free room", "b → wait"])
+    host, port = server.address
+    url = f"http://{host}:{port}/healthz"
+    check = checks.agent(settings(tmp_path, OPSCOPE_LISTEN=f"{host}:{port}"))
+    server.close()
+    assert check[1:] == (WARNS, f"answers at {url}; the state is lost; b", "free room; wait")

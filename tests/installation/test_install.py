@@ -1,4 +1,4 @@
-"""`opscope install`, `uninstall`, `status`: into an environment, and out of it without a trace."""
+"""`opscope install`, `uninstall`, `status` for an environment; uninstalling leaves nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opscope.installation import path_file
 from tests.installation.conftest import Venv, contents, opscope
 
 
-def test_it_is_installed_once_and_leaves_as_it_came(environment: Venv) -> None:
+def test_installing_twice_changes_nothing_and_uninstalling_restores(environment: Venv) -> None:
     before = contents(environment.directory)
     chosen = ("--venv", environment.directory)
 
@@ -52,7 +52,7 @@ def test_a_file_that_is_not_opscopes_is_neither_replaced_nor_removed(environment
     for command in ("install", "uninstall", "status"):
         done = opscope(command, "--venv", environment.directory)
         assert done.returncode == 1, command
-        assert "see to it yourself" in done.stdout + done.stderr
+        assert "restore or remove it yourself" in done.stdout + done.stderr
     assert file.read_text() == "import own\n"
 
 
@@ -60,11 +60,11 @@ def test_a_changed_file_is_not_opscopes(environment: Venv) -> None:
     path_file.put(str(environment.site), "/somewhere/opscope")
     file = environment.site / path_file.NAME
     file.write_text(file.read_text() + "import own\n")
-    with pytest.raises(OpscopeError, match="not as `opscope install` writes it"):
+    with pytest.raises(OpscopeError, match="was changed after `opscope install` wrote it"):
         path_file.take(str(environment.site))
 
 
-def test_an_upgrade_replaces_what_an_earlier_opscope_wrote(tmp_path: Path) -> None:
+def test_an_upgrade_replaces_an_earlier_opscopes_files(tmp_path: Path) -> None:
     assert path_file.put(str(tmp_path), "/old/opscope")
     assert path_file.put(str(tmp_path), "/new/opscope")
     assert path_file.read(str(tmp_path)) == "/new/opscope"
@@ -72,7 +72,7 @@ def test_an_upgrade_replaces_what_an_earlier_opscope_wrote(tmp_path: Path) -> No
     assert os.listdir(tmp_path) == []
 
 
-def test_what_cannot_be_loaded_is_not_left_installed(tmp_path: Path) -> None:
+def test_an_opscope_that_does_not_load_is_not_left_installed(tmp_path: Path) -> None:
     # No opscope can be imported there, and the one of the tests has its library elsewhere.
     venv = Venv(tmp_path / "venv")
     (venv.site / "tests.pth").unlink()
@@ -94,10 +94,10 @@ def test_what_cannot_be_loaded_is_not_left_installed(tmp_path: Path) -> None:
         (errno.ENOSPC, "No space left on device"),
     ],
 )
-def test_where_it_cannot_write_it_says_what_to_do(
+def test_a_failure_to_write_has_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, words: str
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **_by_name: object) -> None:
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr("os.rename", fail)
@@ -109,7 +109,7 @@ def test_where_it_cannot_write_it_says_what_to_do(
     assert os.listdir(tmp_path) == []
 
 
-def test_what_is_no_environment_is_told(tmp_path: Path) -> None:
+def test_a_directory_without_an_environment_is_reported(tmp_path: Path) -> None:
     for place, words in ((tmp_path, "no interpreter at"), (Path("/bin/true"), "does not run as")):
         done = opscope("install", "--venv", place)
         assert done.returncode == 1
@@ -119,7 +119,7 @@ def test_what_is_no_environment_is_told(tmp_path: Path) -> None:
 
 def test_the_ways_exclude_one_another() -> None:
     done = opscope("install", "--system", "--venv", "x")
-    assert (done.returncode, "exclude one another" in done.stderr) == (2, True)
+    assert (done.returncode, "cannot be combined" in done.stderr) == (2, True)
     assert opscope("install", "--cffi", "x").returncode == 2
 
 
@@ -131,13 +131,13 @@ def test_an_old_interpreter_is_left_alone(tmp_path: Path) -> None:
     )
     old.write_text(f"#!/bin/sh\necho '{said}'\n")
     old.chmod(0o755)
-    assert environments.look_at(str(old)).refusal == "older than Python 3.10"
+    assert environments.look_at(str(old)).refusal == "Python older than 3.10"
     done = opscope("install", "--venv", old)
-    assert (done.returncode, "older than Python 3.10" in done.stderr) == (1, True)
+    assert (done.returncode, "Python older than 3.10" in done.stderr) == (1, True)
     assert [e.site for e in environments.of_system([str(tmp_path)])] == ["/s"]
 
 
-def test_the_systems_interpreters_are_told_apart_by_where_their_packages_are(
+def test_the_systems_interpreters_are_distinguished_by_their_site_packages(
     tmp_path: Path, environment: Venv
 ) -> None:
     for name in ("python3", "python3.11", "python3-config", "python3.11-dbg"):
@@ -157,4 +157,4 @@ def test_a_pythons_site_passes_over_a_package_that_is_gone(environment: Venv) ->
     done = environment.run("-c", "print('on')")
     assert (done.returncode, done.stdout, done.stderr) == (0, "on\n", "")
     status = opscope("status", "--venv", environment.directory)
-    assert (status.returncode, "does not reach opscope" in status.stdout) == (1, True)
+    assert (status.returncode, "does not load opscope" in status.stdout) == (1, True)

@@ -1,9 +1,10 @@
-"""The manifests by which containers attach: well formed, and they mean the payload as it is."""
+"""The manifests for attaching in containers are well formed and match the payload."""
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml
 
 import opscope
 from opscope.config import load
+from tests.installation import pod_security
 from tests.installation.conftest import opscope as command
 
 DEPLOY = Path(__file__).parents[2] / "agent" / "deploy"
@@ -36,7 +38,7 @@ def test_there_is_one_for_either_kind_of_agent() -> None:
 
 
 @pytest.mark.parametrize("document", list(documents()))
-def test_it_is_whole_in_itself(document: Any) -> None:
+def test_it_is_self_contained(document: Any) -> None:
     assert (document["apiVersion"], document["kind"]) == ("apps/v1", "Deployment")
     template = document["spec"]["template"]
     assert (
@@ -85,7 +87,7 @@ def test_the_program_finds_the_payload_that_the_init_container_copies(
     assert directory == f"{mounts['opscope-segments']}/opscope-{user}"
     assert load({}).directory == f"/dev/shm/opscope-{os.geteuid()}"
 
-    # The same command, with the paths of here.
+    # The same command, with local paths.
     (target,) = (one["mountPath"] for one in init["volumeMounts"])
     made, copied = tmp_path / "made", tmp_path / "copied"
     assert command("install", "--payload", made).returncode == 0
@@ -95,6 +97,14 @@ def test_the_program_finds_the_payload_that_the_init_container_copies(
         for word in init["command"]
     ]
     subprocess.run(words, check=True)
+    assert command("status", "--payload", copied).returncode == 0
+
+    # Copied over a payload in use, it leaves mapped files unchanged.
+    (library,) = (copied / "machines").glob("*/libopscope.so")
+    with library.open("rb") as mapped:
+        size = library.stat().st_size
+        subprocess.run(words, check=True)
+        assert (os.fstat(mapped.fileno()).st_nlink, os.fstat(mapped.fileno()).st_size) == (0, size)
     assert command("status", "--payload", copied).returncode == 0
 
 
@@ -113,3 +123,99 @@ def test_the_image_is_made_by_commands_that_exist() -> None:
             ]
             == listed
         )
+
+
+# ---- admission by a cluster, and a failing agent ----------------------------------------------
+
+
+def pod(name: str) -> dict[str, Any]:
+    for document in yaml.safe_load_all((DEPLOY / name).read_text()):
+        if document["kind"] in ("Deployment", "DaemonSet"):
+            found: dict[str, Any] = document["spec"]["template"]["spec"]
+            return found
+    raise AssertionError(name)
+
+
+def test_a_pod_with_its_own_agent_is_admitted_without_host_access() -> None:
+    assert list(pod_security.baseline(pod("attach-own-agent.yaml"))) == []
+    assert list(pod_security.restricted(pod("attach-own-agent.yaml"))) == []
+
+
+def test_with_the_hosts_agent_the_directory_of_the_host_is_all_that_is_in_the_way() -> None:
+    found = list(pod_security.baseline(pod("attach-host-agent.yaml")))
+    assert found == ["volume opscope-segments: hostPath"]
+    assert "hostPID" in set(pod_security.baseline(pod("daemonset.yaml")))
+
+
+def test_segments_in_a_pod_are_memory_that_program_and_agent_share() -> None:
+    spec = pod("attach-own-agent.yaml")
+    assert spec["shareProcessNamespace"] is True
+    (volume,) = (one for one in spec["volumes"] if one["name"] == "opscope-segments")
+    assert volume["emptyDir"]["medium"] == "Memory"
+    holders = [
+        one["name"]
+        for one in pod_security.containers(spec)
+        if {"name": "opscope-segments", "mountPath": "/dev/shm"} in one["volumeMounts"]
+    ]
+    assert holders == ["opscope-agent", "program"]
+
+
+def test_no_probe_of_the_sidecar_decides_whether_the_program_has_traffic() -> None:
+    for one in pod_security.containers(pod("attach-own-agent.yaml")):
+        if one["name"].startswith("opscope-"):
+            assert not {key for key in one if key.endswith("Probe")}
+
+
+def test_the_sidecar_restarts_its_agent_and_ends_on_a_signal(tmp_path: Path) -> None:
+    (sidecar,) = (
+        one
+        for one in pod_security.containers(pod("attach-own-agent.yaml"))
+        if one["name"] == "opscope-agent"
+    )
+    programs = {
+        # Exits twice, then runs until a signal ends it, and reports that.
+        "opscope": """#!/bin/sh
+echo "$@"
+n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) > count
+[ "$n" -lt 2 ] && exit 1
+trap 'echo told; exit 0' TERM
+echo goes on
+while :; do /bin/sleep 0.01; done
+""",
+        "sleep": "#!/bin/sh\nexit 0\n",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    with subprocess.Popen(
+        sidecar["command"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as container:
+        assert container.stdout is not None
+        said: list[str] = []
+        while not said or said[-1] != "goes on":
+            said.append(container.stdout.readline().strip())
+            assert container.poll() is None
+        assert said == ["agent --listen 0.0.0.0:9464"] * 3 + ["goes on"]
+        container.send_signal(signal.SIGTERM)
+        assert container.stdout.read() == "told\n"
+        assert container.wait(60) == 0
+
+
+def test_the_network_policy_is_for_the_agents_and_their_port() -> None:
+    policy = yaml.safe_load((DEPLOY / "networkpolicy.yaml").read_text())
+    agents = next(
+        one
+        for one in yaml.safe_load_all((DEPLOY / "daemonset.yaml").read_text())
+        if one["kind"] == "DaemonSet"
+    )
+    assert policy["metadata"]["namespace"] == agents["metadata"]["namespace"]
+    assert policy["spec"]["podSelector"] == agents["spec"]["selector"]
+    (rule,) = policy["spec"]["ingress"]
+    assert rule["from"]
+    (port,) = agents["spec"]["template"]["spec"]["containers"][0]["ports"]
+    assert [one["port"] for one in rule["ports"]] == [port["containerPort"]]

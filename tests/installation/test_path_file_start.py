@@ -1,4 +1,4 @@
-"""What a program sees of having been attached by the .pth file: nothing, but it is observed."""
+"""A program attached by the .pth file sees no difference, and is observed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-/* tests/native/check.h -- facts a test states. One that does not hold is printed with its place,
- * and the process ends with 1, from whatever thread or forked child. No framework: a test is a
- * function named after what it shows, and main runs them one after another. */
+/* tests/native/check.h -- checks for tests. A failed check prints its location and ends the process
+ * with 1, from any thread or forked child. There is no framework: a test is a function named after
+ * the fact it shows, and main runs the tests one after another. */
 #ifndef OPSCOPE_TESTS_CHECK_H
 #define OPSCOPE_TESTS_CHECK_H
 
@@ -48,7 +48,7 @@
         test();                                                                                    \
     } while (0)
 
-/* Whether that child ended by itself, with 0. */
+/* True if that child ended by itself, with 0. */
 static inline bool check_child(pid_t pid)
 {
     int status = -1;

@@ -1,5 +1,5 @@
-/* tests/native/control_block.h -- the operator's side of the control block: writing it as a
- * controller does, and waiting for the answer. */
+/* tests/native/control_block.h -- the controller's side of the control block: writes it, and waits
+ * for the answer. */
 #ifndef OPSCOPE_TESTS_CONTROL_BLOCK_H
 #define OPSCOPE_TESTS_CONTROL_BLOCK_H
 
@@ -30,10 +30,10 @@ static inline void write_at(int fd, const void *from, size_t bytes, size_t offse
     CHECK_EQUAL(pwrite(fd, from, bytes, (off_t)offset), (ssize_t)bytes);
 }
 
-/* Writes the settings of `wish`, as a controller does; returns their serial. */
-static inline uint64_t ask(int fd, const opscope_control *wish)
+/* Writes the settings of `change`, as a controller does; returns their serial. */
+static inline uint64_t ask(int fd, const opscope_control *change)
 {
-    opscope_control now, next = *wish;
+    opscope_control now, next = *change;
     read_at(fd, &now, sizeof now, OPSCOPE_SEGMENT_CONTROL_OFFSET);
     uint64_t odd = now.serial | 1;
     write_at(fd, &odd, sizeof odd, OPSCOPE_SEGMENT_CONTROL_OFFSET);
@@ -59,7 +59,7 @@ static inline opscope_segment_header header_of(int fd)
     return header;
 }
 
-/* The answer to that serial, for which ranges run until it is there. */
+/* Waits for the answer to that serial, running ranges meanwhile. */
 static inline opscope_control_answer await(int fd, uint64_t serial)
 {
     opscope_control_answer answer;
@@ -70,9 +70,9 @@ static inline opscope_control_answer await(int fd, uint64_t serial)
     return answer;
 }
 
-static inline void ask_and_await(int fd, const opscope_control *wish)
+static inline void ask_and_await(int fd, const opscope_control *change)
 {
-    opscope_control_answer answer = await(fd, ask(fd, wish));
+    opscope_control_answer answer = await(fd, ask(fd, change));
     CHECK_EQUAL(answer.settings_status, 0);
     CHECK_EQUAL(answer.refused, 0);
 }

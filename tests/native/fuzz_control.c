@@ -1,7 +1,7 @@
 /* tests/native/fuzz_control.c -- any bytes in the control block, while ranges run.
  *
- * Whatever stands there: the answer is that it is in force or that it is refused, what is in force
- * can be, and ranges are recorded or not as that says.
+ * For any contents, the answer says that the settings are in force or refused; the settings in
+ * force are valid; and the recorder records ranges, or not, accordingly.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 
 #include "opscope/record.h"
 #include "opscope/recorder.h"
-#include "record/control.h"
-#include "record/recorder_state.h"
+#include "recorder/control.h"
+#include "recorder/state.h"
 
 static const opscope_op *op;
 
@@ -51,7 +51,8 @@ static void check(const opscope_control_answer *answer)
     assert(recorder->is_off == opscope__settings_are_off(&recorder->wanted));
     assert(header->is_disabled == !recorder->wanted.is_enabled);
     assert(header->window_ns == recorder->sampling.window_ns);
-    if (recorder->is_off || recorder->sampling.window_ns == 0) { /* else as the driver has it now */
+    if (recorder->is_off ||
+        recorder->sampling.window_ns == 0) { /* else as the driver has set it now */
         assert(opscope_has_callbacks() == !recorder->is_off);
     }
 }
@@ -63,26 +64,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (op == NULL) {
         start();
     }
-    opscope_control wish = {0};
-    memcpy(&wish.given, data,
-           size < sizeof wish - offsetof(opscope_control, given)
+    opscope_control change = {0};
+    memcpy(&change.given, data,
+           size < sizeof change - offsetof(opscope_control, given)
                ? size
-               : sizeof wish - offsetof(opscope_control, given));
-    /* Bits beyond those there are would refuse nearly everything. */
-    wish.given &= size % 8 == 0 ? UINT64_MAX : 63;
-    wish.trace_serial = 0;
-    wish.settings_serial = ++serial;
+               : sizeof change - offsetof(opscope_control, given));
+    /* Unknown bits would refuse nearly every input. */
+    change.given &= size % 8 == 0 ? UINT64_MAX : 63;
+    change.trace_serial = 0;
+    change.settings_serial = ++serial;
     char *page = opscope__recorder.segment.base;
     opscope_control *block = (void *)(page + OPSCOPE_SEGMENT_CONTROL_OFFSET);
     const opscope_control_answer *answer = (const void *)(page + OPSCOPE_SEGMENT_ANSWER_OFFSET);
     opscope__store_release(&block->serial, 2 * serial - 1);
-    memcpy((char *)block + sizeof block->serial, (char *)&wish + sizeof wish.serial,
-           sizeof wish - sizeof wish.serial);
+    memcpy((char *)block + sizeof block->serial, (char *)&change + sizeof change.serial,
+           sizeof change - sizeof change.serial);
     opscope__store_release(&block->serial, 2 * serial);
-    do { /* the driver of windows may be about it */
-        opscope__control_look();
+    do { /* the window driver may be polling */
+        opscope__control_apply();
     } while (opscope__load_acquire(&answer->settings_serial) != serial);
+    run_ranges(3); /* the first one in the process makes the driver */
     check(answer);
-    run_ranges(3);
     return 0;
 }

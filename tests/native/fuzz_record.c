@@ -1,9 +1,9 @@
 /* tests/native/fuzz_record.c -- any sequence of the record layer's operations on one thread.
  *
- * Bytes are read as operations: callbacks come and go, ranges open and close in any order, debug
- * info and states are pushed and left, the switch turns, the recorder starts, changes and stops.
- * Whatever the order: each start gets one end, with its context; each callback is dropped once,
- * after which nothing calls it; the labels are those of the scopes that are open.
+ * The bytes are operations: callbacks are added and removed, ranges open and close in any order,
+ * debug info and states are pushed and left, the switch changes, the recorder starts, changes and
+ * stops. For any order: each start gets one end, with its context; each callback is dropped once
+ * and never called afterwards; the labels are those of the open scopes.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static unsigned take(struct input *input, unsigned below)
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
 struct callback {
-    uint64_t open; /* starts less ends */
+    uint64_t open; /* starts minus ends */
     bool runs_operators;
 };
 static uint64_t alive_count;
@@ -296,7 +296,8 @@ static void end_all(void)
     (void)rmdir(directory);
     opscope_clear_callbacks();
     (void)opscope_recording_set(true);
-    assert(!opscope_has_callbacks()); /* looks again, so what was removed is dropped */
+    assert(!opscope_has_callbacks()); /* refreshes the snapshot, so that removed callbacks are
+                                         dropped */
     assert(alive_count == 0);
     assert(opscope_debug_info_current() == NULL);
 }

@@ -1,5 +1,5 @@
-/* tests/native/journal.h -- callbacks that write down who was called, in order: "s1 e1 " for the
- * start and the end of callback 1. */
+/* tests/native/journal.h -- callbacks that write a journal of their calls, in order: "s1 e1 " for
+ * the start and the end of callback 1. */
 #ifndef OPSCOPE_TESTS_JOURNAL_H
 #define OPSCOPE_TESTS_JOURNAL_H
 

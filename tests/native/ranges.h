@@ -74,7 +74,7 @@ static inline opscope_callback counting(struct calls *calls)
         .start = count_start, .end = count_end, .user = calls, .sampling_prob = 1.0};
 }
 
-/* The same, counting its drops too. They may come late: `calls` is to live on. */
+/* The same, and counts its drops. They may come late: `calls` must stay valid. */
 static inline opscope_callback dropping(struct calls *calls)
 {
     opscope_callback callback = counting(calls);

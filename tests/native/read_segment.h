@@ -1,6 +1,6 @@
-/* tests/native/read_segment.h -- reads a segment file as another process would: from disk, by the
- * layout of opscope/segment.h, and sums its cells. Checks what it relies on; not for foreign
- * bytes. */
+/* tests/native/read_segment.h -- reads a segment file as another process does: from disk, with the
+ * layout of opscope/segment.h, and sums its cells. It checks only what it relies on; not for
+ * untrusted bytes. */
 #ifndef OPSCOPE_TESTS_READ_SEGMENT_H
 #define OPSCOPE_TESTS_READ_SEGMENT_H
 
@@ -19,11 +19,11 @@ struct segment {
     char *bytes;
     size_t size;
     const opscope_segment_header *header;
-    /* By table, and number of the first line / 256. */
+    /* By table, and by number of the first line / 256. */
     const opscope_chunk *lines[SEGMENT_TABLES][SEGMENT_LINE_CHUNKS];
 };
 
-/* What the cells have that were asked for. */
+/* The sums of the selected cells. */
 struct totals {
     uint64_t cells;
     uint64_t samples;
@@ -121,8 +121,8 @@ static inline uint32_t segment_entry_count(const struct segment *segment,
     return count;
 }
 
-/* The entry whose text is `bytes` of `text`, NULs included; NULL where there is none. The last of
- * several. */
+/* The entry whose text is `bytes` of `text`, including NULs; the last of several; NULL if there is
+ * none. */
 static inline const opscope_entry *segment_find(const struct segment *segment,
                                                 enum opscope_entry_kind kind, const char *text,
                                                 size_t bytes)
@@ -208,7 +208,7 @@ static inline void make_directory(void)
     CHECK(mkdtemp(directory) != NULL);
 }
 
-/* How many segment files there are; *path is one of them. */
+/* The number of segment files; *path is one of them. */
 static inline int list_directory(char *path, size_t capacity)
 {
     int count = 0;
@@ -247,7 +247,7 @@ static inline void start_recorder(const char *label_keys)
     CHECK_EQUAL(opscope_recorder_start(&options), OPSCOPE_OK);
 }
 
-/* The segment of this process as it is now. */
+/* The current segment of this process. */
 static inline struct segment *read_own(void)
 {
     opscope_recorder_status status;
@@ -256,7 +256,7 @@ static inline struct segment *read_own(void)
     return segment_read(status.path);
 }
 
-/* Stops and reads the segment that was left. */
+/* Stops the recorder and reads its segment. */
 static inline struct segment *stop_and_read(void)
 {
     opscope_recorder_status status;

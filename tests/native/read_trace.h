@@ -1,6 +1,6 @@
-/* tests/native/read_trace.h -- takes a trace into a memfd and reads it as another process would:
- * from the file, by the layout of opscope/trace.h. Checks what it relies on; not for foreign bytes.
- * Wants _GNU_SOURCE. */
+/* tests/native/read_trace.h -- takes a trace into a memfd and reads it as another process does:
+ * from the file, with the layout of opscope/trace.h. It checks only what it relies on; not for
+ * untrusted bytes. Needs _GNU_SOURCE. */
 #ifndef OPSCOPE_TESTS_READ_TRACE_H
 #define OPSCOPE_TESTS_READ_TRACE_H
 
@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "ranges.h"
 #include "opscope/trace.h"
+#include "ranges.h"
 
 static int trace_fd = -1;
 
@@ -126,7 +126,7 @@ static inline const opscope_trace_record *trace_record(const opscope_trace_block
     return (const char *)(next + 1) <= end && next->start_ticks != 0 ? next : NULL;
 }
 
-/* Goes over all records: for (struct record_at at = {0}; next_record(&trace, &at);) */
+/* Iterates over all records: for (struct record_at at = {0}; next_record(&trace, &at);) */
 struct record_at {
     const opscope_trace_block *block;
     const opscope_trace_record *record;
@@ -152,7 +152,7 @@ static inline const char *record_text(const opscope_trace_record *record)
     return (const char *)(record + 1);
 }
 
-/* The id by which the trace knows the operator of that name; 0: not named. */
+/* The trace's id of the operator with that name; 0: not named. */
 static inline uint32_t trace_op(const struct trace *trace, const char *name)
 {
     for (struct record_at at = {0}; next_record(trace, &at);) {
@@ -163,8 +163,7 @@ static inline uint32_t trace_op(const struct trace *trace, const char *name)
     return 0;
 }
 
-/* How many records of that kind there are, of that operator (0: any); *ended: how many with an end.
- */
+/* The number of records of that kind and operator (0: any); *ended: the number with an end. */
 static inline uint64_t trace_count(const struct trace *trace, int kind, uint32_t op,
                                    uint64_t *ended)
 {

@@ -16,7 +16,7 @@ static void allocate_within(const char *name, uint64_t bytes)
 static void *allocate_on_a_thread(void *unused)
 {
     (void)unused;
-    opscope_note_allocation(1 << 20); /* a thread without any range yet */
+    opscope_note_allocation(1 << 20); /* a thread without a range so far */
     for (int i = 0; i < 1000; i++) {
         allocate_within("threads", 3);
     }
@@ -26,7 +26,7 @@ static void *allocate_on_a_thread(void *unused)
 static void bytes_belong_to_the_innermost_range(void)
 {
     start_recorder("");
-    opscope_note_allocation(1000); /* in no range: in no sum */
+    opscope_note_allocation(1000); /* outside of ranges: in no sum */
     opscope_range outer;
     opscope_range_open(&outer, op_named("outer"), NULL);
     opscope_note_allocation(1);
@@ -72,7 +72,7 @@ static void in_a_window_bytes_have_its_weight_whatever_their_size(void)
     allocate_within("a", 1);
     CHECK_EQUAL(opscope_recorder_window_begin(2.5), OPSCOPE_OK);
     for (int i = 0; i < 1000; i++) {
-        allocate_within("a", 1); /* of 2.5 bytes each, no half may be lost */
+        allocate_within("a", 1); /* of 2.5 bytes each; no half may be lost */
     }
     CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
     allocate_within("a", 1);
@@ -91,7 +91,7 @@ static void a_range_that_outlasts_its_window_has_what_it_allocated_within(void)
     opscope_range_open(&over, op_named("over"), NULL);
     opscope_note_allocation(10);
     CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
-    allocate_within("unseen", 100); /* would be taken for those of `over` */
+    allocate_within("unseen", 100); /* must not be counted for `over` */
     opscope_note_allocation(1000);
     opscope_range_close(&over);
     opscope_range_close(&before);
@@ -143,7 +143,7 @@ static void a_forked_child_counts_anew(void)
     opscope_note_allocation(1);
     pid_t child = fork();
     if (child == 0) {
-        opscope_note_allocation(100); /* the parent's range: not this process's */
+        opscope_note_allocation(100); /* the parent's range: not counted in this process */
         allocate_within("child", 10);
         struct segment *segment = stop_and_read();
         CHECK_EQUAL(segment_sum(segment, 0, ANY, ANY).bytes, 10);

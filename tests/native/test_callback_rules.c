@@ -1,5 +1,5 @@
-/* tests/native/test_callback_rules.c -- what a callback may be and do: fail, call operators, ask
- * for scopes and ids; which are refused; and how many there may be. */
+/* tests/native/test_callback_rules.c -- what a callback may do: fail, call operators, select scopes
+ * and ids; which callbacks are refused; and the limit of their number. */
 #include <math.h>
 
 #include "journal.h"
@@ -210,7 +210,7 @@ static void ids_are_given_only_where_asked_for(void)
     }
 }
 
-static void a_failed_range_is_known_as_failed_and_one_nobody_sees_is_not(void)
+static void a_failed_range_is_marked_as_failed_and_an_unobserved_one_is_not(void)
 {
     begin();
     opscope_range range;
@@ -237,7 +237,7 @@ int main(void)
     RUN(sixty_four_callbacks_each_get_their_own_context_and_no_more_fit);
     RUN(drop_is_called_once_when_nothing_can_follow);
     RUN(ids_are_given_only_where_asked_for);
-    RUN(a_failed_range_is_known_as_failed_and_one_nobody_sees_is_not);
+    RUN(a_failed_range_is_marked_as_failed_and_an_unobserved_one_is_not);
     opscope_clear_callbacks();
     return 0;
 }

@@ -1,5 +1,6 @@
-/* tests/native/test_callbacks.c -- who is called around a range, in which order, with what, while
- * callbacks come and go. One thread; other threads are in test_removal.c. */
+/* tests/native/test_callbacks.c -- which callbacks run around a range, in which order and with
+ * which arguments, while callbacks are added and removed. One thread; other threads are in
+ * test_removal.c. */
 #include "journal.h"
 
 static void global_callbacks_come_first_each_kind_in_order_of_registration(void)

@@ -1,5 +1,5 @@
-/* tests/native/test_control.c -- the control block: an operator's wishes take effect in a running
- * recorder, however it samples, bad ones change nothing, and a child goes on with them. */
+/* tests/native/test_control.c -- the control block: settings take effect in a running recorder,
+ * with every kind of sampling; invalid ones change nothing; a child inherits them. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@ static const uint64_t ONE_PPT = 1000000000000;
 static void every_way_of_sampling_hears_and_changes_into_every_other(void)
 {
     const opscope_control *ways[] = {&all, &seldom, &off, &windows};
-    /* Each after each, itself too. */
+    /* Each change after each other one, and after itself. */
     static const int path[] = {0, 0, 1, 0, 2, 0, 3, 1, 1, 2, 1, 3, 2, 2, 3, 3, 0};
     start_with(1.0, 0, 0);
     int fd = open_own();
@@ -30,8 +30,12 @@ static void every_way_of_sampling_hears_and_changes_into_every_other(void)
         CHECK_EQUAL(header.is_disabled, way == 2);
         CHECK_EQUAL(header.window_ns, way == 3 ? 10000000 : 0);
         CHECK_EQUAL(header.sampling_prob_ppt, way == 1 ? 1 : ONE_PPT);
-        /* Nothing is called at a range where nothing is recorded. */
-        CHECK_EQUAL(opscope_has_callbacks(), way < 2);
+        /* Operators call nothing while they are not recorded. Outer ranges are followed while
+         * operators are sampled. */
+        struct opscope__demand demand;
+        opscope__demand_read(&demand);
+        CHECK_EQUAL(demand.scopes != 0, way < 2);
+        CHECK_EQUAL(demand.outer_scopes, way % 2 != 0 ? 1u << OPSCOPE_USER_SCOPE : 0);
     }
     close(fd);
     CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
@@ -40,6 +44,7 @@ static void every_way_of_sampling_hears_and_changes_into_every_other(void)
 static void probability_zero_hears_too(void)
 {
     start_with(0.0, 0, 0);
+    run_ranges(op_named("first"), 1); /* from here on a thread polls */
     CHECK(!opscope_has_callbacks());
     int fd = open_own();
     ask_and_await(fd, &all);
@@ -68,7 +73,7 @@ static void nothing_given_is_as_configured(void)
 static void what_cannot_be_is_refused_and_changes_nothing(void)
 {
     const struct {
-        opscope_control wish;
+        opscope_control change;
         uint64_t refused;
     } cases[] = {
         {{.given = OPSCOPE_CONTROL_SAMPLING, .sampling_prob_ppt = 1000000000001},
@@ -101,7 +106,7 @@ static void what_cannot_be_is_refused_and_changes_nothing(void)
     start_with(1.0, 0, 0);
     int fd = open_own();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        opscope_control_answer answer = await(fd, ask(fd, &cases[i].wish));
+        opscope_control_answer answer = await(fd, ask(fd, &cases[i].change));
         CHECK_EQUAL(answer.settings_status, -OPSCOPE_ERR_INVALID);
         CHECK_EQUAL(answer.refused, cases[i].refused);
         uint64_t before = samples_of("still");
@@ -120,21 +125,21 @@ static void a_block_half_written_is_left_alone_until_it_is_whole(void)
     start_with(1.0, 0, 0);
     int fd = open_own();
     ask_and_await(fd, &all);
-    opscope_control wish = off;
-    wish.serial = 3;
-    wish.settings_serial = 2;
-    write_at(fd, &wish, sizeof wish, OPSCOPE_SEGMENT_CONTROL_OFFSET);
+    opscope_control change = off;
+    change.serial = 3;
+    change.settings_serial = 2;
+    write_at(fd, &change, sizeof change, OPSCOPE_SEGMENT_CONTROL_OFFSET);
     opscope_control_answer answer = answer_of(fd);
     struct timespec start, now;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    do { /* at least two looks */
+    do { /* at least two polls */
         run_ranges(op_named("seen"), 1000);
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < 250000000);
     CHECK_EQUAL(answer_of(fd).settings_serial, answer.settings_serial);
     CHECK(opscope_has_callbacks());
-    wish.serial = 4;
-    write_at(fd, &wish, sizeof wish, OPSCOPE_SEGMENT_CONTROL_OFFSET);
+    change.serial = 4;
+    write_at(fd, &change, sizeof change, OPSCOPE_SEGMENT_CONTROL_OFFSET);
     CHECK_EQUAL(await(fd, 2).settings_status, 0);
     CHECK(!opscope_has_callbacks());
     close(fd);
@@ -164,7 +169,7 @@ static void counts_are_exact_over_every_change(void)
     segment_free(segment);
 }
 
-static void a_range_open_over_a_change_has_a_self_time_that_nobody_knows(void)
+static void a_range_open_over_a_change_has_an_unknown_self_time(void)
 {
     start_with(1.0, 0, 0);
     int fd = open_own();
@@ -226,7 +231,7 @@ static void a_set_without_room_is_other_of_the_keys_of_now(void)
     char value[16];
     start_with(1.0, 0, 0);
     int fd = open_own();
-    for (int i = 0; i < 1100; i++) { /* more than there can be */
+    for (int i = 0; i < 1100; i++) { /* more than the limit */
         snprintf(value, sizeof value, "%d", i);
         CHECK_EQUAL(opscope_debug_info_push("model", value, &guard), OPSCOPE_OK);
         run_ranges(op_named("a"), 1);
@@ -262,7 +267,8 @@ static void the_block_lies_over_what_was_inherited_and_can_stand_alone(void)
     CHECK_EQUAL(header_of(fd).sampling_prob_ppt, ONE_PPT / 2);
     ask_and_await(fd, &windows);
     CHECK_EQUAL(header_of(fd).window_ns, 10000000);
-    CHECK_EQUAL(opscope_recorder_set_sampling(0.25, 0, 0), OPSCOPE_OK); /* the operator's stays */
+    CHECK_EQUAL(opscope_recorder_set_sampling(0.25, 0, 0),
+                OPSCOPE_OK); /* the controller's setting stays */
     CHECK_EQUAL(header_of(fd).window_ns, 10000000);
     ask_and_await(fd, &(opscope_control){.given = OPSCOPE_CONTROL_ALONE});
     CHECK_EQUAL(header_of(fd).window_ns, 0);
@@ -283,7 +289,7 @@ static void what_a_framework_draws_more_often_than_asked_for_is_thinned_out(void
     CHECK(demand.prob == OPSCOPE__DRAWN_PROB_LEAST);
     for (int i = 0; i < DRAWN; i++) {
         if (opscope__range_was_drawn(OPSCOPE_FUNCTION)) {
-            run_ranges(op_named("drawn"), 1); /* the countdown ends here, whatever it was */
+            run_ranges(op_named("drawn"), 1); /* the countdown ends here, whatever its value was */
             kept++;
         }
     }
@@ -304,7 +310,7 @@ static void what_a_framework_draws_more_often_than_asked_for_is_thinned_out(void
     CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
 }
 
-/* In a child: what it makes of a block of its own. */
+/* In a child: how it applies its own block. */
 static void child_is_controlled(bool is_off)
 {
     run_ranges(op_named("first"), 1); /* makes the child's segment */
@@ -316,7 +322,7 @@ static void child_is_controlled(bool is_off)
     CHECK_EQUAL(block.serial, 0);
     CHECK_EQUAL(header_of(fd).is_disabled, is_off);
     CHECK_EQUAL(samples_of("child"), is_off ? 0 : 10);
-    /* Another setting leaves those it inherited. */
+    /* Another setting does not change inherited ones. */
     ask_and_await(fd, &(opscope_control){.given = OPSCOPE_CONTROL_LABELS, .label_keys = "tenant"});
     CHECK_EQUAL(header_of(fd).is_disabled, is_off);
     ask_and_await(fd, &(opscope_control){.given = OPSCOPE_CONTROL_ENABLED, .enabled = 1});
@@ -356,7 +362,7 @@ int main(void)
     RUN(what_cannot_be_is_refused_and_changes_nothing);
     RUN(a_block_half_written_is_left_alone_until_it_is_whole);
     RUN(counts_are_exact_over_every_change);
-    RUN(a_range_open_over_a_change_has_a_self_time_that_nobody_knows);
+    RUN(a_range_open_over_a_change_has_an_unknown_self_time);
     RUN(other_keys_become_labels);
     RUN(a_set_without_room_is_other_of_the_keys_of_now);
     RUN(the_block_lies_over_what_was_inherited_and_can_stand_alone);

@@ -1,5 +1,5 @@
-/* tests/native/test_control_stress.c -- threads at work, and forks, while an operator changes how
- * they are recorded. */
+/* tests/native/test_control_stress.c -- threads that work, and forks, while a controller changes
+ * how they are recorded. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -46,7 +46,7 @@ static void threads_at_work_take_every_change(void)
             sched_yield();
         }
         CHECK_EQUAL(answer_of(fd).settings_status, 0);
-        if (i % 10 == 0) { /* a fork in the middle of it */
+        if (i % 10 == 0) { /* forks during it */
             pid_t pid = fork();
             CHECK(pid >= 0);
             if (pid == 0) {

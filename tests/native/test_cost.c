@@ -1,16 +1,17 @@
-/* tests/native/test_cost.c -- what recording has cost: the process and a reader of its file come to
- * the same sum, whatever its operators cost; how an extra cost is measured, and that nothing is
- * left of it. */
+/* tests/native/test_cost.c -- the cost of recording: the process and a reader of its file compute
+ * the same sum, whatever the cost of its operators; how a trial measures an extra cost and restores
+ * everything. */
 #include <sys/wait.h>
 
 #include "ranges.h"
 #include "read_segment.h"
-#include "record/cost_trial.h"
-#include "record/recorder.h"
+#include "recorder/cost.h"
+#include "recorder/cost_trial.h"
+#include "recorder/state.h"
 
 static const uint64_t EXTRA_PS = 123457;
 
-/* As a reader sums it up: by the cells and the entries of the file. */
+/* As a reader computes it: from the cells and the entries of the file. */
 static uint64_t cost_ns(const struct segment *segment)
 {
     const opscope_entry *entry;
@@ -56,11 +57,11 @@ static void an_extra_cost_is_decided_once_and_before_the_first_range(void)
 {
     const opscope_op *twice = op_named("twice"), *late = op_named("late"), *huge = op_named("huge");
     start_recorder("");
-    opscope_recorder_extra_cost(twice->id, 0); /* says nothing */
+    opscope_recorder_extra_cost(twice->id, 0); /* has no effect */
     opscope_recorder_extra_cost(twice->id, 5000);
     opscope_recorder_extra_cost(twice->id, 7000);
     opscope_recorder_extra_cost(huge->id, UINT64_MAX);
-    opscope_recorder_extra_cost(opscope_op_other()->id, 1000); /* has no entry to say it in */
+    opscope_recorder_extra_cost(opscope_op_other()->id, 1000); /* has no entry for it */
     opscope_recorder_extra_cost(0, 1000);
     opscope_recorder_extra_cost(UINT32_MAX, 1000);
     run_ranges(twice, 10);
@@ -76,7 +77,7 @@ static void an_extra_cost_is_decided_once_and_before_the_first_range(void)
     CHECK_EQUAL(extra_of(segment, "huge"), 20000000);
     CHECK_EQUAL(own, cost_ns(segment));
     segment_free(segment);
-    start_recorder(""); /* nor does another segment of the process say otherwise */
+    start_recorder(""); /* nor does another segment of the process change it */
     run_ranges(late, 10);
     run_ranges(twice, 10);
     segment = stop_and_read();
@@ -107,8 +108,7 @@ static void a_forked_child_has_its_parents_costs(void)
     segment_free(segment);
 }
 
-/* Such ranges as are said to cost far more than they take: the program's whole time is not enough.
- */
+/* Ranges with a declared cost far above the real one: they exceed the program's whole time. */
 static void the_governor_counts_what_operators_cost(void)
 {
     const opscope_op *op = op_named("dearest");
@@ -137,9 +137,30 @@ static bool is_fired(const opscope_op *op)
 {
     opscope_range range;
     opscope_range_open(&range, op, NULL);
-    const bool fired = range.firing != NULL;
+    const bool fired = range.snapshot != NULL;
     opscope_range_close(&range);
     return fired;
+}
+
+static void costs_grow_as_probes_say_that_the_program_is_dearer_than_the_loop(void)
+{
+    start_recorder("");
+    opscope__cost_probe_loop(true);
+    for (int i = 0; i < 100; i++) {
+        opscope__cost_probe(200);
+    }
+    opscope__cost_probe_loop(false);
+    run_ranges(op_named("cheap"), 1000);
+    const uint64_t before = opscope__recorder_cost_ns();
+    for (int i = 0; i < 100000; i++) {
+        opscope__cost_probe(600);
+    }
+    opscope__cost_probe(1000000000); /* it was interrupted */
+    const uint64_t after = opscope__recorder_cost_ns();
+    CHECK(after > 29 * before / 10 && after < 31 * before / 10);
+    struct segment *segment = stop_and_read();
+    CHECK(segment->header->cost_factor_ppm > 2900000 && segment->header->cost_factor_ppm < 3100000);
+    segment_free(segment);
 }
 
 static void begin_trial(opscope__cost_trial *trial)
@@ -148,7 +169,7 @@ static void begin_trial(opscope__cost_trial *trial)
     trial->end_ns = UINT64_MAX; /* however slow this is */
 }
 
-/* A round, whose ranges do more where they are seen. */
+/* A round whose ranges do more while they are observed. */
 static void run_round(opscope__cost_trial *trial, bool is_seen)
 {
     static uint64_t sink;
@@ -178,7 +199,7 @@ static void a_trial_sees_ranges_in_turns_and_leaves_nothing_behind(void)
     const uint64_t extra_ps = opscope__cost_trial_end(&trial, CALLS);
     CHECK(extra_ps > 0 && extra_ps < 20000000);
     CHECK_EQUAL(calls.starts, 0);
-    run_ranges(op_named("after"), 3); /* all is as before */
+    run_ranges(op_named("after"), 3); /* everything is restored */
     CHECK_EQUAL(calls.starts, 3);
     CHECK_EQUAL(opscope_remove_callback(handle, true), OPSCOPE_OK);
     struct segment *segment = stop_and_read();
@@ -199,7 +220,7 @@ static void a_disturbed_round_says_nothing_and_is_not_recorded(void)
     opscope_handle handle = add_global(counting(&calls));
     CHECK(!is_fired(op_named("tried")));
     opscope__cost_trial_stop(&trial);
-    CHECK_EQUAL(opscope__cost_trial_end(&trial, 1), 0); /* no round seen that counts */
+    CHECK_EQUAL(opscope__cost_trial_end(&trial, 1), 0); /* no observed round counts */
     CHECK_EQUAL(calls.starts, 0);
     CHECK_EQUAL(opscope_remove_callback(handle, true), OPSCOPE_OK);
     struct segment *segment = stop_and_read();
@@ -216,7 +237,7 @@ static void a_trial_that_found_no_difference_says_nothing(void)
     begin_trial(&trial);
     run_round(&trial, true);
     CHECK_EQUAL(opscope__cost_trial_end(&trial, 1), 0);
-    CHECK(!opscope_recording()); /* the switch is as it was */
+    CHECK(!opscope_recording()); /* the switch is unchanged */
     opscope_recording_set(was_on);
 }
 
@@ -278,6 +299,7 @@ int main(void)
     RUN(a_trial_that_takes_long_comes_to_its_end);
     RUN(a_callback_tries_nothing);
     RUN(a_range_that_outlives_the_trial_is_closed_in_peace);
+    RUN(costs_grow_as_probes_say_that_the_program_is_dearer_than_the_loop);
     remove_directory();
     return 0;
 }

@@ -1,5 +1,5 @@
 /* tests/native/test_exemplars.c -- slow ranges in a trace are kept in the segment, each of them
- * whole. */
+ * complete. */
 #include <pthread.h>
 #include <time.h>
 
@@ -30,7 +30,7 @@ static void slow_range(const opscope_op *op, uint64_t ns)
     opscope_range_close(&range);
 }
 
-/* In the trace and the span of that number. */
+/* A range in the trace and the span with that number. */
 static void slow_range_in_trace(const opscope_op *op, uint64_t ns, unsigned number)
 {
     opscope_debug_info_guard trace, span;
@@ -54,7 +54,7 @@ static void check_whole(const opscope_exemplar *exemplar)
     CHECK_EQUAL(exemplar->check, check);
 }
 
-/* How many there are, over all tables; each is whole. */
+/* The number of exemplars over all tables; checks that each is complete. */
 static uint32_t exemplar_count(const struct segment *segment, uint32_t *last_number)
 {
     uint32_t count = 0;
@@ -98,7 +98,7 @@ static void each_segment_has_its_own(void)
 {
     const opscope_op *op = op_named("work");
     uint32_t number = 0;
-    slow_range_in_trace(op, 20000000, 8); /* there is none now */
+    slow_range_in_trace(op, 20000000, 8); /* there is no trace now */
     start_recorder("");
     run_ranges(op, 1000);
     slow_range_in_trace(op, 20000000, 9);
@@ -152,7 +152,8 @@ static void threads_write_their_own_around_and_around(void)
         pthread_join(threads[i], NULL);
     }
     struct segment *segment = stop_and_read();
-    /* How many were slow for their table is up to the machine; that there were some is not. */
+    /* The number of ranges that were slow for their table depends on the machine; at least one
+     * was. */
     CHECK(exemplar_count(segment, &number) >= 1);
     segment_free(segment);
 }

@@ -1,15 +1,15 @@
-/* tests/native/test_governor.c -- the governor keeps a made-up program to its budget, by a clock
- * that the test turns. */
+/* tests/native/test_governor.c -- the governor keeps a simulated program within its budget, with
+ * the test's own clock. */
 #include <math.h>
 
 #include "check.h"
-#include "record/governor.h"
+#include "recorder/governor.h"
 
 static const uint64_t SECOND_NS = 1000000000, COST_PS = 50000, BUDGET_PPB = 5000000;
 
-/* A program on one processor, seen through a recorder. */
+/* A program on one processor, as the recorder measures it. */
 struct program {
-    double ranges_per_second;
+    double ranges_per_second, outer_per_second;
     struct opscope__governor_reading now;
     opscope__governor governor;
     struct opscope__sampling asked;
@@ -27,7 +27,7 @@ static struct opscope__sampling sampling_of(const struct program *program)
     return opscope__governor_scaled(&program->governor, &program->asked);
 }
 
-/* Runs for so long with `cpu` seconds of processor time each second. */
+/* Runs for that long with `cpu` seconds of CPU time per second. */
 static bool run_with(struct program *program, double seconds, double cpu)
 {
     const struct opscope__sampling sampling = sampling_of(program);
@@ -37,8 +37,10 @@ static bool run_with(struct program *program, double seconds, double cpu)
     program->now.cpu_ns += (uint64_t)(seconds * cpu * 1e9);
     program->now.recording_ns +=
         (uint64_t)(seconds * program->ranges_per_second * share) * COST_PS / 1000;
-    program->now.on_ns += sampling.window_ns != 0 ? (uint64_t)(seconds * 1e9 * share) : 0;
-    return opscope__governor_look(&program->governor, &program->asked, &program->now);
+    const uint64_t outer_ns = (uint64_t)(seconds * program->outer_per_second) * COST_PS / 1000;
+    program->now.recording_ns += program->governor.spares_outer ? 0 : outer_ns;
+    program->now.outer_ns += program->governor.spares_outer ? 0 : outer_ns;
+    return opscope__governor_judge(&program->governor, &program->asked, &program->now);
 }
 
 static bool run(struct program *program)
@@ -72,7 +74,7 @@ static void windows_are_spread_out_and_come_back(void)
     CHECK_EQUAL(sampling.window_ns, windows.window_ns);
     CHECK(sampling.period_ns > 1300000000 && sampling.period_ns < 1350000000);
     CHECK(!run(&program));
-    program.ranges_per_second = 1e5; /* it does other things now */
+    program.ranges_per_second = 1e5; /* its work changes now */
     int intervals = 0;
     while (run(&program)) {
         intervals++;
@@ -128,26 +130,52 @@ static void without_a_budget_it_measures_and_changes_nothing(void)
 static void a_nearly_idle_program_is_judged_once_it_has_done_something(void)
 {
     struct program program = begin(half, BUDGET_PPB, 4e6);
-    CHECK(!run_with(&program, 2.0, 0.001)); /* 2 ms of processor time */
+    CHECK(!run_with(&program, 2.0, 0.001)); /* 2 ms of CPU time */
     CHECK_EQUAL(program.governor.overhead_ppb, 0);
     CHECK(!run_with(&program, 2.0, 0.001));
     CHECK(run_with(&program, 2.0, 1.0)); /* all of it counts */
 }
 
-static void a_random_number_of_windows_is_not_taken_for_cost(void)
+static void windows_that_a_crowded_host_makes_longer_are_spread_out(void)
 {
     struct program program = begin(windows, BUDGET_PPB, 50e6 / 8);
-    CHECK(!run(&program)); /* 0.25 %: at half of the budget */
-    /* Three times as many windows as planned: three times the cost, which says nothing. */
-    program.now.wall_ns += 4 * SECOND_NS;
-    program.now.cpu_ns += 4 * SECOND_NS;
-    program.now.on_ns += 96000000;
-    program.now.recording_ns += 600000 * COST_PS / 1000;
-    CHECK(!opscope__governor_look(&program.governor, &program.asked, &program.now));
-    CHECK(program.governor.overhead_ppb > BUDGET_PPB); /* what is shown is what it was */
+    CHECK(!run(&program));          /* 0.25 %: half of the budget */
+    program.ranges_per_second *= 5; /* within windows: each lasts five times as long as planned */
+    CHECK(run(&program));
+    CHECK(program.governor.overhead_ppb > BUDGET_PPB);
+    CHECK(!run(&program));
+    CHECK(program.governor.overhead_ppb < BUDGET_PPB);
 }
 
-static void a_new_wish_begins_anew_and_counts_go_on(void)
+static void windows_by_the_microsecond_keep_to_the_budget_of_one_processor(void)
+{
+    const struct opscope__sampling dense = {1.0, 1000, 20000};
+    for (int is_busy = 0; is_busy < 2; is_busy++) {
+        struct program program = begin(dense, BUDGET_PPB, 0.0);
+        double share = 0.0;
+        for (int i = 0; i < 3; i++) {
+            /* A window costs its thread 4 us: at first 20 %. */
+            const uint64_t thread_ns = 2 * SECOND_NS / sampling_of(&program).period_ns * 4000;
+            program.now.driver_ns += thread_ns;
+            share = (double)thread_ns / 2e9;
+            (void)run_with(&program, 2.0, is_busy ? 1.0 : 0.2);
+        }
+        CHECK_EQUAL(program.governor.adaptation_count, 1);
+        CHECK(share > 0.003 && share < 0.005);
+    }
+}
+
+static void the_thread_of_usual_windows_is_no_reason_to_spread_them(void)
+{
+    struct program program = begin(windows, BUDGET_PPB, 0.0);
+    for (int i = 0; i < 10; i++) {
+        program.now.driver_ns += 16 * 100000;  /* 100 us each */
+        CHECK(!run_with(&program, 4.0, 0.01)); /* most of the time it waits */
+    }
+    CHECK_EQUAL(sampling_of(&program).period_ns, windows.period_ns);
+}
+
+static void new_settings_begin_a_new_interval_and_counts_go_on(void)
 {
     struct program program = begin(half, BUDGET_PPB, 4e6);
     CHECK(run(&program));
@@ -156,6 +184,38 @@ static void a_new_wish_begins_anew_and_counts_go_on(void)
     CHECK_EQUAL(program.governor.adaptation_count, 1);
     CHECK(run(&program));
     CHECK(fabs(sampling_of(&program).prob - 0.5 * 0.75 * 0.01 / 0.1) < 1e-9);
+}
+
+static void outer_ranges_that_take_more_than_half_of_the_budget_are_given_up(void)
+{
+    struct program program = begin(windows, BUDGET_PPB, 1e5);
+    program.outer_per_second = 1e5; /* 0.5 %, while operators take almost nothing */
+    CHECK(run(&program));
+    CHECK(program.governor.spares_outer);
+    CHECK_EQUAL(sampling_of(&program).period_ns, windows.period_ns);
+    CHECK(!run(&program));
+    CHECK(program.governor.spares_outer); /* as long as the settings stay */
+}
+
+static void operators_keep_to_what_outer_ranges_leave_of_the_budget(void)
+{
+    struct program program = begin(windows, BUDGET_PPB, 1e7); /* 0.4 % alone: within the budget */
+    program.outer_per_second = 4e4;                           /* 0.2 % */
+    CHECK(run(&program));
+    CHECK(!program.governor.spares_outer);
+    CHECK(sampling_of(&program).period_ns > windows.period_ns);
+    for (int i = 0; i < 5; i++) {
+        (void)run(&program);
+    }
+    CHECK(program.governor.overhead_ppb < BUDGET_PPB);
+}
+
+static void without_a_budget_outer_ranges_are_followed_at_any_cost(void)
+{
+    struct program program = begin(windows, 0, 1e5);
+    program.outer_per_second = 1e7;
+    CHECK(!run(&program));
+    CHECK(!program.governor.spares_outer);
 }
 
 int main(void)
@@ -167,7 +227,12 @@ int main(void)
     RUN(sampling_below_the_floor_is_left_as_asked_for);
     RUN(without_a_budget_it_measures_and_changes_nothing);
     RUN(a_nearly_idle_program_is_judged_once_it_has_done_something);
-    RUN(a_random_number_of_windows_is_not_taken_for_cost);
-    RUN(a_new_wish_begins_anew_and_counts_go_on);
+    RUN(windows_that_a_crowded_host_makes_longer_are_spread_out);
+    RUN(windows_by_the_microsecond_keep_to_the_budget_of_one_processor);
+    RUN(the_thread_of_usual_windows_is_no_reason_to_spread_them);
+    RUN(new_settings_begin_a_new_interval_and_counts_go_on);
+    RUN(outer_ranges_that_take_more_than_half_of_the_budget_are_given_up);
+    RUN(operators_keep_to_what_outer_ranges_leave_of_the_budget);
+    RUN(without_a_budget_outer_ranges_are_followed_at_any_cost);
     return 0;
 }

@@ -1,12 +1,11 @@
 /* tests/native/test_histogram.c -- the bucket of a duration, against exact arithmetic: bucket k of
- * octave o begins at the least integer v with v^8 >= 2^(8 o + k), which is decided in whole
- * numbers. */
+ * octave o begins at the least integer v with v^8 >= 2^(8 o + k), computed in whole numbers. */
 #include <math.h>
 
 #include "check.h"
-#include "record/histogram.h"
+#include "segment/histogram.h"
 
-enum { WORDS = 18 }; /* 8 times 64 bits, and some */
+enum { WORDS = 18 }; /* 8 times 64 bits, and some more */
 
 struct big {
     uint32_t words[WORDS];
@@ -49,7 +48,7 @@ static uint64_t border(int octave, int bucket)
     uint64_t low = (uint64_t)1 << octave;
     uint64_t high = octave == 63 ? UINT64_MAX : (low << 1) - 1;
     if (!reaches(high, 8 * octave + bucket)) {
-        return 0; /* the octave has no integer in this bucket or after */
+        return 0; /* the octave has no integer in this bucket or a later one */
     }
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
@@ -70,7 +69,7 @@ static int place_of(uint64_t duration)
     return (int)(octave * 8 + bucket);
 }
 
-/* Exact where the top bit is not the last: `duration | 1` may move only even ones, up by one. */
+/* Exact unless the top bit is the last: `duration | 1` changes only even numbers, by one. */
 static int exact_place(uint64_t duration)
 {
     int octave = 63 - __builtin_clzll(duration), bucket = 7;

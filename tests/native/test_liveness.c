@@ -1,5 +1,5 @@
-/* tests/native/test_liveness.c -- a segment is locked for exactly as long as somebody can still
- * write into it, as another process sees it: without the pid, and with no descriptor left open. */
+/* tests/native/test_liveness.c -- a segment is locked exactly as long as a process can still write
+ * into it, as another process sees it: without the pid, and with no descriptor left open. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ static void start_and_find(char *path, size_t capacity)
 }
 
 /* Starts the recorder in a child, which then waits to be killed (or runs `then`, if given), and
- * says where its segment is. */
+ * returns the path of its segment. */
 static pid_t recording_child(char *path, size_t capacity, void (*then)(void))
 {
     int ready[2], begin[2];
@@ -61,7 +61,7 @@ static pid_t recording_child(char *path, size_t capacity, void (*then)(void))
     return child;
 }
 
-static int go[2], said[2]; /* what a child waits for, and what it says */
+static int go[2], said[2]; /* a child waits for the first, and writes the second */
 
 static void make_pipes(void)
 {
@@ -161,7 +161,7 @@ static void exec_lets_go_while_the_pid_lives_on(void)
 
 static void clone_one_that_can_still_write(void)
 {
-    /* As fork, but unknown to the C library: nobody tells the library of it. */
+    /* Like fork, but the C library does not know of it and runs no handlers. */
     if (syscall(SYS_clone, (unsigned long)SIGCHLD, 0UL, 0UL, 0UL, 0UL) == 0) {
         char byte;
         (void)!write(said[1], ".", 1);

@@ -1,5 +1,5 @@
-/* tests/native/test_metric.c -- metrics lie in the segment while there is one, and lose nothing on
- * the way in and out. */
+/* tests/native/test_metric.c -- metrics lie in the segment while there is one, and lose nothing
+ * when they move in and out. */
 #include <pthread.h>
 
 #include "opscope/metric.h"
@@ -143,7 +143,7 @@ static void nothing_is_lost_while_recorders_come_and_go(void)
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
     }
-    /* All but what a thread added in the moment between the last look and the segment's end. */
+    /* All except amounts that a thread added between the last move and the segment's end. */
     uint64_t all = counted[0] + counted[1];
     CHECK(opscope_metric_read(&counter) - before <= all);
     CHECK(opscope_metric_read(&counter) - before + 100 >= all);

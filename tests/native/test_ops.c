@@ -1,4 +1,5 @@
-/* tests/native/test_ops.c -- operators: interned once, found by id, no more than fit. */
+/* tests/native/test_ops.c -- operators: interned once, found by id, at most as many as the
+ * limit. */
 #include <dlfcn.h>
 #include <pthread.h>
 

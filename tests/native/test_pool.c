@@ -1,5 +1,5 @@
-/* tests/native/test_pool.c -- fork and wait: results, states carried, nesting deeper than the pool,
- * and what a fork of the process leaves. */
+/* tests/native/test_pool.c -- fork and wait: results, carried states, nesting deeper than the pool,
+ * and the state after a fork of the process. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -70,7 +70,7 @@ static void a_task_whose_future_was_released_still_runs(void)
     }
 }
 
-/* Counts the leaves of a tree, each node a task that forks three more and waits. */
+/* Counts the leaves of a tree whose nodes are tasks that fork three more and wait. */
 static int count_leaves(void *depth)
 {
     int below = *(int *)depth - 1, leaves = 0;
@@ -121,7 +121,7 @@ static void meet_four_times(void)
         futures[i] = fork_task(meet, NULL);
     }
     for (int i = 0; i < 4; i++) {
-        while (!opscope_future_done(futures[i])) { /* a wait would run what nobody began */
+        while (!opscope_future_done(futures[i])) { /* a wait would run tasks that have not begun */
             sched_yield();
         }
         CHECK_EQUAL(wait_and_release(futures[i]), OPSCOPE_OK);
@@ -141,7 +141,7 @@ static void as_many_tasks_as_threads_run_at_the_same_time(void)
             while (!opscope_future_done(first)) {
                 sched_yield();
             }
-            meet_four_times(); /* one thread is idle, the others are yet to start */
+            meet_four_times(); /* one thread is idle, the others have not started */
             meet_four_times(); /* all are idle */
             _exit(0);
         }

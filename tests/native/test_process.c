@@ -1,5 +1,5 @@
-/* tests/native/test_process.c -- the recorder over a fork of the process, and over its sudden
- * death. */
+/* tests/native/test_process.c -- the recorder over a fork of the process, and when the process is
+ * killed. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ static bool is_own(const struct segment *segment)
     return segment->header->pid == (uint64_t)getpid();
 }
 
-/* The segment of another process than this one. */
+/* The segment of a process other than this one. */
 static struct segment *read_childs(void)
 {
     char path[512];
@@ -57,7 +57,7 @@ static void a_child_counts_in_a_segment_of_its_own_and_the_parents_is_not_touche
     if (child == 0) {
         CHECK_EQUAL(opscope_recorder_note("early", "1"), OPSCOPE_OK);
         opscope_log_api_usage_once("child's");
-        opscope_range_close(&open); /* counts in the parent only */
+        opscope_range_close(&open); /* counts only in the parent */
         run_ranges(op_named("child"), 100);
         opscope_recorder_status status;
         opscope_recorder_read_status(&status);
@@ -78,7 +78,7 @@ static void a_child_counts_in_a_segment_of_its_own_and_the_parents_is_not_touche
     CHECK(memcmp(childs->header->boot_id, own->header->boot_id, 16) == 0);
     CHECK_EQUAL(segment_sum(childs, 0, ANY, ANY).samples, 100);
     CHECK_EQUAL(segment_sum_of(childs, "child").samples, 100);
-    CHECK_EQUAL(segment_sum(childs, 0, ANY, 0).samples, 0); /* all are labelled */
+    CHECK_EQUAL(segment_sum(childs, 0, ANY, 0).samples, 0); /* all have labels */
     CHECK_EQUAL(segment_entry_count(childs, OPSCOPE_ENTRY_NOTE), 4);
     CHECK_EQUAL(segment_entry_count(childs, OPSCOPE_ENTRY_USAGE), 1);
     CHECK_TEXT(entry_text(segment_entry(childs, OPSCOPE_ENTRY_USAGE, 0)), "child's");
@@ -199,7 +199,7 @@ static void forks_while_other_threads_run_operators_leave_children_that_work(voi
 
 enum { KILLS = 12 };
 
-/* Of one thread of the killed process, in memory that outlives it. */
+/* State of one thread of the killed process, in memory that outlives it. */
 struct truth {
     uint64_t opened; /* stored before the range opens */
     uint64_t closed; /* after it closed */

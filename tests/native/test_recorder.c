@@ -1,5 +1,5 @@
 /* tests/native/test_recorder.c -- what the recorder counts: calls, times, errors, phases, labels,
- * nesting, threads, sampling. Its life is in test_recorder_life.c, its limits in test_full.c. */
+ * nesting, threads, sampling. test_recorder_life.c has its life cycle, test_full.c its limits. */
 #include <math.h>
 #include <pthread.h>
 
@@ -112,7 +112,7 @@ static void ranges_count_under_the_labels_they_were_opened_with(void)
     CHECK_EQUAL(opscope_debug_info_push("model_id", "before", &model), OPSCOPE_OK);
     start_recorder("model_id,tier");
     struct segment *segment = read_own();
-    CHECK_EQUAL(segment_sum(segment, 0, ANY, ANY).samples, 0); /* nothing of the start's own */
+    CHECK_EQUAL(segment_sum(segment, 0, ANY, ANY).samples, 0); /* nothing from the start itself */
     segment_free(segment);
     run_ranges(op_named("a"), 1);
     opscope_debug_info_pop(&model);
@@ -127,12 +127,20 @@ static void ranges_count_under_the_labels_they_were_opened_with(void)
     opscope_debug_info_pop(&host);
     opscope_range_close(&across);
     opscope_debug_info_pop(&unlisted);
+    CHECK_EQUAL(opscope_debug_info_push("model_id", NULL, &unlisted), OPSCOPE_OK); /* masked */
+    run_ranges(op_named("a"), 7);
+    CHECK_EQUAL(opscope_debug_info_push("tier", "free", &host), OPSCOPE_OK);
+    run_ranges(op_named("a"), 5);
+    opscope_debug_info_pop(&host);
+    opscope_debug_info_pop(&unlisted);
+    run_ranges(op_named("a"), 20);
     opscope_debug_info_pop(&model);
     segment = stop_and_read();
 #define SUM(text) segment_sum(segment, 0, ANY, label_set(segment, text, sizeof text)).samples
-    CHECK_EQUAL(segment_sum(segment, 0, ANY, 0).samples, 10);
+    CHECK_EQUAL(segment_sum(segment, 0, ANY, 0).samples, 10 + 7);
+    CHECK_EQUAL(SUM("tier\0free"), 5);
     CHECK_EQUAL(SUM("model_id\0before"), 1);
-    CHECK_EQUAL(SUM("model_id\0resnet"), 100);
+    CHECK_EQUAL(SUM("model_id\0resnet"), 100 + 20);
     CHECK_EQUAL(SUM("model_id\0resnet\0tier\0gold"), 1000);
     segment_free(segment);
 }
@@ -225,10 +233,10 @@ static void an_async_range_counts_wherever_it_ends_with_its_self_time_unknown(vo
     opscope_range_info info = {.sequence_nr = -1, .is_async = true};
     for (int sampled = 0; sampled < 2; sampled++) {
         start_recorder("");
-        if (sampled) { /* almost always, so that no range is known whole */
+        if (sampled) { /* almost always, so that no range is known completely */
             CHECK_EQUAL(opscope_recorder_set_sampling(1.0 - 0x1p-53, 0, 0), OPSCOPE_OK);
         }
-        on_new_thread(close_async, open_async(&info));                /* a thread with no table */
+        on_new_thread(close_async, open_async(&info));                /* a thread without a table */
         on_new_thread(close_async, on_new_thread(open_async, &info)); /* its opener has ended */
         close_async(on_new_thread(open_async, &info));
         opscope_range *range = open_async(&info);
@@ -291,7 +299,7 @@ static void a_sampled_estimate_is_within_five_standard_errors(void)
         double estimate = (double)totals.weight / (double)ONE;
         CHECK(fabs(estimate - TRUE_CALLS) < 5 * error);
         CHECK(fabs(estimate - 100.0 * (double)totals.samples) < 1e-3 * estimate);
-        CHECK_EQUAL(totals.whole_ticks, 0); /* a sampled range's children are not known */
+        CHECK_EQUAL(totals.whole_ticks, 0); /* the children of a sampled range are unknown */
         CHECK_EQUAL(totals.histogram_weight, totals.weight);
         CHECK_EQUAL(segment->header->sampling_prob_ppt, 10000000000);
         sum += estimate;

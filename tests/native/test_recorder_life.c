@@ -1,5 +1,5 @@
 /* tests/native/test_recorder_life.c -- starting, stopping and changing the recorder; directories
- * and limits that make a start fail; facts written about the process. */
+ * and limits that make a start fail; notes about the process. */
 #include <math.h>
 #include <sys/resource.h>
 
@@ -76,7 +76,7 @@ static void ranges_open_at_the_stop_and_at_a_new_start_count_in_neither(void)
     struct segment *segment = stop_and_read();
     CHECK_EQUAL(segment_sum(segment, 0, ANY, ANY).samples, 0);
     segment_free(segment);
-    opscope_range_close(&last); /* with no recorder */
+    opscope_range_close(&last); /* without a recorder */
     start_recorder("");
     opscope_range_close(&inner); /* before this thread's first range in the new one */
     run_ranges(op_named("a"), 3);
@@ -182,7 +182,7 @@ static void the_directory_is_made_for_this_user_alone(void)
     CHECK_EQUAL(rmdir(made), 0);
 }
 
-/* Runs `test` in a child, so that what it does to the process stays there. */
+/* Runs `test` in a child, so that its changes to the process stay there. */
 static void in_child(void (*test)(void))
 {
     empty_directory();
@@ -228,7 +228,7 @@ static void as_another_user(void)
     if (getuid() == 0) {
         CHECK_EQUAL(setuid(65534), 0);
     } else {
-        strcpy(directory, "/"); /* root's */
+        strcpy(directory, "/"); /* root owns it */
     }
     start_fails_and_the_program_goes_on(OPSCOPE_ERR_PERMISSION);
 }

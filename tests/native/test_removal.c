@@ -1,5 +1,5 @@
-/* tests/native/test_removal.c -- removing a callback that other threads, or open ranges, are inside
- * of. What one thread alone sees of it is in test_callbacks.c. */
+/* tests/native/test_removal.c -- removing a callback while other threads, or open ranges, are
+ * inside it. test_callbacks.c has the cases with one thread. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -22,7 +22,7 @@ static void await(const bool *flag)
     }
 }
 
-/* A callback whose start lasts until it is let go. */
+/* A callback whose start blocks until it is released. */
 struct gate {
     bool entered, may_leave, left;
 };
@@ -78,7 +78,7 @@ static void a_waiting_removal_returns_only_when_no_thread_is_inside(void)
     await(&gate.entered);
     CHECK_EQUAL(pthread_create(&remover, NULL, remove_and_wait, &removal), 0);
     while (opscope_disable_callback(removal.handle) != OPSCOPE_ERR_NOT_FOUND) {
-        sched_yield(); /* until it is removed, but for those inside */
+        sched_yield(); /* until it is removed, except for those inside */
     }
     for (int i = 0; i < 100; i++) {
         CHECK(!read_flag(&removal.done));
@@ -153,7 +153,7 @@ static void an_async_range_may_be_closed_by_another_thread_even_after_its_opener
     opscope_range ranges[3];
     opscope_handle handle = add_global(dropping(&calls));
     open_async(&ranges[0]);
-    on_new_thread(close_range, &ranges[0]); /* that thread knew nothing of us before */
+    on_new_thread(close_range, &ranges[0]); /* a thread without any Opscope state so far */
     on_new_thread(open_async, &ranges[1]);
     on_new_thread(close_range, &ranges[1]);
     on_new_thread(open_async, &ranges[2]);
@@ -186,7 +186,7 @@ static void a_waiting_removal_waits_for_async_ranges_whose_opener_ended(void)
     CHECK_EQUAL(pthread_join(remover, NULL), 0);
 }
 
-static void waiting_for_a_callback_nobody_is_inside_returns_at_once(void)
+static void waiting_for_a_callback_without_open_ranges_returns_at_once(void)
 {
     struct calls calls = {0};
     for (int i = 0; i < 100; i++) {
@@ -205,6 +205,6 @@ int main(void)
     RUN(waiting_inside_an_open_range_is_an_error_too);
     RUN(an_async_range_may_be_closed_by_another_thread_even_after_its_opener_ended);
     RUN(a_waiting_removal_waits_for_async_ranges_whose_opener_ended);
-    RUN(waiting_for_a_callback_nobody_is_inside_returns_at_once);
+    RUN(waiting_for_a_callback_without_open_ranges_returns_at_once);
     return 0;
 }

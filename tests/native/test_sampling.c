@@ -1,5 +1,5 @@
-/* tests/native/test_sampling.c -- that sampling draws what it says: exact in distribution, each
- * callback and thread by itself. Fixed seeds; five standard errors. */
+/* tests/native/test_sampling.c -- sampling draws what it promises: exact in distribution, and
+ * independent for each callback and thread. Fixed seeds; five standard errors. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void tiny_probabilities_are_exact_too(void)
         opscope__random_seed(&random, 99, p);
         for (int i = 0; i < DRAWS; i++) {
             double countdown = (double)opscope__random_countdown(&random, probs[p]);
-            shares[i] = -expm1(countdown * log1p(-probs[p])); /* uniform, if all is right */
+            shares[i] = -expm1(countdown * log1p(-probs[p])); /* uniform, if the code is correct */
         }
         qsort(shares, DRAWS, sizeof shares[0], compare);
         double largest = 0; /* Kolmogorov's distance; 2.6 / sqrt(n) is beyond five sigmas */
@@ -131,7 +131,7 @@ static void scopes_count_down_by_themselves(void)
     add_global(callback);
     const opscope_op *user = op_of("user", OPSCOPE_USER_SCOPE, OPSCOPE_OTHER);
     for (int i = 0; i < RANGES; i++) {
-        run_ranges(op_named("a"), 3); /* not wanted: takes nothing of the other's countdown */
+        run_ranges(op_named("a"), 3); /* not wanted: does not change the other's countdown */
         run_ranges(user, 1);
     }
     CHECK(fabs((double)calls.starts - RANGES * 0.01) < 5 * sqrt(RANGES * 0.01 * 0.99));
@@ -163,7 +163,7 @@ static void coming_and_going_of_others_does_not_bias_a_rate(void)
 
 enum { BITS = 4096, THREADS = 16 };
 
-/* Which of a thread's first ranges fired. */
+/* A bit for each of a thread's first ranges: it fired. */
 struct pattern {
     uint8_t fired[BITS / 8];
     int at;
@@ -248,7 +248,8 @@ static void a_forked_child_draws_another_sequence(void)
     draw_pattern(&parents);
     CHECK_EQUAL(pipe(ends), 0);
     pid_t child = fork();
-    (void)opscope_recording_set(false); /* both look anew, drawing their first countdowns */
+    (void)opscope_recording_set(
+        false); /* both rebuild their snapshots and draw their first countdowns */
     (void)opscope_recording_set(true);
     draw_pattern(child == 0 ? &childs : &parents);
     if (child == 0) {

@@ -1,6 +1,6 @@
-/* tests/native/test_split.c -- split: every piece once, on as many threads as the pool has and no
- * more, within tasks, within pieces, from several threads at once, and in a forked process; where a
- * thread that was woken may run. */
+/* tests/native/test_split.c -- split: every piece once, on at most as many threads as the pool has,
+ * within tasks, within pieces, from several threads at once, and in a forked process; and the
+ * allowed processors of a woken thread. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +14,7 @@
 enum { THREADS = 4, PIECE_LIMIT = 300 };
 
 struct runs {
-    int of[PIECE_LIMIT]; /* each piece's own: written without atomics, so that a race would show */
+    int of[PIECE_LIMIT]; /* one per piece: written without atomics, so that a race would show */
 };
 
 static void count_run(int index, void *arg)
@@ -92,7 +92,7 @@ static void tasks_that_split_never_have_more_at_work_than_the_pool_has_threads(v
         CHECK_EQUAL(opscope_fork(split_again_and_again, NULL, &futures[i]), OPSCOPE_OK);
     }
     for (int i = 0; i < 2 * THREADS; i++) {
-        while (!opscope_future_done(futures[i])) { /* a wait would work here as well */
+        while (!opscope_future_done(futures[i])) { /* a wait would also work here */
             sched_yield();
         }
         opscope_future_release(futures[i]);
@@ -162,7 +162,7 @@ static void threads_at_work_are_not_free(void)
     }
     CHECK_EQUAL(opscope_wait(future, &result), OPSCOPE_OK);
     opscope_future_release(future);
-    CHECK_EQUAL(seen, THREADS); /* the thread that waits is not at work */
+    CHECK_EQUAL(seen, THREADS); /* the waiting thread is not working */
 }
 
 static void a_pool_of_one_thread_leaves_all_to_the_caller(void)
@@ -173,7 +173,7 @@ static void a_pool_of_one_thread_leaves_all_to_the_caller(void)
     CHECK_EQUAL(opscope_pool_set_threads(THREADS), OPSCOPE_OK);
 }
 
-/* What a helper says of itself. */
+/* A helper's own observations. */
 struct helper {
     long caller, thread;
     int processor;
@@ -206,7 +206,8 @@ static void await_sleep(long thread)
     }
 }
 
-/* The caller goes where the helper sleeps, which is then sent away to be woken. */
+/* The caller moves to the helper's processor; the helper must then be moved off it before it
+ * wakes. */
 static void a_thread_woken_from_its_own_processor_runs_on_another_and_may_run_on_all(void)
 {
     cpu_set_t all, one;

@@ -1,5 +1,5 @@
-/* tests/native/test_state.c -- what belongs to a thread: the switch, debug info, local callbacks;
- * and carrying all three elsewhere. */
+/* tests/native/test_state.c -- the state of a thread: the switch, debug info, local callbacks; and
+ * carrying all three to other threads. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ static void the_switch_silences_global_and_local_callbacks_of_its_thread(void)
     add_global(counting(&global));
     add_local(counting(&local));
     CHECK(opscope_recording());
-    CHECK(opscope_recording_set(false)); /* what it was */
+    CHECK(opscope_recording_set(false)); /* the previous value */
     CHECK(!opscope_recording() && !opscope_has_callbacks());
     run_ranges(op_named("a"), 5);
     bool inner = opscope_recording_set(true);
@@ -78,6 +78,74 @@ static void a_key_shadows_an_earlier_one_and_the_others_stay_visible(void)
     opscope_debug_info_pop(&b);
     opscope_debug_info_pop(&a);
     CHECK(opscope_debug_info_current() == NULL);
+}
+
+static void *see_only_b(void *state)
+{
+    opscope_state *previous;
+    CHECK_EQUAL(opscope_state_enter(state, &previous), OPSCOPE_OK);
+    CHECK(opscope_debug_info_get("a") == NULL);
+    CHECK_TEXT(opscope_debug_info_get("b"), "2");
+    opscope_state_leave(previous);
+    return NULL;
+}
+
+static void a_key_without_a_value_masks_an_earlier_one(void)
+{
+    opscope_debug_info_guard a, b, mask, again;
+    opscope_state *state;
+    CHECK_EQUAL(opscope_debug_info_push("a", "1", &a), OPSCOPE_OK);
+    CHECK_EQUAL(opscope_debug_info_push("b", "2", &b), OPSCOPE_OK);
+    CHECK_EQUAL(opscope_debug_info_push("a", NULL, &mask), OPSCOPE_OK);
+    CHECK(opscope_debug_info_get("a") == NULL);
+    CHECK_TEXT(opscope_debug_info_get("b"), "2");
+    CHECK_TEXT(opscope_debug_info_current()->key, "a");
+    CHECK(opscope_debug_info_current()->value == NULL);
+    CHECK_EQUAL(opscope_state_capture(&state), OPSCOPE_OK);
+    on_new_thread(see_only_b, state);
+    opscope_state_release(state);
+    CHECK_EQUAL(opscope_debug_info_push("a", "3", &again), OPSCOPE_OK);
+    CHECK_TEXT(opscope_debug_info_get("a"), "3");
+    opscope_debug_info_pop(&again);
+    CHECK(opscope_debug_info_get("a") == NULL);
+    opscope_debug_info_pop(&mask);
+    CHECK_TEXT(opscope_debug_info_get("a"), "1");
+    opscope_debug_info_pop(&b);
+    opscope_debug_info_pop(&a);
+}
+
+static void chains_that_take_turns_on_a_thread_stay_whole(void)
+{
+    const opscope_debug_info *chains[2], *outside;
+    opscope_debug_info_guard around, guards[2], inner;
+    static const char *const values[2] = {"0", "1"};
+    CHECK(opscope_debug_info_hold() == NULL);
+    opscope_debug_info_release(NULL);
+    CHECK_EQUAL(opscope_debug_info_push("a", "outside", &around), OPSCOPE_OK);
+    outside = opscope_debug_info_hold();
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(opscope_debug_info_push("a", values[i], &guards[i]), OPSCOPE_OK);
+        chains[i] = opscope_debug_info_hold();
+        opscope_debug_info_switch(outside);
+        CHECK_TEXT(opscope_debug_info_get("a"), "outside");
+    }
+    for (int turn = 0; turn < 10; turn++) {
+        opscope_debug_info_switch(chains[turn % 2]);
+        CHECK_TEXT(opscope_debug_info_get("a"), values[turn % 2]);
+        CHECK_EQUAL(opscope_debug_info_push("a", "inner", &inner), OPSCOPE_OK);
+        opscope_debug_info_pop(&inner);
+        CHECK(opscope_debug_info_current() == chains[turn % 2]);
+    }
+    for (int i = 0; i < 2; i++) {
+        opscope_debug_info_switch(chains[i]);
+        opscope_debug_info_release(chains[i]);
+        opscope_debug_info_pop(&guards[i]);
+        CHECK_TEXT(opscope_debug_info_get("a"), "outside");
+    }
+    opscope_debug_info_pop(&around);
+    opscope_debug_info_switch(NULL);
+    CHECK(opscope_debug_info_current() == NULL);
+    opscope_debug_info_release(outside);
 }
 
 static void bad_keys_are_refused_and_the_longest_is_kept_whole(void)
@@ -145,7 +213,7 @@ static void a_state_carries_debug_info_and_local_callbacks_to_many_threads_and_l
     CHECK_EQUAL(opscope_debug_info_push("a", "1", &guard), OPSCOPE_OK);
     opscope_handle handle = add_local(dropping(&local));
     CHECK_EQUAL(opscope_state_capture(&state), OPSCOPE_OK);
-    opscope_debug_info_pop(&guard); /* the state has them for itself */
+    opscope_debug_info_pop(&guard); /* the state has its own reference */
     CHECK_EQUAL(opscope_remove_callback(handle, true), OPSCOPE_OK);
     CHECK_EQUAL(local.drops, 0);
     for (int i = 0; i < THREADS; i++) {
@@ -189,7 +257,7 @@ static void states_nest(void)
     }
     for (int i = 0; i < 3; i++) {
         CHECK_EQUAL(opscope_state_enter(states[i], &before[i]), OPSCOPE_OK);
-        opscope_state_release(states[i]); /* entered: it holds what it needs */
+        opscope_state_release(states[i]); /* entered: it holds its own references */
         CHECK_TEXT(opscope_debug_info_get("a"), values[i]);
     }
     for (int i = 2; i >= 0; i--) {
@@ -214,7 +282,7 @@ static void a_local_callback_is_unknown_to_other_threads(void)
     run_ranges(op_named("a"), 1);
     CHECK_EQUAL(calls.ends, 1);
     opscope_clear_callbacks();
-    CHECK_EQUAL(calls.drops, 0); /* this thread has yet to look */
+    CHECK_EQUAL(calls.drops, 0); /* this thread has not refreshed its snapshot yet */
     run_ranges(op_named("a"), 1);
     CHECK_EQUAL(calls.drops, 1);
 }
@@ -272,7 +340,7 @@ static void *see_inherited(void *unused)
 
 static const char *program;
 
-/* The program once more, by exec: argv[1] is "inherited". */
+/* Runs the program again, by exec: argv[1] is "inherited". */
 static void labels_are_inherited_over_exec_by_all_threads(void)
 {
     pid_t child = fork();
@@ -296,6 +364,8 @@ int main(int argc, char **argv)
     RUN(the_switch_silences_global_and_local_callbacks_of_its_thread);
     RUN(a_range_open_when_the_switch_goes_off_gets_its_end);
     RUN(a_key_shadows_an_earlier_one_and_the_others_stay_visible);
+    RUN(a_key_without_a_value_masks_an_earlier_one);
+    RUN(chains_that_take_turns_on_a_thread_stay_whole);
     RUN(bad_keys_are_refused_and_the_longest_is_kept_whole);
     RUN(a_raw_thread_inherits_nothing);
     RUN(a_state_carries_debug_info_and_local_callbacks_to_many_threads_and_leaves_no_trace);

@@ -1,5 +1,6 @@
 /* tests/native/test_stress.c -- everything at once, for the sanitizers: operators on four threads
- * while callbacks come, go and are freed, the recorder starts and stops, windows flip. */
+ * while callbacks are added, removed and freed, the recorder starts and stops, windows open and
+ * close. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static void *run_operators(void *unused)
         }
         count += 2;
         opscope_debug_info_pop(&guard);
-        sched_yield(); /* two processors, and the one who changes things wants to get on */
+        sched_yield(); /* with two processors, lets the thread that changes things run */
     }
     __atomic_fetch_add(&ranges_run, count, __ATOMIC_RELAXED);
     return NULL;
@@ -74,7 +75,7 @@ static void stop_threads(void)
     }
 }
 
-/* A callback that knows whether it was freed. */
+/* A callback that detects calls after its drop. */
 struct living {
     uint64_t state;
     uint64_t inside;
@@ -152,7 +153,7 @@ static void a_callback_removed_without_wait_is_dropped_when_it_is_safe(void)
     stop_threads();
 }
 
-/* One of several who add and remove. */
+/* One of several threads that add and remove. */
 static void *come_and_go(void *unused)
 {
     opscope_handle handles[5];
@@ -236,7 +237,7 @@ static void with_all_of_it_nothing_is_lost(void)
     CHECK_EQUAL(pthread_create(&changer, NULL, come_and_go, NULL), 0);
     CHECK_EQUAL(pthread_join(changer, NULL), 0);
     stop_threads();
-    start_threads(); /* others, in the tables of those that ended */
+    start_threads(); /* other threads, with the tables of those that ended */
     for (int i = 0; i < ROUNDS; i++) {
         sched_yield();
     }

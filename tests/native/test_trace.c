@@ -1,6 +1,5 @@
-/* tests/native/test_trace.c -- a trace says of each range what it was, when and on which thread;
- * names and labels before it; tasks and memory; nothing of what ran before its start and after its
- * end. */
+/* tests/native/test_trace.c -- a trace has each range's operator, time and thread; names and labels
+ * before it; tasks and memory; and nothing from before its start or after its end. */
 #define _GNU_SOURCE
 #include "opscope/debug_info.h"
 #include "opscope/fork.h"
@@ -126,7 +125,7 @@ static void an_async_range_may_end_on_another_thread(void)
     trace_free(&trace);
 }
 
-/* The labels that hold for the range of that name, by the LABELS record before it. */
+/* Checks the labels in force for the range of that name, in the LABELS record before it. */
 static void check_labels(const struct trace *trace, const char *name, const char *text,
                          size_t bytes)
 {
@@ -155,16 +154,20 @@ static void ranges_stand_under_the_labels_they_ran_with(void)
     CHECK_EQUAL(opscope_debug_info_push("model_id", "other", &guards[2]), OPSCOPE_OK);
     run_ranges(op_named("shadowed"), 1);
     opscope_debug_info_pop(&guards[2]);
+    CHECK_EQUAL(opscope_debug_info_push("model_id", NULL, &guards[2]), OPSCOPE_OK);
+    run_ranges(op_named("masked"), 1);
+    opscope_debug_info_pop(&guards[2]);
     opscope_debug_info_pop(&guards[1]);
     run_ranges(op_named("one"), 1);
     opscope_debug_info_pop(&guards[0]);
     run_ranges(op_named("none again"), 1);
     struct trace trace = stop_and_read_trace();
     uint64_t ended;
-    CHECK_EQUAL(trace_count(&trace, OPSCOPE_TRACE_LABELS, 0, &ended), 4);
+    CHECK_EQUAL(trace_count(&trace, OPSCOPE_TRACE_LABELS, 0, &ended), 5);
     check_labels(&trace, "none", "", 0);
     check_labels(&trace, "two", "request\00017\0model_id\0m", 22);
     check_labels(&trace, "shadowed", "model_id\0other\0request\00017", 26);
+    check_labels(&trace, "masked", "request\00017", 11);
     check_labels(&trace, "one", "model_id\0m", 11);
     check_labels(&trace, "none again", "", 0);
     trace_free(&trace);

@@ -1,10 +1,10 @@
 /* tests/native/test_trace_life.c -- starts, stops and deadlines of a trace; a full file; a system
- * that says no; forks, exits and kills in the middle of one. */
+ * that refuses memory; forks, exits and kills during a trace. */
 #define _GNU_SOURCE
 #include "opscope/fork.h"
 #include "read_segment.h"
 #include "read_trace.h"
-#include "record/trace.h"
+#include "recorder/control.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* What madvise says to a wish for pages from now on, after so many that go well; 0: as it is. */
+/* The result of madvise for requests to allocate pages, after that many successful ones; 0: the
+ * real one. */
 static int populate_error, populate_after;
 static int fallocate_error;
 
@@ -106,7 +107,7 @@ static void what_threads_find_no_room_for_is_counted(void)
         }
     }
     struct trace trace = stop_and_read_trace();
-    CHECK(trace.header->lost_count > 0); /* of threads that came too late for any block */
+    CHECK(trace.header->lost_count > 0); /* of threads that came too late for a block */
     CHECK_EQUAL(trace_ranges(&trace, "a") + trace_lost(&trace), 80 * 20000);
     trace_free(&trace);
 }
@@ -128,7 +129,7 @@ static void the_deadline_ends_it_without_a_range_when_somebody_comes_by(void)
 {
     make_trace_file();
     CHECK_EQUAL(start_trace_with(0, 1, 0), OPSCOPE_OK);
-    opscope__trace_poll();
+    opscope__trace_control->poll();
     CHECK(!opscope_has_callbacks());
     start_trace(); /* so does the start of the next */
     struct trace trace = stop_and_read_trace();
@@ -153,7 +154,7 @@ static void callbacks_cleared_in_the_middle_do_no_harm(void)
     trace_free(&trace);
 }
 
-static void a_range_that_outlives_its_trace_ends_in_nobody_elses(void)
+static void a_range_that_outlives_its_trace_ends_in_no_other_trace(void)
 {
     opscope_range range;
     start_trace();
@@ -175,7 +176,7 @@ static void no_room_at_the_start_is_said(void)
     make_trace_file();
     populate_error = EFAULT;
     CHECK_EQUAL(start_trace_with(0, 0, 0), OPSCOPE_ERR_NO_SPACE);
-    populate_error = EINVAL; /* a kernel that cannot: all of it at once */
+    populate_error = EINVAL; /* a kernel that cannot: allocates everything at once */
     fallocate_error = ENOSPC;
     CHECK_EQUAL(start_trace_with(0, 0, 0), OPSCOPE_ERR_NO_SPACE);
     populate_error = fallocate_error = 0;
@@ -242,7 +243,7 @@ static void a_forked_child_is_not_in_its_parents_trace(void)
         opscope_range_close(&open);
         CHECK(!opscope_has_callbacks());
         CHECK_EQUAL(opscope_trace_stop(), OPSCOPE_ERR_NOT_FOUND);
-        start_trace(); /* one of its own */
+        start_trace(); /* the child's own trace */
         run_ranges(op_named("child"), 3);
         struct trace trace = stop_and_read_trace();
         CHECK_EQUAL(trace_ranges(&trace, "child"), 3);
@@ -256,7 +257,7 @@ static void a_forked_child_is_not_in_its_parents_trace(void)
     CHECK_EQUAL(trace_op(&trace, "child"), 0);
     CHECK_EQUAL(trace_ranges(&trace, "before") + trace_ranges(&trace, "after"), 20);
     CHECK(trace_range(&trace, "across")->end_ticks != 0);
-    CHECK_EQUAL(trace_range(&trace, "open")->end_ticks, 0); /* its end was the child's */
+    CHECK_EQUAL(trace_range(&trace, "open")->end_ticks, 0); /* its end was in the child */
     opscope_range_close(&open);
     trace_free(&trace);
 }
@@ -304,20 +305,21 @@ static void the_recorder_counts_what_the_trace_shows(void)
     remove_directory();
 }
 
-static void a_wish_goes_into_a_file_beside_the_segment(void)
+static void a_requested_trace_goes_into_a_file_beside_the_segment(void)
 {
     char segment_path[128], path[160];
     make_directory();
     snprintf(segment_path, sizeof segment_path, "%s/1-2-3.seg", directory);
     snprintf(path, sizeof path, "%s.trace", segment_path);
-    CHECK_EQUAL(opscope__trace_wish(segment_path, 5, 0, 0, 0), OPSCOPE_ERR_NOT_FOUND);
-    CHECK_EQUAL(opscope__trace_wish(segment_path, 5, 1, 1, 0), OPSCOPE_ERR_INVALID);
+    CHECK_EQUAL(opscope__trace_control->start(segment_path, 5, 0, 0, 0), OPSCOPE_ERR_NOT_FOUND);
+    CHECK_EQUAL(opscope__trace_control->start(segment_path, 5, 1, 1, 0), OPSCOPE_ERR_INVALID);
     CHECK(access(path, F_OK) != 0);
     for (uint64_t serial = 1; serial <= 2; serial++) { /* the first one is not fetched */
-        CHECK_EQUAL(opscope__trace_wish(segment_path, serial, 1000000000, 0, 0), OPSCOPE_OK);
+        CHECK_EQUAL(opscope__trace_control->start(segment_path, serial, 1000000000, 0, 0),
+                    OPSCOPE_OK);
         run_ranges(op_named("a"), 10);
         CHECK_EQUAL(serial == 1 ? opscope_trace_stop()
-                                : opscope__trace_wish(segment_path, serial + 1, 0, 0, 0),
+                                : opscope__trace_control->start(segment_path, serial + 1, 0, 0, 0),
                     OPSCOPE_OK);
         close(trace_fd);
         trace_fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -330,14 +332,14 @@ static void a_wish_goes_into_a_file_beside_the_segment(void)
         trace_free(&trace);
     }
     start_trace();
-    CHECK_EQUAL(opscope__trace_wish(segment_path, 4, 1000000000, 0, 0), OPSCOPE_ERR_BUSY);
-    CHECK_EQUAL(opscope__trace_wish(segment_path, 5, 0, 0, 0),
-                OPSCOPE_ERR_NOT_FOUND); /* not a wish's */
+    CHECK_EQUAL(opscope__trace_control->start(segment_path, 4, 1000000000, 0, 0), OPSCOPE_ERR_BUSY);
+    CHECK_EQUAL(opscope__trace_control->start(segment_path, 5, 0, 0, 0),
+                OPSCOPE_ERR_NOT_FOUND); /* not a requested trace */
     struct trace trace = stop_and_read_trace();
     trace_free(&trace);
     CHECK(access(path, F_OK) != 0);
     CHECK_EQUAL(rmdir(directory), 0);
-    CHECK_EQUAL(opscope__trace_wish(segment_path, 4, 1000000000, 0, 0), OPSCOPE_ERR_IO);
+    CHECK_EQUAL(opscope__trace_control->start(segment_path, 4, 1000000000, 0, 0), OPSCOPE_ERR_IO);
 }
 
 int main(void)
@@ -349,13 +351,13 @@ int main(void)
     RUN(the_deadline_ends_it_at_the_next_range);
     RUN(the_deadline_ends_it_without_a_range_when_somebody_comes_by);
     RUN(callbacks_cleared_in_the_middle_do_no_harm);
-    RUN(a_range_that_outlives_its_trace_ends_in_nobody_elses);
+    RUN(a_range_that_outlives_its_trace_ends_in_no_other_trace);
     RUN(no_room_at_the_start_is_said);
     RUN(an_old_kernel_has_the_whole_file_reserved);
     RUN(room_that_runs_out_later_is_lost_ranges_and_errno_is_the_programs);
     RUN(a_forked_child_is_not_in_its_parents_trace);
     RUN(what_an_ending_process_had_written_can_be_read);
     RUN(the_recorder_counts_what_the_trace_shows);
-    RUN(a_wish_goes_into_a_file_beside_the_segment);
+    RUN(a_requested_trace_goes_into_a_file_beside_the_segment);
     return 0;
 }

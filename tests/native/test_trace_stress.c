@@ -1,6 +1,6 @@
-/* tests/native/test_trace_stress.c -- eight threads at work, with labels, tasks, nesting and async
- * ranges, while traces start and stop, one after another, and the process forks: each trace holds
- * together. */
+/* tests/native/test_trace_stress.c -- eight working threads, with labels, tasks, nesting and async
+ * ranges, while traces start and stop one after another and the process forks: each trace is
+ * consistent. */
 #define _GNU_SOURCE
 #include "opscope/debug_info.h"
 #include "opscope/fork.h"
@@ -63,8 +63,8 @@ static void *come_and_go(void *unused)
     return NULL;
 }
 
-/* Records of a block are in order of their starts, each within those open around it; names stand in
- * the trace for all. */
+/* Checks that the records of a block are in order of their starts, each inside the ranges open
+ * around it, and that the trace has all their names. */
 static void check_nesting(const struct trace *trace, const opscope_trace_block *block)
 {
     const opscope_trace_record *open[16];

@@ -1,4 +1,4 @@
-/* tests/native/test_usage.c -- the API-usage log: each key once, to a handler set whenever. */
+/* tests/native/test_usage.c -- the API-usage log: each key once, to a handler set at any time. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -39,7 +39,7 @@ static void a_key_is_said_once(void)
     opscope_set_api_usage_handler(NULL, NULL);
 }
 
-static void what_nobody_heard_is_replayed_in_order_to_a_late_handler(void)
+static void earlier_keys_are_replayed_in_order_to_a_late_handler(void)
 {
     struct heard heard = {0};
     opscope_log_api_usage_once("third ");
@@ -196,7 +196,7 @@ int main(void)
 {
     unsetenv("OPSCOPE_API_USAGE_STDERR");
     RUN(a_key_is_said_once);
-    RUN(what_nobody_heard_is_replayed_in_order_to_a_late_handler);
+    RUN(earlier_keys_are_replayed_in_order_to_a_late_handler);
     RUN(one_call_site_says_its_key_once);
     RUN(a_handler_set_while_threads_say_keys_gets_each_exactly_once);
     RUN(a_handler_may_say_a_key_itself);

@@ -1,5 +1,5 @@
-/* tests/native/test_values.c -- inputs and outputs: boxed only where a callback that fires asks,
- * seen by it alone, and only while they are there. */
+/* tests/native/test_values.c -- inputs and outputs: boxed only if a callback that fires needs them,
+ * visible only to that callback, and only while they exist. */
 #include <pthread.h>
 
 #include "ranges.h"
@@ -70,7 +70,7 @@ static void run_one(const opscope_range_info *with)
     opscope_range_close(&range);
 }
 
-static void nothing_is_boxed_where_nobody_asks(void)
+static void nothing_is_boxed_unless_a_callback_needs_it(void)
 {
     struct seen seen = {0};
     boxed = 0;
@@ -163,7 +163,7 @@ static void outputs_of_a_range_ended_elsewhere_are_not_those_of_the_next_in_its_
     opscope_range_outputs(&range, box_three, text_out);
     CHECK_EQUAL(pthread_create(&thread, NULL, end_it, &range), 0);
     CHECK_EQUAL(pthread_join(thread, NULL), 0);
-    CHECK_EQUAL(seen.outputs_at_end, 0); /* they are the opener's thread's */
+    CHECK_EQUAL(seen.outputs_at_end, 0); /* the opener's thread has them */
     opscope_range_open(&range, op_named("a"), &async);
     opscope_range_close(&range);
     CHECK_EQUAL(seen.outputs_at_end, 0);
@@ -208,7 +208,7 @@ static void there_may_be_any_number_of_them(void)
 
 static size_t box_with_operators(void *arg, opscope_value *values, size_t capacity)
 {
-    run_one(&info); /* would overwrite what is being filled */
+    run_one(&info); /* would overwrite the values being filled */
     return box_three(arg, values, capacity);
 }
 
@@ -227,9 +227,57 @@ static void operators_that_a_box_calls_are_not_recorded(void)
     opscope_clear_callbacks();
 }
 
+static const size_t list_count = 3;
+
+static size_t box_list(void *arg, opscope_value *values, size_t capacity)
+{
+    run_one(&info); /* not recorded */
+    return box_many(arg, values, capacity);
+}
+
+static size_t box_a_list(void *arg, opscope_value *values, size_t capacity)
+{
+    if (capacity > 0) {
+        values[0] = (opscope_value){.kind = OPSCOPE_VALUE_LIST,
+                                    .items = box_list,
+                                    .as.object = (void *)(uintptr_t)&list_count};
+    }
+    (void)arg;
+    return 1;
+}
+
+static int check_list(const opscope_range *fn, void *user, void **context)
+{
+    size_t count;
+    opscope_value items[2] = {{.kind = OPSCOPE_VALUE_NONE}, {.kind = OPSCOPE_VALUE_NONE}};
+    const opscope_value *inputs = opscope_fn_inputs(fn, &count);
+    (void)context;
+    ++*(int *)user;
+    CHECK_EQUAL(count, 1);
+    CHECK_EQUAL(opscope_value_items(&inputs[0], items, 1), list_count);
+    CHECK_EQUAL(items[0].kind, OPSCOPE_VALUE_INT);
+    CHECK_EQUAL(items[1].kind, OPSCOPE_VALUE_NONE); /* there was room for one */
+    CHECK_EQUAL(opscope_value_items(&inputs[0], NULL, 0), list_count);
+    CHECK_EQUAL(opscope_value_items(&items[0], items, 2), 0); /* not a list */
+    return OPSCOPE_OK;
+}
+
+static void a_list_is_boxed_only_when_it_is_read(void)
+{
+    opscope_range_info listed = {.inputs = box_a_list};
+    int started = 0;
+    add_global((opscope_callback){
+        .start = check_list, .user = &started, .sampling_prob = 1.0, .needs_inputs = true});
+    boxed = 0;
+    run_one(&listed);
+    CHECK_EQUAL(started, 1);
+    CHECK_EQUAL(boxed, 2); /* once for each time the callback asked for items */
+    opscope_clear_callbacks();
+}
+
 int main(void)
 {
-    RUN(nothing_is_boxed_where_nobody_asks);
+    RUN(nothing_is_boxed_unless_a_callback_needs_it);
     RUN(only_who_asks_sees_them_each_in_its_time);
     RUN(boxes_are_called_only_when_an_asking_callback_fires);
     RUN(a_range_without_values_has_none);
@@ -237,5 +285,6 @@ int main(void)
     RUN(outputs_of_a_range_ended_elsewhere_are_not_those_of_the_next_in_its_place);
     RUN(there_may_be_any_number_of_them);
     RUN(operators_that_a_box_calls_are_not_recorded);
+    RUN(a_list_is_boxed_only_when_it_is_read);
     return 0;
 }

@@ -10,14 +10,20 @@
 
 static const uint64_t NEVER_NS = 1000000000000000; /* the driver's next window is days away */
 
-static void start_windows(uint64_t window_ns, uint64_t period_ns)
+static void start_windows_within(uint64_t window_ns, uint64_t period_ns, uint64_t max_overhead_ppb)
 {
     empty_directory();
     opscope_recorder_options options = {.directory = directory,
                                         .sampling_prob = (double)NAN, /* ignored */
                                         .window_ns = window_ns,
-                                        .period_ns = period_ns};
+                                        .period_ns = period_ns,
+                                        .max_overhead_ppb = max_overhead_ppb};
     CHECK_EQUAL(opscope_recorder_start(&options), OPSCOPE_OK);
+}
+
+static void start_windows(uint64_t window_ns, uint64_t period_ns)
+{
+    start_windows_within(window_ns, period_ns, 0);
 }
 
 static void ranges_are_recorded_inside_windows_with_their_weight_and_not_outside(void)
@@ -111,7 +117,7 @@ static void an_estimate_from_random_windows_is_within_five_standard_errors(void)
     CHECK(fabs(sum / SEEDS - BLOCKS * EACH) < 5 * error / sqrt(SEEDS));
 }
 
-/* A range with so much work in it that recording it is little beside. */
+/* A range with enough work that the cost of recording is small beside it. */
 static void run_work(const opscope_op *op)
 {
     opscope_range range;
@@ -121,7 +127,7 @@ static void run_work(const opscope_op *op)
     opscope_range_close(&range);
 }
 
-/* Returns how many ranges were run. */
+/* Returns the number of ranges run. */
 static double wait_for_windows(uint64_t count)
 {
     opscope_recorder_status status;
@@ -141,8 +147,8 @@ static void the_windows_of_the_driver_stand_for_all_that_was_done(void)
     struct segment *segment = stop_and_read();
     struct totals totals = segment_sum_of(segment, "real");
     const double estimate = (double)totals.weight / (double)ONE;
-    /* Some windows' worth of 200 is owed at the end, whatever the machine is at: see
-     * test_exposure.c. */
+    /* Work of some windows in 200 is owed at the end, whatever the machine does: see
+     * test_window_weight.c. */
     CHECK(estimate > done / 2 && estimate < done * 2);
     CHECK(segment->header->window_count >= 200);
     CHECK(segment->header->window_on_ns < segment->header->window_wall_ns);
@@ -205,6 +211,24 @@ static void a_stop_within_a_window_leaves_no_callback_behind(void)
     }
 }
 
+static void windows_of_a_microsecond_are_spread_out_though_nothing_is_recorded(void)
+{
+    start_windows_within(1000, 20000, 5000000); /* 0.5 % */
+    run_ranges(op_of("first", OPSCOPE_USER_SCOPE, OPSCOPE_FORWARD),
+               1); /* the range that starts the window driver */
+    uint64_t adaptation_count = 0, period_ns = 0, thread_ns = 0;
+    while (adaptation_count == 0) { /* two seconds */
+        struct segment *segment = read_own();
+        adaptation_count = segment->header->adaptation_count;
+        period_ns = segment->header->period_ns;
+        thread_ns = segment->header->window_thread_ns;
+        segment_free(segment);
+        usleep(100000);
+    }
+    CHECK(period_ns > 20000 && thread_ns > 0);
+    CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
+}
+
 int main(void)
 {
     make_directory();
@@ -215,6 +239,7 @@ int main(void)
     RUN(the_windows_of_the_driver_stand_for_all_that_was_done);
     RUN(the_header_only_grows_over_changes_of_the_plan);
     RUN(after_windows_every_range_is_recorded_even_if_one_was_open);
+    RUN(windows_of_a_microsecond_are_spread_out_though_nothing_is_recorded);
     RUN(a_stop_within_a_window_leaves_no_callback_behind);
     remove_directory();
     return 0;

@@ -1,4 +1,4 @@
-"""Why attaching has not reached a process, told from outside of it."""
+"""The diagnosis from outside of why a process is not attached."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from opscope.agent import starts
-from opscope.agent.liveness import process_start
-from opscope.agent.python_processes import look_up
+from opscope.attachment.interpreter import FREE_THREADED
 from opscope.installation import path_file
+from opscope.processes import attach_diagnosis
+from opscope.processes.python_processes import look_up
+from opscope.segments.liveness import process_start
 
 WAIT = "import sys; print(flush=True); sys.stdin.read()"
 
@@ -46,13 +47,13 @@ def start_of(*command: str, **environ: str) -> tuple[str, str]:
         ((), {"OPSCOPE_ATTACH": "0"}, "not-started", "started without opscope"),
         ((), {"OPSCOPE_ATTACH": "1"}, "armed", "no numpy/torch imported yet"),
         (("-Wd", "-W", "default", "-Xdev"), {"OPSCOPE_ATTACH": "1"}, "armed", "no numpy"),
-        (("-S",), {"OPSCOPE_ATTACH": "1"}, "not-started", "-S runs nothing"),
+        (("-S",), {"OPSCOPE_ATTACH": "1"}, "not-started", "-S skips the startup files"),
         (("-Es",), {"OPSCOPE_ATTACH": "1"}, "not-started", "-E ignores PYTHONPATH"),
         (("-I",), {"OPSCOPE_ATTACH": "1"}, "not-started", "-I ignores PYTHONPATH"),
         ((), {"OPSCOPE_ATTACH": "1", "OPSCOPE_ENABLED": "off"}, "disabled", "OPSCOPE_ENABLED"),
     ],
 )
-def test_what_the_environment_and_the_flags_tell(
+def test_environment_and_flags_determine_the_diagnosis(
     flags: tuple[str, ...], environ: dict[str, str], code: str, words: str
 ) -> None:
     found = start_of(sys.executable, *flags, "-c", WAIT, **environ)
@@ -65,14 +66,14 @@ def test_what_the_environment_and_the_flags_tell(
     [
         ("python2.7", "Python 2.7: older than 3.10"),
         ("python3.9", "Python 3.9: older than 3.10"),
-        ("python3.13t", "free-threaded"),
+        ("python3.13t", FREE_THREADED),
         ("pypy3.10", "pypy is not CPython"),
     ],
 )
 def test_an_interpreter_that_is_not_observed_is_known_by_its_name(
     tmp_path: Path, name: str, why: str
 ) -> None:
-    # A program of that name; what matters is what it is called.
+    # A program of that name; only the name matters.
     (tmp_path / name).write_bytes(Path("/bin/sh").resolve().read_bytes())
     (tmp_path / name).chmod(0o755)
     found = start_of(str(tmp_path / name), "-c", "echo; read line", OPSCOPE_ATTACH="1")
@@ -86,7 +87,7 @@ def environment(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("flags", [(), ("-I",)])
-def test_an_installed_environment_arms_what_is_started_in_it(
+def test_an_installed_environment_arms_programs_started_in_it(
     environment: Path, flags: tuple[str, ...]
 ) -> None:
     python = str(environment / "bin" / "python")
@@ -96,12 +97,12 @@ def test_an_installed_environment_arms_what_is_started_in_it(
     os.utime(site / path_file.NAME, (1, 1))
     assert start_of(python, *flags, "-c", WAIT)[0] == "armed"
     assert start_of(python, "-c", WAIT, OPSCOPE_ATTACH="0")[0] == "not-started"
-    # Also where it is found by PATH.
+    # Also if PATH finds it.
     command = ("env", "--", "python", *flags, "-c", WAIT)
     assert start_of(*command, PATH=f"{environment}/bin:{os.environ['PATH']}")[0] == "armed"
 
 
-def test_what_started_before_the_installation_is_told_apart(environment: Path) -> None:
+def test_a_program_started_before_the_installation_is_recognized(environment: Path) -> None:
     (site,) = (environment / "lib").glob("python*/site-packages")
     with running(str(environment / "bin" / "python"), "-c", WAIT) as pid:
         path_file.put(str(site), "/somewhere/opscope")
@@ -120,10 +121,10 @@ def test_a_process_that_has_lost_its_segment_says_so(tmp_path: Path) -> None:
         f"os.unlink(path)\n{WAIT}"
     )
     found = start_of(sys.executable, "-c", program, OPSCOPE_ATTACH="1")
-    assert found == ("recorder", "its segment was deleted meanwhile; restart it")
+    assert found == ("recorder", "its segment was deleted; restart the process")
 
 
-def test_a_process_that_is_gone_is_none() -> None:
+def test_an_ended_process_is_none() -> None:
     with pytest.raises(OSError):  # noqa: PT011 - gone by whatever way
-        starts.look(2**22 + 1, 1, ["python"])
+        attach_diagnosis.look(2**22 + 1, 1, ["python"])
     assert look_up(2**22 + 1, any_executable=True) is None

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from opscope.agent import liveness, pid_namespaces
-from opscope.agent.pid_namespaces import Inner, Pids
-from tests.agent.segment_writer import start_of
+from opscope.processes import pid_namespaces
+from opscope.processes.pid_namespaces import Inner, Pids
+from opscope.segments import liveness
+from tests.segments.segment_writer import start_of
 
 SAY = "import os; print(os.stat('/proc/self/ns/pid').st_ino, os.getpid(), flush=True); input()"
 UNSHARE = ("unshare", "--pid", "--fork", "--kill-child")
@@ -17,7 +18,7 @@ UNSHARE = ("unshare", "--pid", "--fork", "--kill-child")
 
 @pytest.fixture
 def inside() -> Iterator[tuple[int, int]]:
-    """The pid here of a process that is the first one of its namespace, and which that is."""
+    """The pid here of the first process of another pid namespace, and that namespace."""
     if subprocess.run([*UNSHARE, "true"], capture_output=True).returncode != 0:
         pytest.skip("no pid namespace may be made here: unshare(2) is refused")
     pipe = subprocess.PIPE
@@ -33,7 +34,7 @@ def inside() -> Iterator[tuple[int, int]]:
         unshare.communicate("\n")
 
 
-def test_a_process_of_another_namespace_is_known_by_what_it_is_there(
+def test_a_process_of_another_namespace_is_identified_by_its_pid_there(
     inside: tuple[int, int],
 ) -> None:
     pid, namespace = inside
@@ -44,7 +45,7 @@ def test_a_process_of_another_namespace_is_known_by_what_it_is_there(
     assert Pids().pid_here(namespace + 1, 1, start) is None
 
 
-def test_one_that_may_not_be_looked_into_is_known_by_pid_and_start(
+def test_an_inaccessible_process_is_identified_by_pid_and_start(
     inside: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pid, namespace = inside

@@ -1,4 +1,4 @@
-"""Programs of their own for what a test cannot do to its own process."""
+"""Separate programs for tests that cannot run in their own process."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import sys
 def run_python(
     code: str, env: dict[str, str] | None = None, *options: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs ``code`` in a new interpreter to its end, whatever that is."""
+    """Runs `code` in a new interpreter until it ends, and returns the result."""
     return subprocess.run(
         [sys.executable, *options, "-c", code],
         capture_output=True,
@@ -19,7 +19,7 @@ def run_python(
 
 
 def output_of(code: str, env: dict[str, str] | None = None, *options: str) -> list[str]:
-    """The lines a program printed, which ended well and with nothing on standard error."""
+    """The lines that a program printed; it must end with status 0 and nothing on standard error."""
     done = run_python(code, env, *options)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()

@@ -1,4 +1,4 @@
-"""Registering callbacks: handles, order, scopes, and what they refuse."""
+"""Registering callbacks: handles, order, scopes, and invalid arguments."""
 
 import threading
 import warnings
@@ -130,7 +130,7 @@ def test_no_scopes_means_all_and_some_mean_only_those() -> None:
 
 
 @pytest.mark.parametrize("context", [None, 0, "text", [], object()])
-def test_what_start_returns_comes_to_its_end(context: object) -> None:
+def test_the_end_gets_the_result_of_its_start(context: object) -> None:
     got: list[object] = []
     opscope.add_global_callback(lambda fn: context, lambda fn, ctx: got.append(ctx))
     open_range()

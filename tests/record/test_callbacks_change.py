@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import opscope
+from tests.waiting import until
 
 
 def open_range(name: str = "x") -> None:
@@ -62,8 +63,7 @@ def test_remove_with_wait_returns_when_the_last_range_of_another_thread_is_close
 
     remover = threading.Thread(target=remove)
     remover.start()
-    while opscope.has_callbacks():  # until the remover has begun
-        may_close.wait(0.001)
+    until(lambda: not opscope.has_callbacks(), "the remover begins")
     assert removed == []
     may_close.set()
     remover.join(30)

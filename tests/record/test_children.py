@@ -1,7 +1,8 @@
-"""Processes of multiprocessing take labels along, whichever way they are started."""
+"""Processes of multiprocessing inherit labels, with every start method."""
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -43,11 +44,14 @@ if __name__ == "__main__":
         with opscope.debug_info(model_id="b"):
             with context.Pool(1) as pool:
                 print(sorted(pool.apply(opscope.get_debug_info).items()))
+        with opscope.debug_info(model_id=None, inherited=None):
+            run(context.Process(target=show, args=(queue,)))
         # Labels are a thread's.
         thread = threading.Thread(target=run, args=(context.Process(target=show, args=(queue,)),))
         thread.start()
         thread.join()
-    run(context.Process(target=show, args=(queue,)))
+    with opscope.debug_info(inherited=None):
+        run(context.Process(target=show, args=(queue,)))
 """
 
 
@@ -61,11 +65,13 @@ def test_a_child_has_the_labels_of_the_thread_that_starts_it(method: str, tmp_pa
         text=True,
         check=False,
         timeout=300,
+        env=os.environ | {"OPSCOPE_DEBUG_INFO": "inherited=1"},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    both = "[('model_id', 'a'), ('x.y', 'z')]"
-    inner = "[('model_id', 'b'), ('x.y', 'z')]"
-    assert done.stdout.splitlines() == [both, both, "False", inner, "[]", "[]"]
+    both = "[('inherited', '1'), ('model_id', 'a'), ('x.y', 'z')]"
+    inner = "[('inherited', '1'), ('model_id', 'b'), ('x.y', 'z')]"
+    masked, none = "[('x.y', 'z')]", "[('inherited', '1')]"
+    assert done.stdout.splitlines() == [both, both, "False", inner, masked, none, "[]"]
 
 
 def test_multiprocessing_is_not_imported_for_it() -> None:
@@ -92,7 +98,7 @@ def _receive(number: int) -> None:
     _receiver[-1].append(number)
 
 
-def test_what_is_left_behind_is_not_asked_for() -> None:
+def test_left_behind_tasks_are_not_asked_for() -> None:
     def ask() -> None:
         raise AssertionError
 

@@ -1,4 +1,4 @@
-"""``fn``: what a callback is told, for how long; and that nothing is kept by accident."""
+"""`fn`: the attributes that a callback gets, their lifetime, and that nothing leaks."""
 
 import gc
 import threading
@@ -11,13 +11,15 @@ import opscope
 from opscope import RecordFunction, RecordScope, record_function
 from opscope._native import lib
 
+pytestmark = pytest.mark.alone
+
 
 class Thing:
     """Something a weak reference can watch."""
 
 
 def caught(**keywords: bool) -> RecordFunction:
-    """The ``fn`` of one range, kept by its callback."""
+    """The `fn` of one range, kept by its callback."""
     kept: list[RecordFunction] = []
     handle = opscope.add_global_callback(kept.append, **keywords)  # type: ignore[arg-type]
     with record_function("x", 1):
@@ -35,7 +37,7 @@ def test_fn_tells_the_range() -> None:
     assert repr(fn) == f"<RecordFunction 'x' scope=USER_SCOPE thread={fn.thread_id}>"
 
 
-def test_start_and_end_are_told_the_same() -> None:
+def test_start_and_end_get_the_same_range() -> None:
     told: list[tuple[object, ...]] = []
 
     def note(fn: RecordFunction, *_: object) -> None:
@@ -92,9 +94,9 @@ def test_debug_info_is_that_of_the_opening_thread() -> None:
 
 
 @pytest.mark.parametrize("name", ["inputs", "outputs", "debug_info", "failed"])
-def test_what_is_valid_during_the_callback_only_says_so_later(name: str) -> None:
+def test_values_valid_only_during_the_callback_raise_later(name: str) -> None:
     fn = caught(needs_inputs=True, needs_outputs=True)
-    with pytest.raises(RuntimeError, match=r"x: .*can be read during the callback only"):
+    with pytest.raises(RuntimeError, match=r"x: .*can only be read during the callback"):
         getattr(fn, name)
 
 

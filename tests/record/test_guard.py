@@ -1,4 +1,5 @@
-"""Guards: changes of a thread are undone innermost first, in whatever order blocks end."""
+"""Guards: changes of a thread are undone innermost first, whatever the order in which blocks
+end."""
 
 import threading
 from collections.abc import Callable
@@ -6,11 +7,13 @@ from itertools import permutations
 
 import pytest
 
-from opscope.record.guard import Guard, swap_stack
+from opscope.record.guard import Guard, swap_stacks
 
 
 class Layer(Guard):
-    """Puts its name on a list, and takes off what is on top."""
+    """Pushes its name on a list, and pops the last one."""
+
+    _kind = "layer"
 
     def __init__(self, name: str, layers: list[str]) -> None:
         super().__init__()
@@ -30,7 +33,7 @@ def test_whatever_the_order_of_the_ends_all_is_undone(order: tuple[int, ...]) ->
         guard.__enter__()
     for number in order:
         guards[number].__exit__()
-        # What has ended goes as soon as nothing entered after it is in force.
+        # An ended guard is removed once no later guard is in force.
         in_force = [number for number in range(4) if guards[number]._entered]
         assert len(layers) == max(in_force, default=-1) + 1
     assert layers == []
@@ -70,18 +73,20 @@ def test_a_swapped_stack_keeps_outside_changes_out_of_reach() -> None:
     layers: list[str] = []
     outside = Layer("outside", layers)
     outside.__enter__()
-    before = swap_stack([])
+    before = swap_stacks({})
     outside.__exit__()
     with Layer("inside", layers):
         pass
     assert layers == ["outside"]
-    swap_stack(before)
+    swap_stacks(before)
     with Layer("again", layers):
         assert layers == ["again"]
 
 
 def test_a_change_that_fails_leaves_nothing_to_undo() -> None:
     class Failing(Guard):
+        _kind = "layer"
+
         def _apply(self) -> Callable[[], object]:
             raise KeyError
 

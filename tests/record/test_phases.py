@@ -1,4 +1,4 @@
-"""A range says which part of the program's work it is, and is counted under it."""
+"""A range declares its phase of the program's work, and is counted under it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import opscope
 from opscope import RecordScope, record_function
-from opscope.agent.host import Host
+from opscope.host.host import Host
 from opscope.record import recorder
 from opscope.record.ranges import operator
 from opscope.record.scope import PHASES, phase_number
@@ -17,7 +17,7 @@ from opscope.record.scope import PHASES, phase_number
 
 @pytest.fixture
 def phases(tmp_path: Path) -> Iterator[dict[str, set[str]]]:
-    """By operator, the phases its calls were counted under; filled in when the test asks."""
+    """By operator, the phases of its calls; filled in when the test reads it."""
     recorder.start(str(tmp_path))
 
     class Found(dict[str, set[str]]):
@@ -54,7 +54,7 @@ def test_one_name_may_be_used_in_several_phases(phases: dict[str, set[str]]) -> 
     assert phases["x"] == {"other", "comm", "data"}
 
 
-def test_what_runs_within_takes_a_strong_phase_over(phases: dict[str, set[str]]) -> None:
+def test_nested_ranges_take_over_a_strong_phase(phases: dict[str, set[str]]) -> None:
     with record_function("load", phase="data"):
         with record_function("inner"):
             pass
@@ -85,7 +85,7 @@ def test_a_decorated_function_keeps_scope_and_phase(phases: dict[str, set[str]])
 
 
 def test_an_unknown_phase_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"one of other, forward, .*; not 'training'"):
+    with pytest.raises(ValueError, match=r"one of other, forward, .*, not 'training'"):
         record_function("x", phase="training")
 
 

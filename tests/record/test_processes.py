@@ -1,10 +1,11 @@
-"""Callbacks, threads and tasks when the interpreter ends or the process forks: quiet, and right."""
+"""Callbacks, threads and tasks at interpreter exit and at forks: silent and correct."""
 
 import pytest
 
 from tests.record.programs import output_of
+from tests.waiting import UNTIL
 
-NOTING = """
+NOTING = f"""{UNTIL}
 import os, sys, threading, opscope
 started, ended = [], []
 opscope.add_global_callback(lambda fn: started.append(fn.name), lambda fn, _: ended.append(fn.name))
@@ -18,7 +19,7 @@ def work():
             with opscope.record_function("inner"): pass
 for _ in range(4):
     threading.Thread(target=work, daemon=True).start()
-while len(ended) < 100: threading.Event().wait(0.001)
+until(lambda: len(ended) >= 100, "100 ranges")
 """
 
 
@@ -43,7 +44,7 @@ def spin():
     while True:
         with opscope.record_function("x"): pass
 futures = [opscope.fork(spin) for _ in range(50)]
-while len(ended) < 100: threading.Event().wait(0.001)
+until(lambda: len(ended) >= 100, "100 ranges")
 """
     assert output_of(NOTING + code) == []
 

@@ -120,7 +120,7 @@ def test_no_name_makes_a_program_fail_that_ran_unobserved(
     assert seen == [seen_as]
 
 
-def test_nothing_is_left_open_by_ranges_nobody_saw(seen: list[str]) -> None:
+def test_ranges_without_callbacks_leave_nothing_open(seen: list[str]) -> None:
     opscope.clear_callbacks()
     with record_function("unseen"):
         handle = opscope.add_global_callback(lambda fn: seen.append(fn.name))

@@ -1,4 +1,4 @@
-"""The recorder from Python: start, stop, status, notes, sampling, and what it says of bad input."""
+"""The recorder from Python: start, stop, status, notes, sampling, and errors for bad input."""
 
 import os
 from collections.abc import Iterator
@@ -9,6 +9,8 @@ import pytest
 import opscope
 from opscope.errors import RecorderError
 from opscope.record import recorder
+
+pytestmark = pytest.mark.alone
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +51,7 @@ def test_stop_with_discard_removes_the_segment(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_makes_its_directory_for_its_user_alone(tmp_path: Path) -> None:
+def test_it_creates_its_directory_for_its_user_only(tmp_path: Path) -> None:
     recorder.start(str(tmp_path / "new"))
     work()
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
@@ -115,7 +117,7 @@ def test_sampling_can_be_changed_while_it_runs(tmp_path: Path) -> None:
     assert recorder.status().in_window
 
 
-def test_what_needs_a_recorder_says_that_none_runs() -> None:
+def test_functions_that_need_a_recorder_report_that_none_runs() -> None:
     with pytest.raises(RecorderError, match="no recorder runs"):
         recorder.stop()
     with pytest.raises(RecorderError, match="no recorder runs"):

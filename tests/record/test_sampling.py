@@ -1,4 +1,4 @@
-"""Sampling of callbacks: how often they fire, independently of each other, threads differing."""
+"""Sampling of callbacks: their frequency, independent of each other and between threads."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Scopes: numbered as PyTorch's, and which of them a callback wants."""
+"""Scopes: numbered as in PyTorch, and selected by callbacks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `opscope set` and settings files take: what a word means, and what is said of a bad one."""
+"""Words of `opscope set` and settings files: their meaning, and errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -7,20 +7,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.errors import ConfigError
-from opscope.record import recorder, wish
-from opscope.record.wish import ALONE, LABELS, MAX_OVERHEAD, SAMPLING, WINDOWS, Wish, parse
+from opscope.record import recorder, settings_change
+from opscope.record.settings_change import (
+    ALONE,
+    LABELS,
+    MAX_OVERHEAD,
+    SAMPLING,
+    WINDOWS,
+    SettingsChange,
+    parse,
+)
 
 
 def test_words_become_numbers() -> None:
-    assert parse(["sampling=0.25"]) == Wish(given=SAMPLING, sampling_prob_ppt=250_000_000_000)
-    assert parse(["sampling=windows"]) == Wish(given=WINDOWS)
-    windows = Wish(given=WINDOWS, window_ns=2_000_000, period_ns=250_000_000)
+    assert parse(["sampling=0.25"]) == SettingsChange(
+        given=SAMPLING, sampling_prob_ppt=250_000_000_000
+    )
+    assert parse(["sampling=windows"]) == SettingsChange(given=WINDOWS)
+    windows = SettingsChange(given=WINDOWS, window_ns=2_000_000, period_ns=250_000_000)
     assert parse(["windows=2ms/250ms"]) == windows
     assert parse(["sampling=windows", "windows=0.002s/250000us"]) == windows
-    assert parse(["max-overhead=0.5%"]) == Wish(given=MAX_OVERHEAD, max_overhead_ppb=5_000_000)
-    assert parse(["max_overhead=off"]) == Wish(given=MAX_OVERHEAD)
-    assert parse(["labels=a, b"]) == Wish(given=LABELS, label_keys="a,b")
-    assert parse(["labels=none"]) == parse(["labels="]) == Wish(given=LABELS)
+    assert parse(["max-overhead=0.5%"]) == SettingsChange(
+        given=MAX_OVERHEAD, max_overhead_ppb=5_000_000
+    )
+    assert parse(["max_overhead=off"]) == SettingsChange(given=MAX_OVERHEAD)
+    assert parse(["labels=a, b"]) == SettingsChange(given=LABELS, label_keys="a,b")
+    assert parse(["labels=none"]) == parse(["labels="]) == SettingsChange(given=LABELS)
     assert not parse(["enabled=false"]).enabled
     assert parse(["enabled=TRUE"]).enabled
 
@@ -36,7 +48,7 @@ def test_words_become_numbers() -> None:
         (["sampling=1e-13"], "above 0, at least 1e-12"),
         (["sampling=half"], "must be a probability"),
         (["sampling=1", "sampling=0"], "sampling is given twice: '1' and '0'"),
-        (["sampling=1", "windows=1ms/2ms"], "exclude each other"),
+        (["sampling=1", "windows=1ms/2ms"], "cannot be combined"),
         (["windows=2ms"], "must be LENGTH/PERIOD with units, like windows=2ms/250ms"),
         (["windows=2/250"], "'2' is not a time; units: us, ms, s, min"),
         (["windows=2ms/2ms"], "the period must be longer than the window"),
@@ -49,29 +61,29 @@ def test_words_become_numbers() -> None:
         (["max_overhead=101%"], "must be a percentage"),
         (["max_overhead=inf%"], "must be a percentage"),
         (["labels=a,b,c"], "at most 2 keys"),
-        (["labels=a,a"], "'a' is there twice"),
-        (["labels=a,"], "'' cannot be a key"),
-        (["labels=a b"], "'a b' cannot be a key"),
+        (["labels=a,a"], "'a' is given twice"),
+        (["labels=a,"], "'' is not a valid key"),
+        (["labels=a b"], "'a b' is not a valid key"),
         (["labels=" + "x" * 64], "1 to 63 bytes"),
         (["enabled=perhaps"], "must be true or false"),
     ],
 )
-def test_a_bad_word_is_refused_with_what_would_be_right(words: list[str], said: str) -> None:
+def test_a_bad_word_is_refused_with_the_expected_form(words: list[str], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(words)
     assert said in str(caught.value)
 
 
-def test_the_later_wish_holds_where_both_say_something() -> None:
+def test_the_later_change_holds_where_both_say_something() -> None:
     both = parse(["labels=b", "enabled=false"]).over(parse(["labels=a", "sampling=0.5"]))
     assert both.words() == ["sampling=0.5", "labels=b", "enabled=false"]
     assert parse(["sampling=1"]).over(parse(["windows=1ms/2ms"])).words() == ["sampling=1"]
     assert parse(["windows=1ms/2ms"]).over(parse(["sampling=1"])).words() == ["windows=1ms/2ms"]
-    assert Wish(given=ALONE).over(both).words() == []
+    assert SettingsChange(given=ALONE).over(both).words() == []
 
 
 _KEY = st.text("abcdefgh_.", min_size=1, max_size=9)
-_WISHES = st.fixed_dictionaries(
+_CHANGES = st.fixed_dictionaries(
     {},
     optional={
         "enabled": st.booleans().map(lambda on: f"enabled={'true' if on else 'false'}"),
@@ -88,19 +100,19 @@ _WISHES = st.fixed_dictionaries(
 )
 
 
-@given(_WISHES)
-def test_what_is_written_reads_back_the_same(words: dict[str, str]) -> None:
+@given(_CHANGES)
+def test_written_words_read_back_unchanged(words: dict[str, str]) -> None:
     found = parse(words.values())
     assert parse(found.words()) == found
 
 
-def test_a_wish_that_the_recorder_refuses_says_so(tmp_path: object) -> None:
+def test_a_change_that_the_recorder_refuses_says_so(tmp_path: object) -> None:
     with pytest.raises(ConfigError, match=r"sampling=0.5: .*"):
-        wish.inherit(parse(["sampling=0.5"]))
+        settings_change.inherit(parse(["sampling=0.5"]))
     recorder.start(str(tmp_path))
     try:
-        wish.inherit(parse(["sampling=0.5"]))
+        settings_change.inherit(parse(["sampling=0.5"]))
         with pytest.raises(ConfigError, match="enabled=true"):
-            wish.inherit(Wish(given=1 << 20 | 1))
+            settings_change.inherit(SettingsChange(given=1 << 20 | 1))
     finally:
         recorder.stop(discard=True)

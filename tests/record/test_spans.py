@@ -1,4 +1,4 @@
-"""OpenTelemetry's active span is a label of what runs in it, by OpenTelemetry's own switch."""
+"""OpenTelemetry's active span becomes a label, enabled by OpenTelemetry's own variable."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from opscope.agent.host import Host
+from opscope.host.host import Host
 
 PREAMBLE = """
 import asyncio, json, sys, threading, time
@@ -62,7 +62,7 @@ check({})
     assert all(run(code))
 
 
-def test_a_span_that_nobody_will_see_and_other_threads_have_no_labels() -> None:
+def test_unsampled_spans_and_other_threads_have_no_labels() -> None:
     code = """
 with unsampled.start_as_current_span("unseen"):
     check({})
@@ -76,15 +76,29 @@ check({})
     assert all(run(code))
 
 
-def test_tasks_of_an_event_loop_that_take_turns_have_no_labels() -> None:
+def test_tasks_of_an_event_loop_that_take_turns_have_the_labels_of_their_own_spans() -> None:
     code = """
-async def other():
+async def other(outer):
+    check(ids(outer))
+    with tracer.start_as_current_span("other") as span:
+        await asyncio.sleep(0)
+        check(ids(span))
+
+async def request():
+    with tracer.start_as_current_span("request", context=context.Context()) as span:
+        check(ids(span))
+        await asyncio.sleep(0)
+        check(ids(span))
     check({})
 
 async def work():
-    with tracer.start_as_current_span("outer"):
-        check({})
-        await asyncio.create_task(other())
+    check({})
+    with tracer.start_as_current_span("outer") as outer:
+        check(ids(outer))
+        await asyncio.gather(other(outer), other(outer))
+        check(ids(outer))
+    await asyncio.gather(*(request() for _ in range(10)))
+    check({})
 
 asyncio.run(work())
 check({})
@@ -92,9 +106,9 @@ check({})
     assert all(run(code))
 
 
-def test_where_the_active_span_is_none_of_the_trace_around_there_is_no_trace() -> None:
+def test_without_an_active_span_the_outer_trace_is_masked() -> None:
     code = """
-none = {"trace_id": "", "span_id": ""}
+none = {}
 with tracer.start_as_current_span("outer") as outer:
     with unsampled.start_as_current_span("of another trace", context=context.Context()):
         check(none)
@@ -111,32 +125,31 @@ check({})
     assert all(run(code))
 
 
-def test_a_span_around_an_event_loop_holds_until_a_task_is_in_another_trace() -> None:
+def test_a_span_around_an_event_loop_holds_in_its_tasks_until_they_are_in_another() -> None:
     code = """
-none = {"trace_id": "", "span_id": ""}
-
 async def work(outer):
     check(ids(outer))
-    with tracer.start_as_current_span("inner"):
-        check(ids(outer))
-    other = asyncio.create_task(request())
+    with tracer.start_as_current_span("inner") as inner:
+        check(ids(inner))
+    other = asyncio.create_task(request(outer))
     await asyncio.sleep(0)
-    check(none)
+    check(ids(outer))
     await other
-    check(none)
+    check(ids(outer))
 
-async def request():
-    with tracer.start_as_current_span("request", context=context.Context()):
-        check(none)
+async def request(outer):
+    with tracer.start_as_current_span("request", context=context.Context()) as span:
+        check(ids(span))
         await asyncio.sleep(0)
-        check(none)
+        check(ids(span))
+    check(ids(outer))
 
 for _ in range(3):
     with tracer.start_as_current_span("outer") as outer:
         with tracer.start_as_current_span("before"):
             pass
         asyncio.run(work(outer))
-        check(none)
+        check(ids(outer))
         with tracer.start_as_current_span("after") as after:
             check(ids(after))
     check({})

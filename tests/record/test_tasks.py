@@ -12,7 +12,7 @@ from opscope import fork, wait
 from tests.record.programs import output_of
 
 
-def test_wait_gives_what_the_task_returned() -> None:
+def test_wait_returns_the_tasks_result() -> None:
     future = fork(divmod, 7, 2)
     assert wait(future) == (3, 1)
     assert future.wait() == (3, 1)
@@ -24,7 +24,7 @@ def test_keyword_arguments_come_through() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError, SystemExit, KeyboardInterrupt, StopIteration])
-def test_wait_raises_what_the_task_raised(error: type[BaseException]) -> None:
+def test_wait_raises_the_tasks_exception(error: type[BaseException]) -> None:
     def fail() -> None:
         raise error("from a task")
 
@@ -134,7 +134,7 @@ def test_results_errors_and_arguments_are_let_go_of_with_the_future() -> None:
         with pytest.raises(KeyError):
             wait(future)
         del future, thing
-        for _ in range(10_000):  # the task's thread may be on its way out of it
+        for _ in range(10_000):  # the task's thread may still be leaving it
             if watched() is None:
                 break
             threading.Event().wait(0.001)
@@ -143,7 +143,7 @@ def test_results_errors_and_arguments_are_let_go_of_with_the_future() -> None:
         gc.enable()
 
 
-def test_a_future_nobody_waits_for_is_no_error() -> None:
+def test_an_unawaited_future_is_no_error() -> None:
     ran = threading.Event()
     fork(ran.set)
     assert ran.wait(30)
@@ -191,7 +191,7 @@ def at_exit():
     except opscope.TaskLostError as error: print(error)
 later.append(at_exit)
 """
-    assert output_of(code) == ["the interpreter is ending: no task is begun any more"]
+    assert output_of(code) == ["the interpreter is shutting down and starts no more tasks"]
 
 
 def test_ctrl_c_ends_a_wait_and_not_the_task() -> None:

@@ -1,4 +1,4 @@
-"""The API-usage log: once for each key, to handlers set early or late, whatever they raise."""
+"""The API-usage log: once for each key, to early or late handlers, even if they raise."""
 
 import logging
 import os
@@ -43,7 +43,7 @@ def test_a_key_said_in_c_is_not_said_again_in_python() -> None:
     assert keys.count("usage.from_c") == 1
 
 
-def test_a_handler_set_late_gets_what_was_said_before_in_order() -> None:
+def test_a_late_handler_gets_earlier_keys_in_order() -> None:
     log_api_usage_once("usage.first")
     log_api_usage_once("usage.größe")
     keys: list[str] = []

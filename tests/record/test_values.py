@@ -1,19 +1,20 @@
 """Inputs and outputs of ranges: for callbacks that ask, and no others."""
 
 import sys
+from typing import Any
 
 import pytest
 
 import opscope
 from opscope import RecordFunction, record_function
 from opscope._native import ffi, lib
-from opscope.record.values import unbox
+from opscope.record.values import ListValue, unbox
 
 
 def values_seen(
     *arguments: object, needs_inputs: bool = True, needs_outputs: bool = True
 ) -> dict[str, tuple[object, ...]]:
-    """What a callback sees of a decorated function that got ``arguments`` and returned "result"."""
+    """The values that a callback gets for a decorated function called with `arguments`."""
     told: dict[str, tuple[object, ...]] = {}
 
     def start(fn: RecordFunction) -> None:
@@ -115,7 +116,7 @@ def test_reading_values_leaves_reference_counts_as_they_were() -> None:
     before = sys.getrefcount(value)
     for _ in range(100):
         values_seen(value)
-    opscope.has_callbacks()  # a thread lets go of a removed callback when it next looks
+    opscope.has_callbacks()  # a thread releases a removed callback at its next range
     assert sys.getrefcount(value) == before
 
 
@@ -137,6 +138,33 @@ def test_plain_values_of_c_become_pythons(
     result = unbox(value[0])
     assert result == unboxed
     assert type(result) is type(unboxed)
+
+
+@ffi.callback("size_t(void *, opscope_value *, size_t)")  # type: ignore[untyped-decorator]
+def _hundred(arg: Any, values: Any, capacity: int) -> int:
+    """Numbers from 0; number 1 is such a list itself."""
+    for number in range(min(capacity, 100)):
+        values[number].kind = lib.OPSCOPE_VALUE_INT
+        getattr(values[number], "as").integer = number
+    if not arg and capacity > 1:
+        values[1].kind = lib.OPSCOPE_VALUE_LIST
+        values[1].items = _hundred
+        getattr(values[1], "as").object = values
+    return 100
+
+
+def test_a_list_of_c_becomes_its_first_items_and_their_number() -> None:
+    value = ffi.new("opscope_value *", {"kind": lib.OPSCOPE_VALUE_LIST, "items": _hundred})
+    result = unbox(value[0])
+    assert isinstance(result, ListValue)
+    assert result.length == 100
+    assert result == [0, list(range(64)), *range(2, 64)]
+    assert getattr(result[1], "length", None) == 100
+
+
+def test_only_lists_have_items() -> None:
+    value = ffi.new("opscope_value *", {"kind": lib.OPSCOPE_VALUE_INT, "items": _hundred})
+    assert lib.opscope_value_items(value, ffi.NULL, 0) == 0
 
 
 def test_text_of_c_becomes_a_string_and_an_unknown_object_none() -> None:

@@ -1,18 +1,18 @@
-"""Whose the time is, on the agent's page."""
+"""The breakdown of time on the agent's page."""
 
 from pathlib import Path
 
 import pytest
 
-from opscope.agent.breakdown import breakdown, by_kind
-from opscope.agent.host import Host
-from tests.agent.segment_writer import Range, SegmentWriter
+from opscope.host.host import Host
+from opscope.reports.breakdown import breakdown, by_kind
+from tests.segments.segment_writer import Range, SegmentWriter
 
 KINDS = ["framework", "phase", "service"]
 
 
 class Looking:
-    """One process, looked at before and after it did more."""
+    """Snapshots of one process before and after it did more."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -30,7 +30,7 @@ class Looking:
         assert sorted(found) == KINDS
         return [
             (name, None if threads is None else round(threads, 6), round(calls, 6))
-            for name, threads, calls in found[kind]
+            for name, threads, calls, _ in found[kind]
         ]
 
 
@@ -39,7 +39,7 @@ def page(tmp_path: Path) -> Looking:
     return Looking(tmp_path)
 
 
-def test_what_came_since_is_summed_up_by_each_kind_the_most_first(page: Looking) -> None:
+def test_the_increase_is_summed_by_kind_largest_first(page: Looking) -> None:
     page.add(
         [
             Range("numpy::add", 1e-3, 100, self_s=1e-3),
@@ -52,7 +52,7 @@ def test_what_came_since_is_summed_up_by_each_kind_the_most_first(page: Looking)
     assert sum(threads or 0 for _, threads, _ in page.by("phase")) == pytest.approx(0.7)
 
 
-def test_where_some_self_times_are_unknown_there_are_calls_alone(page: Looking) -> None:
+def test_with_unknown_self_times_only_calls_are_shown(page: Looking) -> None:
     page.add([Range("numpy::add", 1e-3, 100, self_s=1e-3), Range("aten::mm", 1e-3, 1000)])
     assert page.by("framework") == [("torch", None, 500.0), ("numpy", None, 50.0)]
 
@@ -64,7 +64,7 @@ def test_beyond_seven_groups_the_rest_is_one(page: Looking) -> None:
     assert groups[-1] == ("3 more", 0.3, 300.0)
 
 
-def test_where_nothing_came_or_no_time_passed_there_is_nothing(page: Looking) -> None:
+def test_without_calls_or_elapsed_time_there_are_no_rows(page: Looking) -> None:
     assert page.by("phase") == []
     page.add([Range("numpy::add", 1e-3, 100, self_s=1e-3)])
     assert page.by("phase", seconds=0.0) == []

@@ -1,4 +1,4 @@
-"""Recordings: what is in them, which processes, and that a file is believed only if it is one."""
+"""Recordings: their contents, the selection of processes, and the validation of files."""
 
 import gzip
 import json
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from opscope.agent import layout
-from opscope.agent.recording import Operator, Recording, Selection, Slice, record
-from opscope.cli import main
+from opscope.cli._group import main
 from opscope.errors import AgentError
-from tests.agent.segment_writer import Range, SegmentWriter
+from opscope.reports.recording import Operator, Recording, Selection, Slice, record
+from opscope.segments import layout
+from tests.segments.segment_writer import Range, SegmentWriter
 
 ADD = Operator("numpy::add", "forward")
 
@@ -43,7 +43,7 @@ def recorded(place: Path, *services: Service, which: str = "", slices: int = 6) 
     return made
 
 
-def test_a_recording_has_what_was_added_in_each_slice(tmp_path: Path) -> None:
+def test_a_recording_has_the_increase_of_each_slice(tmp_path: Path) -> None:
     made = recorded(tmp_path, Service(tmp_path, "svc"))
     assert made.processes == 1
     assert len(made.seconds) == 6
@@ -64,21 +64,21 @@ def test_processes_are_selected_by_service_and_version(
     services[1].writer.process.process_start = 2
     for path in tmp_path.iterdir():
         path.unlink()
-    monkeypatch.setattr("opscope.agent.liveness.is_dead", lambda *_: False)
+    monkeypatch.setattr("opscope.segments.liveness.is_dead", lambda *_: False)
     for service in services:
         service.work()
     made = recorded(tmp_path, *services, which=which)
     assert sum(one.calls for one in made.operators[ADD]) == calls
 
 
-def test_a_service_nobody_runs_is_an_error_that_names_those_that_run(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match=r"of other@3; observed: svc@1; `opscope ps`"):
+def test_an_unknown_service_is_an_error_that_names_the_running_ones(tmp_path: Path) -> None:
+    with pytest.raises(AgentError, match=r"matches other@3; observed: svc@1; `opscope ps`"):
         recorded(tmp_path, Service(tmp_path, "svc", "1"), which="other@3")
     with pytest.raises(AgentError, match=r"^no process is observed; `opscope ps`"):
         recorded(tmp_path / "nothing")
 
 
-def test_what_is_not_there_is_said_before_the_wait(tmp_path: Path) -> None:
+def test_missing_services_are_reported_before_the_wait(tmp_path: Path) -> None:
     def sleep(_: float) -> None:
         raise AssertionError("waited")
 
@@ -86,7 +86,7 @@ def test_what_is_not_there_is_said_before_the_wait(tmp_path: Path) -> None:
         record([str(tmp_path)], [Selection("svc")], slices=5, slice_s=1.0, sleep=sleep)
 
 
-def test_a_process_that_has_ended_before_is_none_to_record(tmp_path: Path) -> None:
+def test_a_process_that_ended_before_is_not_recorded(tmp_path: Path) -> None:
     ended = SegmentWriter(liveness=layout.LIVENESS_LOCK)
     ended.note("service.name", "svc")
     ended.add([Range(ADD.name, 1e-3, 10)]).write(tmp_path)
@@ -94,7 +94,7 @@ def test_a_process_that_has_ended_before_is_none_to_record(tmp_path: Path) -> No
         recorded(tmp_path, which="svc")
 
 
-def test_a_file_gives_back_what_was_saved(tmp_path: Path) -> None:
+def test_a_file_reads_back_unchanged(tmp_path: Path) -> None:
     slices = (Slice(1, 2.5, 0.25, None), Slice(0, 0.0, 0.0, 0.0))
     made = Recording("svc", 10**18, (1.0, 2.0), 3, {ADD: slices})
     path = tmp_path / "a.recording"
@@ -141,11 +141,13 @@ def test_a_damaged_file_is_refused(tmp_path: Path, change: dict[str, Any]) -> No
         Recording.load(str(path))
 
 
-@pytest.mark.parametrize("raw", [b"", b"text", gzip.compress(b"{")[:-4], gzip.compress(b"[1]")])
-def test_what_is_no_recording_is_refused(tmp_path: Path, raw: bytes) -> None:
+@pytest.mark.parametrize(
+    "raw", [b"", b"text", gzip.compress(b"{", mtime=0)[:-4], gzip.compress(b"[1]", mtime=0)]
+)
+def test_other_files_are_refused(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "a"
     path.write_bytes(raw)
-    with pytest.raises(AgentError, match="opscope record -o FILE makes one"):
+    with pytest.raises(AgentError, match="opscope record -o FILE writes one"):
         Recording.load(str(path))
 
 
@@ -159,7 +161,7 @@ def diff(*arguments: str) -> Result:
     return CliRunner(env={"COLUMNS": "80"}).invoke(main, ("diff", *arguments))
 
 
-def test_diff_shows_what_got_slower_within_the_terminal(tmp_path: Path) -> None:
+def test_diff_shows_slower_operators_within_the_terminal(tmp_path: Path) -> None:
     a, b = saved(tmp_path / "a", 1e-3), saved(tmp_path / "b", 2e-3)
     result = diff(a, b)
     assert result.exit_code == 0
@@ -187,11 +189,11 @@ def test_diff_says_that_there_is_nothing_to_compare(tmp_path: Path) -> None:
 def test_diff_takes_a_path_for_a_file(tmp_path: Path) -> None:
     result = diff(saved(tmp_path / "a", 1.0), str(tmp_path / "missing"))
     assert result.exit_code == 1
-    assert "missing: no such file; `opscope record -o FILE` makes one" in result.output
+    assert "missing: no such file; `opscope record -o FILE` writes one" in result.output
 
 
-def test_diff_says_what_neither_file_nor_service_is(tmp_path: Path) -> None:
+def test_diff_reports_a_name_that_is_neither_file_nor_service(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     result = diff(saved(tmp_path / "a", 1.0), "svc@9", "--directory", str(tmp_path / "empty"))
     assert result.exit_code == 1
-    assert "no observed process is of svc@9" in result.output
+    assert "no observed process matches svc@9" in result.output

@@ -1,7 +1,7 @@
-"""Builds valid segment files from lists of ranges, for tests of whatever reads them.
+"""Build valid segment files from lists of ranges, for tests of readers.
 
-Independent of the C writer but for the layout, which both take from opscope/segment.h. Durations
-are put into buckets here by floating-point logarithms, so that the two check each other.
+Independent of the C writer, except that both use the layout in opscope/segment.h. This file finds
+the bucket of a duration with floating-point logarithms, so that the two check each other.
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from opscope.agent import layout
+from opscope.segments import layout
 
 TICKS_PER_SECOND = 1_000_000_000
 PHASE_FORWARD = 1
@@ -23,7 +23,7 @@ PHASE_FORWARD = 1
 
 @dataclass(frozen=True)
 class Range:
-    """`count` ranges of one kind. `self_s` None: the self time is not known."""
+    """`count` ranges of one kind. `self_s` None: unknown self time."""
 
     op: str
     duration_s: float
@@ -69,7 +69,7 @@ def bucket_of(duration_s: float) -> tuple[int, int]:
 
 
 class SegmentWriter:
-    """Chunks in the order they come into use, as the recorder makes them."""
+    """Chunks in the order of their first use, as the recorder makes them."""
 
     def __init__(self, process: Process | None = None, **header: Any) -> None:
         self.process = process or Process()
@@ -81,6 +81,7 @@ class SegmentWriter:
         self._cells: dict[int, dict[int, np.ndarray]] = {}
         self._lines: dict[int, list[np.ndarray]] = {}
         self._metrics: dict[tuple[str, str], int] = {}
+        self._variances: dict[int, np.ndarray] = {}
 
     def entry(
         self, kind: int, number: int, *texts: str, detail: int = 0, extra_cost_ps: int = 0
@@ -100,13 +101,13 @@ class SegmentWriter:
         self.entry(layout.ENTRY_USAGE, 0, key)
 
     def metric(self, name: str, label: str, value: int, kind: int) -> None:
-        """Sets the value; registered with its first."""
+        """Sets the value; the first one registers the metric."""
         if (name, label) not in self._metrics:
             self.entry(layout.ENTRY_METRIC, len(self._metrics), name, label, detail=kind)
         self._metrics[name, label] = value
 
     def op_id(self, name: str, extra_cost_ps: int = 0) -> int:
-        """Of the operator, which is entered at the first call."""
+        """The id of the operator, which the first call adds."""
         if name not in self._ops:
             self._ops[name] = layout.OTHER_OP_ID + 1 + len(self._ops)
             number = self._ops[name]
@@ -149,6 +150,23 @@ class SegmentWriter:
         rate: int = self.header.get("ticks_per_second", TICKS_PER_SECOND)
         return round(seconds * rate * one.weight * one.count)
 
+    def variance(
+        self,
+        op: str | None,
+        calls: float,
+        self_s2: float = 0.0,
+        *,
+        phase: int = PHASE_FORWARD,
+        labels: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        """States the errors of the estimates for a key; `op` None: for all of the phase."""
+        rate: int = self.header.get("ticks_per_second", TICKS_PER_SECOND)
+        key = (self.op_id(op) if op else 0) | phase << 32 | self._labels_id(labels) << 40
+        entry = np.zeros(1, layout.VARIANCE)
+        entry["key"], entry["window_count"], entry["calls"] = key, 2, calls
+        entry["self_ticks"] = entry["total_ticks"] = self_s2 * rate**2
+        self._variances[key] = entry
+
     def _chunk_list(self) -> list[tuple[int, int, int, int, bytes]]:
         """(kind, table, first, used, items) of each chunk."""
         chunks = []
@@ -167,6 +185,8 @@ class SegmentWriter:
             chunks += _split(layout.LINES, table, raw, layout.LINES_PER_CHUNK)
         raw = [struct.pack("<Q", value) for value in self._metrics.values()]
         chunks += _split(layout.METRICS, 0, raw, layout.METRICS_PER_CHUNK)
+        raw = [entry.tobytes() for entry in self._variances.values()]
+        chunks += _split(layout.VARIANCES, 0, raw, layout.VARIANCES_PER_CHUNK)
         return chunks
 
     def to_bytes(self) -> bytes:
@@ -203,7 +223,7 @@ class SegmentWriter:
         return bytes(out)
 
     def write(self, directory: Path) -> Path:
-        """Writes or replaces the file in place, as the process would go on writing into it."""
+        """Writes or replaces the file in place, like a process that continues to write."""
         path = directory / self.process.file_name
         if path.exists():
             with path.open("r+b") as file:

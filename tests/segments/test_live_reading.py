@@ -4,11 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from opscope.agent.host import Host
+import pytest
+
+from opscope.host.host import Host
 
 LOOKS = 50
 
-# Works until its standard input ends, then says how many ranges there were.
+# Works until its standard input ends, then prints the number of ranges.
 WRITER = """
 import sys, threading
 import opscope
@@ -38,7 +40,8 @@ print(sum(counts))
 """
 
 
-def test_no_look_finds_damage_or_less_than_the_one_before(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_no_read_finds_damage_or_less_than_the_one_before(tmp_path: Path) -> None:
     place = tmp_path / "segments"
     host = Host([str(place)], consume=True, max_series=100_000)
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A process is over once nobody can write into its segment, and not before: told by its lock."""
+"""A process is over once no process can write into its segment; its lock decides."""
 
 import fcntl
 import os
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from opscope.agent import layout, liveness
-from opscope.agent.host import Host
-from opscope.agent.snapshot import Snapshot
-from tests.agent.segment_writer import Process, Range, SegmentWriter
+from opscope.host.host import Host
+from opscope.host.snapshot import Snapshot
+from opscope.segments import layout, liveness
+from tests.segments.segment_writer import Process, Range, SegmentWriter
 
 ADD = [Range("numpy::add", 1e-3, 5)]
 OF_ANOTHER_NAMESPACE = Process(pid=7, process_start=1, pid_namespace=1)
@@ -45,7 +45,7 @@ def test_a_process_lives_as_long_as_its_lock_wherever_it_is(place: Path) -> None
 
 
 def test_a_lock_that_is_gone_is_the_end_though_the_pid_is_there(place: Path) -> None:
-    """As of a zombie, or of a process that has called exec."""
+    """The process is a zombie, or has called exec."""
     path = by_lock().write(place)
     snapshot = collected(place)
     assert (snapshot.calls.sum(), snapshot.process_count) == (5, 0)
@@ -59,9 +59,7 @@ def test_readers_at_the_same_time_do_not_take_each_other_for_the_process(place: 
         assert collected(place).process_count == 0
 
 
-def test_where_the_lock_cannot_be_told_the_pid_says(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_known_lock_the_pid_decides(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
@@ -71,7 +69,7 @@ def test_where_the_lock_cannot_be_told_the_pid_says(
     assert collected(place).process_count == 1
 
 
-def test_a_segment_of_another_boot_is_over_whoever_holds_its_lock(place: Path) -> None:
+def test_a_segment_of_another_boot_is_over_even_if_locked(place: Path) -> None:
     path = by_lock(Process(boot_id=b"another boot....")).write(place)
     with path.open("r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -81,7 +79,7 @@ def test_a_segment_of_another_boot_is_over_whoever_holds_its_lock(place: Path) -
 def test_a_boot_that_could_not_be_read_is_no_other_boot(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where /proc is missing, or has no /proc/sys, for the process or for the agent."""
+    """/proc is missing, or lacks /proc/sys, for the process or for the agent."""
     unknown = bytes(16)
     path = by_lock(Process(boot_id=unknown, pid_namespace=0, process_start=0)).write(place)
     lives = SegmentWriter(Process(boot_id=unknown)).add(ADD).write(place)
@@ -94,7 +92,7 @@ def test_a_boot_that_could_not_be_read_is_no_other_boot(
     assert (path.exists(), lives.exists()) == (False, True)
 
 
-def test_what_cannot_be_read_of_this_boot_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_facts_of_this_boot_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise FileNotFoundError
 

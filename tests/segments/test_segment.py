@@ -1,4 +1,4 @@
-"""What a segment says comes out of the parser as it was put in, whoever wrote it."""
+"""The parser returns a segment's contents as they were written, by C or by the tests' writer."""
 
 import os
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opscope.agent import layout
-from opscope.agent.dictionary import Dictionary
-from opscope.agent.segment import COLUMNS, Segment, read_header, read_segment
-from opscope.agent.segment_file import Reader, SegmentError, opened
-from opscope.agent.totals import _ns
-from tests.agent.segment_writer import Range, SegmentWriter
+from opscope.host.totals import _ns
+from opscope.segments import layout
+from opscope.segments.dictionary import Dictionary
+from opscope.segments.segment import COLUMNS, Segment, read_header, read_segment
+from opscope.segments.segment_file import Reader, SegmentError, opened
+from tests.segments.segment_writer import Range, SegmentWriter
 
 
 def reader(raw: bytes) -> Reader:
@@ -68,7 +68,7 @@ def test_a_cost_beyond_all_measure_is_damage() -> None:
     writer = SegmentWriter()
     writer.op_id("a", extra_cost_ps=0xFFFFFFFF)
     writer.add([Range("a", 1e-3, 1 << 40, 2.0**-20)])
-    with pytest.raises(SegmentError, match="costs beyond all measure"):
+    with pytest.raises(SegmentError, match="impossibly large costs"):
         parse(writer.to_bytes())
 
 
@@ -130,12 +130,12 @@ def test_a_dictionary_is_read_on_from_where_it_ended() -> None:
     assert dictionary.read_bytes[0] > read[0]
 
 
-def test_read_again_it_says_what_a_first_look_would() -> None:
+def test_a_second_read_equals_a_first_one() -> None:
     random = np.random.default_rng(1)
     writer, dictionary = SegmentWriter(), Dictionary()
     shapes = set()
     for _ in range(150):
-        spread = int(random.integers(1, 8))  # few: mostly what was there before counts on
+        spread = int(random.integers(1, 8))  # few: most of the earlier ones are reused
         writer.add(
             [
                 Range(f"op_{n % spread}", 2.0 ** -int(n % (2 * spread)), table=int(n % spread) // 2)
@@ -156,7 +156,7 @@ def test_text_cannot_steer_a_terminal_or_fill_a_page() -> None:
     assert max(map(len, names)) <= 256
 
 
-def test_an_overload_stands_behind_a_dot() -> None:
+def test_an_overload_follows_a_dot() -> None:
     writer = SegmentWriter()
     writer.entry(layout.ENTRY_OP, 9, "aten::add", "Tensor")
     assert parse(writer.to_bytes()).dictionary.ops[9] == "aten::add.Tensor"
@@ -224,7 +224,7 @@ def test_a_chunk_that_uses_more_than_it_has_is_corruption() -> None:
     raw = bytearray(SegmentWriter().add([Range("a", 1.0)]).to_bytes())
     start = raw.index(layout.CELLS.to_bytes(4, "little"), layout.HEADER_BYTES + layout.CHUNK_BYTES)
     raw[start + 12 : start + 16] = (layout.CELLS_PER_CHUNK + 1).to_bytes(4, "little")
-    with pytest.raises(SegmentError, match="more than it has"):
+    with pytest.raises(SegmentError, match="more bytes than it has"):
         parse(bytes(raw))
 
 
@@ -232,7 +232,7 @@ def test_counters_that_would_make_sums_overflow_are_corruption() -> None:
     writer = SegmentWriter().add([Range("a", 1.0)])
     (cell,) = writer._cells[0].values()
     cell["total_ticks"] = 1 << 63
-    with pytest.raises(SegmentError, match="beyond all measure"):
+    with pytest.raises(SegmentError, match="impossibly large"):
         parse(writer.to_bytes())
 
 

@@ -1,15 +1,15 @@
-"""Whatever bytes a file holds: the parser gives a segment or SegmentError, and nothing else."""
+"""For any bytes in a file, the parser returns a segment or raises SegmentError."""
 
 import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opscope.agent import layout
-from opscope.agent.dictionary import Dictionary
-from opscope.agent.segment import read_header, read_segment
-from opscope.agent.segment_file import SegmentError
-from tests.agent.segment_writer import Process, Range, SegmentWriter
+from opscope.segments import layout
+from opscope.segments.dictionary import Dictionary
+from opscope.segments.segment import read_header, read_segment
+from opscope.segments.segment_file import SegmentError
+from tests.segments.segment_writer import Process, Range, SegmentWriter
 
 LABELS = (("model_id", "a"),)
 
@@ -31,11 +31,14 @@ def valid() -> bytes:
     writer.op_id("later", extra_cost_ps=1)
     writer.usage("key")
     writer.metric("opscope.memory.live", "cpu", 1, layout.METRIC_GAUGE)
+    for n in range(1, 20):
+        writer.variance(f"op{n}", 10.0**n, 1e-6, labels=LABELS if n % 2 else ())
+    writer.variance(None, 5.0)
     return writer.to_bytes()
 
 
 VALID = valid()
-# Where every byte means something: headers, the dictionary, the first cells and lines of chunks.
+# Where every byte matters: headers, the dictionary, the first cells and lines of chunks.
 STARTS = range(layout.HEADER_BYTES, len(VALID), layout.CHUNK_BYTES)
 MEANINGFUL = st.one_of(
     st.integers(0, 260), st.sampled_from(STARTS).flatmap(lambda s: st.integers(s, s + 2000))

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from opscope.agent import layout
+from opscope.segments import layout
 
 DOCUMENT = Path(__file__).parents[2] / "native" / "SEGMENT.md"
 STRUCTS = [
@@ -15,6 +15,7 @@ STRUCTS = [
     layout.CELL,
     layout.LINE,
     layout.EXEMPLAR,
+    layout.VARIANCE,
 ]
 
 

@@ -1,4 +1,4 @@
-"""Who may read the agent's pages, over TLS and with passwords; how much a client may take."""
+"""Access to the agent's pages, over TLS and with passwords; limits for a client."""
 
 import base64
 import hashlib
@@ -16,12 +16,12 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from opscope.agent import http_server
-from opscope.agent.access import Certificate, Passwords, password_line
-from opscope.agent.exporter import PageExporter, load
-from opscope.agent.host import Host
-from opscope.agent.server import Latest, Server
 from opscope.errors import AgentError
+from opscope.host.host import Host
+from opscope.server import bounded_io, connections
+from opscope.server.access import Certificate, Passwords, password_line
+from opscope.server.exporter import PageExporter, load
+from opscope.server.pages import Latest, Server
 
 TIMEOUT_S = 300
 
@@ -155,9 +155,9 @@ def test_a_password_file_that_cannot_be_used_is_refused_by_name(tmp_path: Path, 
         Passwords(str(path))
 
 
-@pytest.mark.parametrize("name", ["", "a:b", "a\nb"])
-def test_a_name_that_cannot_stand_in_the_file_is_refused(name: str) -> None:
-    with pytest.raises(AgentError, match="is no name"):
+@pytest.mark.parametrize("name", ["", "a:b", "a\nb", "#a", " a", "a\u2028b"])
+def test_an_invalid_name_is_refused(name: str) -> None:
+    with pytest.raises(AgentError, match="is not a valid name"):
         password_line(name, "x")
 
 
@@ -170,9 +170,51 @@ def test_pages_over_tls(tmp_path: Path, certificate: tuple[str, str]) -> None:
     trusting = ssl.create_default_context(cafile=certificate[0])
     with urlopen(f"{server.url}/metrics", timeout=TIMEOUT_S, context=trusting) as answer:
         assert b"opscope_build_info" in answer.read()
-    with socket.create_connection(server.address, timeout=TIMEOUT_S) as plain:
-        plain.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
-        assert ended(plain) or b"opscope" not in plain.recv(100)
+    assert status(f"http://{server.url.partition('://')[2]}/metrics") == 426
+    server.close()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("with_passwords", [False, True])
+def test_probes_are_answered_with_tls_and_passwords_on(
+    tmp_path: Path, certificate: tuple[str, str], users: Path, scheme: str, with_passwords: bool
+) -> None:
+    """Kubelet's probes have no password and verify no certificate; probes whose manifest does not
+    configure TLS are unencrypted."""
+    options: dict[str, Any] = {"certificate": Certificate(*certificate)}
+    if with_passwords:
+        options["passwords"] = Passwords(str(users))
+    server = serving(tmp_path, **options)
+    trusting = ssl._create_unverified_context()  # as kubelet
+    place = server.url.partition("://")[2]
+
+    def probed(path: str) -> int:
+        try:
+            with urlopen(f"{scheme}://{place}{path}", timeout=TIMEOUT_S, context=trusting) as one:
+                return int(one.status)
+        except HTTPError as error:
+            with error:
+                return error.code
+
+    assert probed("/healthz") == 200
+    assert probed("/readyz") == 503
+    server._latest.snapshot()
+    assert probed("/readyz") == 200
+    for path in ("/metrics", "/", "/nothing"):
+        expected = 401 if with_passwords else 200 if path != "/nothing" else 404
+        if path == "/" and not with_passwords:
+            expected = 404  # the live page is the command's
+        assert probed(path) == (426 if scheme == "http" else expected)
+    server.close()
+
+
+def test_a_client_that_says_nothing_on_a_port_of_tls_is_cut_off(
+    tmp_path: Path, certificate: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_io, "FIRST_BYTE_S", 0.2)
+    server = serving(tmp_path, certificate=Certificate(*certificate))
+    with socket.create_connection(server.address, timeout=TIMEOUT_S) as silent:
+        assert ended(silent)
     server.close()
 
 
@@ -192,7 +234,7 @@ def test_a_certificate_that_cannot_be_used_is_refused_by_name(tmp_path: Path) ->
         Certificate("/none", "/none")
 
 
-# ---- what a client may take -------------------------------------------------------------------
+# ---- limits for a client ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -212,7 +254,7 @@ def ended(connection: socket.socket) -> bool:
 def test_a_request_that_dribbles_in_is_cut_off(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "_REQUEST_S", 0.2)
+    monkeypatch.setattr(bounded_io, "REQUEST_S", 0.2)
     with socket.create_connection(server.address, timeout=TIMEOUT_S) as slow:
         slow.sendall(b"GET / HT")
         assert ended(slow)
@@ -221,7 +263,7 @@ def test_a_request_that_dribbles_in_is_cut_off(
 def test_a_connection_that_says_nothing_is_cut_off(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "_FIRST_BYTE_S", 0.2)
+    monkeypatch.setattr(bounded_io, "FIRST_BYTE_S", 0.2)
     with socket.create_connection(server.address, timeout=TIMEOUT_S) as silent:
         assert ended(silent)
 
@@ -239,7 +281,7 @@ def test_a_request_of_many_bytes_is_cut_off(server: Server) -> None:
 def test_a_new_client_gets_in_where_idle_ones_hold_every_connection(server: Server) -> None:
     idle = [
         socket.create_connection(server.address, timeout=TIMEOUT_S)
-        for _ in range(http_server._CONNECTION_LIMIT + 10)
+        for _ in range(connections.CONNECTION_LIMIT + 10)
     ]
     assert status(f"{server.url}/healthz") == 200
     for connection in idle:
@@ -266,7 +308,7 @@ def test_a_local_port_does_not_answer_to_names_from_elsewhere(server: Server, na
     assert status(f"{server.url}/metrics", Host="[::1]:9464") == 200
 
 
-def test_a_server_does_not_say_what_it_is_made_of(server: Server) -> None:
+def test_a_server_does_not_reveal_its_software(server: Server) -> None:
     with urlopen(f"{server.url}/healthz", timeout=TIMEOUT_S) as answer:
         assert answer.headers["Server"].strip() == "opscope"
 
@@ -274,7 +316,7 @@ def test_a_server_does_not_say_what_it_is_made_of(server: Server) -> None:
 # ---- readiness and news -----------------------------------------------------------------------
 
 
-def test_ready_means_that_a_pass_was_made_of_late(tmp_path: Path) -> None:
+def test_ready_means_that_a_recent_pass_succeeded(tmp_path: Path) -> None:
     latest = Latest(Host([str(tmp_path)], consume=False).collect)
     server = Server("127.0.0.1", 0, latest, prometheus(), fresh_s=1000.0)
     assert status(f"{server.url}/readyz") == 503
@@ -293,7 +335,7 @@ def test_requests_are_counted_by_path_and_status(server: Server) -> None:
     facts = server.requests.facts()
     deadline = time.monotonic() + TIMEOUT_S
     while sum(facts["requests"].values()) < 2 and time.monotonic() < deadline:
-        facts = server.requests.facts()  # counted once the answer is away
+        facts = server.requests.facts()  # counted after the answer is sent
     assert facts["requests"] == {("/metrics", "200"): 1, ("", "404"): 1}
     assert facts["request_s"] > 0
 
@@ -308,10 +350,10 @@ def test_a_port_for_others_is_said_to_be_one(
         finally:
             server.close()
 
-    assert "everybody who reaches it can read" in said()
-    assert "in the clear" in said(passwords=Passwords(str(users)))
+    assert "without a password" in said()
+    assert "unencrypted" in said(passwords=Passwords(str(users)))
     both = said(passwords=Passwords(str(users)), certificate=Certificate(*certificate))
-    assert both.endswith("can be reached from other hosts")
+    assert both.endswith("is reachable from other hosts")
     local = serving(tmp_path)
     assert local.exposure == ""
     local.close()
@@ -345,7 +387,7 @@ def test_the_command_takes_all_of_it_from_settings(
         _, errors = agent.communicate(timeout=TIMEOUT_S)
     assert "opscope_agent_memory_bytes" in page
     assert "opscope_agent_cpu_time_seconds_total" in page
-    assert "can be reached from other hosts" in errors
+    assert "is reachable from other hosts" in errors
     assert (segments / "agent.state").exists()
 
 

@@ -1,4 +1,4 @@
-"""A page that comes in pieces: the same bytes however they are sent, with an end that shows."""
+"""A page in pieces: the same bytes for every way of sending, with a recognizable end."""
 
 import gzip
 import http.client
@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opscope.agent import http_server
-from opscope.agent.blocks import begun, chunked, in_blocks, packed
-from opscope.agent.server import Latest, Server
-from opscope.agent.snapshot import Snapshot
 from opscope.bench.scrape import snapshot_of
+from opscope.host.snapshot import Snapshot
+from opscope.server import bounded_io
+from opscope.server.blocks import begun, chunked, in_blocks, packed
+from opscope.server.pages import Latest, Server
+
+pytestmark = pytest.mark.alone
 
 TIMEOUT_S = 60
 KIND = "text/plain"
@@ -95,7 +97,7 @@ def _unchunked(raw: bytes) -> bytes:
     return found
 
 
-def test_a_large_page_is_sent_as_it_is_made(server: Server) -> None:
+def test_a_large_page_is_sent_while_it_is_generated(server: Server) -> None:
     plain, headers = ask(server)
     assert plain == PIECE * PIECES
     assert headers["Transfer-Encoding"] == "chunked"
@@ -119,7 +121,7 @@ def test_a_page_of_one_block_says_its_length(page: Page, server: Server) -> None
     assert (plain, headers["Content-Length"]) == (PIECE * 3, str(len(PIECE) * 3))
 
 
-def test_who_asks_for_the_head_alone_has_no_page_made(page: Page, server: Server) -> None:
+def test_a_head_request_generates_no_page(page: Page, server: Server) -> None:
     assert ask(server, "HEAD")[0] == b""
     assert page.made < PIECES / 10
 
@@ -163,10 +165,10 @@ def test_a_page_is_never_there_whole() -> None:
 def test_a_client_that_takes_its_time_is_cut_off(
     server: Server, page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(bounded_io, "ANSWER_S", 0.2)
     page._pieces = 10**9
     with socket.create_connection(server.address, timeout=TIMEOUT_S) as client:
         client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        # However much is taken: it ends.
+        # It ends, however much the client reads.
         while client.recv(1 << 20):
             pass

@@ -1,4 +1,4 @@
-"""Pages are compressed for clients that take that, and say so."""
+"""Pages are compressed for clients that accept it, and say so."""
 
 import gzip
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from opscope.agent.exporter import PageExporter, load
-from opscope.agent.server import Latest, Server
 from opscope.bench.scrape import snapshot_of
+from opscope.server.exporter import PageExporter, load
+from opscope.server.pages import Latest, Server
 
 TIMEOUT_S = 300
 

@@ -1,4 +1,4 @@
-"""The unit and the manifests are in a form that is read, and say what the agent does and needs."""
+"""The unit and the manifests are valid and match the agent."""
 
 import configparser
 import shutil
@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from opscope import config
-from opscope.agent import directories, privileges
-from opscope.agent.server import OPEN_PATHS
+from opscope.segments import directories
+from opscope.server import privileges
+from opscope.server.pages import OPEN_PATHS
 
 DEPLOY = Path(__file__).parents[2] / "agent" / "deploy"
 UNIT = DEPLOY / "agent.service"
@@ -35,10 +36,12 @@ def test_the_unit_starts_the_agent_with_what_it_keeps_and_nothing_more(
     assert service["NoNewPrivileges"] == "yes"
     assert service["ProtectSystem"] == "strict"
     assert "/dev/shm" in service["ReadWritePaths"].split()
+    assert service["StateDirectory"] == "opscope"
+    assert service["StateDirectoryMode"] == "0700"
 
 
 def test_systemd_takes_the_unit() -> None:
-    # Where systemd is not installed there is nothing that could read it.
+    # Without systemd nothing can verify it.
     analyze = shutil.which("systemd-analyze")
     if analyze:
         done = subprocess.run(
@@ -49,7 +52,7 @@ def test_systemd_takes_the_unit() -> None:
 
 @pytest.mark.parametrize("path", sorted(DEPLOY.glob("*.yaml")), ids=lambda path: path.name)
 def test_kubernetes_knows_each_field_of_the_manifests(path: Path) -> None:
-    """From the first version on whose init containers may go on running, to the last known."""
+    """From the first version with init containers that keep running, to the last known one."""
     for document in yaml.safe_load_all(path.read_text()):
         for version in ("1.29", kubernetes_validate.latest_version()):
             kubernetes_validate.validate(document, version, strict=True)

@@ -1,4 +1,4 @@
-"""What an exporter's options are: typed, and by themselves flags, variables and TOML keys."""
+"""Options of exporters: typed, and automatically flags, variables and TOML keys."""
 
 import subprocess
 import sys
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from opscope.agent import exporter
-from opscope.agent.exporter import Option, load
 from opscope.errors import AgentError, ConfigError
+from opscope.server import exporter
+from opscope.server.exporter import Option, load
 
 OPTIONS = (
     Option("path", "", "a file"),
@@ -24,7 +24,7 @@ DEFAULTS = {"path": "", "octaves": 2, "interval_s": 10.0, "exemplars": False}
 
 
 class EntryPoints:
-    """What `importlib.metadata.entry_points` answers where these modules are installed."""
+    """The answer of `importlib.metadata.entry_points` if these modules are installed."""
 
     def __init__(self, modules: dict[str, Any]) -> None:
         self._modules = modules
@@ -41,7 +41,7 @@ class EntryPoints:
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exporter `sample`, which is its options, and one that cannot be imported."""
+    """An exporter `sample` with these options, and one that cannot be imported."""
     sample = SimpleNamespace(OPTIONS=OPTIONS, create=dict)
     found = EntryPoints({"sample": sample, "broken": ImportError("no module named there")})
     monkeypatch.setattr(metadata, "entry_points", lambda group: found)
@@ -108,7 +108,7 @@ def test_a_value_that_cannot_be_used_is_named(
         ("sample", {"octave": 2}, "exporter sample: no option 'octave'; known: path, octaves"),
     ],
 )
-def test_what_is_not_there_is_named_with_what_is(
+def test_an_unknown_exporter_is_reported_with_the_known_ones(
     name: str, options: dict[str, object], said: str
 ) -> None:
     with pytest.raises(AgentError) as caught:
@@ -133,4 +133,4 @@ def test_options_are_flags_of_the_agent() -> None:
     assert "--prometheus-octaves" in agent("--help").stdout
     refused = agent("--listen", "127.0.0.1:0", "--prometheus-octaves", "3")
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
-    assert "--prometheus-octaves='3': must be 1, 2 or 4" in refused.stderr
+    assert "--prometheus-octaves='3': must be 0.125, 0.25, 0.5, 1, 2 or 4" in refused.stderr

@@ -1,4 +1,4 @@
-"""What the agent's page gets to show."""
+"""The data for the agent's live page."""
 
 import json
 from collections.abc import Sequence
@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from opscope.agent.host import Host
-from opscope.agent.inventory import Unobserved
-from opscope.agent.live import CONTENT_TYPES, Live, file
-from opscope.agent.snapshot import Process
-from tests.agent.segment_writer import Range, SegmentWriter
+from opscope.host.host import Host
+from opscope.host.snapshot import Process
+from opscope.processes.inventory import Unobserved
+from opscope.server.live import CONTENT_TYPES, Live, file
+from tests.segments.segment_writer import Range, SegmentWriter
 
 ADD = Range("numpy::add", 1e-3, 100, self_s=1e-3)
 
 
 class Looking:
-    """A page that is looked at, with a clock of its own."""
+    """A page in use, with its own clock."""
 
     def __init__(self, place: Path) -> None:
         self.now = 0.0
@@ -46,7 +46,7 @@ class Looking:
         return found
 
 
-def test_the_first_look_shows_everything_and_the_next_what_came_since(tmp_path: Path) -> None:
+def test_the_first_answer_shows_everything_and_the_next_the_increase(tmp_path: Path) -> None:
     page = Looking(tmp_path)
     page.work()
     assert page.look()["about"].startswith("since the start")
@@ -61,7 +61,7 @@ def test_the_first_look_shows_everything_and_the_next_what_came_since(tmp_path: 
     assert (seen["samples"], seen["dropped"]) == (50, 3)
 
 
-def test_looks_close_after_one_another_share_a_pass(tmp_path: Path) -> None:
+def test_requests_in_quick_succession_share_a_pass(tmp_path: Path) -> None:
     page = Looking(tmp_path)
     page.work()
     assert page.look() == page.look()
@@ -71,7 +71,7 @@ def test_looks_close_after_one_another_share_a_pass(tmp_path: Path) -> None:
     assert page.passes == 2
 
 
-def test_a_look_long_ago_is_no_start_of_now(tmp_path: Path) -> None:
+def test_an_old_sample_is_not_used_for_current_rates(tmp_path: Path) -> None:
     page = Looking(tmp_path)
     page.work()
     page.look()
@@ -89,7 +89,7 @@ def test_processes_and_those_that_are_not_observed_are_listed(tmp_path: Path) ->
     assert seen["others"] == [{"pid": 7, "user": "root", "program": "pip", "why": "pip: deny list"}]
 
 
-def test_what_is_unknown_is_null(tmp_path: Path) -> None:
+def test_unknown_values_are_null(tmp_path: Path) -> None:
     page = Looking(tmp_path)
     page.work(Range("numpy::add", 1e-3, 100))
     seen = page.look()
@@ -105,7 +105,7 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
         assert "innerHTML" not in text
 
 
-def test_the_span_is_of_ten_seconds_however_often_somebody_looks(tmp_path: Path) -> None:
+def test_the_span_is_ten_seconds_for_any_frequency_of_requests(tmp_path: Path) -> None:
     page = Looking(tmp_path)
     page.work()
     for second in range(0, 40, 2):

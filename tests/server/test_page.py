@@ -1,6 +1,6 @@
-"""The agent's page in Chromium: numbers of a real segment, kept up to date, nothing foreign.
+"""The agent's page in Chromium: current numbers of a real segment, no foreign resources.
 
-Skipped where there is no Chromium; CI has it.
+Skipped without Chromium; CI has it.
 """
 
 import re
@@ -12,12 +12,12 @@ from urllib.request import urlopen
 
 import pytest
 
-from opscope.agent import live
-from opscope.agent.exporter import PageExporter, load
-from opscope.agent.host import Host
-from opscope.agent.inventory import Unobserved
-from opscope.agent.server import Latest, Server
-from tests.agent.segment_writer import Range, SegmentWriter
+from opscope.host.host import Host
+from opscope.processes.inventory import Unobserved
+from opscope.server import live
+from opscope.server.exporter import PageExporter, load
+from opscope.server.pages import Latest, Server
+from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
 
 HOSTILE = "<img src=x onerror=alert(1)>::op"
 TIMEOUT_S = 300
@@ -65,7 +65,7 @@ def text_of(markup: str) -> str:
 
 
 @chromium
-def test_the_page_shows_operators_processes_and_who_is_not_observed(
+def test_the_page_shows_operators_processes_and_unobserved_processes(
     server: Server, tmp_path: Path
 ) -> None:
     markup = shown(f"{server.url}/", tmp_path / "profile")
@@ -74,8 +74,25 @@ def test_the_page_shows_operators_processes_and_who_is_not_observed(
     assert re.search(r"train\.py\s+trainer", text)
     assert re.search(r"pip\s+pip: deny list", text)
     assert re.search(r"as of \d", text)
-    # What a process is called is text, whatever it is called.
+    # Process names are shown as text, whatever their characters.
     assert "&lt;img src=x onerror=alert(1)&gt;::op" in markup
+
+
+@chromium
+def test_imprecise_values_are_marked_and_grey(server: Server, tmp_path: Path) -> None:
+    writer = SegmentWriter(Process(pid=1, process_start=start_of(1)))
+    writer.add([Range("numpy::inv", 1e-3, 2, 100.0, self_s=1e-3)])
+    writer.variance("numpy::inv", 100.0**2, 0.1**2)
+    writer.write(tmp_path)
+    markup = shown(f"{server.url}/", tmp_path / "profile")
+    rows = {name: row for row in re.findall(r"<tr.*?</tr>", markup) for name in _names(row)}
+    assert 'class="unsure"' in rows["numpy::inv"] and "±" in rows["numpy::inv"]
+    assert 'class="unsure"' not in rows["numpy::add"] and "±" not in rows["numpy::add"]
+    assert text_of(rows["numpy::inv"]).split()[-3:] == ["\N{EN DASH}"] * 3
+
+
+def _names(row: str) -> list[str]:
+    return re.findall(r'<td class="name"[^>]*>(numpy::\w+)<', row)
 
 
 @chromium
@@ -84,7 +101,7 @@ def test_the_page_asks_again_by_itself(server: Server, tmp_path: Path) -> None:
     assert server.requests.facts()["requests"]["/api/live", "200"] >= 2
 
 
-def test_the_browser_is_told_to_load_nothing_from_elsewhere(server: Server) -> None:
+def test_the_policy_forbids_resources_from_elsewhere(server: Server) -> None:
     for path in ("/", "/page.css", "/page.js", "/api/live"):
         with urlopen(f"{server.url}{path}", timeout=TIMEOUT_S) as answer:
             assert "default-src 'self'" in answer.headers["Content-Security-Policy"]

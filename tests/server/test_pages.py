@@ -1,4 +1,4 @@
-"""The agent's pages, its errors, and how it ends."""
+"""The agent's pages, their errors, and the server's end."""
 
 import os
 import signal
@@ -14,12 +14,12 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from opscope.agent.exporter import PageExporter, load
-from opscope.agent.host import Host
-from opscope.agent.server import Latest, Server
-from opscope.agent.snapshot import Snapshot
 from opscope.errors import AgentError
-from tests.agent.segment_writer import Range, SegmentWriter
+from opscope.host.host import Host
+from opscope.host.snapshot import Snapshot
+from opscope.server.exporter import PageExporter, load
+from opscope.server.pages import Latest, Server
+from tests.segments.segment_writer import Range, SegmentWriter
 
 OPSCOPE = [sys.executable, "-c", "from opscope.cli import main; main()"]
 TIMEOUT_S = 300
@@ -54,7 +54,7 @@ def test_metrics_as_text_or_openmetrics(server: Server) -> None:
     assert kind.startswith("application/openmetrics-text")
 
 
-def test_health_and_what_there_is_not(server: Server) -> None:
+def test_health_and_unknown_pages(server: Server) -> None:
     assert get(f"{server.url}/healthz")[0] == "ok\n"
     with pytest.raises(HTTPError, match="404"):
         get(f"{server.url}/nothing")
@@ -85,7 +85,7 @@ def test_a_closed_server_gives_its_port_back(tmp_path: Path) -> None:
     Server("127.0.0.1", server.address[1], latest, prometheus()).close()
 
 
-def test_who_asks_during_a_pass_gets_the_next_one_together() -> None:
+def test_requests_during_a_pass_share_the_next_one() -> None:
     passes = 0
     first_runs, go_on = threading.Event(), threading.Event()
 
@@ -98,7 +98,7 @@ def test_who_asks_during_a_pass_gets_the_next_one_together() -> None:
         return passes  # type: ignore[return-value]
 
     class Asked(Latest):
-        """Says when a caller has taken his number and waits."""
+        """Reports when a caller has its number and waits."""
 
         def __init__(self) -> None:
             super().__init__(collect)
@@ -187,9 +187,13 @@ def test_serve_shows_this_process_and_no_other(tmp_path: Path) -> None:
         timeout=TIMEOUT_S,
         check=True,
     )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("opscope_op_calls_total")]
+    lines = [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith("opscope_op_duration_seconds_count")
+    ]
     assert len(lines) == 1
     assert 'op="mine"' in lines[0]
-    assert lines[0].endswith(" 1.0")
+    assert lines[0].endswith(" 1")
     assert other.exists()
     assert len(os.listdir(tmp_path)) == 2

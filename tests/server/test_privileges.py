@@ -1,11 +1,11 @@
-"""What root gives up at the agent's start; in processes of their own, as there is no way back."""
+"""Privileges that root drops at the agent's start; in separate processes, as it is permanent."""
 
 import subprocess
 import sys
 
 PROGRAM = """
 import os, sys
-from opscope.agent import privileges
+from opscope.server import privileges
 
 uid = int(sys.argv[1])
 if os.geteuid() == 0 and uid:
@@ -44,5 +44,5 @@ def test_a_low_port_needs_one_more() -> None:
     assert said("0", "low") == ["True", str(kept), str(kept), "1"]
 
 
-def test_who_has_nothing_loses_nothing() -> None:
+def test_dropping_without_privileges_changes_nothing() -> None:
     assert said("65534") == ["True", "0", "0", "1"]

@@ -1,4 +1,4 @@
-"""Push exporters get snapshots in threads of their own; one that fails or hangs harms no other."""
+"""Push exporters get snapshots in their own threads; a failing or hanging one harms no other."""
 
 import threading
 from collections.abc import Callable
@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from opscope.agent.exporter import ExportRefused
-from opscope.agent.push import Push
-from opscope.agent.snapshot import Snapshot
+from opscope.host.snapshot import Snapshot
+from opscope.server.exporter import ExportRefused
+from opscope.server.push import Push
 
 TIMEOUT_S = 300
 
 
 class Exporter:
-    """Does what it is told with each snapshot, and says when it has been given so many."""
+    """Runs the next action at each export; `wait_for(n)` waits for n exports."""
 
     def __init__(self, *acts: Callable[[], None]) -> None:
         self.interval_s = 0.001
@@ -63,7 +63,7 @@ def wait(event: threading.Event) -> None:
     assert event.wait(TIMEOUT_S)
 
 
-def test_what_fails_is_counted_and_said_when_it_changes() -> None:
+def test_failures_are_counted_and_changes_reported() -> None:
     said: list[str] = []
     exporter = Exporter(
         nothing,
@@ -76,7 +76,7 @@ def test_what_fails_is_counted_and_said_when_it_changes() -> None:
     exporter.wait_for(6)
     push.close()
     assert said == [
-        "exporter sample failed, and goes on trying: no luck",
+        "exporter sample failed, and will retry: no luck",
         "exporter sample works again",
         "exporter sample was refused: 2 points rejected",
         "exporter sample works again",
@@ -102,7 +102,7 @@ def test_one_that_hangs_gets_the_newest_next_and_holds_up_no_other() -> None:
     assert len(hanging.given) < len(other.given)
 
 
-def test_the_end_sends_what_came_since() -> None:
+def test_the_end_sends_the_last_increase() -> None:
     exporter = Exporter()
     exporter.interval_s = 3600.0
     snapshots = Snapshots()

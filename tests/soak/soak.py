@@ -1,13 +1,12 @@
-"""`make soak`: an hour of a host's life in some minutes, and every range of it accounted for.
+"""`make soak`: an hour of a host's life in some minutes, with every range accounted for.
 
-Processes start, fork, end and are killed at random, by the hundred each second where the machine
-is fast enough; the agent is killed and started again at random. All the while no counter that it
-exports may fall, over its restarts too; in the end the calls exported equal those that the
-processes counted themselves, to within one range in flight for each thread; and there are no files
-left, and no more descriptors, threads or memory in the agent than after its first minute.
+Processes start, fork, end and are killed at random, hundreds each second on a fast machine; the
+agent is killed and restarted at random. Throughout, no exported counter may fall, not even over the
+agent's restarts. At the end, the exported calls equal those that the processes counted themselves,
+to within one range in flight for each thread; no files are left; and the agent has no more
+descriptors, threads or memory than after its first minute.
 
-Usage: soak.py [--seconds 1200] [--seed N]. Prints a report; ends with 1 where something does not
-hold.
+Usage: soak.py [--seconds 1200] [--seed N]. Prints a report; exits with 1 if a check fails.
 """
 
 import argparse
@@ -39,7 +38,7 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Agent:
-    """The command, which can be killed and started again on the same port."""
+    """The command, which can be killed and restarted on the same port."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -72,7 +71,7 @@ class Agent:
         self._start()
 
     def counters(self) -> dict[Key, float]:
-        """Every counter of operators that its page has."""
+        """Every counter of operators on its page."""
         with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=60) as page:
             text = page.read().decode()
         found: dict[Key, float] = {}
@@ -91,14 +90,14 @@ class Agent:
 
 
 class Processes:
-    """Those that the nursery has forked."""
+    """The processes that the spawner has forked."""
 
     def __init__(self, directory: Path, slots: Path) -> None:
         self.slots = slots
         slots.write_bytes(b"")
         os.truncate(slots, PROCESS_LIMIT * SLOTS_OF_PROCESS * 8)
-        self._nursery = subprocess.Popen(
-            [sys.executable, str(HERE / "nursery.py"), str(directory), str(slots)],
+        self._spawner = subprocess.Popen(
+            [sys.executable, str(HERE / "spawner.py"), str(directory), str(slots)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -107,15 +106,15 @@ class Processes:
         self._live: list[int] = []
 
     def start(self, seed: int) -> None:
-        assert self._nursery.stdin is not None
-        assert self._nursery.stdout is not None
+        assert self._spawner.stdin is not None
+        assert self._spawner.stdout is not None
         if self.started < PROCESS_LIMIT:
-            print(self.started * SLOTS_OF_PROCESS, seed, file=self._nursery.stdin, flush=True)
-            self._live.append(int(self._nursery.stdout.readline()))
+            print(self.started * SLOTS_OF_PROCESS, seed, file=self._spawner.stdin, flush=True)
+            self._live.append(int(self._spawner.stdout.readline()))
             self.started += 1
 
     def look(self) -> int:
-        """How many are alive."""
+        """The number of live ones."""
         self._live = [pid for pid in self._live if Path(f"/proc/{pid}").exists()]
         return len(self._live)
 
@@ -128,17 +127,17 @@ class Processes:
                 pass
 
     def end(self) -> None:
-        assert self._nursery.stdin is not None
+        assert self._spawner.stdin is not None
         for pid in self._live:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        self._nursery.stdin.close()
-        self._nursery.wait()
+        self._spawner.stdin.close()
+        self._spawner.wait()
 
     def counted(self) -> tuple[int, int]:
-        """Ranges that they counted, and the threads that did."""
+        """The ranges that the processes counted, and the number of threads that did."""
         total = threads = 0
         with self.slots.open("rb") as file:
             while raw := file.read(1 << 20):
@@ -156,7 +155,8 @@ def calls(counters: Mapping[Key, float]) -> int:
         sum(
             value
             for (name, labels), value in counters.items()
-            if name == "opscope_op_calls_total" and dict(labels)["op"].startswith("soak::")
+            if name == "opscope_op_duration_seconds_count"
+            and dict(labels)["op"].startswith("soak::")
         )
     )
 
@@ -197,7 +197,7 @@ def main() -> int:
                 most_files = max(most_files, len(list(place.glob("*.seg"))))
             time.sleep(chosen.random() * 0.03)
         processes.end()
-        time.sleep(6)  # children that nobody knows of end by themselves within four
+        time.sleep(6)  # unknown children end by themselves within four seconds
         agent.restart()
         deadline = time.monotonic() + 120
         while any(place.glob("*.seg")) and time.monotonic() < deadline:

@@ -1,8 +1,8 @@
-"""Forks the soak's processes, fast: reads lines `<first slot> <seed>`, prints the pid of each.
+"""Forks the soak's processes quickly: reads lines `<first slot> <seed>`, prints the pid of each.
 
-A process records ranges, in threads and in children of its own that it forks at random, and counts
-each range in its slot of a shared file once the range is closed. It ends by itself at random, or is
-killed by who started this. Usage: nursery.py DIRECTORY SLOTS_FILE
+A process records ranges, in threads and in children that it forks at random, and after each range
+increments its slot of a shared file. It ends at random, or soak.py kills it. Usage: spawner.py
+DIRECTORY SLOTS_FILE
 """
 
 import mmap

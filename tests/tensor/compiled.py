@@ -1,4 +1,4 @@
-"""Shared libraries compiled by the tests, with the installed headers and nothing to link with."""
+"""Shared libraries that the tests compile, with the installed headers and without libraries."""
 
 import shutil
 import subprocess

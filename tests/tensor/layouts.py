@@ -14,7 +14,7 @@ SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 
 
 def values(shape: tuple[int, ...], dtype: Any, seed: int) -> Array:
-    """Normal numbers, or integers from -5 to 5 (0 to 5 where unsigned), or bools."""
+    """Normal numbers, or integers from -5 to 5 (unsigned: 0 to 5), or bools."""
     random = np.random.default_rng(seed)
     dtype = np.dtype(dtype)
     if dtype.kind == "f":
@@ -26,7 +26,7 @@ def values(shape: tuple[int, ...], dtype: Any, seed: int) -> Array:
 
 @st.composite
 def laid_out(draw: Any, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
-    """An array of that shape: its dimensions in any order in memory, by steps, or expanded."""
+    """An array of that shape, with its dimensions in any order in memory, stepped, or expanded."""
     dims = len(shape)
     order = draw(st.permutations(range(dims)))
     steps = draw(st.tuples(*[st.sampled_from([1, 1, 1, -1, 2, -3])] * dims))

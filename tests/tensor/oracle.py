@@ -1,7 +1,7 @@
-"""What an operator ought to compute: PyTorch, called by the operator's own name.
+"""The expected result of an operator: PyTorch, called by the operator's own name.
 
 The core's operators have PyTorch's names and parameters, so that the oracle needs no table; the few
-that PyTorch keeps elsewhere, or not at all, are in ``ELSEWHERE``.
+that PyTorch keeps elsewhere, or not at all, are in `ELSEWHERE`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from opscope import tensor as ot
 
 
 def _product(self: Any, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Any:
-    # PyTorch multiplies over one dimension or all.
+    # In PyTorch this reduces over one dimension or all.
     if dim is None or self.ndim == 0:
         whole = torch.prod(self, **kwargs)
         return whole.reshape([1] * self.ndim) if keepdim else whole
@@ -191,7 +191,7 @@ def _nll_loss_gradient(
 def _pool_gradient(
     pool: Callable[..., Any], grad: Any, size: Any, *settings: Any, **named: Any
 ) -> Any:
-    # The gradient of a mean is the same whatever the input.
+    # The gradient of a mean does not depend on the input.
     input = torch.zeros(size, dtype=grad.dtype, requires_grad=True)
     pool(input, *settings, **named).backward(grad)
     return input.grad
@@ -218,7 +218,7 @@ def _restrided(self: Any, stride: Any) -> Any:
 
 
 def _sliced(self: Any, dim: int, start: int | None, end: int | None, step: int) -> Any:
-    # PyTorch knows no negative step; NumPy does.
+    # PyTorch does not support negative steps; NumPy does.
     key = [slice(None)] * self.ndim
     key[dim] = slice(start, end, step)
     return torch.from_numpy(self.detach().numpy()[tuple(key)].copy())
@@ -237,7 +237,7 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def convert(value: Any) -> Any:
-    """An argument in PyTorch's terms: arrays copied, dtypes by name."""
+    """An argument for PyTorch: arrays copied, dtypes by name."""
     if isinstance(value, ot.dtype):
         return getattr(torch, value.name)
     if isinstance(value, np.ndarray):

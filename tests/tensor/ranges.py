@@ -1,4 +1,4 @@
-"""Listens to this thread's ranges for the time of a block."""
+"""Record this thread's ranges during a block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import opscope
 
 @contextmanager
 def ranges() -> Iterator[list[tuple[str, opscope.RecordScope]]]:
-    """Gives a list to which each range that opens adds its name and scope."""
+    """Yields a list to which each range that opens adds its name and scope."""
     seen: list[tuple[str, opscope.RecordScope]] = []
     handle = opscope.add_thread_local_callback(lambda fn: seen.append((fn.name, fn.scope)))
     try:

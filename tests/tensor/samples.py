@@ -20,7 +20,7 @@ Array = Any  # an ndarray of any dtype
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample call: tensors are NumPy arrays still."""
+    """One sample call; its tensors are NumPy arrays."""
 
     operator: str
     line: str
@@ -34,7 +34,7 @@ class Sample:
         return found
 
     def mapped(self, convert: Callable[[Array], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with each array replaced by ``convert(array)``."""
+        """The arguments with each array replaced by `convert(array)`."""
 
         def walk(value: Any) -> Any:
             if isinstance(value, np.ndarray):
@@ -48,11 +48,11 @@ class Sample:
 
 
 class Constant(np.ndarray):
-    """Floats whose gradient an operator does not give."""
+    """Floats for which an operator has no gradient."""
 
 
 class _Arrays:
-    """Makes a sample's arrays, the same at every run."""
+    """Creates a sample's arrays, the same in every run."""
 
     def __init__(self, seed: int, dtype: Any, positive: bool) -> None:
         self._random = np.random.default_rng(seed)
@@ -60,7 +60,7 @@ class _Arrays:
         self._positive = positive
 
     def t(self, *shape: int) -> Array:
-        """Of any numbers, or of positive ones where the test asks for these."""
+        """Any numbers, or positive ones if the test asks for these."""
         if self._positive:
             return self.p(*shape)
         return np.asarray(self._random.normal(size=shape), self._dtype)
@@ -91,7 +91,7 @@ def _arguments(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, An
 
 
 def samples_of(name: str, *, positive: bool = False, dtype: Any = np.float64) -> list[Sample]:
-    """The samples of one operator. ``positive``: away from 0, for logarithms and for kinks."""
+    """The samples of one operator. `positive`: away from 0, for logarithms and for kinks."""
     lines = [line.strip() for line in ot.operators[name].samples.splitlines() if line.strip()]
     samples = []
     for seed, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""Gradients through Python's surface: leaves, modes, custom functions, ranges, errors."""
+"""Gradients in Python: leaves, modes, custom functions, ranges, errors."""
 
 from __future__ import annotations
 
@@ -155,6 +155,20 @@ def test_backward_nodes_are_ranges_with_the_forwards_number_and_labels() -> None
     for (_, _, number, label), operator in zip(nodes, ("core::sum", "core::mul"), strict=True):
         assert number == forward[operator] >= 0
         assert label == "m"
+
+
+def test_a_label_that_is_masked_around_a_backward_is_masked_in_its_nodes() -> None:
+    seen: list[dict[str, str]] = []
+
+    def start(fn: opscope.RecordFunction) -> None:
+        if fn.scope is opscope.RecordScope.BACKWARD_FUNCTION:
+            seen.append(fn.debug_info)
+
+    handle = opscope.add_global_callback(start)
+    with opscope.debug_info(model_id="m", other="x"), opscope.debug_info(model_id=None):
+        (leaf(1, 2) * 2).sum().backward()
+    opscope.remove_callback(handle)
+    assert seen == [{"other": "x"}] * 2
 
 
 class Cube(ot.Function):

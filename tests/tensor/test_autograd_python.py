@@ -1,4 +1,4 @@
-"""What Python code meets on the tape: hooks, kept gradients, other threads' exceptions, garbage."""
+"""Python code on the tape: hooks, retained gradients, other threads' exceptions, garbage."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ import pytest
 import opscope
 from opscope import tensor as ot
 from opscope._native import lib
+
+pytestmark = pytest.mark.alone
 
 LARGE = 70_000  # elements; two such branches are walked on two threads
 
@@ -236,7 +238,7 @@ class Raises(ot.Function):
 
 
 class Waits(ot.Function):
-    """Its backward waits until another thread is in its backward as well."""
+    """Its backward waits until another thread runs its own backward."""
 
     barrier = threading.Barrier(2)
     raising = False
@@ -315,7 +317,7 @@ def test_backward_within_backward() -> None:
 
 
 def is_collected(make: Callable[[], Any]) -> bool:
-    """Whether what ``make`` gives a weak reference to goes once nobody holds it."""
+    """Whether the object that `make` weakly references is freed with its last reference."""
     gc.collect()
     weak = make()
     gc.collect()
@@ -379,7 +381,7 @@ def resident_pages() -> int:
 
 
 def growth() -> tuple[int, int]:
-    """How many pages and objects 8000 steps leave behind."""
+    """The number of pages and objects that 8000 steps leave behind."""
     x, w = leaf(1, 2, 3), leaf(2, 3, 4)
 
     def steps(count: int) -> None:
@@ -399,7 +401,7 @@ def growth() -> tuple[int, int]:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_operators_with_grad_leave_memory_where_it_was() -> None:
-    # In a process of its own, whose memory nothing else changes.
+    # In a separate process, whose memory nothing else changes.
     program = f"from {__name__} import growth; print(*growth())"
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -1,4 +1,4 @@
-"""Gradients of gradients: what the tape gives, against finite differences of the gradients."""
+"""Gradients of gradients from the tape, against finite differences of the gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.tensor.samples import (
     samples_of,
 )
 
-# Probabilities cannot be varied beyond 1.
+# Probabilities above 1 are invalid.
 STEPLESS = {"core::bernoulli"}
 DIFFERENTIABLE = [
     name
@@ -29,7 +29,7 @@ DIFFERENTIABLE = [
 
 def first_gradients(sample: Sample, arrays: list[Array], weights: list[Array]) -> Any:
     """The leaves of one call, its inputs and the weights of its outputs; and the gradients of the
-    weighted sum of these, on the tape. ``weights`` is filled where it is empty.
+    weighted sum of these, on the tape. `weights` is filled where it is empty.
     """
     leaves: list[ot.Tensor] = []
     left = iter(arrays)

@@ -1,6 +1,5 @@
-"""Gradients of gradients as PyTorch takes them, where finite differences do not reach: at zeros,
-over settings, twice over.
-"""
+"""Gradients of gradients against PyTorch's, in cases that finite differences miss: at zeros, over
+settings, repeated."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ class Case:
 
 
 def derivatives(library: Any, case: Case) -> tuple[list[Array], list[Array], list[Array]]:
-    """First, second and third ones, each of a weighted sum of those before."""
+    """The first, second and third gradients, each of a weighted sum of the previous ones."""
     grad = ot.grad if library is ot else torch.autograd.grad
     leaves = [library.tensor(array).requires_grad_() for array in case.arrays]
     found: list[list[Array]] = []
@@ -92,7 +91,7 @@ def test_up_to_the_third_derivative(name: str) -> None:
 
 
 class Norm(Case):
-    """batch_norm, whose arguments PyTorch has in another order, or layer_norm."""
+    """batch_norm, whose arguments have another order in PyTorch, or layer_norm."""
 
     def of(self, library: Any, leaves: list[Any]) -> Any:
         functional: Any = ot if library is ot else torch.nn.functional
@@ -128,7 +127,7 @@ def test_of_norms_up_to_the_second(name: str) -> None:
 
 @pytest.mark.parametrize("name", NORMS)
 def test_of_norms_the_third_is_that_of_finite_differences(name: str) -> None:
-    # PyTorch 2.13 takes means and deviations for constants there.
+    # PyTorch 2.13 treats means and deviations as constants there.
     case = NORMS[name]
     array, step = case.arrays[0], 1e-5
     (actual, *_), expected = derivatives(ot, case)[2], np.zeros_like(array)

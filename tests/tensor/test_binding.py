@@ -1,4 +1,4 @@
-"""How Python arguments reach an operator's parameters, and what is refused on the way."""
+"""The mapping of Python arguments to an operator's parameters, and its errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_sizes_may_be_spread() -> None:
 
 
 @pytest.mark.parametrize("sign", [operator.add, operator.sub, operator.mul, operator.truediv])
-def test_numbers_stand_on_either_side_and_do_not_widen(sign: Any) -> None:
+def test_numbers_work_on_either_side_and_do_not_widen(sign: Any) -> None:
     array = np.array([1.0, 2.0], np.float32)
     t = ot.from_numpy(array)
     for own, their in ((sign(t, 3), sign(array, 3)), (sign(2.5, t), sign(2.5, array))):
@@ -126,9 +126,9 @@ def test_operator_written_in_python_is_one_range_around_its_parts() -> None:
     assert x.grad is not None and x.grad.tolist() == [2]
     with pytest.raises(ValueError, match="namespace::name"):
         ot.op("double")
-    with pytest.raises(ValueError, match="the namespace core is the core's own"):
+    with pytest.raises(ValueError, match="the namespace core is reserved"):
         ot.op("core::double")
-    with pytest.raises(ValueError, match=r"mine::DoubleBackward: .* an operator's node"):
+    with pytest.raises(ValueError, match=r"mine::DoubleBackward: .* reserved for nodes"):
         ot.op("mine::DoubleBackward")
 
 

@@ -1,4 +1,4 @@
-"""A matrix product begins on as many threads as the pool has free, whatever OpenBLAS had before."""
+"""A matrix product uses as many threads as the pool has free, whatever OpenBLAS was set to."""
 
 from __future__ import annotations
 

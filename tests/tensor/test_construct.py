@@ -1,4 +1,4 @@
-"""``tensor(...)`` from Python's own objects, and a tensor's elements as Python's own again."""
+"""`tensor(...)` from Python objects, and a tensor's elements as Python objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolution and pooling of any geometry, as PyTorch computes them, and what they refuse."""
+"""Convolution and pooling of any geometry against PyTorch, and their errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def convolve(x: Any, w: Any, b: Any, *settings: Any, tolerance: float = 1e-11) -
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     batch=st.integers(0, 3),
     groups=st.integers(1, 3),
@@ -125,7 +125,7 @@ def test_the_gradient_does_not_depend_on_the_number_of_threads() -> None:
     assert found[0] == found[1] == found[2]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     size=sizes, kernel=kernels, stride=steps, padding=paddings, dilation=steps, ceil=st.booleans()
 )
@@ -134,7 +134,7 @@ def test_max_pool2d_of_any_geometry(
     dtype: str, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
 ) -> None:
     padding = tuple(min(p, k // 2) for p, k in zip(padding, kernel, strict=True))
-    # PyTorch gives a window without elements an index outside of the image.
+    # For a window without elements, PyTorch returns an index outside of the image.
     dilation = tuple(d if p == 0 else 1 for d, p in zip(dilation, padding, strict=True))
     spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     array = np.random.default_rng(0).integers(0, 9, (2, *map(max, size, spans))).astype(dtype)
@@ -159,7 +159,7 @@ def test_a_window_all_of_padding_has_no_element_and_takes_no_gradient() -> None:
     assert x.grad.tolist() == np.zeros((1, 2, 2)).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     size=sizes,
     kernel=kernels,
@@ -181,7 +181,7 @@ def test_avg_pool2d_of_any_geometry(
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(size=sizes, output=sizes)
 def test_adaptive_avg_pool2d_of_any_geometry(size: Any, output: Any) -> None:
     compare(

@@ -1,4 +1,5 @@
-"""Forms that PyTorch gives operators: max in three, short names, scalars of NumPy, shifts."""
+"""PyTorch's other forms of operators: the three forms of max, short names, NumPy scalars,
+shifts."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SOURCE = np.arange(float(np.prod(SIZES))).reshape(SIZES)
 
 @st.composite
 def keys(draw: Any) -> tuple[Any, ...]:
-    """An index of at most one item a dimension; arrays stand for tensors."""
+    """An index of at most one item per dimension; arrays represent tensors."""
     shape = draw(st.sampled_from([(), (1,), (3,), (2, 3), (2, 1), (0,)]))
     items: list[Any] = []
     dim = 0
@@ -48,7 +48,7 @@ def keys(draw: Any) -> tuple[Any, ...]:
             items.append(np.array(values, np.int64).reshape(own))
         else:
             dims = draw(st.integers(1, min(2, len(SIZES) - dim)))
-            # As many true ones as broadcasts with the tensors of indices: one, or none of those.
+            # As many true elements as broadcast with the tensors of indices: one, or their number.
             mask = np.zeros(SIZES[dim : dim + dims], np.bool_)
             mask[tuple(draw(st.integers(0, each - 1)) for each in mask.shape)] = True
             items.append(mask)
@@ -64,14 +64,14 @@ def of(key: tuple[Any, ...], make: Any) -> tuple[Any, ...]:
 
 
 def outcome(run: Any) -> Any:
-    """What it gives; for sizes that do not broadcast, that it is refused."""
+    """Its result; for sizes that do not broadcast, an error."""
     try:
         return run()
     except (IndexError, RuntimeError, ValueError) as error:
         return type(error).__name__ and "refused"
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(keys())
 def test_reading_takes_the_elements_pytorch_takes(key: tuple[Any, ...]) -> None:
     taken = outcome(lambda: ot.from_numpy(SOURCE)[of(key, ot.tensor)].numpy())
@@ -79,15 +79,15 @@ def test_reading_takes_the_elements_pytorch_takes(key: tuple[Any, ...]) -> None:
     np.testing.assert_array_equal(taken, expected, strict=True)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(keys(), st.sampled_from(["number", "one", "all"]))
 def test_writing_changes_the_elements_pytorch_changes(key: tuple[Any, ...], kind: str) -> None:
     own, their = SOURCE.copy(), SOURCE.copy()
     shape = outcome(lambda: torch.from_numpy(SOURCE)[of(key, torch.from_numpy)].shape)
     if shape == "refused":
         return
-    # Equal values: which of several for one place stays is nobody's promise.
-    ones = (1,) * (len(shape) + 2)  # more dimensions than there are, all of size 1
+    # Equal values, because it is undefined which of several values for one element wins.
+    ones = (1,) * (len(shape) + 2)  # more dimensions than the tensor, all of size 1
     value: Any = {"number": 7.5, "one": np.full(ones, 7.5), "all": np.full(shape, 7.5)}[kind]
 
     def write(target: Any, make: Any) -> None:
@@ -98,7 +98,7 @@ def test_writing_changes_the_elements_pytorch_changes(key: tuple[Any, ...], kind
     np.testing.assert_array_equal(own, their)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(keys())
 def test_gradients_of_reading_and_writing_are_pytorchs(key: tuple[Any, ...]) -> None:
     shape = outcome(lambda: torch.from_numpy(SOURCE)[of(key, torch.from_numpy)].shape)

@@ -1,4 +1,4 @@
-"""Operators and an allocator of a C shared library: compiled apart, then called, recorded,
+"""Operators and an allocator of a C shared library: compiled separately, then called, recorded,
 differentiated and counted like the built-in ones."""
 
 import gc
@@ -156,11 +156,11 @@ def test_the_peak_reported_is_what_the_allocator_saw(mine: Library) -> None:
     ("schema", "error", "message"),
     [
         ("nonamespace(Tensor self) -> Tensor", ValueError, "begins with a name"),
-        ("core::mine(Tensor self) -> Tensor", ValueError, "the namespace core is the core's own"),
-        ("mine::scale(Tensor self) -> Tensor", ValueError, "an operator mine::scale already"),
-        ("bad::ReluBackward(Tensor self) -> Tensor", ValueError, "that of an operator's node"),
-        ("bad::type(Matrix self) -> Tensor", ValueError, "no schema of an operator: bad::type"),
-        ("bad::open(Tensor self -> Tensor", ValueError, "no schema of an operator: bad::open"),
+        ("core::mine(Tensor self) -> Tensor", ValueError, "the namespace core is reserved"),
+        ("mine::scale(Tensor self) -> Tensor", ValueError, "the operator mine::scale already"),
+        ("bad::ReluBackward(Tensor self) -> Tensor", ValueError, "reserved for nodes"),
+        ("bad::type(Matrix self) -> Tensor", ValueError, "not a valid schema: bad::type"),
+        ("bad::open(Tensor self -> Tensor", ValueError, "not a valid schema: bad::open"),
         ("bad::list(Tensor self) -> Tensor[]", ValueError, "not a list"),
         ("bad::a::b(Tensor self) -> Tensor", ValueError, "begins with a name"),
     ],
@@ -179,17 +179,17 @@ def test_a_library_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
         'sizeof(opscope_operator_spec), .schema = "half::one(Tensor self) -> Tensor", '
         ".forward = forward});"
     )
-    with pytest.raises(ValueError, match="an operator half::one already"):
+    with pytest.raises(ValueError, match="the operator half::one already"):
         ot.load_library(one_operator(tmp_path, "half::one(Tensor self) -> Tensor", first))
     assert "half::one" not in ot.operators
-    # The name is free again.
+    # The name can be used again.
     whole = ot.load_library(one_operator(tmp_path, "half::one(Tensor self) -> Tensor"))
     assert whole["half::one"](ot.tensor([1.0])).tolist() == [1.0]
 
 
 def test_an_entry_point_that_says_no_has_registered_nothing(tmp_path: Path) -> None:
     library = one_operator(tmp_path, "never::one(Tensor self) -> Tensor", "if (core) return 7;")
-    with pytest.raises(RuntimeError, match=r"the entry point of .* said no"):
+    with pytest.raises(RuntimeError, match=r"the entry point of .* failed"):
         ot.load_library(library)
     assert "never::one" not in ot.operators
 

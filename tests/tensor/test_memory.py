@@ -1,4 +1,4 @@
-"""Memory shared with NumPy, PyTorch and others: who keeps what alive, and what is refused."""
+"""Memory shared with NumPy, PyTorch and others: lifetimes, and refused cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opscope import tensor as ot
 
 
 class Tracked(np.ndarray):
-    """An array that can be referred to weakly."""
+    """An array that supports weak references."""
 
 
 def tracked(*shape: int) -> Any:
@@ -195,7 +195,7 @@ def test_dlpack_capsule_is_taken_once(version: Any) -> None:
 
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
-def test_dlpack_capsule_that_nobody_takes_frees_its_tensor(version: Any) -> None:
+def test_an_unused_dlpack_capsule_frees_its_tensor(version: Any) -> None:
     source = tracked(3)
     alive = weakref.ref(source)
     capsule = ot.from_numpy(source).__dlpack__(max_version=version)
@@ -220,10 +220,10 @@ def test_dlpack_copy_is_a_copy() -> None:
 
 
 def test_dlpack_gives_no_negative_steps() -> None:
-    # PyTorch ends the process where it is given one.
+    # PyTorch ends the process on one.
     tensor = ot.arange(6.0).reshape(2, 3)[:, ::-1]
     for version in (None, (1, 0)):
-        with pytest.raises(BufferError, match=r"dimension 1 .* backwards.*clone\(\)"):
+        with pytest.raises(BufferError, match=r"dimension 1 .* negative stride.*clone\(\)"):
             tensor.__dlpack__(max_version=version)
     copy = torch.from_dlpack(tensor.clone())
     assert copy.tolist() == tensor.tolist()

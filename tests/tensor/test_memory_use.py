@@ -1,4 +1,4 @@
-"""Many operators leave memory where it was."""
+"""Many operators do not increase memory use."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from opscope import tensor as ot
+
+pytestmark = pytest.mark.alone
 
 
 def resident_pages() -> int:

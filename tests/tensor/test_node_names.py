@@ -1,4 +1,4 @@
-"""What nodes of the tape are called: each name counts one thing, a node or an operator."""
+"""Names of nodes on the tape: each name belongs to one node or one operator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AS_IN_PYTORCH: dict[str, Any] = {
 
 
 def nodes_behind(output: ot.Tensor) -> Counter[str]:
-    """The names of the nodes from which it came, each node once."""
+    """The names of the nodes behind it, each node once."""
     found: Counter[str] = Counter()
     front = [output.grad_fn]
     while front:

@@ -1,4 +1,4 @@
-"""Numbers at the edges of operators, where formulas that are nearly right go wrong."""
+"""Extreme arguments of operators, for which approximate formulas fail."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Every operator of the table, by its own samples: values, gradients, layouts, ranges, docs.
+"""Every operator of the table, on its own samples: values, gradients, layouts, ranges, docs.
 
-A new operator file is tested here without a line in this file. What is particular to one operator
-has a test of its own elsewhere.
+A new operator file needs no line here. Other files test the peculiarities of single operators.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def theirs(sample: Sample) -> tuple[Any, ...]:
     return outputs_of(oracle.function(sample.operator)(*args, **kwargs))
 
 
-# What they leave in memory is nobody's to say; of the others only this.
+# The contents of their results are undefined; only these properties are checked.
 UNDEFINED = {
     "core::empty",
     "core::empty_like",
@@ -116,7 +115,7 @@ def test_operator_computes_what_pytorch_computes(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operator_does_not_depend_on_the_layout_of_its_inputs(name: str, lay_out: Any) -> None:
     for sample in samples_of(name):
-        if name == "core::view":  # may refuse a layout: that is its point
+        if name == "core::view":  # may reject a layout by design
             continue
         assert_same(name, ours(sample, lay_out), theirs(sample))
 
@@ -145,7 +144,8 @@ def test_composite_operator_leaves_the_nodes_of_what_it_calls(name: str) -> None
 
 
 def numeric_gradient(sample: Sample, position: int, cotangents: list[Array]) -> Array:
-    """Of sum(output * cotangent), by central differences over each element of one array."""
+    """The derivative of sum(output * cotangent), by central differences over each element of one
+    array."""
     arrays = [array.copy() for array in sample.arrays()]
     target = arrays[position]
     gradient = np.zeros_like(target)

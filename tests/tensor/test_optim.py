@@ -1,4 +1,4 @@
-"""Optimizers take PyTorch's steps, remember what PyTorch's remember, and are one range each."""
+"""Optimizers take PyTorch's steps, keep PyTorch's state, and are one range each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 
 
 class Pair:
-    """The same network, its own and PyTorch's, on the same numbers."""
+    """The same network in opscope and in PyTorch, on the same numbers."""
 
     def __init__(self) -> None:
         random = np.random.default_rng(0)

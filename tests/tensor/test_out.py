@@ -1,4 +1,4 @@
-"""Results written into tensors of the caller's: ``out=``."""
+"""Results written into the caller's tensors: `out=`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_several_results_go_into_a_tuple() -> None:
         (
             ot.empty(3, 2),
             RuntimeError,
-            r"core::add: the result has sizes \[2, 3\], but out \[3, 2\]",
+            r"core::add: the result has sizes \[2, 3\], but out has \[3, 2\]",
         ),
         (ot.empty(2, 3, dtype=ot.int64), TypeError, "core::add.*float32.*int64"),
         (ot.empty(1, 3).expand(2, 3), RuntimeError, r"core::add: .*strides \[0, 1\]"),
@@ -101,7 +101,7 @@ def test_out_that_cannot_hold_the_result_is_refused(out: Any, error: Any, text: 
 
 def test_out_takes_no_part_in_gradients() -> None:
     leaf = A.clone().requires_grad_()
-    with pytest.raises(RuntimeError, match="core::add: out= takes no part in gradients"):
+    with pytest.raises(RuntimeError, match="core::add: out= does not support gradients"):
         ot.add(leaf, B, out=ot.empty(2, 3))
     with ot.no_grad():
         assert ot.add(leaf, B, out=ot.empty(2, 3)).tolist() == (A + B).tolist()

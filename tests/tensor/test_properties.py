@@ -1,7 +1,7 @@
-"""Every operator over inputs of any shape and layout against PyTorch: broadcast, zero-size, without
+"""Every operator over inputs of any shape and layout against PyTorch: broadcast, empty, without
 dimensions, transposed, stepped forward and backward, expanded.
 
-Where PyTorch refuses a call the core has to refuse it too.
+If PyTorch rejects a call, the core must reject it too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.tensor import oracle
 from tests.tensor.layouts import SHAPES, laid_out, values
 from tests.tensor.samples import Array, Sample, base_operators, call, outputs_of, samples_of
 
-PROPERTY = settings(max_examples=25, deadline=None)
+PROPERTY = settings(max_examples=25)
 # In place, but not element by element.
 NOT_ELEMENTWISE = {
     "core::bernoulli",
@@ -43,7 +43,7 @@ ELEMENTWISE = [
 
 
 def agree(name: str, *args: Any, **kwargs: Any) -> None:
-    """The operator and PyTorch's give the same, or both refuse."""
+    """The operator and PyTorch's give the same result, or both reject the call."""
     sample = Sample(name, "", args, kwargs)
     their_args, their_kwargs = sample.mapped(lambda array: oracle.convert(np.array(array)))
     own_args, own_kwargs = sample.mapped(ot.from_numpy)
@@ -97,7 +97,7 @@ def test_in_place_form_writes_any_layout(name: str, data: Any) -> None:
     args = []
     for arg in first.args:
         args.append(data.draw(laid_out(shape, arg.dtype)) if isinstance(arg, np.ndarray) else arg)
-    # Its own memory is written: nothing in it may be there twice.
+    # Its own memory is written, so no element may occur twice.
     args[0] = np.array(args[0], order=data.draw(st.sampled_from(["C", "F"])))
     sample = Sample(name, "", tuple(args), first.kwargs)
     own, kwargs = sample.mapped(ot.from_numpy)
@@ -158,7 +158,7 @@ ALONG: dict[str, Any] = {
 @PROPERTY
 @given(data=st.data(), shape=SHAPES)
 def test_operator_works_along_any_dimension(name: str, data: Any, shape: tuple[int, ...]) -> None:
-    # Ties would leave topk's indices open.
+    # With ties, topk's indices would be undefined.
     array = data.draw(laid_out(shape))
     if name == "topk":
         array = values(shape, np.float64, data.draw(st.integers(0, 99)))
@@ -226,7 +226,7 @@ def test_elements_are_gathered_and_scattered_by_indices(data: Any, shape: tuple[
     agree("core::gather", array, dim, index)
     source = data.draw(laid_out(tuple(places)))
     agree("core::scatter_add", array, dim, index, source)
-    # One place for each element: else the order would matter.
+    # One destination per element, because otherwise the order would matter.
     agree("core::scatter", array, dim, np.zeros_like(index) if size == 1 else index, 1.5)
     if shape:
         rows = values((data.draw(st.integers(0, 4)),), np.int64, 1) % size

@@ -1,4 +1,4 @@
-"""Reductions and rows where PyTorch's rules are easily missed: ties, zeros, NaN, nothing."""
+"""Reductions and operators on rows in special cases of PyTorch's rules: ties, zeros, NaN, empty."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ODD_ROWS = [
 
 
 def gradients(library: Any, call: Any, *arrays: Any) -> list[Any]:
-    """Of the sum of what ``call(library, *leaves)`` gives, for each leaf."""
+    """Of the sum of what `call(library, *leaves)` gives, for each leaf."""
     leaves = [library.tensor(array) for array in arrays]
     for leaf in leaves:
         leaf.requires_grad_()

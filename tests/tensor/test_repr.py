@@ -1,4 +1,4 @@
-"""A tensor reads as PyTorch's does, but for the dtype's prefix."""
+"""A tensor prints like PyTorch's, except for the dtype's prefix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -50,7 +50,6 @@ def test_repr_is_pytorchs(array: Any) -> None:
     assert joined(repr(ot.from_numpy(array))) == joined(theirs(torch.from_numpy(array)))
 
 
-@settings(deadline=None)
 @given(
     hnp.arrays(
         st.sampled_from([np.float32, np.float64, np.int64, np.bool_]),

@@ -1,4 +1,4 @@
-"""What nodes keep: what backward reads and no more, so that the rest may be written in place."""
+"""Nodes save only what backward reads, so that all else may be written in place."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_a_number_scales_may_be_written_after() -> None:
     ot.stack(parts).sum().backward()
     assert x.grad is not None
     np.testing.assert_allclose(x.grad.numpy(), 2 + 1 / 3 + 3)
-    # The divisor is read for its own gradient.
+    # The divisor is saved for its own gradient.
     y = x * 1
     ratio = 1 / y
     y.add_(1)

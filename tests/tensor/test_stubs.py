@@ -1,4 +1,4 @@
-"""The types of the operators that type checkers read are those of the table."""
+"""The operators' types for type checkers equal those of the table."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ STUB = ROOT / "agent/opscope/tensor/_operators.pyi"
 
 def test_stub_is_what_the_table_gives() -> None:
     generate = runpy.run_path(str(ROOT / "native/tensor/python/generate_stubs.py"))["generate"]
-    assert STUB.read_text() == generate(), (
-        "run: python native/tensor/python/generate_stubs.py > agent/opscope/tensor/_operators.pyi"
-    )
+    assert STUB.read_text() == generate(), "run: make stubs"
 
 
 def test_stub_has_each_function_and_method() -> None:

@@ -1,7 +1,8 @@
-"""The bits of a result do not depend on how many threads worked on it.
+"""The bits of a result do not depend on the number of threads.
 
-Vector functions and those for a loop's last elements differ in the last bit, so pieces must begin
-where vectors do. Products are OpenBLAS's, whose last bits do depend on its threads.
+Vector functions differ in the last bit from those for a loop's last elements, so the pieces of a
+split must begin at vector boundaries. The last bits of OpenBLAS's products do depend on its
+threads.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import pytest
 from opscope import tensor as ot
 from tests.tensor.samples import outputs_of
 
-# Each is split in two and in three at places where no vector begins.
+pytestmark = pytest.mark.alone
+
+# Two and three pieces each, at sizes where no vector begins.
 COUNTS = [65537, 140009, 262143]
 LEFT_OUT = {"core::dot", "core::matmul", "core::linear", "core::empty_like"}
 
@@ -27,14 +30,14 @@ def numbers(count: int, dtype: str, seed: int = 0) -> ot.Tensor:
 
 
 def layouts(count: int, dtype: str, seed: int = 0) -> dict[str, ot.Tensor]:
-    """About that many numbers, as one run and as rows that are not."""
+    """Arrays of about that many numbers: contiguous, and as rows with gaps."""
     flat = numbers(count, dtype, seed)
     table = flat[: count // 301 * 301].reshape(-1, 301)
     return {"flat": flat, "columns left out": table[:, :299], "transposed": table[:, :299].t()}
 
 
 def takes(name: str, count: int) -> bool:
-    """Whether the operator computes from that many tensors alone, of any dimensions."""
+    """Whether the operator takes only that many tensors, of any dimensions."""
     if name.endswith("_") or name in LEFT_OUT or not name.startswith("core::"):
         return False
     try:

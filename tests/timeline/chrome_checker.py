@@ -1,8 +1,8 @@
-"""A strict reading of Chrome trace JSON: what Perfetto would have to guess, this refuses.
+"""A strict reader of Chrome trace JSON: it rejects what Perfetto would have to guess.
 
 Rules of the Trace Event Format: every event has the fields of its phase; complete events of one
-thread lie within one another; a begin without an end has nothing around it that ends; arrows have
-one beginning and one end, in this order, each at the start of a slice of its thread.
+thread are nested; no ended event contains a begin without an end; an arrow has one beginning and
+one end, in this order, each at the start of a slice of its thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIELDS = {
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The file, checked; numbers exactly as they stand there."""
+    """The contents of the file, checked; numbers exactly as written."""
     text: dict[str, Any] = json.loads(path.read_text(), parse_float=Decimal)
     events: list[Event] = text["traceEvents"]
     for event in events:
@@ -42,7 +42,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def slices(events: list[Event]) -> dict[tuple[int, int], list[Event]]:
-    """What is drawn on each thread's own track, by pid and tid."""
+    """The events on each thread's own track, by pid and tid."""
     found = defaultdict(list)
     for event in events:
         if event["ph"] in "XB":
@@ -93,7 +93,8 @@ def _check_arrows(events: list[Event]) -> None:
 
 
 def arrows(events: list[Event], kind: str) -> list[tuple[str, str]]:
-    """(name of the slice where it begins, name of that where it ends) of each arrow of a kind."""
+    """(name of the slice where it begins, name of the slice where it ends) of each arrow of a
+    kind."""
     by_start = {
         (event["pid"], event["tid"], event["ts"]): event["name"]
         for event in events

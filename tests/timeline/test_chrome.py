@@ -1,4 +1,4 @@
-"""The JSON that viewers open: events, arrows, times to the nanosecond, what was lost and cut."""
+"""The JSON for viewers: events, arrows, times to the nanosecond, lost and cut data."""
 
 import gzip
 import json
@@ -104,7 +104,7 @@ def test_arrows_lead_from_a_fork_to_its_task(tmp_path: Path) -> None:
 
 
 def test_several_processes_lie_in_one_file_beside_each_other(tmp_path: Path) -> None:
-    """The second one's own idea of its clock's rate is off; the counter is the same."""
+    """The second trace states a wrong clock rate; the counter is the same."""
     first = TraceWriter(
         pid=1,
         anchor_ticks=1000,
@@ -127,7 +127,7 @@ def test_several_processes_lie_in_one_file_beside_each_other(tmp_path: Path) -> 
     assert {event["pid"] for event in trace["traceEvents"]} == {1, 2}
 
 
-def test_first_processes_of_several_containers_are_told_apart(tmp_path: Path) -> None:
+def test_first_processes_of_several_containers_stay_distinct(tmp_path: Path) -> None:
     writers = [TraceWriter(pid=1) for _ in range(3)]
     for number, writer in enumerate(writers):
         writer.thread().range(f"op{number}", 10, 20)

@@ -1,4 +1,4 @@
-"""A profile sees what is imported, in a program that nothing has attached."""
+"""A profile sees imported frameworks in a program that is not attached."""
 
 import os
 import subprocess

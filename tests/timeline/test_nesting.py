@@ -1,4 +1,4 @@
-"""What ran within what, told from starts and ends alone; times without what the tracer cost."""
+"""The nesting of ranges, computed from starts and ends; times without the tracer's cost."""
 
 from opscope.timeline import layout
 from opscope.timeline.cost import Cost, timed
@@ -10,7 +10,7 @@ FREE = Cost(0.0, 0.0)
 
 
 def placed(trace: Trace, index: int = 0) -> dict[str, Span]:
-    """Spans by name; forks and tasks by what they are."""
+    """Spans by name; forks and tasks by kind."""
     names = {layout.FORK: "fork", layout.TASK: "task"}
     return {
         names.get(span.kind) or trace.name(span.op): span
@@ -67,7 +67,7 @@ def test_a_range_whose_end_was_not_seen_holds_nothing() -> None:
     assert found["b"].parent is None
 
 
-def test_async_and_outrunning_ranges_stand_beside_the_others() -> None:
+def test_async_and_outrunning_ranges_are_outside_of_the_nesting() -> None:
     writer, thread = one_thread()
     thread.range("a", 10, 100).range("async", 20, 500, flags=layout.ASYNC).range("b", 30, 40)
     thread.range("outruns", 50, 200).range("c", 60, 70)

@@ -1,4 +1,4 @@
-"""``opscope.profile()``: counts of what really ran, nesting, memory, shapes; what it refuses."""
+"""`opscope.profile()`: counts of real ranges, nesting, memory, shapes; invalid uses."""
 
 import json
 import os
@@ -17,6 +17,8 @@ import opscope
 import opscope.tensor as core
 from opscope.errors import RecorderError
 from tests.timeline import chrome_checker
+
+pytestmark = pytest.mark.alone
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +53,7 @@ def test_every_range_is_counted_as_often_as_a_callback_sees_it() -> None:
     assert not opscope.has_callbacks()
 
 
-def test_calibrating_is_seen_by_nobody() -> None:
+def test_no_callback_sees_the_calibration() -> None:
     seen: list[str] = []
     opscope.add_global_callback(lambda fn: seen.append(fn.name))
     opscope.add_thread_local_callback(lambda fn: seen.append(fn.name))
@@ -126,7 +128,7 @@ def test_a_failed_range_says_so() -> None:
 
 
 def test_one_profile_at_a_time() -> None:
-    with opscope.profile(), pytest.raises(RecorderError, match="one at a time"):
+    with opscope.profile(), pytest.raises(RecorderError, match="only one can run at a time"):
         opscope.profile().start()
     with opscope.profile() as prof:
         step()
@@ -135,10 +137,10 @@ def test_one_profile_at_a_time() -> None:
 
 def test_results_are_there_after_the_end() -> None:
     prof = opscope.profile()
-    with pytest.raises(RecorderError, match="has not ended"):
+    with pytest.raises(RecorderError, match="still running"):
         prof.key_averages()
     prof.start()
-    with pytest.raises(RecorderError, match="has not ended"):
+    with pytest.raises(RecorderError, match="still running"):
         prof.key_averages()
     prof.stop()
     prof.stop()
@@ -151,7 +153,7 @@ def test_a_size_that_cannot_be_is_refused() -> None:
             opscope.profile(buffer_mib=size)
 
 
-def test_what_found_no_room_is_counted_and_told() -> None:
+def test_ranges_without_room_are_counted_and_reported() -> None:
     prof = opscope.profile(buffer_mib=1)
     prof.start()
     for _ in range(60_000):
@@ -237,6 +239,7 @@ def _calls_with_shapes(trace: dict[str, Any]) -> Counter[str]:
     )
 
 
+@pytest.mark.slow
 def test_pytorchs_counts_shapes_and_arrows_are_those_of_its_own_profiler(tmp_path: Path) -> None:
     """By the timelines: PyTorch's table leaves out an operator that only calls one of its name."""
     ours, theirs = tmp_path / "ours.json", tmp_path / "theirs.json"

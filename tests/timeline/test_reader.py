@@ -1,4 +1,4 @@
-"""What a trace says, read; and whatever bytes it holds: a Trace or TraceError, and nothing else."""
+"""Reading traces: any bytes give a Trace or TraceError."""
 
 import pytest
 from hypothesis import given, settings
@@ -74,7 +74,7 @@ def test_a_trace_is_read_as_it_was_written() -> None:
     assert (c.number, c.forward_thread_id, trace.name(c.op)) == (5, 1, "c")
 
 
-def test_a_unit_that_was_given_out_and_not_used_is_passed_over() -> None:
+def test_a_reserved_but_unused_unit_is_skipped() -> None:
     raw = bytearray(VALID)
     raw[layout.HEADER_BYTES : layout.HEADER_BYTES + 8] = bytes(8)
     assert [thread.thread_id for thread in trace_of(bytes(raw)).threads] == [2]

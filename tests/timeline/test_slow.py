@@ -1,7 +1,7 @@
-"""Which ranges are slow under a span, from written traces: who is around whom, what is counted."""
+"""Slow ranges under a span, from written traces: nesting and counts."""
 
 from opscope.timeline import layout, slow
-from opscope.timeline.slow import Found
+from opscope.timeline.slow import SlowRanges
 from tests.timeline.trace_writer import ThreadWriter, TraceWriter
 
 MS = 10**6
@@ -14,11 +14,11 @@ def one_thread(**header: int) -> tuple[TraceWriter, ThreadWriter]:
     return writer, writer.thread()
 
 
-def find(*writers: TraceWriter, least_ns: int = 10 * MS, most: int = 100) -> Found:
+def find(*writers: TraceWriter, least_ns: int = 10 * MS, most: int = 100) -> SlowRanges:
     return slow.find([writer.trace() for writer in writers], least_ns, most)
 
 
-def around(found: Found) -> dict[str, str | None]:
+def around(found: SlowRanges) -> dict[str, str | None]:
     return {one.name.name: one.around.name.name if one.around else None for one in found.ranges}
 
 
@@ -66,7 +66,7 @@ def test_what_has_no_end_is_counted_and_nothing_lies_in_it() -> None:
     found = find(writer)
     assert around(found) == {"in it": None}
     assert found.endless_count == 1
-    # Of a process that was killed nobody knows when it ended.
+    # The end time of a killed process is unknown.
     killed, thread = one_thread()
     thread.labels(**IDS).range("open", 1 * MS, 0)
     assert find(killed).endless_count == 1
@@ -92,7 +92,7 @@ def test_the_longest_are_kept_and_the_others_counted() -> None:
     assert found.left_out_count == 37
 
 
-def test_all_traces_are_looked_at() -> None:
+def test_all_traces_are_searched() -> None:
     writers = []
     for _ in range(2):
         writer, thread = one_thread()

@@ -1,4 +1,4 @@
-"""Writes traces as the tracer in C does, byte for byte: for tests of what reads them."""
+"""Write traces byte for byte like the tracer in C, for tests of readers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An ordinary program that learns handwritten digits in three ways until its input ends: with
-opscope.tensor, in plain NumPy, and in PyTorch where there is one. Tests observe it; each has a
-model_id of its own."""
+opscope.tensor, in plain NumPy, and in PyTorch if installed. Tests observe it; each way has its own
+model_id."""
 
 import select
 import sys

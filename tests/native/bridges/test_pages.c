@@ -1,5 +1,5 @@
-/* tests/native/bridges/test_pages.c -- what may be touched is what the kernel says, whether it can
- * be asked about single addresses or its whole list has to be read. */
+/* tests/native/bridges/test_pages.c -- the access rights are the kernel's, both with queries about
+ * single addresses and with the whole list. */
 #define _GNU_SOURCE
 #include "bridges/pages.h"
 
@@ -28,7 +28,7 @@ static int open_files(void)
     return next;
 }
 
-/* Neighbours of other access each, more of them than are kept. */
+/* Adjacent pages with different rights, more than the bridge keeps. */
 static void each_page_is_told_as_it_is(void)
 {
     char *base = mmap(NULL, PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,5 +1,6 @@
-/* tests/native/tensor/exact_memory.h -- an allocator of no byte more than is asked for: the address
- * sanitizer sees each access beyond, which the library's own rounding of sizes would hide. */
+/* tests/native/tensor/exact_memory.h -- an allocator that allocates exactly the requested bytes:
+ * the address sanitizer then detects each access beyond, which the library's own rounding of sizes
+ * would hide. */
 #ifndef OPSCOPE_TESTS_EXACT_MEMORY_H
 #define OPSCOPE_TESTS_EXACT_MEMORY_H
 
@@ -7,7 +8,7 @@
 
 #include "opscope/tensor.h"
 
-enum { EXACT_MEMORY_LIMIT = 1 << 20 }; /* larger blocks are refused: that would only take long */
+enum { EXACT_MEMORY_LIMIT = 1 << 20 }; /* larger blocks are refused, because they only take time */
 
 static inline void *exact_allocate(void *user, size_t bytes)
 {

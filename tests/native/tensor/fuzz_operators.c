@@ -1,14 +1,14 @@
-/* Any bytes are a program over a few tensors: views of any strides the library accepts, overlapping
- * ones too, and all operators of the table on them, some of which write. A call's arguments are of
- * the kinds its schema asks for, or a sample's with something in it changed: operators whose
- * arguments must fit each other are only reached so. Nothing may crash, whatever the operators
- * answer. */
+/* The bytes are a program over a few tensors: views with any strides that the library accepts,
+ * including overlapping ones, and calls of all operators on them, some of which write. A call's
+ * arguments have the kinds in its schema, or come from a sample with a change: only samples reach
+ * operators whose arguments must match each other. No program may crash, whatever the operators
+ * return. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "opscope/autograd.h"
 #include "exact_memory.h"
+#include "opscope/autograd.h"
 #include "samples.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,7 +18,7 @@ enum { TENSOR_LIMIT = 8, COUNT_LIMIT = 2000, DIMS = 4, INTS = 6 };
 struct input {
     const uint8_t *data;
     size_t size;
-    int64_t common; /* the size of most dimensions, so that tensors fit each other */
+    int64_t common; /* the size of most dimensions, so that tensors match each other */
 };
 
 static int take(struct input *input)
@@ -30,7 +30,7 @@ static int take(struct input *input)
     return *input->data++;
 }
 
-/* Mostly small; now and then one with which sums and products overflow. */
+/* Mostly small; sometimes large enough that sums and products overflow. */
 static int64_t take_integer(struct input *input)
 {
     static const int64_t extremes[] = {INT64_MAX,        INT64_MIN, INT64_MAX - 1,    INT64_MIN + 1,
@@ -65,8 +65,7 @@ static opscope_tensor *make(struct input *input)
     }
     uint8_t *bytes = opscope_tensor_storage_data(out);
     bool is_bool = opscope_tensor_dtype(out) == OPSCOPE_BOOL;
-    /* Whole small numbers as often as any bits: they are indices, and gradients that can be told.
-     */
+    /* Small whole numbers as often as any bits: they are valid indices, and exact gradients. */
     bool is_plain = take(input) % 2 != 0;
     for (size_t i = 0; i < opscope_tensor_storage_bytes(out); i++) {
         bytes[i] = (uint8_t)(is_plain ? 0 : take(input) & (is_bool ? 1 : 255));
@@ -85,8 +84,7 @@ static opscope_tensor *make(struct input *input)
     return out;
 }
 
-/* The base's own sizes, its dimensions turned around or walked backward, as the bits of `how` say.
- */
+/* The base's own sizes, with dimensions exchanged or reversed, as the bits of `how` say. */
 static int64_t turn(const opscope_tensor *base, int how, int64_t *sizes, int64_t *strides)
 {
     int dims = opscope_tensor_dims(base);
@@ -123,13 +121,12 @@ static opscope_tensor *view(struct input *input, opscope_tensor *base)
                : opscope_tensor_retain(base);
 }
 
-/* How the tensors and whole numbers of one sample come out. */
+/* A variant of the tensors and whole numbers of one sample. */
 struct sample_variant {
     struct input *input;
     opscope_dtype floats;
-    int64_t from,
-        to;       /* a number of the line and what stands for it, so that sizes go on agreeing */
-    bool is_once; /* only the first time, so that they do not */
+    int64_t from, to; /* a number in the line and its replacement, so that sizes keep matching */
+    bool is_once;     /* replaces only the first one, so that sizes no longer match */
 };
 
 static int64_t vary_whole(void *user, int64_t written)
@@ -144,7 +141,7 @@ static int64_t vary_whole(void *user, int64_t written)
     return variant->to;
 }
 
-/* Indices within their bound and plain numbers, one of them maybe not. */
+/* Indices within their bound and plain numbers; one of them may be invalid. */
 static void fill(struct input *input, double *values, int64_t count, int64_t bound)
 {
     uint32_t state = (uint32_t)take(input);
@@ -163,7 +160,7 @@ static opscope_tensor *make_sample(void *user, int dims, const int64_t *sizes, o
 {
     struct sample_variant *variant = user;
     int64_t laid[OPSCOPE_DIM_LIMIT], turned[OPSCOPE_DIM_LIMIT], strides[OPSCOPE_DIM_LIMIT];
-    int how = take(variant->input) - 128; /* below 0: as it comes */
+    int how = take(variant->input) - 128; /* below 0: unchanged */
     how = how < 0 ? 0 : how;
     for (int i = 0; i < dims; i++) {
         laid[i] = sizes[(how & 1) != 0 ? dims - 1 - i : i];
@@ -256,8 +253,7 @@ static opscope_argument_kind kind_of(struct input *input,
 {
     int byte = take(input);
     if (byte % 16 == 0) {
-        return (opscope_argument_kind)(byte / 16 %
-                                       (OPSCOPE_ARGUMENT_BOOL + 1)); /* whatever is asked */
+        return (opscope_argument_kind)(byte / 16 % (OPSCOPE_ARGUMENT_BOOL + 1)); /* any kind */
     }
     if (parameter->optional && byte % 16 < 5) {
         return OPSCOPE_ARGUMENT_NONE;
@@ -286,7 +282,7 @@ static opscope_argument_kind kind_of(struct input *input,
     return OPSCOPE_ARGUMENT_NONE;
 }
 
-/* Calls it and keeps the first of what that gives, or NULL. */
+/* Calls it and returns the first of its outputs, or NULL. */
 static opscope_tensor *first_output(struct input *input, const opscope_operator *op,
                                     const opscope_argument *arguments, size_t count,
                                     opscope_tensor *const *tensors)
@@ -316,7 +312,7 @@ static opscope_tensor *first_output(struct input *input, const opscope_operator 
     return outputs[0];
 }
 
-/* The first of what the call gives becomes one of the tensors, where it is small. */
+/* The first output of the call becomes one of the tensors if it is small. */
 static void call(struct input *input, opscope_tensor **tensors)
 {
     int64_t integers[OPSCOPE_ARGUMENT_LIMIT][INTS];
@@ -348,7 +344,8 @@ static void call(struct input *input, opscope_tensor **tensors)
     bool is_small = opscope_tensor_count(root) <= COUNT_LIMIT;
     int backward = take(input);
     if (is_small && backward % 4 == 0 && opscope_tensor_requires_grad(root)) {
-        /* A gradient of the root's shape: the root itself, or what may be of any other. */
+        /* A gradient of the root's shape: the root itself, or a tensor that may have any other
+         * shape. */
         opscope_tensor *gradient = backward % 8 == 0 ? root : tensors[backward / 8 % TENSOR_LIMIT];
         (void)opscope_backward(&root, backward % 16 == 4 ? NULL : &gradient, 1, backward % 3 == 0,
                                false);

@@ -1,7 +1,8 @@
-/* tests/native/tensor/samples.h -- the operators' sample calls (tensor/operator.h), read in C.
+/* tests/native/tensor/samples.h -- the operators' sample calls (tensor/core/operator.h), read in C.
  *
- * Of an expression its first tensor stands for all: the arithmetic after it is left out, so values
- * are not those Python computes, only sizes, dtypes and the other arguments are. */
+ * An expression is replaced by its first tensor, without the arithmetic after it: sizes, dtypes and
+ * the other arguments are as in Python, but values are not.
+ */
 #ifndef OPSCOPE_TESTS_SAMPLES_H
 #define OPSCOPE_TESTS_SAMPLES_H
 
@@ -9,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/registry.h"
+#include "tensor/core/registry.h"
 
 enum { SAMPLE_TENSORS = 8, SAMPLE_INTEGERS = 64, SAMPLE_WORD = 32 };
 
 struct sample {
     opscope_argument arguments[OPSCOPE_ARGUMENT_LIMIT];
     size_t count;
-    /* Memory of the above. */
+    /* Memory of the fields above. */
     opscope_tensor *tensors[SAMPLE_TENSORS];
     size_t tensor_count;
     int64_t integers[SAMPLE_INTEGERS];
@@ -26,11 +27,11 @@ struct sample {
 
 struct sample_source {
     void *user;
-    /* A tensor of floats for `bound` 0, else of whole numbers from 0 to below it. May fail: NULL.
-     */
+    /* Makes a tensor of floats for `bound` 0, else of whole numbers from 0 up to but excluding it.
+     * May fail: NULL. */
     opscope_tensor *(*make)(void *user, int dims, const int64_t *sizes, opscope_dtype dtype,
                             int64_t bound);
-    /* What stands for a whole number of the line: sizes, dimensions, bounds. */
+    /* Replaces a whole number of the line: sizes, dimensions, bounds. */
     int64_t (*whole)(void *user, int64_t written);
 };
 
@@ -55,7 +56,7 @@ static inline bool sample__ended(const struct sample__reader *reader)
     return *reader->at == '\n' || *reader->at == '\0';
 }
 
-/* To the end of the argument or list item begun within `depth` parentheses. */
+/* Skips to the end of the argument or list item that began within `depth` parentheses. */
 static inline void sample__skip_rest(struct sample__reader *reader, int depth)
 {
     for (; !sample__ended(reader); reader->at++) {
@@ -162,7 +163,7 @@ static inline bool sample__number(struct sample__reader *reader, opscope_argumen
     return length > 0;
 }
 
-/* A number, a text or a name, or within parentheses any of these. */
+/* A number, a text or a name, or one of these in parentheses. */
 static inline bool sample__item(struct sample__reader *reader, opscope_argument *out)
 {
     int depth = 0;
@@ -204,7 +205,7 @@ static inline bool sample__list(struct sample__reader *reader, opscope_argument 
     return true;
 }
 
-/* A lone whole number where the schema says int[N]: N of it, as Python's binding makes them. */
+/* A single whole number for a schema's int[N]: repeats it N times, as Python's binding does. */
 static inline bool sample__repeat(struct sample *sample, const struct opscope__parameter *parameter,
                                   opscope_argument *argument)
 {
@@ -224,7 +225,7 @@ static inline bool sample__repeat(struct sample *sample, const struct opscope__p
     return true;
 }
 
-/* The place "name=" gives, with defaults up to there; without a name, the next one. */
+/* The argument for "name=", with defaults before it; without a name, the next one. */
 static inline opscope_argument *sample__place(struct sample__reader *reader,
                                               const struct opscope__schema *schema)
 {
@@ -257,7 +258,7 @@ static inline void sample_release(struct sample *sample)
     }
 }
 
-/* False, with nothing to release, where a tensor could not be made. The sample must not move. */
+/* False, with nothing to release, if a tensor could not be made. The sample must not move. */
 static inline bool sample_read(const char *line, const struct opscope__schema *schema,
                                const struct sample_source *source, struct sample *out)
 {

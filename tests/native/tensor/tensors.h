@@ -21,11 +21,11 @@
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
-/* The first output of an operator that must succeed. */
+/* The first output of an operator; the call must succeed. */
 #define DO(name, ...)                                                                              \
     call(name, (const opscope_argument[]){__VA_ARGS__},                                            \
          sizeof((const opscope_argument[]){__VA_ARGS__}) / sizeof(opscope_argument))
-/* The error of one that must not. */
+/* The error of a call that must fail. */
 #define FAIL(name, ...)                                                                            \
     failure(name, (const opscope_argument[]){__VA_ARGS__},                                         \
             sizeof((const opscope_argument[]){__VA_ARGS__}) / sizeof(opscope_argument))
@@ -111,7 +111,7 @@ static inline void put(opscope_tensor *tensor, int64_t index, double value)
     }
 }
 
-/* Repeatable numbers in (-2, 2), a different row for each seed. */
+/* Repeatable numbers in (-2, 2), a different sequence for each seed. */
 static inline double number(uint64_t seed, int64_t index)
 {
     uint64_t x = (seed * 1000003 + (uint64_t)index + 1) * 0x9E3779B97F4A7C15u;
@@ -134,6 +134,17 @@ static inline opscope_tensor *numbers(uint64_t seed, opscope_dtype dtype, int di
     }
     return out;
 }
+
+static inline void release(opscope_tensor **tensors, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        opscope_tensor_release(tensors[i]);
+    }
+}
+
+#define RELEASE(...)                                                                               \
+    release((opscope_tensor *[]){__VA_ARGS__},                                                     \
+            sizeof((opscope_tensor *[]){__VA_ARGS__}) / sizeof(opscope_tensor *))
 
 static inline bool near(double is, double wanted, double tolerance)
 {

@@ -3,33 +3,7 @@
 #include <pthread.h>
 
 #include "opscope/debug_info.h"
-#include "tensors.h"
-
-static opscope_tensor *leaf(uint64_t seed, int dims, const int64_t *sizes)
-{
-    opscope_tensor *out = numbers(seed, OPSCOPE_FLOAT64, dims, sizes);
-    CHECK(opscope_tensor_set_requires_grad(out, true) == OPSCOPE_OK);
-    return out;
-}
-
-static void backward(opscope_tensor *root)
-{
-    if (opscope_backward(&root, NULL, 1, false, false) != OPSCOPE_OK) {
-        fprintf(stderr, "backward: %s\n", opscope_tensor_error());
-        _exit(1);
-    }
-}
-
-static void release(opscope_tensor **tensors, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        opscope_tensor_release(tensors[i]);
-    }
-}
-
-#define RELEASE(...)                                                                               \
-    release((opscope_tensor *[]){__VA_ARGS__},                                                     \
-            sizeof((opscope_tensor *[]){__VA_ARGS__}) / sizeof(opscope_tensor *))
+#include "gradients.h"
 
 static void gradients_add_up_over_uses_and_walks(void)
 {
@@ -90,7 +64,7 @@ static void in_place_goes_on_the_tape(void)
         CHECK_NEAR(at(y, i), exp(z * z), 1e-14);
         CHECK_NEAR(at(opscope_tensor_grad(x), i), exp(z * z) * 2 * z, 1e-13);
     }
-    CHECK_HAS(FAIL("core::add_", T(x), I(1)), "a leaf that requires grad is written in place");
+    CHECK_HAS(FAIL("core::add_", T(x), I(1)), "cannot write in place to a leaf that requires grad");
     bool before = opscope_grad_mode_set(false);
     opscope_tensor_release(DO("core::add_", T(x), I(1)));
     opscope_tensor_release(DO("core::add_", T(y), I(1)));
@@ -188,7 +162,7 @@ static void a_long_tape_is_walked_and_freed_without_deep_calls(void)
     RELEASE(x, y);
 }
 
-/* Under a sanitizer an operator takes much longer, and it is the sanitizer that looks for leaks. */
+/* Under a sanitizer an operator takes much longer, and the sanitizer itself detects leaks. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 enum { OPERATORS = 20000 };
@@ -218,7 +192,7 @@ static int keep_gradient(void *user, opscope_tensor *gradient, opscope_tensor **
     return OPSCOPE_OK;
 }
 
-/* Ten operators forward, and their backward: of every kind that keeps something. */
+/* Ten operators forward, and their backward: one of every kind that saves tensors. */
 static void step(opscope_tensor *x, opscope_tensor *w)
 {
     opscope_tensor *y = DO("core::mm", T(x), T(w)), *z = DO("core::neg", T(y));

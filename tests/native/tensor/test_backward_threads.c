@@ -1,12 +1,12 @@
 /* Backward on several threads: the same bits as on one, ranges with the caller's labels, failures,
- * many walks at once, walks within walks and within tasks; and what forked tasks take along. */
+ * many walks at once, walks within walks and within tasks; and the state of forked tasks. */
 #include <pthread.h>
 
 #include "opscope/debug_info.h"
 #include "opscope/fork.h"
 #include "tensors.h"
 
-/* Above what makes a node worth another thread. */
+/* Above the size that makes a node worth another thread. */
 enum { HEAVY = 70000 };
 
 static opscope_tensor *leaf(uint64_t seed, int64_t size)
@@ -24,21 +24,10 @@ static void walk(opscope_tensor *root, bool retain_graph)
     }
 }
 
-static void release(opscope_tensor **tensors, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        opscope_tensor_release(tensors[i]);
-    }
-}
-
-#define RELEASE(...)                                                                               \
-    release((opscope_tensor *[]){__VA_ARGS__},                                                     \
-            sizeof((opscope_tensor *[]){__VA_ARGS__}) / sizeof(opscope_tensor *))
-
 /* ---- the same bits --------------------------------------------------------------------------- */
 
 /* Many branches of different lengths from one leaf, joined again: its gradient is a sum whose last
- * bits depend on the order. Of operators whose own bits do not depend on how a kernel is split. */
+ * bits depend on the order. The operators' own bits do not depend on how a kernel is split. */
 static opscope_tensor *branches(opscope_tensor *x)
 {
     opscope_tensor *sum = DO("core::mul", T(x), R(0.3));

@@ -1,4 +1,4 @@
-/* Convolution and pooling against naive loops: shapes, settings, borders, and what is refused. */
+/* Convolution and pooling against naive loops: shapes, settings, borders, and errors. */
 #include <stdlib.h>
 
 #include "tensors.h"
@@ -28,7 +28,7 @@ static int64_t out_size(const struct setting *s, int dim)
            1;
 }
 
-/* Calls `term` with the elements of output, input and weight that meet. */
+/* Calls `term` with the matching elements of output, input and weight. */
 #define EACH_TERM(s, term)                                                                         \
     for (int64_t n = 0, out_at = 0; n < (s)->batch; n++) {                                         \
         for (int64_t o = 0; o < (s)->groups * (s)->out; o++) {                                     \
@@ -179,7 +179,7 @@ static void what_does_not_fit_or_is_too_large_is_refused(void)
     CHECK_HAS(FAIL("core::conv2d", T(input), T(weight), N, L(1, 1), L(most + 1, 0)), "padding is");
     /* The output would have 2^64 elements. */
     CHECK_HAS(FAIL("core::conv2d", T(input), T(weight), N, L(1, 1), L(most, most)),
-              "more than memory");
+              "exceed memory");
     CHECK_HAS(FAIL("core::conv2d", T(none), T(weight), N, L(1, 1), L(9, 0)), "is too large");
     opscope_tensor *tiny = numbers(1, OPSCOPE_FLOAT32, SIZES(1, 2, 1, 1));
     CHECK_HAS(FAIL("core::conv2d_weight_backward", T(tiny), T(input), L(2, 2, most, most), L(1, 1),

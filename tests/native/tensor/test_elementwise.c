@@ -55,7 +55,7 @@ static void unary_operators_equal_the_c_library(void)
     }
 }
 
-/* Views of one 6 x 5 x 4 tensor with the strides a program may make, and broadcast ones. */
+/* Views of one 6 x 5 x 4 tensor with typical strides, and broadcast ones. */
 enum { VIEW_COUNT = 9 };
 
 static opscope_tensor *view(opscope_tensor *base, int kind)
@@ -64,7 +64,7 @@ static opscope_tensor *view(opscope_tensor *base, int kind)
         int dims;
         int64_t sizes[3], strides[3], offset;
     } kinds[] = {
-        {3, {3, 5, 4}, {20, 4, 1}, 0},    /* as it is */
+        {3, {3, 5, 4}, {20, 4, 1}, 0},    /* unchanged */
         {3, {3, 5, 4}, {40, 4, 1}, 20},   /* every second */
         {3, {3, 5, 4}, {20, -4, -1}, 19}, /* backward */
         {3, {3, 5, 4}, {1, 20, 3}, 2},    /* permuted */
@@ -146,7 +146,7 @@ static void operands_of_different_orders_are_walked_in_tiles(void)
         {{5, 130, 91}, {1, 455, 5}, 0},
         {{5, 130, 91}, {11830, 1, 130}, 0},
         {{130, 3, 91}, {2, 1, 400}, 7},      /* overlapping itself */
-        {{5, 130, 91}, {130, -1, 650}, 129}, /* walked backwards, and in steps */
+        {{5, 130, 91}, {130, -1, 650}, 129}, /* reversed, and with steps */
         {{5, 65, 91}, {130, 2, 650}, 1},
         {{1, 300, 200}, {9, 1, 299}, 0},
     };
@@ -219,7 +219,8 @@ static void in_place_writes_the_same_storage_and_counts(void)
     CHECK_NEAR(at(a, 4), before * at(b, 1), 1e-6);
     opscope_tensor_release(out);
 
-    /* Read askew: a += a backward must not read what it has written. */
+    /* Reads in another order than it writes: a += a reversed must not read elements that it has
+     * written. */
     opscope_tensor *line = numbers(3, OPSCOPE_FLOAT64, SIZES(9)), *backward;
     CHECK(opscope_tensor_as_strided(line, SIZES(9), (int64_t[]){-1}, 8, &backward) == 0);
     double first = at(line, 0), last = at(line, 8);
@@ -242,7 +243,7 @@ static void errors_say_what_would_have_been_right(void)
     CHECK_HAS(FAIL("core::add", T(a), T(b)), "core::add: sizes [3, 4] and [3] do not broadcast");
     CHECK_HAS(FAIL("core::add_", T(i), T(a)), "core::add_: the result has sizes [3, 4]");
     CHECK_HAS(FAIL("core::add_", T(i), R(0.5)), "a float32 result cannot be written into a int64");
-    CHECK_HAS(FAIL("core::add_", T(expanded), I(1)), "share one place in memory");
+    CHECK_HAS(FAIL("core::add_", T(expanded), I(1)), "share one address in memory");
     CHECK_HAS(FAIL("core::add", T(a)), "argument \"other\" is missing");
     CHECK_HAS(FAIL("core::add", T(a), N), "argument \"other\" is of the wrong kind");
     CHECK_EQUAL(opscope_tensor_error_kind(), OPSCOPE_ERROR_TYPE);

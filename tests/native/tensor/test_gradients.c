@@ -6,7 +6,7 @@ enum { ARGUMENT_LIMIT = 6 };
 struct sample {
     const char *name;
     opscope_argument arguments[ARGUMENT_LIMIT]; /* tensors as INT: an index into `shapes` */
-    int tensors;                                /* the first so many arguments are */
+    int tensors;                                /* the first `tensors` arguments are tensors */
     bool positive;
 };
 

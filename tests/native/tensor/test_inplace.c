@@ -1,33 +1,7 @@
-/* Writes in place with a gradient: a view's write goes through its base's history, other views
- * follow; what cannot be followed is refused, naming the operator and the way out; and hooks,
+/* Writes in place with a gradient: a write to a view goes through its base's history, and other
+ * views follow; an unsupported write fails with the operator's name and a workaround; and hooks,
  * retained gradients and gradients of gradients. */
-#include "tensors.h"
-
-static opscope_tensor *leaf(uint64_t seed, int dims, const int64_t *sizes)
-{
-    opscope_tensor *out = numbers(seed, OPSCOPE_FLOAT64, dims, sizes);
-    CHECK(opscope_tensor_set_requires_grad(out, true) == OPSCOPE_OK);
-    return out;
-}
-
-static void backward(opscope_tensor *root)
-{
-    if (opscope_backward(&root, NULL, 1, false, false) != OPSCOPE_OK) {
-        fprintf(stderr, "backward: %s\n", opscope_tensor_error());
-        _exit(1);
-    }
-}
-
-static void release(opscope_tensor **tensors, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        opscope_tensor_release(tensors[i]);
-    }
-}
-
-#define RELEASE(...)                                                                               \
-    release((opscope_tensor *[]){__VA_ARGS__},                                                     \
-            sizeof((opscope_tensor *[]){__VA_ARGS__}) / sizeof(opscope_tensor *))
+#include "gradients.h"
 
 static void a_written_view_changes_its_bases_history(void)
 {
@@ -76,16 +50,16 @@ static void an_argument_in_the_written_memory_keeps_its_value(void)
 static void what_a_view_cannot_do_is_refused(void)
 {
     opscope_tensor *x = leaf(1, SIZES(2, 1)), *of_leaf = DO("core::select", T(x), I(0), I(0));
-    CHECK_HAS(FAIL("core::exp_", T(of_leaf)), "core::exp_: a view of a leaf that requires grad");
+    CHECK_HAS(FAIL("core::exp_", T(of_leaf)),
+              "core::exp_: cannot write in place to a view of a leaf");
     opscope_tensor *y = DO("core::mul", T(x), I(2)), *wide = DO("core::expand", T(y), L(2, 3));
     CHECK_HAS(FAIL("core::exp_", T(wide)),
-              "share one place in memory, as after expand; clone it first");
+              "share one address in memory, as after expand; clone it first");
     bool before = opscope_grad_mode_set(false);
     opscope_tensor *silent = DO("core::select", T(y), I(0), I(0));
     opscope_grad_mode_set(before);
     opscope_tensor *row = DO("core::select", T(x), I(0), I(1));
-    CHECK_HAS(FAIL("core::mul_", T(silent), T(row)),
-              "a view made under no_grad is written in place");
+    CHECK_HAS(FAIL("core::mul_", T(silent), T(row)), "to a view created under no_grad");
     before = opscope_grad_mode_set(false);
     opscope_tensor_release(DO("core::exp_", T(of_leaf)));
     opscope_grad_mode_set(before);

@@ -7,8 +7,7 @@ struct expected {
     int64_t count;
 };
 
-/* Folds by a loop over all elements: which output element each goes to is found from its indices.
- */
+/* Folds with a loop over all elements, and computes each one's output element from its indices. */
 static void fold(const opscope_tensor *a, uint32_t set, struct expected *out)
 {
     int dims = opscope_tensor_dims(a);
@@ -95,7 +94,7 @@ static void reductions_equal_naive_loops_over_any_dimensions_and_strides(void)
     }
 }
 
-/* Shapes about the bounds within: tiles of columns, narrow columns, short rows, work split into
+/* Shapes around the internal limits: tiles of columns, narrow columns, short rows, work split into
  * parts. */
 static void reductions_equal_naive_loops_whatever_is_wide_or_narrow(void)
 {
@@ -180,8 +179,8 @@ static void reductions_of_nothing(void)
     opscope_tensor *sum = DO("core::sum", T(a), L(1)), *mean = DO("core::mean", T(a));
     CHECK_SIZES(sum, 3);
     CHECK(at(sum, 2) == 0 && isnan(at(mean, 0)));
-    CHECK_HAS(FAIL("core::amax", T(a)), "nothing has no largest element");
-    CHECK_HAS(FAIL("core::sum", T(a), L(0, -2)), "dimension 0 stands twice");
+    CHECK_HAS(FAIL("core::amax", T(a)), "no elements, so no largest one");
+    CHECK_HAS(FAIL("core::sum", T(a), L(0, -2)), "dimension 0 occurs twice");
     opscope_tensor_release(sum);
     opscope_tensor_release(mean);
     opscope_tensor_release(a);

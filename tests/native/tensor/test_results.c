@@ -1,4 +1,5 @@
-/* Where results go: lists of any length, tensors of the caller's, composites and their tapes. */
+/* Destinations of results: lists of any length, tensors of the caller's, composites and their
+ * tapes. */
 #include "tensors.h"
 
 static opscope_tensor_list list_of(const char *name, const opscope_argument *arguments,
@@ -92,15 +93,15 @@ static void results_are_written_where_the_caller_wants_them(void)
     CHECK_SIZES(both[1], 3, 4);
 
     CHECK(call_out("core::sum", (opscope_argument[]){T(b), L(1)}, 2, &out) < 0);
-    CHECK_HAS(opscope_tensor_error(), "core::sum: the result has sizes [3], but out [3, 4]");
+    CHECK_HAS(opscope_tensor_error(), "core::sum: the result has sizes [3], but out has [3, 4]");
     CHECK(call_out("core::t", (opscope_argument[]){T(b)}, 1, &out) < 0);
-    CHECK_HAS(opscope_tensor_error(), "core::t: its result is memory of its argument");
+    CHECK_HAS(opscope_tensor_error(), "core::t: its result shares memory with its argument");
 
-    /* A gradient's operator is on the tape as well, though nothing goes on from there. */
+    /* A gradient's operator is on the tape as well, although it has no backward. */
     CHECK(opscope_tensor_set_requires_grad(b, true) == OPSCOPE_OK);
     opscope_tensor *gradient = b;
     CHECK(call_out("core::prod_backward", (opscope_argument[]){T(b), T(b)}, 2, &gradient) < 0);
-    CHECK_HAS(opscope_tensor_error(), "core::prod_backward: out= takes no part in gradients");
+    CHECK_HAS(opscope_tensor_error(), "core::prod_backward: out= does not support gradients");
     opscope_tensor_release(a);
     opscope_tensor_release(b);
     opscope_tensor_release(out);

@@ -24,7 +24,7 @@ static void softmax_sums_to_one_along_any_dimension(void)
     opscope_tensor_release(a);
 }
 
-/* A row of several stretches: the largest element in the second, nothing but -inf in the third. */
+/* A row of several stretches: the largest element in the second, only -inf in the third. */
 static void softmax_of_wide_rows_equals_naive_loops_with_any_threads(void)
 {
     enum { WIDTH = 200003 };

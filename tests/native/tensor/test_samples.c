@@ -1,5 +1,5 @@
-/* Every operator's samples run from C, forward and, where a gradient is wanted, backward: with the
- * sanitizers on, each kernel is looked at. What they compute is compared in Python. */
+/* Runs every operator's samples from C, forward and, if it has a gradient, backward: the sanitizers
+ * then check each kernel. The Python tests compare the results. */
 #include "exact_memory.h"
 #include "samples.h"
 #include "tensors.h"
@@ -12,7 +12,7 @@ static opscope_tensor *make(void *user, int dims, const int64_t *sizes, opscope_
     double *values = opscope_tensor_storage_data(plain);
     for (int64_t i = 0; i < opscope_tensor_count(plain); i++) {
         values[i] = bound > 0 ? (double)(i * 7 % bound)
-                              : 0.5 + (double)(i * 5 % 16) / 32; /* what all take */
+                              : 0.5 + (double)(i * 5 % 16) / 32; /* valid for all operators */
     }
     opscope_tensor *out = DO("core::to", T(plain), I(dtype));
     opscope_tensor_release(plain);
@@ -58,8 +58,8 @@ static bool runs(const opscope_operator *op, const char *line, bool wants_grad)
     return is_done;
 }
 
-/* Forms in place write only where the result has the first argument's sizes and dtype: one line
- * must. */
+/* In-place forms write only if the result has the first argument's sizes and dtype: at least one
+ * sample must. */
 static void every_operator_has_samples_that_run(bool wants_grad)
 {
     for (size_t i = 0; i < opscope_operator_count(); i++) {

@@ -1,8 +1,8 @@
-/* tanh of float32, which is a formula of ours: its digits everywhere, its ends, its bits. */
+/* tanh of float32, a formula of this library: its precision everywhere, its ends, its bits. */
 #include "tensors.h"
 
-/* Of both signs, each so many floats after the one before, to infinity; all parts of a vector see
- * all magnitudes. */
+/* Both signs, in steps of this many floats up to infinity; every part of a vector gets all
+ * magnitudes. */
 enum { STEP = 64951, INFINITE = 0x7f800000, COUNT = 2 * (INFINITE / STEP + 1) };
 
 static opscope_tensor *all_magnitudes(void)
@@ -32,7 +32,7 @@ static void errors_are_below_four_units_in_the_last_place(void)
     opscope_tensor_release(a);
 }
 
-/* What is small stays as it is, to the last denormal and the sign of zero. */
+/* Small numbers stay unchanged, down to the last denormal and the sign of zero. */
 static void ends_are_exact(void)
 {
     static const double cases[][2] = {{0, 0},
@@ -68,15 +68,15 @@ static void ends_are_exact(void)
 
 static uint64_t checksum(const opscope_tensor *tensor)
 {
-    uint64_t sum = 0xcbf29ce484222325u; /* FNV-1a, a word at a time */
+    uint64_t sum = 0xcbf29ce484222325u; /* FNV-1a, one word at a time */
     for (int64_t i = 0; i < opscope_tensor_count(tensor); i++) {
         sum = (sum ^ *(const uint32_t *)element(tensor, i)) * 0x100000001b3u;
     }
     return sum;
 }
 
-/* No product and sum in one rounding, no part of a vector that computes otherwise: one number,
- * which was computed once, whatever processor and compiler there are. */
+/* No product and sum are fused into one rounding, and all parts of a vector compute alike: the
+ * result is one precomputed number, whatever the processor and compiler. */
 static void bits_are_the_same_on_every_processor_and_in_every_place(void)
 {
     opscope_tensor *a = all_magnitudes();
@@ -85,7 +85,7 @@ static void bits_are_the_same_on_every_processor_and_in_every_place(void)
     for (int64_t begin = 0; begin < 20; begin++) {
         for (int64_t count = 1; count < 80; count++) {
             for (int64_t step = 1; step < 3; step++) {
-                /* Where tanh is neither its argument nor 1. */
+                /* The range where tanh is neither its argument nor 1. */
                 int64_t first = COUNT / 2 + begin, last = first + count * step;
                 opscope_tensor *some = DO("core::slice", T(a), I(0), I(first), I(last), I(step));
                 opscope_tensor *wanted =

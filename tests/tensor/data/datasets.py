@@ -18,7 +18,7 @@ from opscope.tensor.data.worker import work
 
 
 class Rows(data.Dataset[Any]):
-    """A large tensor, a large array, a number and a text for each index; or what ``act`` does."""
+    """A large tensor, a large array, a number and a text for each index; or what `act` does."""
 
     def __init__(self, size: int = 12, act: str = "", at: int = -1) -> None:
         self.size = size
@@ -49,14 +49,14 @@ class Rows(data.Dataset[Any]):
 
 
 class OddError(Exception):
-    """Cannot be made of one text."""
+    """An error whose constructor needs more than one text."""
 
     def __init__(self, index: int, what: str) -> None:
         super().__init__(f"{what} {index} is odd")
 
 
 class Stream(data.IterableDataset[int]):
-    """Numbers below ``size``, divided among the workers; the first worker has fewer."""
+    """Numbers below `size`, divided among the workers; the first worker has fewer."""
 
     def __init__(self, size: int = 23) -> None:
         self.size = size
@@ -69,7 +69,7 @@ class Stream(data.IterableDataset[int]):
 
 
 class Facts(data.Dataset[Any]):
-    """What is so in the worker that fetches."""
+    """The state inside the worker that fetches."""
 
     def __len__(self) -> int:
         return 4
@@ -100,7 +100,7 @@ class Masks(data.Dataset[bool]):
 
 
 class Large(data.Dataset[Any]):
-    """Much that is no tensor: text larger than any pipe takes at once."""
+    """Many objects other than tensors: text larger than any pipe holds."""
 
     def __len__(self) -> int:
         return 8
@@ -110,7 +110,7 @@ class Large(data.Dataset[Any]):
 
 
 class Whole(data.Dataset[Any]):
-    """A batch at once: much text, whatever is asked for."""
+    """A batch as a whole: much text, for any indices."""
 
     def __getitems__(self, indices: list[int]) -> Any:
         return ["x" * 5_000_000]
@@ -140,7 +140,7 @@ def interrupts_are_blocked(_: Any = None) -> bool:
 
 
 class Note:
-    """Notes the worker's number in a file."""
+    """Writes the worker's number to a file."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -1,7 +1,7 @@
 """Ctrl-C while workers are started: it reaches the consumer, no worker, and leaves nothing behind.
 
-Each in a program of its own: what a start method starts once for all has not been started yet, and
-nobody else's threads and descriptors are there.
+Each test runs in its own program, in which no helper process of a start method runs yet and other
+tests have left no threads or descriptors.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import pytest
 
 from opscope.tensor import data
 from tests.tensor.data.datasets import Rows
+from tests.waiting import UNTIL
+
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("signals_at_default")]
 
 METHODS = ["fork", "spawn", "forkserver"]
 
@@ -54,8 +57,8 @@ def test_ctrl_c_does_not_reach_a_worker_before_its_first_line(method: str) -> No
     assert run(INTERRUPTED_WORKER, method) == (0, "[0, 1, 2, 3]\n", "")
 
 
-# The signal comes while the n-th line of multiprocessing's is executed that starts a process, for
-# every n, or every so many. It is waited for: another thread may take it, and take its time.
+# The signal comes at the n-th line that multiprocessing executes to start a process, for
+# every n, or every few. The test waits for it, because another thread may handle it late.
 INTERRUPTED_STARTS = """
 import gc, multiprocessing, os, signal, sys, threading, time
 from multiprocessing import popen_fork, popen_forkserver, popen_spawn_posix, process
@@ -108,6 +111,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [0, 1])
 @pytest.mark.parametrize(("method", "step"), [("fork", 3), ("spawn", 60), ("forkserver", 60)])
 def test_ctrl_c_while_a_worker_is_started_reaches_the_consumer(
@@ -117,7 +121,7 @@ def test_ctrl_c_while_a_worker_is_started_reaches_the_consumer(
     assert done == (0, "[0, 1, 2, 3]\n([], False) [0, 1, 2, 3]\n", "")
 
 
-HANDLED = """
+HANDLED = f"""{UNTIL}
 import os, signal, threading, time
 from opscope.tensor import data
 from tests.tensor.data.datasets import Rows
@@ -134,8 +138,7 @@ BaseProcess.start = start_interrupted
 for handler in (lambda *_: came.append(threading.active_count()), signal.SIG_IGN):
     signal.signal(signal.SIGINT, handler)
     print([batch[2].item() for batch in data.DataLoader(Rows(4), num_workers=1)], end=" ")
-    while not came:
-        time.sleep(0.001)
+    until(lambda: came, "a signal")
     print(signal.getsignal(signal.SIGINT) is handler, came)
 thread = threading.Thread(target=lambda: print(len(list(data.DataLoader(Rows(4), num_workers=1)))))
 thread.start()
@@ -161,5 +164,5 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_starting_workers_leaves_nobody_with_interrupts_blocked(method: str) -> None:
+def test_starting_workers_leaves_no_process_with_interrupts_blocked(method: str) -> None:
     assert run(MASKS, method) == (0, "False\nFalse False\n", "")

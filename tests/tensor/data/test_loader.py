@@ -16,6 +16,8 @@ from opscope import tensor as ot
 from opscope.tensor import data
 from tests.tensor.ranges import ranges
 
+pytestmark = pytest.mark.alone
+
 Point = namedtuple("Point", ["x", "y"])
 
 

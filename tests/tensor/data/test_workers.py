@@ -22,11 +22,13 @@ from tests.tensor.data import datasets
 from tests.tensor.data.datasets import Facts, Large, Note, Rows, Stream, Whole
 from tests.tensor.ranges import ranges
 
+pytestmark = pytest.mark.alone
+
 METHODS = ["fork", "spawn", "forkserver"]
 
 
 def descriptors() -> set[tuple[str, str]]:
-    """What is open in this process: numbers, and what they stand for."""
+    """The open files of this process: descriptors and their targets."""
     found = set()
     for number in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):  # that of the directory itself
@@ -115,7 +117,7 @@ def test_persistent_workers_serve_one_iteration_after_the_other(tmp_path: Path) 
     loader = data.DataLoader(Facts(), batch_size=None, num_workers=2, persistent_workers=True)
     first = {fact["pid"] for fact in loader}
     for _ in loader:
-        break  # what was fetched ahead is dropped
+        break  # batches fetched ahead are dropped
     again = list(loader)
     assert {fact["pid"] for fact in again} == first
     assert [fact["id"] for fact in again] == [0, 1, 0, 1]
@@ -128,7 +130,7 @@ def test_persistent_workers_serve_one_iteration_after_the_other(tmp_path: Path) 
     assert multiprocessing.active_children() == []
 
 
-def test_what_an_abandoned_iteration_had_asked_for_is_not_in_the_next() -> None:
+def test_batches_of_an_abandoned_iteration_are_not_in_the_next() -> None:
     order = [0, 1, 2, 3, 4, 5]
     loader = data.DataLoader(
         Rows(), sampler=order, num_workers=2, persistent_workers=True, prefetch_factor=3
@@ -139,7 +141,7 @@ def test_what_an_abandoned_iteration_had_asked_for_is_not_in_the_next() -> None:
 
 
 def test_consumer_and_worker_do_not_wait_for_each_other_to_listen() -> None:
-    # Neither what is asked for nor what is answered fits into a pipe.
+    # Neither the request nor the answer fits into a pipe.
     asked = [list(range(200_000))] * 6
     loader = data.DataLoader(
         Whole(), batch_sampler=asked, num_workers=1, collate_fn=datasets.as_is, prefetch_factor=3
@@ -163,7 +165,7 @@ def test_large_batches_that_are_no_tensors_come_through() -> None:
         ("odd", RuntimeError, "row 5 is odd"),
     ],
 )
-def test_what_fails_in_a_worker_is_raised_here_with_its_traceback(
+def test_an_error_in_a_worker_is_raised_here_with_its_traceback(
     method: str, act: str, error: type[Exception], text: str
 ) -> None:
     loader = data.DataLoader(
@@ -206,7 +208,7 @@ def test_a_dead_worker_is_an_error_and_not_a_wait(act: str, text: str) -> None:
         next(batches)
     assert list(batches) == []
     del batches
-    assert descriptors() <= before  # other tests' garbage may go meanwhile
+    assert descriptors() <= before  # garbage of other tests may be freed meanwhile
     assert multiprocessing.active_children() == []
 
 
@@ -260,7 +262,7 @@ if __name__ == "__main__":
 
 
 def start(end: str, check_s: float = 1000) -> tuple[subprocess.Popen[str], list[int]]:
-    """A consumer whose first worker hangs, and its workers; ``end`` is what it does then."""
+    """A consumer whose first worker hangs, and its workers; the consumer then runs `end`."""
     consumer = subprocess.Popen(
         [sys.executable, "-c", PROGRAM + end, str(check_s)],
         stdout=subprocess.PIPE,
@@ -300,15 +302,16 @@ def test_a_fork_of_the_consumer_leaves_the_workers_alone() -> None:
         "    print(next(batches).item(), next(batches).item())"
     )
     assert consumer.stdout is not None and consumer.stderr is not None
-    # Not communicate(): it does not see what readline() has taken from the pipe already.
+    # Not communicate(): it misses what readline() has already read from the pipe.
     with consumer:
         output = consumer.stdout.read(), consumer.stderr.read()
     assert (consumer.returncode, *output) == (0, "2 3\n", "")
 
 
+@pytest.mark.usefixtures("signals_at_default")
 def test_ctrl_c_ends_the_consumer_and_its_workers() -> None:
     consumer, workers = start("    [next(batches) for _ in range(900)]")
-    # As a terminal does it: to the whole group.
+    # As a terminal does: to the whole group.
     os.killpg(consumer.pid, signal.SIGINT)
     _, errors = consumer.communicate(timeout=300)
     assert consumer.returncode == -signal.SIGINT
@@ -321,7 +324,7 @@ def test_ctrl_c_ends_the_consumer_and_its_workers() -> None:
     ("end", "check_s"),
     [
         ("    print('ready', flush=True); time.sleep(1000)", 1000),
-        # A fork that lives on has the consumer's ends of all pipes.
+        # A surviving fork holds the consumer's ends of all pipes.
         ("    if os.fork(): print('ready', flush=True)\n    time.sleep(1000)", 0.05),
     ],
 )

@@ -1,4 +1,5 @@
-"""Each module computes what PyTorch's of that name does, from PyTorch's weights, within 1e-5."""
+"""Each module computes what PyTorch's module of that name does, from the same weights, within
+1e-5."""
 
 from __future__ import annotations
 
@@ -112,7 +113,7 @@ def test_weights_begin_as_pytorchs(make: Make) -> None:
         spread = expected.std()
         assert mine.std() == pytest.approx(spread, rel=0.2), name
         assert mine.mean() == pytest.approx(expected.mean(), abs=0.15 * spread), name
-        # Within the same bounds, where there are any.
+        # Within the same bounds, if there are any.
         assert abs(mine).max() <= abs(expected).max() * (1.35 if "Embedding" in repr(own) else 1.1)
 
 

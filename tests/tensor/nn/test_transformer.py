@@ -110,7 +110,7 @@ def test_a_small_transformer_trains_as_pytorchs_step_by_step() -> None:
     random = np.random.default_rng(1)
     losses = []
     for _ in range(60):
-        # Counting from any symbol, by one or by three: two symbols tell how it goes on.
+        # Counts from any symbol, by one or by three: two symbols determine the next.
         first, by = random.integers(0, SYMBOLS, (16, 1)), random.choice([1, 3], (16, 1))
         text = (first + by * np.arange(LENGTH + 1)) % SYMBOLS
         pair = []

@@ -12,7 +12,7 @@ from opscope.tensor import nn
 
 
 def both(array: Any) -> tuple[Any, Any]:
-    """An array as a leaf on either side; what is no array stays itself."""
+    """An array as a leaf of both libraries; other objects stay unchanged."""
     if not isinstance(array, np.ndarray):
         return array, array
     grad = array.dtype.kind == "f"

@@ -1,4 +1,4 @@
-/* tests/native/torch/attached.h -- the bridge attached to the fake PyTorch. */
+/* tests/native/bridges/torch/attached.h -- the bridge attached to the fake PyTorch. */
 #ifndef OPSCOPE_TESTS_ATTACHED_H
 #define OPSCOPE_TESTS_ATTACHED_H
 
@@ -7,7 +7,7 @@
 #include "check.h"
 #include "fake_torch.h"
 #include "opscope/record.h"
-#include "opscope/torch.h"
+#include "private/torch.h"
 
 static inline void run_op(const char *name, const char *overload)
 {
@@ -16,20 +16,41 @@ static inline void run_op(const char *name, const char *overload)
     fake_close(&fn);
 }
 
-/* What the trial says of it as it is now. */
+/* The arguments of torch.empty(0, pin_memory=False). */
+static const struct fake_value zero = {.payload = 0, .tag = FAKE_INT};
+static const struct fake_list sizes = {.first = &zero, .last = &zero + 1};
+
+static inline void set_arguments(struct fake_value *inputs)
+{
+    memset(inputs, 0, FAKE_ARGUMENTS * sizeof *inputs);
+    inputs[0] = (struct fake_value){.payload = (uint64_t)(uintptr_t)&sizes, .tag = FAKE_LIST};
+    inputs[4].tag = FAKE_BOOL;
+}
+
+static inline void run_trial(void)
+{
+    struct fake_value inputs[FAKE_ARGUMENTS];
+    set_arguments(inputs);
+    fake_run_trial(inputs, FAKE_ARGUMENTS);
+}
+
+/* The result of the trial with the fake PyTorch's current state. */
 static inline const char *try_out(void)
 {
-    const char *reason = opscope_torch_trial_begin("2.13.0+cpu");
+    const char *reason = opscope_torch_trial_begin("");
     if (reason != NULL) {
         return reason;
     }
-    run_op("aten::empty", "memory_format");
+    run_trial();
     return opscope_torch_trial_end();
 }
 
 static inline void attach(void)
 {
-    CHECK_TEXT(try_out() != NULL ? "stood down" : "attached", "attached");
+    const char *reason = try_out();
+    CHECK_TEXT(reason != NULL ? reason : "attached", "attached");
+    reason = opscope_torch_fault(OPSCOPE_TORCH_FIELDS);
+    CHECK_TEXT(reason != NULL ? reason : "with fields", "with fields");
 }
 
 static inline void *close_there(void *fn)

@@ -1,6 +1,6 @@
-/* tests/native/torch/test_torch_cost.c -- what a range of PyTorch's costs more is found out while
- * the bridge is tried out, on a PyTorch that is none: who is looked at meanwhile, what stays of it,
- * and that it is in the dictionary whenever the recorder starts. */
+/* tests/native/bridges/torch/test_torch_cost.c -- the bridge measures the extra cost of PyTorch's
+ * ranges during the trial, with a fake PyTorch: it observes only its own thread, leaves nothing
+ * behind, and the cost is in the dictionary whenever the recorder starts. */
 #include <sched.h>
 #include <sys/wait.h>
 
@@ -37,8 +37,8 @@ static int run_rounds(int most)
 
 static void begin_trial(void)
 {
-    CHECK(opscope_torch_trial_begin("2.13.0+cpu") == NULL);
-    run_op("aten::empty", "memory_format");
+    CHECK(opscope_torch_trial_begin("") == NULL);
+    run_trial();
 }
 
 static uint32_t extra_of(const struct segment *segment, const char *name)
@@ -52,7 +52,7 @@ static uint32_t extra_of(const struct segment *segment, const char *name)
     return 0;
 }
 
-/* In a child, as what is found out the first time holds. */
+/* In a child, because the first measurement in a process is final. */
 static void in_a_child(void (*test)(void))
 {
     pid_t pid = fork();
@@ -67,11 +67,11 @@ static void in_a_child(void (*test)(void))
 static void there_are_no_rounds_without_a_sound_trial(void)
 {
     CHECK(!opscope_torch_cost_round());
-    fake_fault = FAKE_NAMES_ELSEWHERE;
+    fake_fault = FAKE_FORGETS_ENDS;
     begin_trial();
     CHECK(!opscope_torch_cost_round());
     CHECK_EQUAL(fake_callback_count(), 0);
-    CHECK_TEXT(opscope_torch_trial_end(), "names are elsewhere");
+    CHECK_TEXT(opscope_torch_trial_end(), "starts and ends of ranges do not match");
     fake_fault = FAKE_SOUND;
     CHECK(!opscope_torch_cost_round());
 }
@@ -88,7 +88,7 @@ static void leave_off(void)
     run_op("aten::add", "Tensor");
     struct segment *segment = stop_and_read();
     CHECK_EQUAL(segment_sum_of(segment, "aten::add").samples, 1);
-    CHECK(extra_of(segment, "aten::add") > 0); /* what is usual, or what was found so far */
+    CHECK(extra_of(segment, "aten::add") > 0); /* the typical cost, or the one measured so far */
     segment_free(segment);
 }
 
@@ -115,7 +115,7 @@ static void measure(void)
     CHECK(rounds > 0 && rounds < MOST_ROUNDS);
     __atomic_store_n(&is_over, true, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);
-    CHECK_EQUAL(calls.starts, 0); /* neither what was run on trial nor what ran elsewhere */
+    CHECK_EQUAL(calls.starts, 0); /* neither the trial's operators nor those of other threads */
     CHECK(opscope_torch_trial_end() == NULL);
     CHECK_EQUAL(fake_callback_count(), 1);
     run_op("aten::empty", "memory_format");
@@ -129,7 +129,7 @@ static void measure(void)
     CHECK_EQUAL(extra_of(segment, "aten::add"), extra);
     segment_free(segment);
 
-    opscope_torch_detach(); /* once is enough; and a recorder that starts later has it too */
+    opscope_torch_detach(); /* once is enough; a recorder that starts later has the cost too */
     begin_trial();
     CHECK_EQUAL(run_rounds(MOST_ROUNDS), 0);
     CHECK(opscope_torch_trial_end() == NULL);

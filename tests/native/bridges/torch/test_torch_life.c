@@ -1,5 +1,5 @@
-/* tests/native/torch/test_torch_life.c -- the PyTorch bridge under windows, threads, forks and at
- * exit, on a PyTorch that is none and that ends the process where its registry is used too late. */
+/* tests/native/bridges/torch/test_torch_life.c -- the PyTorch bridge with windows, threads, forks
+ * and at exit, on a fake PyTorch that ends the process if its registry is used too late. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -7,10 +7,15 @@
 #include "attached.h"
 #include "read_segment.h"
 
-/* Under these sanitizers a fork takes a tenth of a second. */
+/* Under these sanitizers a fork takes a tenth of a second. The address sanitizer's allocator holds
+ * no lock over a fork before LLVM 17: the child of a program whose threads allocate may wait for
+ * ever in malloc. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
 #define IS_SLOW 1
+#endif
+#if __has_feature(address_sanitizer)
+#define CHILDREN_CANNOT_ALLOCATE 1
 #endif
 #endif
 #if defined(IS_SLOW)
@@ -87,7 +92,7 @@ static void windows_open_and_close_under_running_threads(void)
     }
     join_threads();
     CHECK_EQUAL(opscope_torch_added_count() - before, WINDOWS);
-    CHECK_EQUAL(fake_callback_count(), 0);
+    CHECK_EQUAL(fake_callback_count(), 1); /* the one for outer ranges */
     struct segment *segment = stop_and_read();
     CHECK_EQUAL(segment->header->window_count, WINDOWS);
     CHECK_EQUAL(segment->header->dropped_count, 0);
@@ -95,7 +100,9 @@ static void windows_open_and_close_under_running_threads(void)
     segment_free(segment);
 }
 
-/* What a forked child finds: nothing is locked, its operators are recorded in its own segment. */
+#if !defined(CHILDREN_CANNOT_ALLOCATE)
+
+/* In a forked child, no lock is held, and its operators are recorded in its own segment. */
 static int child_of(pid_t parent)
 {
     for (int i = 0; i < 10; i++) {
@@ -119,7 +126,7 @@ static void children_of_forks_within_windows_go_on_by_themselves(void)
         const pid_t parent = getpid();
         pid_t pid = fork();
         if (pid == 0) {
-            /* No windows here: one could open and close between the operators and the look. */
+            /* No windows here: one could open and close between the operators and the check. */
             opscope_recorder_set_sampling(1.0, 0, 0);
             _exit(child_of(parent));
         }
@@ -130,7 +137,9 @@ static void children_of_forks_within_windows_go_on_by_themselves(void)
     empty_directory();
 }
 
-/* A child that exits in the middle of a window: its PyTorch's registry is gone by then. */
+#endif
+
+/* A child that exits in the middle of a window, after PyTorch has destroyed its registry. */
 static void a_child_draws_otherwise_than_its_parent(void)
 {
     const uint64_t of_parent = fake_last_seed();
@@ -161,7 +170,9 @@ int main(void)
     make_directory();
     attach();
     RUN(windows_open_and_close_under_running_threads);
+#if !defined(CHILDREN_CANNOT_ALLOCATE)
     RUN(children_of_forks_within_windows_go_on_by_themselves);
+#endif
     RUN(a_child_draws_otherwise_than_its_parent);
     RUN(exit_in_the_middle_of_a_window_is_an_exit);
     remove_directory();

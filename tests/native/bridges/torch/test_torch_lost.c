@@ -1,5 +1,5 @@
-/* tests/native/torch/test_torch_lost.c -- ranges of PyTorch's whose end comes on another thread, or
- * never: left out, counted as dropped, and nobody else's numbers are wrong for it. */
+/* tests/native/bridges/torch/test_torch_lost.c -- PyTorch ranges whose end comes on another thread,
+ * or never, are left out and counted as dropped; all other numbers stay correct. */
 #include "attached.h"
 #include "ranges.h"
 #include "read_segment.h"
@@ -23,8 +23,8 @@ static void a_range_without_an_end_goes_when_one_around_it_ends(void)
     segment_free(segment);
 }
 
-/* Ranges that say nothing of it beforehand, which PyTorch's record_function may be: they are lost,
- * which is to be seen at once and once, and their thread is to go on. */
+/* Ranges that are not marked as async, such as PyTorch's record_function: they are lost, the loss
+ * is counted at once and once, and their thread continues. */
 static void ranges_that_end_elsewhere_are_dropped_and_their_thread_goes_on(void)
 {
     enum { COUNT = 600 };
@@ -56,7 +56,7 @@ static void a_lost_range_is_counted_once_however_it_goes(void)
 {
     struct fake_function around, under, over, lost;
     start_recorder("");
-    /* It ends elsewhere while others are open around it and within it. */
+    /* It ends elsewhere while other ranges are open around it and inside it. */
     fake_open(&around, "around", NULL, OPSCOPE_USER_SCOPE);
     fake_open(&lost, "lost", NULL, OPSCOPE_USER_SCOPE);
     fake_open(&over, "over", NULL, OPSCOPE_USER_SCOPE);
@@ -64,14 +64,14 @@ static void a_lost_range_is_counted_once_however_it_goes(void)
     run_op("aten::add", "");
     fake_close(&over);
     fake_close(&around);
-    /* One around it ends first, then it, elsewhere. */
+    /* An enclosing range ends first, then it, elsewhere. */
     fake_open(&around, "around", NULL, OPSCOPE_USER_SCOPE);
     fake_open(&under, "under", NULL, OPSCOPE_USER_SCOPE);
     fake_open(&lost, "lost", NULL, OPSCOPE_USER_SCOPE);
     fake_close(&under);
     close_on_another_thread(&lost);
     fake_close(&around);
-    /* So many never end that there is no place for more. */
+    /* So many never end that there is no room for more. */
     enum { NEVER = 300, LIMIT = 256 };
     static struct fake_function never[NEVER];
     for (int i = 0; i < NEVER; i++) {
@@ -87,7 +87,7 @@ static void a_lost_range_is_counted_once_however_it_goes(void)
     CHECK_EQUAL(segment_sum_of(segment, "aten::add").samples, 2);
     CHECK_EQUAL(segment->header->dropped_count, 2 + LIMIT);
     segment_free(segment);
-    start_recorder(""); /* what was open when it starts is nothing to it */
+    start_recorder(""); /* it ignores ranges that are open at its start */
     for (int i = NEVER; i-- > 0;) {
         fake_close(&never[i]);
     }
@@ -119,7 +119,8 @@ static void a_thread_that_ends_leaves_its_open_ranges_as_dropped(void)
     segment_free(segment);
 }
 
-/* Self times are as if the lost range had not been: what ran within it is within the one around. */
+/* Self times are as if the lost range had not existed: ranges inside it count as inside the
+ * enclosing one. */
 static void what_ran_within_a_lost_range_is_no_time_of_the_one_around(void)
 {
     struct fake_function around, lost, over;
@@ -134,7 +135,7 @@ static void what_ran_within_a_lost_range_is_no_time_of_the_one_around(void)
         fake_close(&over);
         if (is_elsewhere) {
             close_on_another_thread(&lost);
-            run_op("aten::add", ""); /* takes it off */
+            run_op("aten::add", ""); /* removes it */
         }
         fake_close(&around);
     }

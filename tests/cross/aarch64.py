@@ -1,0 +1,146 @@
+"""The tests on aarch64, emulated: C tests, recording, the NumPy bridge and the tensor core.
+
+Usage: python -m tests.cross.aarch64
+
+The compiler and the C library are those of the wheel, with -Werror. QEMU's user mode runs the
+tests, with Debian's Python and PyPI's packages; all are fetched below build/cross the first time.
+QEMU shows neither aarch64's weak memory order nor its costs.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from native.cross import debian
+from native.cross.build import ROOT, build_wheel
+from native.cross.targets import BUILD, TARGETS
+from native.cross.try_wheel import ADDITIONS, PROGRAM
+
+TARGET = TARGETS["manylinux_2_27_aarch64"]
+HERE = BUILD / "aarch64"
+PYTHON_PACKAGES = (
+    *("libc6", "libcrypt1", "libexpat1", "libffi8", "libgcc-s1", "libssl3", "libstdc++6", "zlib1g"),
+    *("libbz2-1.0", "liblzma5", "libsqlite3-0", "libuuid1", "libgomp1", "netbase"),
+    *("libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal"),
+)
+PACKAGES = (
+    *("numpy", "cffi", "click", "rich", "pytest", "hypothesis", "scipy-openblas32"),
+    *("filelock", "fsspec", "jinja2", "networkx", "sympy", "typing-extensions"),  # PyTorch's
+)
+# Later versions for aarch64 need CUDA's packages. It comes without dependencies, because pip would
+# take those of x86-64: CUDA's packages.
+TORCH = "torch==2.9.1"
+PYTHON_TESTS = (
+    *("tests/record/test_ranges.py", "tests/record/test_values.py"),
+    *("tests/bridges/test_numpy_counts.py", "tests/bridges/test_numpy_pointers.py"),
+    "tests/bridges/test_numpy_values.py",
+    *("tests/tensor/test_operators.py", "tests/tensor/test_reductions.py"),
+    *("tests/tensor/test_optim.py", "tests/tensor/test_saved.py", "tests/tensor/test_numbers.py"),
+    "tests/tensor/test_tanh.py",
+)
+# It starts a program for aarch64, which the kernel of x86-64 does not.
+LEFT_OUT = "tests/record/test_ranges.py::test_more_names_than_there_is_room_for_are_seen_as_other"
+# The C tests that QEMU's user mode cannot run: what they need, and it has not or says wrongly.
+NOT_EMULATED = {
+    "test_fork_windows": "the number of threads in /proc/self/stat",
+    "test_full": "madvise(MADV_POPULATE_WRITE)",
+    "test_liveness": "prctl(PR_SET_CHILD_SUBREAPER)",
+    "test_pages": "seccomp filters",
+    "test_sandbox": "seccomp filters",
+    "test_state": "exec of a program for aarch64",
+}
+# The bridge to PyTorch is for x86-64 today; its tests call a false PyTorch as x86-64 does.
+FOR_X86_64 = "test_torch_"
+
+
+def main() -> None:
+    qemu = debian.unpack(["qemu-user-static"], "bookworm", BUILD / "qemu")
+    root = debian.unpack(PYTHON_PACKAGES, "bookworm", BUILD / "python-aarch64", "arm64")
+    emulator = [str(qemu / "usr/bin/qemu-aarch64-static"), "-L", str(root)]
+    run_c_tests(emulator)
+    opscope = own_package()
+    python = [*emulator, str(root / "usr/bin/python3.11")]
+    environ = {
+        **os.environ,
+        "PYTHONPATH": f"{opscope}:{packages()}",
+        "PYTHONHOME": str(root / "usr"),
+    }
+    record(python, environ, opscope / "opscope" / "attachment" / "site")
+    options = ("-q", "-p", "no:cacheprovider", "--deselect", LEFT_OUT)
+    run([*python, "-m", "pytest", *options, *PYTHON_TESTS], environ)
+
+
+def run_c_tests(emulator: list[str]) -> None:
+    build = HERE / "c"
+    definitions = TARGET.definitions() | {
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_CROSSCOMPILING_EMULATOR": ";".join(emulator),
+        "OPSCOPE_BUILD_PYTHON": "OFF",
+        "OPSCOPE_BUILD_TESTS": "ON",
+        "OPSCOPE_WERROR": "ON",
+    }
+    environ = TARGET.environment()
+    defined = [f"-D{name}={value}" for name, value in definitions.items()]
+    run(["cmake", "-S", str(ROOT / "native"), "-B", str(build), "-G", "Ninja", *defined], environ)
+    run(["cmake", "--build", str(build)], environ)
+    for name, reason in NOT_EMULATED.items():
+        print(f"left out: {name}, which needs of QEMU {reason}", flush=True)
+    left_out = "|".join((*(f"{name}$" for name in NOT_EMULATED), FOR_X86_64))
+    ctest = ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error"]
+    run([*ctest, "--timeout", "900", "-E", left_out, "-j", str(os.cpu_count())])
+
+
+def packages() -> Path:
+    """A folder with PyPI's packages for aarch64."""
+    into = HERE / "packages"
+    if not into.exists():
+        with tempfile.TemporaryDirectory(dir=HERE) as new:
+            wheels, unpacked = Path(new, "wheels"), Path(new, "packages")
+            glibc = ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28")
+            download = [
+                *(sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:"),
+                *("--dest", str(wheels), "--python-version=3.11"),
+                *(f"--platform={name}_aarch64" for name in glibc),
+            ]
+            run([*download, *PACKAGES])
+            run([*download, "--no-deps", TORCH])
+            for wheel in wheels.iterdir():
+                zipfile.ZipFile(wheel).extractall(unpacked)
+            unpacked.rename(into)
+    return into
+
+
+def own_package() -> Path:
+    """A folder with Opscope, built from this tree."""
+    into = HERE / "opscope"
+    shutil.rmtree(into, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as new:
+        zipfile.ZipFile(build_wheel(ROOT, Path(new), TARGET)).extractall(into)
+    return into
+
+
+def record(python: list[str], environ: dict[str, str], entry: Path) -> None:
+    """Counts a NumPy program's calls, attached from its start; the host's command reads them."""
+    with tempfile.TemporaryDirectory() as directory:
+        environ = {**environ, "OPSCOPE_DIR": directory, "OPSCOPE_SAMPLING": "1"}
+        attached = {"OPSCOPE_ATTACH": "1", "PYTHONPATH": f"{entry}:{environ['PYTHONPATH']}"}
+        run([*python, "-c", PROGRAM], environ | attached)
+        top = "import sys; sys.argv[0] = 'opscope'; from opscope.cli import main; main()"
+        command = [*python, "-c", top, "top", "--once", "--json"]
+        said = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
+        rows = {row["operator"]: row["samples"] for row in json.loads(said.stdout)["operators"]}
+        assert rows["numpy::add"] == ADDITIONS, rows
+        print("recorded:", rows, flush=True)
+
+
+def run(command: list[str], environ: dict[str, str] | None = None) -> None:
+    subprocess.run(command, env=environ, cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    main()

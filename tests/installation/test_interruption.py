@@ -1,0 +1,319 @@
+"""An installation interrupted at any step, by a signal or an error, is complete or absent."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opscope.cli import main
+from opscope.errors import OpscopeError
+from opscope.installation import choice, environment, path_file, payload, payload_swap
+from opscope.installation.interruption import Interrupted, Interruption
+from tests.installation.conftest import OPSCOPE, Venv, contents
+
+pytestmark = pytest.mark.alone
+
+CHANGES = ("open", "mkdir", "fchmod", "write", "fsync", "rename", "unlink", "rmdir", "try_out")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def at_step(step: int, what: int) -> list[str]:
+    """From now on, at the change to files with this number: a signal, or below 0 an error.
+
+    Returns the names of the changes made so far.
+    """
+    seen: list[str] = []
+
+    def arrived(name: str) -> None:
+        seen.append(name)
+        if len(seen) == step + 1:
+            if what < 0:
+                raise OSError(-what, os.strerror(-what))
+            os.kill(os.getpid(), what)
+
+    def wrapped(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            is_change = name != "open" or args[1] & os.O_CREAT
+            # Removal needs no space.
+            if is_change and not (what < 0 and name in ("unlink", "rmdir", "fchmod")):
+                arrived(name)
+            return real(*args, **kwargs)
+
+        return call
+
+    for name in CHANGES[:-1]:
+        setattr(os, name, wrapped(name, getattr(os, name)))
+    choice.try_out = wrapped("try_out", lambda _: "1.0")
+    return seen
+
+
+def in_child(step: int, what: int, work: Callable[[], object]) -> tuple[int, bool]:
+    """The exit status of a process that runs work(), and whether it reached that step."""
+    pid = os.fork()
+    if pid == 0:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
+        status = 70
+        try:
+            seen = at_step(step, what)
+            try:
+                work()
+                status = 0
+            except SystemExit as end:
+                status = end.code if isinstance(end.code, int) else 1
+            except OpscopeError:
+                status = 1
+            if len(seen) <= step:
+                status = 99
+        finally:
+            os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return (0, False) if status == 99 else (status, True)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpreters are queried once, and children start no threads."""
+    known: dict[str, environment.Environment] = {}
+    real = environment.look_at
+
+    def look_at(place: str) -> environment.Environment:
+        return known.setdefault(place, real(place))
+
+    monkeypatch.setattr(environment, "look_at", look_at)
+
+
+ENDS = (*SIGNALS, signal.SIGKILL, -errno.ENOSPC, -errno.EIO)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("what", ENDS)
+@pytest.mark.parametrize(
+    ("command", "package"), [("install", None), ("install", "/old/opscope"), ("uninstall", "/o")]
+)
+def test_an_environment_has_all_of_it_or_nothing(
+    environment: Venv, quick: None, what: int, command: str, package: str | None
+) -> None:
+    path_file.restore(str(environment.site), package)
+    before = contents(environment.site)
+    arguments = [command, "--venv", str(environment.directory)]
+    main(arguments)
+    whole = contents(environment.site)
+    assert whole != before
+    step = -1
+    while True:
+        step += 1
+        path_file.restore(str(environment.site), package)
+        assert contents(environment.site) == before
+        status, has_come = in_child(step, what, lambda: main(arguments))
+        if not has_come:
+            assert contents(environment.site) == whole
+            break
+        if what == signal.SIGKILL:
+            # Nothing that Python would read; what is left goes with the next one.
+            assert status == -signal.SIGKILL
+            found = contents(environment.site)
+            left = found.keys() - before.keys() - whole.keys()
+            kept = {name: one for name, one in found.items() if name not in left}
+            assert kept in (before, whole)
+            assert all(name.endswith(".new") for name in left)
+        elif status == 0:
+            assert contents(environment.site) == whole, (step, status)
+        else:
+            assert contents(environment.site) == before, (step, status)
+            assert status == (1 if what < 0 else 128 + what)
+    # Removing takes no room, so no error is put there.
+    assert step >= (4 if command == "install" else what >= 0)
+
+
+PARTS = ("opscope", "machines", "cffi", "site")
+
+
+def fill(made: Path, version: str) -> None:
+    """Like payload._fill(), with a file for each part."""
+    for name in PARTS:
+        (made / name).mkdir()
+        (made / name / "file").write_text(f"{name} {version}")
+    listing = {
+        "opscope": version,
+        "machines": {"m": ["3.11"]},
+        "made": False,
+        "files": payload._digests(made),
+    }
+    (made / payload.LISTING).write_text(json.dumps(listing))
+
+
+@contextmanager
+def filled_with(version: str) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(payload, "_fill", lambda made, *_: fill(made, version))
+        yield
+
+
+def write(place: Path, version: str) -> None:
+    with filled_with(version), Interruption() as interruption:
+        try:
+            payload.write(str(place), (), (), (), interruption.allowed)
+        except Interrupted as interrupted:
+            sys.exit(interrupted.exit_status)
+
+
+def remove(place: Path) -> None:
+    with Interruption():
+        payload.remove(str(place))
+
+
+def there(place: Path) -> dict[str, tuple[int, str]]:
+    return contents(place) if place.exists() else {}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("what", ENDS)
+@pytest.mark.parametrize("case", ["new", "into an empty directory", "upgrade", "remove"])
+def test_a_payload_is_replaced_atomically(tmp_path: Path, what: int, case: str) -> None:
+    step = -1
+    while True:
+        step += 1
+        top = tmp_path / str(step)
+        place = top / "above" / "payload"
+        if case == "into an empty directory":
+            place.mkdir(parents=True)
+        if case in ("upgrade", "remove"):
+            write(place, "1")
+        before, was_there = there(place), top.exists()
+        work = partial(remove, place) if case == "remove" else partial(write, place, "2")
+        status, has_come = in_child(step, what, work)
+        if not has_come:
+            break
+        if what == signal.SIGKILL:
+            # Where DIR/site is, the rest is whole; the next command takes back what was begun.
+            if (place / "site").exists():
+                parts = {(place / name / "file").read_text().split()[1] for name in PARTS}
+                assert len(parts) == 1
+            if place.exists():
+                remove(place)
+                assert not place.exists() or os.listdir(place) == []
+            write(place, "3")
+            assert payload.describe(str(place)) == "payload of opscope 3 for Python 3.11 on m"
+        elif status == 0:
+            after = there(place)
+            assert not (place / payload_swap.UNFINISHED).exists()
+            if case == "remove":
+                assert after == {}
+            else:
+                assert payload.describe(str(place)) == "payload of opscope 2 for Python 3.11 on m"
+        else:
+            assert there(place) == before, (step, status)
+            assert top.exists() == was_there
+    assert step >= 4
+
+
+def test_an_unfinished_payload_is_reported(tmp_path: Path) -> None:
+    write(tmp_path, "1")
+    payload_swap.begin(tmp_path)
+    with pytest.raises(OpscopeError, match="did not finish; repeat it, or uninstall"):
+        payload.describe(str(tmp_path))
+    remove(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_two_do_not_write_one_payload(tmp_path: Path) -> None:
+    with payload_swap.claimed(tmp_path), pytest.raises(OpscopeError, match="another opscope"):
+        write(tmp_path, "1")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_in_the_middle_of_a_real_installation_leaves_nothing(
+    environment: Venv, tmp_path: Path, number: int
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    attach = environment.site / path_file.NAME
+    with (environment.site / "tests.pth").open("a") as file:
+        # The trial of what has been installed waits.
+        file.write(f"import os; os.path.exists({str(attach)!r}) and open({str(pipe)!r}).read()\n")
+    before = contents(environment.directory)
+    with (
+        subprocess.Popen(
+            [OPSCOPE, "install", "--venv", environment.directory],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+        ) as command,
+        pipe.open("w"),
+    ):
+        assert attach.exists()
+        command.send_signal(number)
+        out, err = command.communicate(timeout=300)
+    assert (command.returncode, out) == (128 + number, "")
+    assert err == f"Error: {signal.Signals(number).name}: nothing is installed\n"
+    assert contents(environment.directory) == before
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interruption() as interruption:
+            os.kill(os.getpid(), signal.SIGHUP)
+            interruption.check()
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, earlier)
+
+
+def interrupted_within(interruption: Interruption) -> None:
+    with interruption.allowed():
+        os.kill(os.getpid(), signal.SIGINT)
+    raise AssertionError("not reached")
+
+
+@pytest.mark.usefixtures("signals_at_default")
+def test_a_signal_waits_until_it_is_allowed_and_comes_once() -> None:
+    with Interruption() as interruption:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Interrupted, match="SIGTERM"), interruption.allowed():
+            raise AssertionError("not reached")
+        with pytest.raises(Interrupted), interruption.allowed():
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+    with Interruption() as interruption, pytest.raises(Interrupted) as caught:
+        interrupted_within(interruption)
+    assert caught.value.exit_status == 130
+
+
+def test_on_a_full_disk_nothing_is_left(environment: Venv, tmp_path: Path) -> None:
+    """A separate file system that is completely full."""
+    if os.geteuid() != 0:
+        pytest.skip("mounts a file system of its own")
+    script = (
+        'mount -t tmpfs -o size=256k,mode=755 none "$PLACE" && '
+        'head -c 200k /dev/zero > "$PLACE/full"; "$@"; ls -A "$PLACE"'
+    )
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", str(OPSCOPE), "install"]
+    done = subprocess.run(
+        [*command, "--payload", str(place / "payload")],
+        env={**os.environ, "PLACE": str(place)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "No space left on device" in done.stderr
+    assert done.stdout == "full\n"

@@ -1,0 +1,223 @@
+/* tests/native/test_variance.c -- the variances stated for windows, compared with the spread of the
+ * estimates of many simulated processes. */
+#include <math.h>
+
+#include "check.h"
+#include "opscope/record.h"
+#include "ranges.h"
+#include "read_segment.h"
+#include "record/random.h"
+#include "recorder/variance.h"
+#include "segment/table.h"
+
+enum { WINDOWS = 60, PROCESSES = 400 };
+
+/* A segment in ordinary memory, with one table of two operators. */
+struct made {
+    opscope__segment segment;
+    opscope_cell *cells;
+    const opscope_variance *variances;
+    const opscope_chunk *variance_chunk;
+};
+
+static char memory[OPSCOPE_SEGMENT_HEADER_BYTES + 8 * OPSCOPE_SEGMENT_CHUNK_BYTES]
+    __attribute__((aligned(4096)));
+static uint32_t epoch;
+
+static opscope_chunk *chunk_at(uint32_t index)
+{
+    return (void *)(memory + OPSCOPE_SEGMENT_HEADER_BYTES +
+                    (size_t)index * OPSCOPE_SEGMENT_CHUNK_BYTES);
+}
+
+static void make(struct made *made)
+{
+    memset(memory, 0, sizeof memory);
+    *made = (struct made){
+        .segment = {.base = memory, .reserved_bytes = sizeof memory, .epoch = ++epoch}};
+    opscope_segment_header *header = opscope__segment_header(&made->segment);
+    opscope_chunk *cells = chunk_at(0);
+    header->chunk_count = 1;
+    *cells = (opscope_chunk){.kind = OPSCOPE_CHUNK_CELLS, .used = 2};
+    made->cells = (void *)((char *)cells + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES);
+    made->cells[0].key = 10;
+    made->cells[1].key = 11;
+}
+
+static void see(opscope_cell *cell, double count, double weight)
+{
+    cell->sample_count += (uint64_t)count;
+    cell->weight += (uint64_t)(count * weight * (double)ONE);
+    cell->total_ticks += (uint64_t)(100.0 * count * weight);
+    cell->whole_ticks = cell->total_ticks;
+    cell->self_ticks = cell->total_ticks / 2;
+}
+
+static const opscope_variance *variance_of(uint64_t key)
+{
+    for (uint32_t i = 0;
+         i < opscope__segment_header(&(opscope__segment){.base = memory})->chunk_count; i++) {
+        const opscope_chunk *chunk = chunk_at(i);
+        const opscope_variance *entries =
+            (const void *)((const char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES);
+        for (uint32_t k = 0; chunk->kind == OPSCOPE_CHUNK_VARIANCES && k < chunk->used; k++) {
+            if (entries[k].key == key) {
+                return &entries[k];
+            }
+        }
+    }
+    return NULL;
+}
+
+static double exponential(opscope__random *random, double mean)
+{
+    return -log(opscope__random_unit(random)) * mean;
+}
+
+/* Windows with a random amount of work. Operator 10 is proportional to the work of each window;
+ * operator 11 runs in one window of three, three times as much. */
+static void run(struct made *made, opscope__random *random, double noise)
+{
+    for (int i = 0; i < WINDOWS; i++) {
+        const double work = 1000.0 * (0.5 + opscope__random_unit(random));
+        const double share = 1.0 + noise * (2.0 * opscope__random_unit(random) - 1.0);
+        see(&made->cells[0], round(work * share), 100.0);
+        const bool is_of_other_kind = opscope__random_unit(random) < 1.0 / 3.0;
+        see(&made->cells[1], is_of_other_kind ? round(3.0 * work) : 0.0, 100.0);
+        opscope__variance_window(&made->segment, 100.0 * work, 0.0);
+    }
+}
+
+/* The spread over processes of the estimate's error, given the work, compared with the stated
+ * variance: both for the same number of windows. */
+static void stated_variances_are_those_of_the_estimates(void)
+{
+    opscope__random random;
+    opscope__random_seed(&random, 7, 1);
+    double stated[2] = {0.0}, squares[2] = {0.0};
+    for (int i = 0; i < PROCESSES; i++) {
+        struct made made;
+        make(&made);
+        double work = 0.0;
+        for (int k = 0; k < WINDOWS; k++) {
+            const double part = 1000.0 * (0.5 + opscope__random_unit(&random));
+            const double share = 1.0 + 0.3 * (2.0 * opscope__random_unit(&random) - 1.0);
+            see(&made.cells[0], round(part * share), 100.0);
+            see(&made.cells[1], opscope__random_unit(&random) < 1.0 / 3.0 ? round(3.0 * part) : 0.0,
+                100.0);
+            opscope__variance_window(&made.segment, 100.0 * part, 0.0);
+            work += 100.0 * part;
+        }
+        for (uint64_t k = 0; k < 2; k++) {
+            const double off = (double)made.cells[k].weight / (double)ONE - work;
+            squares[k] += off * off;
+            stated[k] += variance_of(10 + k)->calls;
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        /* The variance of a variance of 400 draws: 7 %; four times that. */
+        CHECK(fabs(stated[k] / squares[k] - 1.0) < 0.3);
+    }
+}
+
+static void what_every_window_holds_alike_is_certain(void)
+{
+    opscope__random random;
+    opscope__random_seed(&random, 3, 1);
+    struct made made;
+    make(&made);
+    run(&made, &random, 0.0);
+    const opscope_variance *alike = variance_of(10), *seldom = variance_of(11);
+    CHECK_EQUAL(alike->window_count, WINDOWS);
+    CHECK(seldom->window_count < WINDOWS);
+    const double calls = (double)made.cells[0].weight / (double)ONE;
+    CHECK(sqrt(alike->calls) < 0.001 * calls);
+    CHECK(sqrt(seldom->calls) > 0.05 * calls);
+    /* A call takes 100 ticks, half of them its own. */
+    CHECK(fabs(seldom->total_ticks / (1e4 * seldom->calls) - 1.0) < 0.01);
+    CHECK(fabs(seldom->self_ticks / (2.5e3 * seldom->calls) - 1.0) < 0.01);
+}
+
+static void the_phase_has_the_sum_of_its_operators(void)
+{
+    opscope__random random;
+    opscope__random_seed(&random, 5, 1);
+    struct made made;
+    make(&made);
+    run(&made, &random, 0.0);
+    const opscope_variance *phase = variance_of(0), *seldom = variance_of(11);
+    CHECK(phase != NULL);
+    /* The other operator is exact, so their common variance is that of the one. */
+    CHECK(fabs(phase->calls / seldom->calls - 1.0) < 0.05);
+}
+
+static void work_that_windows_have_not_stood_for_is_an_error(void)
+{
+    struct made made;
+    make(&made);
+    for (int i = 0; i < WINDOWS; i++) {
+        see(&made.cells[0], 100.0, 100.0);
+        opscope__variance_window(&made.segment, 1e5, i == 3 ? 3e6 : 1e6);
+    }
+    /* 10,000 calls for 1e5 ns of work, each time: the calls of 3e6 ns, squared, and no other
+     * error. */
+    CHECK(fabs(variance_of(10)->calls / (3e5 * 3e5) - 1.0) < 1e-9);
+}
+
+static void what_is_recorded_always_is_exact(void)
+{
+    struct made made;
+    make(&made);
+    for (int i = 0; i < WINDOWS; i++) {
+        see(&made.cells[0], i % 7, 1.0);
+        see(&made.cells[1], i % 5, 100.0);
+        opscope__variance_window(&made.segment, 1e5, 0.0);
+    }
+    CHECK(variance_of(10)->calls == 0.0);
+    CHECK(variance_of(10)->total_ticks == 0.0);
+    CHECK(variance_of(11)->calls > 0.0);
+}
+
+static void variances_only_grow(void)
+{
+    opscope__random random;
+    opscope__random_seed(&random, 9, 1);
+    struct made made;
+    make(&made);
+    double before = 0.0;
+    for (int i = 0; i < WINDOWS; i++) {
+        see(&made.cells[0], floor(exponential(&random, 50.0)), 100.0);
+        opscope__variance_window(&made.segment, exponential(&random, 1e5), 0.0);
+        const opscope_variance *now = variance_of(10);
+        CHECK((now != NULL ? now->calls : 0.0) >= before);
+        before = now != NULL ? now->calls : 0.0;
+    }
+    CHECK(before > 0.0);
+}
+
+static void a_window_without_work_changes_no_slope(void)
+{
+    struct made made;
+    make(&made);
+    for (int i = 0; i < 10; i++) {
+        opscope__variance_window(&made.segment, 0.0, 0.0);
+    }
+    for (int i = 0; i < WINDOWS; i++) {
+        see(&made.cells[0], 1000.0, 100.0);
+        opscope__variance_window(&made.segment, 1e5, 0.0);
+        opscope__variance_window(&made.segment, 0.0, 0.0);
+    }
+    CHECK(variance_of(10)->calls == 0.0);
+}
+
+int main(void)
+{
+    RUN(stated_variances_are_those_of_the_estimates);
+    RUN(what_every_window_holds_alike_is_certain);
+    RUN(the_phase_has_the_sum_of_its_operators);
+    RUN(work_that_windows_have_not_stood_for_is_an_error);
+    RUN(what_is_recorded_always_is_exact);
+    RUN(variances_only_grow);
+    RUN(a_window_without_work_changes_no_slope);
+    return 0;
+}

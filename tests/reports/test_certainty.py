@@ -1,0 +1,171 @@
+"""Imprecise numbers are marked as such, everywhere that numbers are shown."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from opscope.cli._group import main
+from opscope.host.host import Host
+from opscope.reports import certainty
+from opscope.reports.recording import Recording, Selection, record
+from opscope.reports.table import screen
+from opscope.reports.view import View, by_operator, view
+from opscope.server.live import Live
+from opscope_exporters.jsonl import lines
+from tests.segments.segment_writer import Range, SegmentWriter
+
+SURE, UNSURE = "numpy::add", "numpy::inv"
+A_SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Two operators in windows, over 10 s: 4,000 calls ± 40, and 520 ± 400 with few samples."""
+    writer = SegmentWriter(window_ns=2_000_000, period_ns=40_000_000, created_unix_ns=A_SECOND)
+    writer.add([Range(SURE, 1e-3, 400, 10.0, self_s=1e-3)])
+    writer.add([Range(UNSURE, 1e-3, 4, 130.0, self_s=1e-3)])
+    writer.variance(SURE, 40.0**2, 0.04**2)
+    writer.variance(UNSURE, 400.0**2, 0.40**2)
+    writer.variance(None, 500.0**2, 0.5**2)
+    writer.write(tmp_path)
+    return tmp_path
+
+
+def host(place: Path) -> Host:
+    return Host([str(place)], consume=False, clock_ns=lambda: 11 * A_SECOND)
+
+
+def seen(place: Path) -> View:
+    return view(host(place).collect(), None, by_operator)
+
+
+def test_rows_have_their_errors(place: Path) -> None:
+    sure, unsure = seen(place).rows
+    assert (sure.calls_per_s, sure.calls_error) == (400.0, 4.0)
+    assert (unsure.calls_per_s, unsure.calls_error) == (52.0, 40.0)
+    assert unsure.self_error == pytest.approx(0.4 / 4.52)
+    assert (sure.is_unsure, unsure.is_unsure) == (False, True)
+
+
+def test_quantiles_of_too_few_samples_are_not_known(place: Path) -> None:
+    sure, unsure = seen(place).rows
+    assert not any(map(math.isnan, (sure.p50_s, sure.p95_s, sure.p99_s)))
+    assert all(map(math.isnan, (unsure.p50_s, unsure.p95_s, unsure.p99_s)))
+
+
+@pytest.mark.parametrize(
+    ("samples", "known"), [(4, 0), (5, 1), (19, 1), (20, 2), (99, 2), (100, 3)]
+)
+def test_each_quantile_takes_its_samples(tmp_path: Path, samples: int, known: int) -> None:
+    SegmentWriter().add([Range("a", 1e-3, samples, 2.0)]).write(tmp_path)
+    (row,) = seen(tmp_path).rows
+    assert sum(not math.isnan(one) for one in (row.p50_s, row.p95_s, row.p99_s)) == known
+
+
+def test_exact_recordings_have_all_quantiles(tmp_path: Path) -> None:
+    SegmentWriter().add([Range("a", 1e-3, 2)]).write(tmp_path)
+    (row,) = seen(tmp_path).rows
+    assert row.p99_s == pytest.approx(1e-3, rel=0.05)
+    assert not row.is_unsure
+
+
+def test_the_terminal_marks_and_greys_them(place: Path) -> None:
+    snapshot = host(place).collect()
+    console = Console(width=120, force_terminal=True, color_system="standard")
+    with console.capture() as caught:
+        table = screen(snapshot, seen(place), sort="total", limit=5, by_process=False, width=120)
+        console.print(table)
+    text = caught.get().splitlines()
+    (sure,) = (line for line in text if SURE in line)
+    (unsure,) = (line for line in text if UNSURE in line)
+    assert "±" not in sure and "\x1b[2m" not in sure
+    assert "52.0 ± 40.0" in unsure and "11.5 ± 8.8" in unsure and "\x1b[2m" in unsure
+    assert certainty.in_words() in "\n".join(text)
+
+
+def top(place: Path, *options: str) -> str:
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(
+        main, ["top", "--directory", str(place), *options]
+    )
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_narrow_table_has_room_for_them(place: Path) -> None:
+    for by in ("operator", "process"):
+        assert max(map(len, top(place, "--once", "--by", by).splitlines())) <= 80
+
+
+def test_precise_values_have_no_legend(tmp_path: Path) -> None:
+    SegmentWriter().add([Range(SURE, 1e-3, 400, self_s=1e-3)]).write(tmp_path)
+    assert "±" not in top(tmp_path, "--once")
+
+
+def test_top_for_scripts_has_standard_errors(place: Path) -> None:
+    found = json.loads(top(place, "--json"))
+    sure, unsure = found["operators"]
+    assert (unsure["operator"], unsure["samples"], unsure["p50_s"]) == (UNSURE, 4, None)
+    assert unsure["calls_per_s_error"] / unsure["calls_per_s"] == pytest.approx(400 / 520)
+    assert unsure["is_unsure"] and not sure["is_unsure"]
+    assert json.loads(top(place, "--json", "--by", "process"))["operators"][0]["pid"]
+
+
+def test_the_page_gets_them(place: Path) -> None:
+    live = Live(host(place).collect, lambda _: [], lambda: 0.0)
+    answer: dict[str, Any] = json.loads(live.answer())
+    _, unsure = answer["operators"]
+    assert (unsure["calls_per_s"], unsure["calls_per_s_error"]) == (52.0, 40.0)
+    assert unsure["is_unsure"] and unsure["p99_s"] is None
+    assert "±" in answer["about"] and answer["unsure_above"] == certainty.UNSURE_ABOVE
+
+
+def test_a_phase_has_the_error_of_all_its_operators_together(place: Path) -> None:
+    now = {"s": 0.0}
+    source = Host([str(place)], consume=False, clock_ns=lambda: round(now["s"] * 1e9))
+    live = Live(source.collect, lambda _: [], lambda: now["s"])
+    live.answer()
+    writer = SegmentWriter(created_unix_ns=1)
+    writer.note("service.name", "later")
+    writer.add([Range(SURE, 1e-3, 100, 10.0, self_s=1e-3)])
+    writer.variance(SURE, 9.0, 0.03**2)
+    writer.variance(None, 9.0, 0.05**2)
+    writer.write(place)
+    now["s"] = 10.0
+    by = json.loads(live.answer())["by"]
+    assert by["phase"] == [["forward", pytest.approx(0.1), pytest.approx(100), pytest.approx(5e-3)]]
+    assert by["service"][0][3] == pytest.approx(5e-3)
+    assert by["framework"][0][3] == pytest.approx(3e-3)
+
+
+def test_json_lines_have_them(place: Path) -> None:
+    found = {line.get("op"): line for line in lines(host(place).collect(), "here")}
+    assert found[UNSURE]["opscope.op.calls.error"] == 400.0
+    assert found[UNSURE]["opscope.op.self_time.error"] == pytest.approx(0.4)
+    assert "opscope.op.duration.p50" not in found[UNSURE]
+    assert found[SURE]["opscope.op.duration.p99"] == pytest.approx(1e-3, rel=0.05)
+
+
+def test_recordings_have_them_and_older_ones_are_read(tmp_path: Path) -> None:
+    place, path = tmp_path / "segments", str(tmp_path / "a.rec")
+    place.mkdir()
+    writer = SegmentWriter(created_unix_ns=1).add([Range("a", 1e-3, 10, 2.0, self_s=1e-3)])
+    writer.variance("a", 4.0, 4e-6)
+    writer.write(place)
+
+    def work(_: float) -> None:
+        writer.add([Range("a", 1e-3, 10, 2.0, self_s=1e-3)])
+        writer.variance("a", 13.0, 13e-6)
+        writer.write(place)
+
+    (made,) = record([str(place)], [Selection()], slices=1, slice_s=1.0, sleep=work)
+    made.save(path)
+    ((found,),) = Recording.load(path).operators.values()
+    assert found.calls_error == pytest.approx(3.0)
+    assert found.self_error == pytest.approx(3e-3)
+    older = type(found)(*found[:4])
+    assert (older.calls_error, older.self_error) == (0.0, 0.0)
