@@ -1,59 +1,93 @@
-# Everything to do with the source tree. Needs Python (3.10 or later, with its headers), a C compiler
-# and PyPI; all else comes into .venv. The sanitizers need clang with its compiler-rt: GCC's thread
-# sanitizer does not know fences, and its undefined-behaviour sanitizer misreads thread-locals.
+# Builds, tests and releases the source tree. Needs Python (3.10 or later, with its headers), a C compiler
+# and PyPI, and installs everything else into .venv. The sanitizers need clang with its compiler-rt: GCC's
+# thread sanitizer does not support fences, and its undefined-behaviour sanitizer misreads thread-locals.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
 SOAK_SECONDS ?= 1200
+# Those that are there try the wheels.
+PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14
 TORCH := torch==2.13.0
 export PATH := $(abspath $(BIN)):$(PATH)
 
 NATIVE := $(shell find native -type f) pyproject.toml
+PYTHON_SOURCES := $(shell find agent exporters -name '*.py')
+C_SOURCES := $(shell find native tests -name '*.[ch]' -o -name '*.cpp')
 
-# Some kernels place memory where ThreadSanitizer does not look for it, unless told not to.
+# Some kernels map memory at random addresses that ThreadSanitizer does not support.
 FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run test test-c test-python types lint asan tsan fuzz fuzz-agent soak scale bench dashboards clean
+.PHONY: help venv run check test test-aarch64 test-c test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak scale bench dashboards stubs metrics-doc torch-matrix wheels clean
 
-help: ## list what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
 
-venv: $(VENV)/installed ## .venv with the package, editable, and all that works on it
+venv: $(VENV)/installed ## .venv with the package, editable, and all development tools
 
-run: $(VENV)/installed ## observe an unmodified scikit-learn training, from end to end
-	$(BIN)/python -m opscope.demo
+run: .venv-run/installed ## observe an unmodified scikit-learn training, from end to end
+	.venv-run/bin/python -m opscope.demo
 
-test: test-c test-python types lint ## all tests, type checks and lint; stops at the first failure
+check: lint types-mypy test-c ## to run before each commit: a few minutes
+	$(call pytest,not slow and not external and )
 
-test-c: build/c/build.ninja ## the C tests alone
+test: lint types test-c test-python ## all tests, type checks and lint; stops at the first failure
+
+test-c: build/c/build.ninja ## only the C tests
 	cmake --build build/c
-	ctest --test-dir build/c --output-on-failure --no-tests=error
+	$(CTEST) --test-dir build/c
 
-test-python: $(VENV)/installed $(VENV)/torch ## the Python tests alone
-	$(BIN)/python -m pytest
+test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: half an hour
+	$(BIN)/python -m tests.cross.aarch64
 
-types: $(VENV)/installed ## mypy and pyright
-	$(BIN)/mypy
+test-python: $(VENV)/installed $(VENV)/torch ## only the Python tests
+	$(call pytest,)
+
+types: types-mypy ## mypy and pyright
 	$(BIN)/pyright
 
-lint: $(VENV)/installed ## ruff, checks and format
+types-mypy: $(VENV)/installed $(VENV)/torch
+	$(BIN)/mypy
+
+format: $(VENV)/installed ## format the C and Python files as lint checks them
+	$(BIN)/clang-format -i $(C_SOURCES)
+	$(BIN)/ruff format
+
+lint: $(VENV)/installed ## ruff and clang-format, checks and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	@echo "$(BIN)/clang-format --dry-run --Werror (all C files)"
+	@$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 
+# Runs the tests that can share the machine in parallel, then the others one by one. Failed tests run a second
+# time by themselves: a fault fails again, a disturbance by other load does not. Prints both runs. Repeats a run
+# only if it ended with failed tests (exit status 1).
+define pytest
+$(call twice,$(1)not alone,--numprocesses $(if $(filter 1,$(JOBS)),0,$(JOBS)) --dist loadfile)
+$(call twice,$(1)alone)
+endef
+
+twice = $(BIN)/python -m pytest -m "$(1)" $(2) || { [ $$? = 1 ] && echo "The failed tests again:" && \
+    $(BIN)/python -m pytest -m "$(1)" --last-failed --last-failed-no-failures none; }
+
+CTEST = ctest --parallel $(JOBS) --output-on-failure --no-tests=error
+
+# The sanitizer's allocator can hang in the child of a program with threads, before LLVM 17: a test that ran
+# out of time runs once more.
 asan: build/asan/build.ninja ## the C tests with address, leak and undefined-behaviour sanitizers
 	cmake --build build/asan
 	ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	ctest --test-dir build/asan --output-on-failure --no-tests=error
+	$(CTEST) --test-dir build/asan --repeat after-timeout:2
 
 tsan: build/tsan/build.ninja ## the C tests with the thread sanitizer
 	cmake --build build/tsan
-	TSAN_OPTIONS=die_after_fork=0:second_deadlock_stack=1 \
-	$(FIXED_ADDRESSES) ctest --test-dir build/tsan --output-on-failure --no-tests=error
+	TSAN_OPTIONS=die_after_fork=0:second_deadlock_stack=1:atexit_sleep_ms=0 \
+	$(FIXED_ADDRESSES) $(CTEST) --test-dir build/tsan
 
 fuzz: build/fuzz/build.ninja ## the fuzz targets, FUZZ_SECONDS (30) each
 	cmake --build build/fuzz
@@ -63,25 +97,44 @@ fuzz: build/fuzz/build.ninja ## the fuzz targets, FUZZ_SECONDS (30) each
 	    $$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$corpus; \
 	done
 
-fuzz-agent: $(VENV)/installed ## foreign bytes to the host agent, FUZZ_SECONDS; by atheris if it can be had
+fuzz-agent: $(VENV)/installed ## fuzz the host agent's readers, FUZZ_SECONDS; with atheris if available
 	-$(BIN)/python -m pip install --quiet atheris
-	PYTHONPATH=. $(BIN)/python tests/agent/fuzz_host.py $(FUZZ_SECONDS)
+	PYTHONPATH=. $(BIN)/python tests/host/fuzz_host.py $(FUZZ_SECONDS)
+	PYTHONPATH=. $(BIN)/python tests/host/fuzz_directories.py $(FUZZ_SECONDS)
 
-soak: $(VENV)/installed ## processes and agents that live, fork and are killed at random, SOAK_SECONDS
-	OPSCOPE_TEST_CHURN=100000 $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/agent/test_churn.py
+soak: $(VENV)/installed ## start, fork and kill processes and agents at random, SOAK_SECONDS
+	OPSCOPE_TEST_CHURN=100000 $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/host/test_churn.py
 	PYTHONPATH=. $(BIN)/python tests/soak/soak.py --seconds $(SOAK_SECONDS)
 
 scale: $(VENV)/installed ## a thousand simulated hosts on a real Prometheus; SCALE="--hosts 100" for fewer
 	$(BIN)/python -m tests.dashboards.scale $(SCALE)
 
-bench: .venv-bench/installed ## measure what the package costs, as installed from a wheel
+bench: .venv-bench/installed ## measure the costs of the package, installed from a wheel
 	.venv-bench/bin/opscope bench
 
-dashboards: $(VENV)/installed ## the Grafana dashboards' JSON anew, from the code in dashboards/source
+dashboards: $(VENV)/installed ## generate the Grafana dashboards from dashboards/source
 	$(BIN)/python -m dashboards.source
 
-clean: ## remove what was built, the environments too
-	rm -rf build dist $(VENV) .venv-bench .mypy_cache .pytest_cache .ruff_cache .hypothesis
+stubs: $(VENV)/installed ## generate the type stubs of the tensor core's operators
+	$(BIN)/python native/tensor/python/generate_stubs.py > build/_operators.pyi
+	mv build/_operators.pyi agent/opscope/tensor/_operators.pyi
+
+metrics-doc: $(VENV)/installed ## generate exporters/METRICS.md from the table of metrics
+	$(BIN)/python -m opscope_exporters.reference > build/METRICS.md
+	mv build/METRICS.md exporters/METRICS.md
+
+torch-matrix: $(VENV)/installed ## the PyTorch bridge on each version; VERSIONS="2.9.1 2.12.1" for fewer
+	$(BIN)/python -m tests.torch_versions.matrix $(VERSIONS)
+
+wheels: $(VENV)/tools ## the files of a release, in dist: source, and wheels for every platform
+	$(BIN)/python -m pip install --quiet --group wheels
+	$(BIN)/python -m native.cross.wheels dist
+	@set -e; for python in $(PYTHONS); do \
+	    ! $$python -c "" 2>/dev/null || $$python native/cross/try_wheel.py dist; \
+	done
+
+clean: ## remove all build output and environments
+	rm -rf build dist $(VENV) .venv-bench .venv-run .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find agent exporters dashboards tests native -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ---- environments -----------------------------------------------------------------------------
@@ -93,8 +146,8 @@ $(VENV)/tools: pyproject.toml
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(NATIVE)
-	$(BIN)/python -m pip install --quiet --no-build-isolation --group demo --group test --group dashboards \
-	    --editable . --config-settings=build-dir=build/editable \
+	$(BIN)/python -m pip install --quiet --no-build-isolation --group test --group dashboards \
+	    --editable ".[all,demo]" --config-settings=build-dir=build/editable \
 	    --config-settings=cmake.define.OPSCOPE_WERROR=ON
 	touch $@
 
@@ -102,18 +155,26 @@ $(VENV)/torch: $(VENV)/tools
 	$(BIN)/python -m pip install --quiet $(TORCH)
 	touch $@
 
+# Only what the demonstration runs, so that it installs quickly: without the tensor core, and without
+# compiling bytecode in advance.
+.venv-run/installed: $(NATIVE) $(PYTHON_SOURCES)
+	$(PYTHON) -m venv .venv-run
+	.venv-run/bin/python -m pip install --quiet --no-compile ".[demo]" \
+	    --config-settings=build-dir=build/run --config-settings=build.targets="opscope;_native"
+	touch $@
+
 # An editable install slows the start of every Python process, so costs are measured without one.
-.venv-bench/installed: $(VENV)/tools $(NATIVE) $(shell find agent exporters -name '*.py')
+.venv-bench/installed: $(VENV)/tools $(NATIVE) $(PYTHON_SOURCES)
 	$(PYTHON) -m venv .venv-bench
 	rm -rf build/wheels
 	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheels . \
 	    --config-settings=build-dir=build/wheel
 	.venv-bench/bin/python -m pip install --quiet $(TORCH)
 	.venv-bench/bin/python -m pip install --quiet --force-reinstall --no-deps build/wheels/*.whl
-	.venv-bench/bin/python -m pip install --quiet build/wheels/*.whl
+	.venv-bench/bin/python -m pip install --quiet "$$(echo build/wheels/*.whl)[all]"
 	touch $@
 
-# ---- C builds: one folder for each kind of checking ------------------------------------------------
+# ---- C builds: one folder for each kind of check ----------------------------------------------------
 
 C_BUILD = cmake -S native -B $(@D) -G Ninja -DOPSCOPE_BUILD_PYTHON=OFF -DOPSCOPE_BUILD_TESTS=ON \
     -DOPSCOPE_WERROR=ON
@@ -121,7 +182,7 @@ C_BUILD = cmake -S native -B $(@D) -G Ninja -DOPSCOPE_BUILD_PYTHON=OFF -DOPSCOPE
 build/c/build.ninja: $(VENV)/tools
 	$(C_BUILD) -DCMAKE_BUILD_TYPE=Release
 
-# What a sanitizer looks for is the same at every level of CPU.
+# One CPU level is enough: the sanitizers find the same faults at each.
 SANITIZED = -DCMAKE_C_COMPILER=clang -DOPSCOPE_CPU_LEVELS=OFF
 
 build/asan/build.ninja: $(VENV)/tools
