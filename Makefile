@@ -103,7 +103,8 @@ fuzz-agent: $(VENV)/installed ## fuzz the host agent's readers, FUZZ_SECONDS; wi
 	PYTHONPATH=. $(BIN)/python tests/host/fuzz_directories.py $(FUZZ_SECONDS)
 
 soak: $(VENV)/installed ## start, fork and kill processes and agents at random, SOAK_SECONDS
-	OPSCOPE_TEST_CHURN=100000 $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/host/test_churn.py
+	OPSCOPE_TEST_CHURN=100000 OPSCOPE_TEST_LIMIT_S=1800 $(BIN)/python -m pytest -o faulthandler_timeout=2000 \
+	    tests/host/test_churn.py
 	PYTHONPATH=. $(BIN)/python tests/soak/soak.py --seconds $(SOAK_SECONDS)
 
 scale: $(VENV)/installed ## a thousand simulated hosts on a real Prometheus; SCALE="--hosts 100" for fewer

@@ -9,6 +9,8 @@ import pytest
 
 from native.cross.build import build_sdist, build_wheel
 
+pytest_plugins = ["tests.time_limit"]
+
 # A busy machine is no failure: no hypothesis test has a time limit.
 hypothesis.settings.register_profile(
     "opscope", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
