@@ -285,7 +285,7 @@ void opscope__control_apply(void)
 }
 
 /* The segment may be closing. The reader then sees the old memory or the new; either is correct. */
-static bool OPSCOPE__UNSYNCHRONIZED is_news(const opscope_segment_header *header)
+static bool is_news(const opscope_segment_header *header)
 {
     return opscope__load_relaxed(&control_of(header)->serial) !=
            opscope__load_relaxed(&opscope__recorder.seen_serial);

