@@ -122,7 +122,8 @@ print(*[event.name() for event in profile.profiler.kineto_results.events()], sep
 """
     without, listed = unobserved(tmp_path, program).splitlines()
     assert without == (
-        "inputs, outputs and sequence numbers (PyTorch called no callback for a record_function)"
+        "inputs, outputs and sequence numbers (PyTorch called no callback for a record_function); "
+        "outer ranges without a callback (record_function does not call the known operators)"
     )
     found = counts(tmp_path / "segments")
     (process,) = found.snapshot.processes

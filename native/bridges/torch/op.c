@@ -267,3 +267,9 @@ const opscope_op *opscope__torch_op_by_name(const struct opscope__torch_function
     const struct text overload = {texts[1], strlen(texts[1])};
     return find(place(hash_text(name) ^ hash_text(overload)), name, overload, scope);
 }
+
+const opscope_op *opscope__torch_op_named(const char *name, uint8_t scope)
+{
+    const struct text text = {name, strlen(name)};
+    return find(place(hash_text(text)), text, (struct text){"", 0}, scope);
+}

@@ -9,6 +9,8 @@ const opscope_op *opscope__torch_op(const struct opscope__torch_function *fn, ui
 /* The same by PyTorch's functions alone, where the layout is not known. */
 const opscope_op *opscope__torch_op_by_name(const struct opscope__torch_function *fn,
                                             uint8_t scope);
+/* The operator of a range that has only a name. */
+const opscope_op *opscope__torch_op_named(const char *name, uint8_t scope);
 /* Sets the extra cost of their ranges beyond the recorder's own part, for existing and future
  * operators. */
 void opscope__torch_ops_cost(uint64_t extra_ps);

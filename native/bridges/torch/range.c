@@ -156,6 +156,46 @@ static bool OPSCOPE__COLD make_room(struct opscope__torch_stack *stack)
     return true;
 }
 
+/* The entry for one more range, not yet on the stack; NULL if there is no room. */
+static inline __attribute__((always_inline)) struct opscope__torch_open *push(
+    const struct opscope__torch_function *fn)
+{
+    struct opscope__torch_stack *stack = opscope__torch_stack;
+    if (__builtin_expect(stack == NULL, 0) && (stack = opscope__torch_stack_make()) == NULL) {
+        return NULL;
+    }
+    struct opscope__torch_open *open = stack->top;
+    const bool is_lost = opscope__load_relaxed(&stack->lost_count) != 0 &&
+                         opscope__load_relaxed(&open[-1].fn) == NULL;
+    if (__builtin_expect(is_lost || open == &stack->ranges[OPSCOPE__TORCH_OPEN_LIMIT], 0)) {
+        if (!make_room(stack)) {
+            return NULL;
+        }
+        open = stack->top;
+    }
+    opscope__store_relaxed(&open->fn,
+                           fn); /* partners: the loads of threads that search for a range */
+    open->uncaught_count = stack->exceptions->uncaught_count;
+    return open;
+}
+
+/* Puts the described entry on the stack and opens its range; false if no callback observes it. */
+static inline __attribute__((always_inline)) bool start_on(struct opscope__torch_open *open,
+                                                           const opscope_op *op)
+{
+    struct opscope__torch_stack *stack = opscope__torch_stack;
+    if (is_outermost(stack, open)) {
+        enter(stack);
+    }
+    opscope__store_relaxed(&stack->top, open + 1); /* before callbacks, which may call operators */
+    opscope__range_open_slow(&open->range, op, &open->info);
+    if (__builtin_expect(open->range.snapshot == NULL, 0)) {
+        opscope__store_relaxed(&stack->top, open);
+        return false;
+    }
+    return true;
+}
+
 static inline __attribute__((always_inline)) struct opscope__torch_context **start_now(
     struct opscope__torch_context **context, const struct opscope__torch_function *fn,
     uint8_t scope, bool is_basic)
@@ -168,32 +208,13 @@ static inline __attribute__((always_inline)) struct opscope__torch_context **sta
         *context = start_moving(fn, scope, is_basic);
         return context;
     }
-    struct opscope__torch_stack *stack = opscope__torch_stack;
-    if (__builtin_expect(stack == NULL, 0) && (stack = opscope__torch_stack_make()) == NULL) {
+    struct opscope__torch_open *open = push(fn);
+    if (__builtin_expect(open == NULL, 0)) {
         *context = &skipped;
         return context;
     }
-    struct opscope__torch_open *open = stack->top;
-    const bool is_lost = opscope__load_relaxed(&stack->lost_count) != 0 &&
-                         opscope__load_relaxed(&open[-1].fn) == NULL;
-    if (__builtin_expect(is_lost || open == &stack->ranges[OPSCOPE__TORCH_OPEN_LIMIT], 0)) {
-        if (!make_room(stack)) {
-            *context = &skipped;
-            return context;
-        }
-        open = stack->top;
-    }
-    opscope__store_relaxed(&open->fn,
-                           fn); /* partners: the loads of threads that search for a range */
-    open->uncaught_count = stack->exceptions->uncaught_count;
     describe(&open->info, fn, is_basic);
-    if (is_outermost(stack, open)) {
-        enter(stack);
-    }
-    opscope__store_relaxed(&stack->top, open + 1); /* before callbacks, which may call operators */
-    opscope__range_open_slow(&open->range, op_of(fn, scope, is_basic), &open->info);
-    if (__builtin_expect(open->range.snapshot == NULL, 0)) {
-        opscope__store_relaxed(&stack->top, open);
+    if (__builtin_expect(!start_on(open, op_of(fn, scope, is_basic)), 0)) {
         *context = &skipped;
     }
     return context;
@@ -289,7 +310,7 @@ static inline void close_range(const struct opscope__torch_stack *stack,
         opscope_range_fail(&open->range); /* it ends because an exception passes through it */
     }
     if (__builtin_expect((open->range.fired & open->range.snapshot->needs_outputs) != 0, 0) &&
-        !opscope__torch.is_basic) {
+        open->info.inputs != NULL) {
         opscope_range_outputs(&open->range, opscope__torch_box_outputs, (void *)(uintptr_t)fn);
     }
     opscope__range_close_slow(&open->range);
@@ -346,4 +367,46 @@ void OPSCOPE__HOT opscope__torch_range_end(const struct opscope__torch_function 
     }
     opscope__store_relaxed(&stack->top, last); /* after callbacks, which may call operators */
     leave(stack, last);
+}
+
+/* ---- record_function blocks ------------------------------------------------------------------ */
+
+bool opscope__torch_follows_blocks;
+
+/* True if that range is open on this thread. */
+static bool is_open_here(const void *block)
+{
+    const struct opscope__torch_stack *stack = opscope__torch_stack;
+    const struct opscope__torch_open *open = stack != NULL ? stack->top : NULL;
+    while (open != NULL && open > stack->ranges) {
+        if (opscope__load_relaxed(&(--open)->fn) == block) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void opscope__torch_block_start(const void *block, const char *name)
+{
+    if (!opscope__load_relaxed(&opscope__torch_follows_blocks) ||
+        opscope__range_is_skipped(&any_of_scope[OPSCOPE_USER_SCOPE])) {
+        return;
+    }
+    if (opscope__load_relaxed(&opscope__torch_has_labels)) {
+        opscope__torch_follow_labels();
+    }
+    struct opscope__torch_open *open = push(block);
+    if (open != NULL) {
+        open->info = (opscope_range_info){.sequence_nr = -1};
+        (void)start_on(open, opscope__torch_op_named(name, OPSCOPE_USER_SCOPE));
+    }
+}
+
+void opscope__torch_block_end(const void *block)
+{
+    if (is_open_here(block)) {
+        opscope__torch_range_end(block, NULL);
+    } else if (opscope__load_relaxed(&opscope__torch_follows_blocks)) {
+        opscope__torch_stack_ended_elsewhere(block);
+    }
 }

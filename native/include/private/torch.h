@@ -49,6 +49,17 @@ OPSCOPE_API bool opscope_torch_cost_round(void);
 /* Removes the bridge's callbacks from PyTorch; only the ends of open ranges still call it. */
 OPSCOPE_API void opscope_torch_detach(void);
 
+/* record_function blocks without a callback of PyTorch's, which would make each node of a backward
+ * slower. Replaces the function that an operator object of Python calls (its attribute `_op`), by
+ * one that calls it and follows the blocks that it begins or ends. `operator_id` is the object's
+ * address. Returns the new function's address, which stays valid, or 0 with the object unchanged.
+ * The functions act once opscope_torch_follow_blocks says so. */
+OPSCOPE_API uintptr_t opscope_torch_hook_block(uintptr_t operator_id, bool is_end);
+OPSCOPE_API void opscope_torch_unhook_block(uintptr_t operator_id);
+/* True if the end of the last block that began was seen. */
+OPSCOPE_API bool opscope_torch_sees_blocks(void);
+OPSCOPE_API void opscope_torch_follow_blocks(bool is_possible);
+
 /* Logs PyTorch's API-usage events as this library's own (opscope/usage.h), and passes PyTorch's
  * metadata to the metadata handler. `libc10` is the path of PyTorch's library, which may not be
  * loaded yet. NULL, or a short reason why it cannot. Handlers run later, when the interpreter makes

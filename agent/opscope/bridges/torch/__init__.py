@@ -166,6 +166,9 @@ def detach() -> None:
     global _is_attached, _is_producing, _reason
     with _lock:
         if _is_attached:
+            from opscope.bridges.torch import blocks
+
+            blocks.unhook(sys.modules["torch"])
             lib.opscope_torch_detach()
         if _is_producing:
             lib.opscope_torch_clear_files()
@@ -226,19 +229,28 @@ def _attach(torch: Any) -> None:
     directory = os.path.dirname(torch.__file__)
     header = os.path.join(directory, "include", "ATen", "record_function.h")
     _judge(version, lib.opscope_torch_trial_begin(os.fsencode(header)))
+    from opscope.bridges.torch import blocks
+
     empty = torch.empty
+    fault = None
     try:
+        blocks.hook(torch)
         run_trial(torch)
+        fault = blocks.follow(torch)
         while lib.opscope_torch_cost_round():
             for _ in range(lib.OPSCOPE_TORCH_COST_CALLS):
                 empty(0, device="cpu")
     finally:
         reason = lib.opscope_torch_trial_end()
+        if reason != ffi.NULL:
+            blocks.unhook(torch)
     _judge(version, reason)
     faults = {part: lib.opscope_torch_fault(getattr(lib, name)) for part, name in _PARTS.items()}
     faults["usage"] = _log_usage(directory)
     _without.clear()
     _without.update((part, _text(why)) for part, why in faults.items() if why != ffi.NULL)
+    if fault is not None:
+        _without["outer ranges without a callback"] = fault
     # Without it, callbacks that ask for inputs get None for each tensor.
     from opscope.bridges.torch import values as values
 

@@ -1,0 +1,164 @@
+"""Outer ranges are followed without a callback of PyTorch's between windows, and the operators that
+begin and end them stay what they were to everybody else."""
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import windows
+from .torch_observed import counts, observed, unobserved
+
+RARE = windows(1.0, 3_600_000.0)
+"""No window opens while a program runs."""
+
+HAS_CALLBACKS = """
+import ctypes, os, torch
+library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
+def has_callbacks():
+    return bool(library[b"_ZN2at18hasGlobalCallbacksEv".decode()]() & 1)
+"""
+
+
+def test_between_windows_pytorch_has_no_callback_and_outer_ranges_are_exact(
+    tmp_path: Path,
+) -> None:
+    program = f"""{HAS_CALLBACKS}
+linear = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(linear.parameters(), lr=0.1)
+for _ in range(50):
+    with torch.profiler.record_function("my step"):
+        optimizer.zero_grad()
+        linear(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+print(has_callbacks())
+"""
+    assert observed(tmp_path, program, **RARE) == "False\n"
+    calls = counts(tmp_path / "segments").calls
+    assert {name: count for name, count in calls.items() if "SGD" in name or "my" in name} == {
+        "my step": 50,
+        "Optimizer.step#SGD.step": 50,
+        "Optimizer.zero_grad#SGD.zero_grad": 50,
+    }
+
+
+def test_a_callback_for_the_same_ranges_gets_each_once(tmp_path: Path) -> None:
+    program = f"""{HAS_CALLBACKS}
+import opscope
+names = []
+def start(range): names.append(range.name)
+for turn in range(3):
+    with torch.profiler.record_function(f"turn {{turn}}"):
+        if turn == 1:
+            user = opscope.RecordScope.USER_SCOPE
+            handle = opscope.add_global_callback(start, None, scopes=[user])
+        with torch.profiler.record_function("inner"):
+            pass
+        if turn == 1:
+            opscope.remove_callback(handle)
+print(names, has_callbacks())
+"""
+    assert observed(tmp_path, program, **RARE) == "['inner'] False\n"
+    calls = counts(tmp_path / "segments").calls
+    assert {"inner": 3, "turn 0": 1, "turn 1": 1, "turn 2": 1}.items() <= calls.items()
+
+
+def test_a_block_left_on_another_thread_is_dropped_once(tmp_path: Path) -> None:
+    program = """
+import threading, torch
+for _ in range(3):
+    block = torch.profiler.record_function("left elsewhere")
+    block.__enter__()
+    thread = threading.Thread(target=block.__exit__, args=(None, None, None))
+    thread.start(); thread.join()
+    with torch.profiler.record_function("after it"):
+        pass
+"""
+    assert observed(tmp_path, program, **RARE) == ""
+    found = counts(tmp_path / "segments")
+    assert found.calls["left elsewhere"] == 0
+    assert found.calls["after it"] == 3
+    assert found.snapshot.health.dropped == 3
+
+
+UNCHANGED = """
+import copy, torch
+def described():
+    profiler = torch.ops.profiler
+    enter, leave = profiler._record_function_enter_new, profiler._record_function_exit
+    operators = [enter, leave, leave._RecordFunction]
+    names = [torch.jit._builtins._find_builtin(operator._op) for operator in operators]
+    ops = [o._op for o in operators]
+    texts = [(repr(op), op.__name__, op.__module__, op.__class__) for op in ops]
+    return names, [hash(o) for o in operators], texts, [hash(op) for op in ops]
+def errors():
+    for call in (lambda: torch.ops.profiler._record_function_enter_new(),
+                 lambda: torch.ops.profiler._record_function_enter_new(5),
+                 lambda: torch.ops.profiler._record_function_exit._RecordFunction(None)):
+        try: call()
+        except Exception as error: yield type(error), str(error)
+originals = [torch.ops.profiler._record_function_enter_new._op]
+before, errors_before = described(), list(errors())
+import opscope; opscope.attach()
+now = torch.ops.profiler._record_function_enter_new
+print(described() == before, list(errors()) == errors_before)
+print(now._op is originals[0], now._op == originals[0], copy.deepcopy(now) is now)
+print(now in torch.fx.node._side_effectful_functions)
+opscope.detach()
+print(described() == before, now._op is originals[0])
+"""
+
+
+def test_the_operators_keep_their_hash_text_errors_and_place_in_tables(tmp_path: Path) -> None:
+    printed = unobserved(tmp_path, UNCHANGED).splitlines()
+    assert printed == ["True True", "False True True", "True", "True True"]
+
+
+PROGRAMS = {
+    "TorchScript": """
+@torch.jit.script
+def f(x):
+    with torch.autograd.profiler.record_function("scripted"):
+        return x + 1
+print(f(torch.ones(1)))
+""",
+    "torch.fx": """
+class M(torch.nn.Module):
+    def forward(self, x):
+        with torch.profiler.record_function("traced"):
+            return x + 1
+print(torch.fx.symbolic_trace(M())(torch.ones(1)))
+""",
+    "torch.export": """
+class M(torch.nn.Module):
+    def forward(self, x):
+        with torch.profiler.record_function("exported"):
+            return x + 1
+print(torch.export.export(M(), (torch.ones(1),)).module()(torch.ones(1)))
+""",
+    "a future": """
+with torch.profiler.record_function("future") as block:
+    future = torch.futures.Future()
+    done = block._call_end_callbacks_on_future(future)
+    future.set_result(7)
+print(done.wait())
+""",
+    "a decorator, a generator and an exception": """
+@torch.profiler.record_function("decorated")
+def f():
+    raise ValueError("inside")
+def numbers():
+    with torch.profiler.record_function("generated"):
+        yield 1
+print(next(numbers()))
+try: f()
+except ValueError as error: print(error)
+""",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_programs_with_blocks_print_the_same(program: str, tmp_path: Path) -> None:
+    program = "import torch\n" + program
+    bare = unobserved(tmp_path, "import opscope\n" + program)
+    assert observed(tmp_path, program, **RARE) == bare
+    assert bare
