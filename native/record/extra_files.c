@@ -1,8 +1,7 @@
 /* record/extra_files.c -- the hook that adds files to archives, and the files that it adds. */
 #define _GNU_SOURCE
-#include "opscope/extra_files.h"
+#include "record/extra_files.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +19,9 @@ struct opscope_extra_files {
     size_t count;
 };
 
-static struct hook *current; /* atomic: published by set, read by collect */
-static uint64_t error_count; /* atomic, a counter */
+static struct hook *current;   /* atomic: published by set, read by collect */
+static void (*listener)(void); /* atomic: set once */
+static uint64_t error_count;   /* atomic, a counter */
 
 int opscope_set_export_extra_files_hook(opscope_extra_files_hook hook, void *user)
 {
@@ -34,7 +34,22 @@ int opscope_set_export_extra_files_hook(opscope_extra_files_hook hook, void *use
         *fresh = (struct hook){.call = hook, .user = user, .earlier = earlier};
         /* acq_rel: pairs with the acquire in collect, which reads what `fresh` points to. */
     } while (!opscope__replace_acq_rel(&current, &earlier, fresh));
+    void (*changed)(void) = opscope__load_acquire(&listener); /* partner: the store in listen */
+    if (changed != NULL) {
+        changed();
+    }
     return OPSCOPE_OK;
+}
+
+void opscope__extra_files_listen(void (*changed)(void))
+{
+    opscope__store_release(&listener, changed);
+}
+
+bool opscope__extra_files_are_hooked(void)
+{
+    const struct hook *hook = opscope__load_acquire(&current); /* partner: the exchange in set */
+    return hook != NULL && hook->call != NULL;
 }
 
 uint64_t opscope_extra_files_error_count(void)

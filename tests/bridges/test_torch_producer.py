@@ -1,22 +1,20 @@
-"""Files added to every TorchScript archive; a saver's own file of the same name wins."""
+"""The process's extra files are in every TorchScript archive too; a saver's own file of the same
+name wins."""
 
 import io
 import json
-import re
 import socket
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+import opscope
 from opscope.attachment import ledger
-from opscope.bridges.torch import producer
-from opscope.errors import BridgeError
-from opscope.record import producer_facts
+from opscope.record import extra_files, producer_facts
 from opscope.record.extra_files import PRODUCER_FILE
 
 from .torch_observed import observed
@@ -24,10 +22,12 @@ from .torch_observed import observed
 LONG = "a text longer than any that a string keeps in itself, " * 100
 
 
-@pytest.fixture(autouse=True)
-def cleared() -> Iterator[None]:
-    yield
-    producer.clear()
+@pytest.fixture
+def hooked(torch_attached: None) -> Iterator[Callable[[dict[str, str]], None]]:
+    """Has these files added to archives."""
+    yield lambda files: opscope.set_export_extra_files_hook(lambda: files)
+    opscope.set_export_extra_files_hook(None)
+    extra_files.set_producer(())
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +51,13 @@ def _saved(module: Any, names: list[str], given: dict[str, str] | None = None) -
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit")
 
 
+Hooked = Callable[[dict[str, str]], None]
+
+
+@pytest.mark.usefixtures("hooked")
 def test_every_archive_names_its_producer(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPSCOPE_IMAGE", "registry/trainer:7")
-    producer.add()
+    extra_files.set_producer(["host", "image", "user"])
     for _ in range(3):
         files = _saved(module, [PRODUCER_FILE])
         facts = json.loads(files[PRODUCER_FILE])
@@ -62,24 +66,23 @@ def test_every_archive_names_its_producer(module: Any, monkeypatch: pytest.Monke
         assert facts["user"]
 
 
-def test_files_of_any_length_and_several(module: Any) -> None:
-    given = {"a": "b", "a name that is longer than fifteen": LONG, "empty.txt": ""}
-    producer.add(given)
+def test_files_of_any_length_number_and_content(module: Any, hooked: Hooked) -> None:
+    given = {"a": "b", "a name that is longer than fifteen": LONG, "zeros": "a\0b" * 20}
+    given |= {f"file {number}": str(number) for number in range(100)}
+    hooked(given)
     assert _saved(module, list(given)) == given
-    producer.add({"a": "later"})
-    assert _saved(module, ["a"]) == {"a": "later"}
-    producer.clear()
-    assert _saved(module, ["a"]) == {"a": ""}
+    hooked({"a": "later"})
+    assert _saved(module, ["a", "zeros"]) == {"a": "later", "zeros": ""}
 
 
-def test_a_file_of_the_savers_own_wins(module: Any) -> None:
-    producer.add({"mine": "of the hook", "other": "of the hook"})
+def test_a_file_of_the_savers_own_wins(module: Any, hooked: Hooked) -> None:
+    hooked({"mine": "of the hook", "other": "of the hook"})
     found = _saved(module, ["mine", "other"], {"mine": "of the saver"})
     assert found == {"mine": "of the saver", "other": "of the hook"}
 
 
-def test_threads_may_save_at_once(module: Any) -> None:
-    producer.add({"a": LONG})
+def test_threads_may_save_at_once(module: Any, hooked: Hooked) -> None:
+    hooked({"a": LONG})
     found: list[dict[str, str]] = []
 
     def save() -> None:
@@ -94,17 +97,15 @@ def test_threads_may_save_at_once(module: Any) -> None:
     assert found == [{"a": LONG}] * 80
 
 
-def test_too_many_files_are_an_error_with_the_version(module: Any) -> None:
-    with pytest.raises(BridgeError, match=re.escape(torch.__version__)):
-        producer.add({f"file {number}": "b" for number in range(17)})
-    producer.clear()
-    assert _saved(module, ["file 0"]) == {"file 0": ""}
+@pytest.mark.usefixtures("hooked")
+def test_a_hook_that_raises_spoils_no_save(module: Any) -> None:
+    def broken() -> dict[str, str]:
+        raise OSError("no disk")
 
-
-def test_without_torch_there_are_no_archives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "torch")
-    with pytest.raises(BridgeError, match="not imported"):
-        producer.add({"a": "b"})
+    before = opscope.export_extra_files_errors()
+    opscope.set_export_extra_files_hook(broken)
+    assert _saved(module, ["a"]) == {"a": ""}
+    assert opscope.export_extra_files_errors() == before + 1
 
 
 def test_the_git_revision_is_read_from_the_checkouts_files(tmp_path: Path) -> None:
@@ -146,21 +147,34 @@ def test_with_the_setting_every_observed_program_names_itself(tmp_path: Path) ->
     assert mine == "mine"
 
 
+HOOKED = f"""{SAVE}
+import opscope
+opscope.set_export_extra_files_hook(lambda: {{"producer_info.json": "of the hook"}})
+print(saved())
+opscope.detach()
+print(repr(saved()))
+"""
+
+
+def test_a_hook_set_by_an_observed_program_is_followed_until_it_detaches(tmp_path: Path) -> None:
+    assert observed(tmp_path, HOOKED) == "of the hook\n''\n"
+
+
 def test_by_default_and_after_detach_archives_name_no_producer(tmp_path: Path) -> None:
     assert observed(tmp_path, f"{SAVE}\nprint(repr(saved()))") == "''\n"
     program = f"{SAVE}\nimport opscope\nopscope.detach()\nprint(repr(saved()))"
     assert observed(tmp_path, program, OPSCOPE_PRODUCER="host") == "''\n"
 
 
-def test_ranges_are_recorded_even_if_the_setting_fails(tmp_path: Path) -> None:
+def test_ranges_are_recorded_even_if_applying_settings_fails(tmp_path: Path) -> None:
     program = """
 import opscope
-from opscope.bridges.torch import producer
+from opscope.bridges import torch as bridge
 
-def broken(words):
+def broken(config):
     raise OSError("no user")
 
-producer.add_facts = broken
+bridge.apply = broken
 import torch
 print(opscope.attach_status().bridges["torch"])
 """

@@ -311,6 +311,7 @@ const char *opscope_torch_trial_end(void)
     }
     follow_demand();
     pthread_mutex_unlock(&lock);
+    opscope__torch_follow_archives(reason == NULL);
     return reason;
 }
 
@@ -345,6 +346,7 @@ void opscope_torch_detach(void)
     is_attached = false;
     follow_demand();
     pthread_mutex_unlock(&lock);
+    opscope__torch_follow_archives(false);
 }
 
 bool opscope_torch_is_called(void)

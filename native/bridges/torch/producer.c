@@ -1,21 +1,25 @@
-/* torch/producer.c -- files that PyTorch adds to every TorchScript archive it saves.
+/* torch/producer.c -- brings PyTorch to add the process's extra files (opscope/extra_files.h) to
+ * every TorchScript archive that it saves.
  *
- * torch::jit::SetExportModuleExtraFilesHook takes a std::function that returns a std::unordered_map
- * of texts by name. This file builds both by hand, in libstdc++'s layout: the map with one bucket,
- * like a new empty map, and its nodes as a list. PyTorch iterates over the map, skips names for
- * which the caller of the save has given a file, and destroys the map with operator delete. The
- * function's name tells which of libstdc++'s two std::strings it takes: the old one is a pointer to
- * a text, after a head with length, capacity and the count of further users.
+ * PyTorch has one hook for this, which a program may use itself, so the bridge sets it only once
+ * there is something to add. torch::jit::SetExportModuleExtraFilesHook takes a std::function that
+ * returns a std::unordered_map of texts by name. This file builds both by hand, in libstdc++'s
+ * layout: the map with one bucket, like a new empty map, and its nodes as a list. PyTorch iterates
+ * over the map, skips names for which the caller of the save has given a file, and destroys the map
+ * with operator delete. The function's name tells which of libstdc++'s two std::strings it takes:
+ * the old one is a pointer to a text, after a head with length, capacity and the count of further
+ * users.
  */
 #include "bridges/torch/producer.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include "base/atomics.h"
 #include "bridges/torch/symbols.h"
-#include "private/torch.h"
+#include "record/extra_files.h"
 
-enum { FILE_LIMIT = 16, LOCAL_BYTES = 16 };
+enum { LOCAL_BYTES = 16 };
 
 struct string {
     char *text;
@@ -56,47 +60,47 @@ struct function {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    char *name;
-    char *content;
-} files[FILE_LIMIT];      /* lock */
-static size_t file_count; /* lock */
 static bool is_set;       /* the hook is PyTorch's; lock */
+static bool is_listening; /* lock */
+static bool is_followed;  /* the bridge is attached; written with the lock, relaxed */
 /* Constant once the hook is set. */
 static void *(*operator_new)(size_t bytes);
 static bool has_old_strings;
 
-static void set_string(struct string *string, const char *text)
+/* In memory that is zero: the text ends in a zero. */
+static void set_string(struct string *string, const void *text, size_t bytes)
 {
-    string->bytes = strlen(text);
+    string->bytes = bytes;
     string->text = string->place.local;
-    if (string->bytes >= LOCAL_BYTES) {
-        string->text = operator_new(string->bytes + 1);
-        string->place.capacity = string->bytes;
+    if (bytes >= LOCAL_BYTES) {
+        string->text = operator_new(bytes + 1);
+        string->place.capacity = bytes;
+        string->text[bytes] = '\0';
     }
-    memcpy(string->text, text, string->bytes + 1);
+    memcpy(string->text, text, bytes);
 }
 
-static char *old_text(const char *text)
+static char *old_text(const void *text, size_t bytes)
 {
-    const size_t bytes = strlen(text);
     struct old_string *made = operator_new(sizeof *made + bytes + 1);
     *made = (struct old_string){.bytes = bytes, .capacity = bytes};
-    return memcpy(made->text, text, bytes + 1);
+    made->text[bytes] = '\0';
+    return memcpy(made->text, text, bytes);
 }
 
-static struct node *make_node(const char *name, const char *content)
+static struct node *make_node(opscope_extra_file file)
 {
+    const size_t name_bytes = strlen(file.name);
     const size_t bytes =
         sizeof(struct node) + sizeof(size_t) + 2 * opscope__torch_string_bytes(has_old_strings);
     struct node *node = operator_new(bytes);
     memset(node, 0, bytes);
     if (has_old_strings) {
-        char *texts[] = {old_text(name), old_text(content)};
+        char *texts[] = {old_text(file.name, name_bytes), old_text(file.data, file.bytes)};
         memcpy(node + 1, texts, sizeof texts);
     } else {
-        set_string(&node->strings[0], name);
-        set_string(&node->strings[1], content);
+        set_string(&node->strings[0], file.name, name_bytes);
+        set_string(&node->strings[1], file.data, file.bytes);
     }
     return node;
 }
@@ -106,14 +110,15 @@ static struct map *add_files(struct map *out, const void *function, const void *
     (void)function;
     (void)module;
     *out = (struct map){.buckets = &out->only_bucket, .bucket_count = 1, .max_load_factor = 1.0f};
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < file_count; i++) {
-        struct node *node = make_node(files[i].name, files[i].content);
+    opscope_extra_files *files =
+        opscope__load_relaxed(&is_followed) ? opscope_extra_files_collect() : NULL;
+    for (size_t i = 0; i < opscope_extra_files_count(files); i++) {
+        struct node *node = make_node(opscope_extra_files_at(files, i));
         node->next = out->first;
         out->first = node;
         out->count++;
     }
-    pthread_mutex_unlock(&lock);
+    opscope_extra_files_free(files);
     /* A bucket points to the node before its first one: here that is the map's own `first`. */
     out->only_bucket = out->first != NULL ? (struct node *)(void *)&out->first : NULL;
     return out;
@@ -176,6 +181,15 @@ static bool set_hook(void)
     return true;
 }
 
+static void follow_hook(void)
+{
+    pthread_mutex_lock(&lock);
+    if (is_followed && !is_set && opscope__extra_files_are_hooked()) {
+        is_set = set_hook();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 const char *opscope__torch_archives_fault(void)
 {
     pthread_mutex_lock(&lock);
@@ -184,44 +198,15 @@ const char *opscope__torch_archives_fault(void)
     return is_possible ? NULL : "libtorch_cpu does not export SetExportModuleExtraFilesHook";
 }
 
-int opscope_torch_add_file(const char *name, const char *content)
-{
-    char *name_copy = strdup(name);
-    char *content_copy = strdup(content);
-    int status = name_copy != NULL && content_copy != NULL ? OPSCOPE_OK : OPSCOPE_ERR_NO_MEMORY;
-    pthread_mutex_lock(&lock);
-    size_t i = 0;
-    while (i < file_count && strcmp(files[i].name, name) != 0) {
-        i++;
-    }
-    if (status == OPSCOPE_OK && i == FILE_LIMIT) {
-        status = OPSCOPE_ERR_FULL;
-    }
-    if (status == OPSCOPE_OK && !is_set && !(is_set = set_hook())) {
-        status = OPSCOPE_ERR_UNSUPPORTED;
-    }
-    if (status == OPSCOPE_OK) {
-        free(files[i].name);
-        free(files[i].content);
-        files[i].name = name_copy;
-        files[i].content = content_copy;
-        file_count = i == file_count ? i + 1 : file_count;
-        name_copy = content_copy = NULL;
-    }
-    pthread_mutex_unlock(&lock);
-    free(name_copy);
-    free(content_copy);
-    return status;
-}
-
-void opscope_torch_clear_files(void)
+void opscope__torch_follow_archives(bool is_attached)
 {
     pthread_mutex_lock(&lock);
-    while (file_count > 0) {
-        file_count--;
-        free(files[file_count].name);
-        free(files[file_count].content);
-        files[file_count].name = files[file_count].content = NULL;
-    }
+    opscope__store_relaxed(&is_followed, is_attached); /* partner: the load of a save */
+    const bool is_first = !is_listening;
+    is_listening = true;
     pthread_mutex_unlock(&lock);
+    if (is_first) {
+        opscope__extra_files_listen(follow_hook);
+    }
+    follow_hook();
 }

@@ -66,12 +66,6 @@ OPSCOPE_API void opscope_torch_follow_blocks(bool is_possible);
  * its pending calls. */
 OPSCOPE_API const char *opscope_torch_log_usage(const char *libc10);
 
-/* Adds a file to every TorchScript archive that the process saves from now on, unless the save
- * gives a file of that name itself; a later content replaces an earlier one. ERR_UNSUPPORTED for an
- * unexpected PyTorch, ERR_FULL beyond 16 files. */
-OPSCOPE_API int opscope_torch_add_file(const char *name, const char *content);
-OPSCOPE_API void opscope_torch_clear_files(void);
-
 /* True while PyTorch calls the bridge, because a callback needs ranges. */
 OPSCOPE_API bool opscope_torch_is_called(void);
 /* How often the bridge has been added to PyTorch's callbacks. */

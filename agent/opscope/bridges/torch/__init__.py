@@ -89,7 +89,6 @@ _PARTS = {
 
 _lock = allocate_lock()
 _is_attached = False
-_is_producing = False
 _reason = "not attached"
 _versions = "verified"
 _without: dict[str, str] = {}
@@ -118,16 +117,6 @@ def configure(config: "Config") -> None:
     """Takes the settings that decide whether it attaches."""
     global _versions
     _versions = config.torch_versions
-
-
-def apply(config: "Config") -> None:
-    """Applies settings beyond ranges to the attached bridge. Raises BridgeError on failure."""
-    global _is_producing
-    if config.producer:
-        from opscope.bridges.torch import producer
-
-        producer.add_facts(config.producer)
-        _is_producing = True
 
 
 def arriving() -> None:
@@ -163,16 +152,13 @@ def _log_usage(directory: str) -> Any:
 
 def detach() -> None:
     """Removes the bridge from PyTorch; does nothing unless attached."""
-    global _is_attached, _is_producing, _reason
+    global _is_attached, _reason
     with _lock:
         if _is_attached:
             from opscope.bridges.torch import blocks
 
             blocks.unhook(sys.modules["torch"])
             lib.opscope_torch_detach()
-        if _is_producing:
-            lib.opscope_torch_clear_files()
-            _is_producing = False
         _is_attached, _reason = False, "not attached"
 
 
