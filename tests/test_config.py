@@ -44,6 +44,7 @@ def test_without_settings_the_defaults_hold(tmp_path: Path) -> None:
         ranks=False,
         torch_versions="verified",
         producer=(),
+        stamp=(),
         max_overhead_ppb=5_000_000,
         budget_is_default=True,
         exporters=("prometheus",),
@@ -175,5 +176,6 @@ def test_what_archives_say_is_named_by_known_words(tmp_path: Path) -> None:
     assert config.load({}, path).producer == ("host", "git")
     assert config.load({"OPSCOPE_PRODUCER": "image, user"}, path).producer == ("image", "user")
     assert config.load({"OPSCOPE_PRODUCER": "none"}, path).producer == ()
+    assert config.load({"OPSCOPE_STAMP": "torch.save"}, path).stamp == ("torch.save",)
     with pytest.raises(ConfigError, match=r"OPSCOPE_PRODUCER='host,name'.*host, user, image, git"):
         config.load({"OPSCOPE_PRODUCER": "host,name"}, path)

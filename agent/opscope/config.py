@@ -38,6 +38,7 @@ _KEYS = (
     "bridges",
     "torch_versions",
     "producer",
+    "stamp",
     "include",
     "exclude",
     "listen",
@@ -62,6 +63,7 @@ OFF = ("0", "false", "no", "off")
 _LABEL_KEYS_LIMIT = 2
 _TORCH_VERSIONS = ("verified", "tried")
 _PRODUCER_FACTS = ("host", "user", "image", "git")
+_STAMPED = ("torch.save", "torch.export")
 
 
 class Config(SimpleNamespace):
@@ -107,8 +109,11 @@ class Config(SimpleNamespace):
     ranks: bool
     """Give each rank of a job its own series."""
     producer: tuple[str, ...]
-    """Facts about the saving process in every TorchScript archive: some of `host`, `user`,
-    `image`, `git` (record/producer_facts.py)."""
+    """Facts about the saving process in every archive of opscope.tensor and every TorchScript
+    archive: some of `host`, `user`, `image`, `git` (record/producer_facts.py)."""
+    stamp: tuple[str, ...]
+    """Formats whose files get the same facts and the files of the program's hook, which they would
+    not have by themselves: some of `torch.save`, `torch.export`."""
     max_overhead_ppb: int
     """Share of the process's CPU time, times 1e9, above which it samples less; 0: no limit."""
     budget_is_default: bool
@@ -221,7 +226,8 @@ def load(environ: Mapping[str, str] | None = None, path: str = CONFIG_PATH) -> C
         top_ops=_whole_number(given, "top_ops", 0, least=0),
         series_idle_s=given.number("series_idle_s", 120.0, 0.0, "must be seconds above 0"),
         ranks=given.switch("ranks", False),
-        producer=_producer(given),
+        producer=_some_of(given, "producer", _PRODUCER_FACTS),
+        stamp=_some_of(given, "stamp", _STAMPED),
         exporters=given.words("exporters", ("prometheus",)),
         state=_state(given),
         basic_auth_file=given.text("basic_auth_file", ""),
@@ -356,11 +362,11 @@ def _torch_versions(given: _Given) -> str:
     return text
 
 
-def _producer(given: _Given) -> tuple[str, ...]:
-    facts = given.words("producer", ())
-    if not set(facts) <= set(_PRODUCER_FACTS):
-        given.refuse("producer", f"must be none or some of {', '.join(_PRODUCER_FACTS)}")
-    return facts
+def _some_of(given: _Given, key: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    words = given.words(key, ())
+    if not set(words) <= set(allowed):
+        given.refuse(key, f"must be none or some of {', '.join(allowed)}")
+    return words
 
 
 def _state(given: _Given) -> str | None:

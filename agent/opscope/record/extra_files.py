@@ -28,15 +28,20 @@ def _raised(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
     """Logs the first exception of a hook. C counts them all."""
+    if not interrupts.pass_on(error, traceback):
+        failed(error)
+
+
+def failed(error: BaseException) -> None:
+    """Logs the first failure to add files to an archive, which is saved without them."""
     global _has_warned
-    if interrupts.pass_on(error, traceback) or _has_warned:
+    if _has_warned:
         return
     _has_warned = True
     import logging
 
     logging.getLogger("opscope").warning(
-        "the extra-files hook raised; archives are saved without its files",
-        exc_info=(kind, error, traceback),
+        "no extra files could be added to an archive, which is saved without them", exc_info=error
     )
 
 

@@ -119,6 +119,15 @@ def configure(config: "Config") -> None:
     _versions = config.torch_versions
 
 
+def apply(config: "Config") -> None:
+    """Applies settings beyond ranges to the attached bridge."""
+    formats = [word for word in config.stamp if word in ("torch.save", "torch.export")]
+    if formats:
+        from opscope.bridges.torch import stamps
+
+        stamps.follow(sys.modules["torch"], formats)
+
+
 def arriving() -> None:
     """Called before PyTorch runs: logs its API-usage events from the first on.
 
@@ -157,8 +166,11 @@ def detach() -> None:
         if _is_attached:
             from opscope.bridges.torch import blocks
 
-            blocks.unhook(sys.modules["torch"])
+            torch = sys.modules["torch"]
+            blocks.unhook(torch)
             lib.opscope_torch_detach()
+            if "opscope.bridges.torch.stamps" in sys.modules:
+                sys.modules["opscope.bridges.torch.stamps"].leave(torch)
         _is_attached, _reason = False, "not attached"
 
 
