@@ -47,6 +47,8 @@ C_BELOW: dict[str, tuple[str, ...]] = {
     "tensor/ops": BELOW_BACKWARD,
     # Of the tensor core it knows the error text alone.
     "model/document": ("base", "tensor", "tensor/base"),
+    # Operators are names to it.
+    "model/graph": ("base", "tensor", "tensor/base", "model/document"),
     "model/archive": ("base", "record", "tensor", "tensor/base", "tensor/memory", "tensor/core"),
     "tensor/python": (*BELOW_BACKWARD, "tensor/backward", "model/document", "model/archive"),
     "bridges": ("base", "record", "tasks", "segment", "recorder", "trace"),
