@@ -6,6 +6,7 @@
 
 #include "../check.h"
 #include "model/graph/text.h"
+#include "model/graph/verify.h"
 #include "opscope/status.h"
 #include "opscope/tensor.h"
 
@@ -56,6 +57,15 @@ static inline void graph_returns(struct opscope__model_graph *graph)
     graph_is(again, text);
     opscope__graph_release(again);
     free(text);
+}
+
+/* Ends the test if the graph is wrong. */
+static inline void graph_verify(struct opscope__model_graph *graph)
+{
+    if (opscope__graph_verify(graph) != OPSCOPE_OK) {
+        fprintf(stderr, "%s\n%s\n", opscope_tensor_error(), graph_text(graph));
+        _exit(1);
+    }
 }
 
 #endif

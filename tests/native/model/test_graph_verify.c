@@ -1,7 +1,6 @@
 /* tests/native/model/test_graph_verify.c -- which graphs the verifier accepts, and why not others.
  */
 #include "graph_texts.h"
-#include "model/graph/verify.h"
 
 static void accept(const char *text)
 {
