@@ -1,4 +1,8 @@
-/* model/graph/name_map.c -- values by their names: open addressing, at most half full. */
+/* model/graph/name_map.c -- values by their names: open addressing, at most half full.
+ *
+ * The hash begins with the address of the table, which the author of a text cannot know: no text
+ * can be made of names that all belong in one place.
+ */
 #include "model/graph/name_map.h"
 
 #include <stdlib.h>
@@ -10,7 +14,9 @@
 static struct opscope__name_entry *find(const struct opscope__name_map *map, const char *name,
                                         size_t bytes)
 {
-    size_t at = (size_t)opscope__hash(OPSCOPE__HASH_START, name, bytes);
+    uint64_t seed = OPSCOPE__HASH_START + (uintptr_t)map->entries;
+    uint64_t hash = opscope__hash(seed, name, bytes);
+    size_t at = (size_t)(hash ^ hash >> 29 ^ hash >> 47);
     for (;; at++) {
         struct opscope__name_entry *entry = &map->entries[at & (map->room - 1)];
         if (entry->value == NULL ||

@@ -28,6 +28,9 @@
 #include "opscope/status.h"
 #include "opscope/tensor.h"
 
+/* Entries of a bucket that are compared. Only a graph that was made for it has more in one. */
+enum { TRIES = 100 };
+
 struct entry {
     struct opscope__graph_node *node;
     uint64_t hash;
@@ -68,6 +71,18 @@ static uint64_t hash_constant(uint64_t hash, const struct opscope__graph_constan
     }
 }
 
+static uint64_t hash_type(uint64_t hash, const struct opscope__graph_type *type)
+{
+    hash = opscope__hash(hash, &type->kind, sizeof type->kind);
+    if (type->kind == OPSCOPE__GRAPH_CLASS) {
+        return opscope__hash(hash, type->name, strlen(type->name));
+    }
+    for (uint32_t i = 0; i < type->count; i++) {
+        hash = hash_type(hash, type->parts[i]);
+    }
+    return hash;
+}
+
 static uint64_t hash_node(const struct opscope__graph_node *node)
 {
     uint64_t hash = opscope__hash(OPSCOPE__HASH_START, node->kind, strlen(node->kind));
@@ -77,6 +92,9 @@ static uint64_t hash_node(const struct opscope__graph_node *node)
     }
     for (uint32_t i = 0; i < node->attribute_count; i++) {
         hash = hash_constant(hash, &node->attributes[i].value);
+    }
+    for (uint32_t i = 0; i < node->outputs.count; i++) {
+        hash = hash_type(hash, node->outputs.at[i]->type);
     }
     return hash;
 }
@@ -221,7 +239,7 @@ static bool visit_node(struct pass *pass, struct opscope__graph_node *node)
 {
     struct entry entry = {.node = node, .hash = hash_node(node), .escapes = escapes(node)};
     size_t index = pass->buckets[entry.hash & (pass->bucket_count - 1)];
-    while (index > 0) {
+    for (int tries = 0; index > 0 && tries < TRIES; tries++) {
         struct entry *first = entry_at(pass, index - 1);
         if (first->hash == entry.hash && is_equal(first->node, node)) {
             if (first->escapes && entry.escapes) {
