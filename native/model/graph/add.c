@@ -57,7 +57,7 @@ static struct opscope__graph_node *add_node(struct opscope__graph_block *block,
         return NULL;
     }
     *node = (struct opscope__graph_node){.graph = graph, .kind = copy};
-    opscope__node_link(block, place, node);
+    opscope__graph_node_link(block, place, node);
     return node;
 }
 

@@ -7,7 +7,8 @@
 
 #include "opscope/tensor.h"
 
-bool opscope__buffer_push(struct opscope__buffer *buffer, const void *bytes, size_t size)
+bool opscope__graph_buffer_push(struct opscope__graph_buffer *buffer, const void *bytes,
+                                size_t size)
 {
     if (size > buffer->room - buffer->bytes) {
         size_t room = buffer->room > 0 ? 2 * buffer->room : 256;

@@ -6,13 +6,14 @@
 #include <stddef.h>
 
 /* All zero: empty. The memory is malloc's. */
-struct opscope__buffer {
+struct opscope__graph_buffer {
     char *at;
     size_t bytes;
     size_t room;
 };
 
 /* False: out of memory, reported; the buffer stays as it was. */
-bool opscope__buffer_push(struct opscope__buffer *buffer, const void *bytes, size_t size);
+bool opscope__graph_buffer_push(struct opscope__graph_buffer *buffer, const void *bytes,
+                                size_t size);
 
 #endif

@@ -50,8 +50,8 @@ int opscope__graph_move_before(struct opscope__graph_node *node, struct opscope_
         }
         set_depth(node, depth);
     }
-    opscope__node_unlink(node);
-    opscope__node_link(place->block, place, node);
+    opscope__graph_node_unlink(node);
+    opscope__graph_node_link(place->block, place, node);
     return OPSCOPE_OK;
 }
 
@@ -77,7 +77,7 @@ int opscope__graph_remove(struct opscope__graph_node *node)
         }
     }
     drop_uses(node);
-    opscope__node_unlink(node);
+    opscope__graph_node_unlink(node);
     return OPSCOPE_OK;
 }
 

@@ -101,10 +101,10 @@ static enum opscope__graph_effect own_effect(const struct opscope__graph_node *n
 {
     const char *kind = node->kind;
     bool is_known = strncmp(kind, "aten::", 6) == 0 || strncmp(kind, "prim::", 6) == 0;
-    if (!is_known || opscope__kind_is_in(kind, changing) || writes_by_name(kind)) {
+    if (!is_known || opscope__graph_kind_is_in(kind, changing) || writes_by_name(kind)) {
         return OPSCOPE__GRAPH_CHANGES;
     }
-    if (opscope__kind_is_in(kind, outside)) {
+    if (opscope__graph_kind_is_in(kind, outside)) {
         return OPSCOPE__GRAPH_OUTSIDE;
     }
     /* A node that produces nothing is there for an effect. */

@@ -7,7 +7,7 @@
 
 /* Whether a table, which NULL ends, has the kind. An overload's name, which follows a dot, does not
  * count. */
-static inline bool opscope__kind_is_in(const char *kind, const char *const *table)
+static inline bool opscope__graph_kind_is_in(const char *kind, const char *const *table)
 {
     size_t bytes = strcspn(kind, ".");
     for (; *table != NULL; table++) {

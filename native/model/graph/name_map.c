@@ -11,14 +11,14 @@
 #include "opscope/tensor.h"
 
 /* The entry of that name, or the free one where it belongs. */
-static struct opscope__name_entry *find(const struct opscope__name_map *map, const char *name,
-                                        size_t bytes)
+static struct opscope__graph_name_entry *find(const struct opscope__graph_name_map *map,
+                                              const char *name, size_t bytes)
 {
-    uint64_t seed = OPSCOPE__HASH_START + (uintptr_t)map->entries;
-    uint64_t hash = opscope__hash(seed, name, bytes);
+    uint64_t seed = OPSCOPE__GRAPH_HASH_START + (uintptr_t)map->entries;
+    uint64_t hash = opscope__graph_hash(seed, name, bytes);
     size_t at = (size_t)(hash ^ hash >> 29 ^ hash >> 47);
     for (;; at++) {
-        struct opscope__name_entry *entry = &map->entries[at & (map->room - 1)];
+        struct opscope__graph_name_entry *entry = &map->entries[at & (map->room - 1)];
         if (entry->value == NULL ||
             (entry->bytes == bytes && memcmp(entry->name, name, bytes) == 0)) {
             return entry;
@@ -26,16 +26,16 @@ static struct opscope__name_entry *find(const struct opscope__name_map *map, con
     }
 }
 
-struct opscope__graph_value *opscope__name_map_find(const struct opscope__name_map *map,
-                                                    const char *name, size_t bytes)
+struct opscope__graph_value *opscope__graph_name_map_find(const struct opscope__graph_name_map *map,
+                                                          const char *name, size_t bytes)
 {
     return map->room > 0 ? find(map, name, bytes)->value : NULL;
 }
 
-static bool grow(struct opscope__name_map *map)
+static bool grow(struct opscope__graph_name_map *map)
 {
-    struct opscope__name_map larger = {.count = map->count,
-                                       .room = map->room > 0 ? 2 * map->room : 64};
+    struct opscope__graph_name_map larger = {.count = map->count,
+                                             .room = map->room > 0 ? 2 * map->room : 64};
     larger.entries = calloc(larger.room, sizeof *larger.entries);
     if (larger.entries == NULL) {
         opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "out of memory");
@@ -51,19 +51,19 @@ static bool grow(struct opscope__name_map *map)
     return true;
 }
 
-bool opscope__name_map_add(struct opscope__name_map *map, const char *name, size_t bytes,
-                           struct opscope__graph_value *value)
+bool opscope__graph_name_map_add(struct opscope__graph_name_map *map, const char *name,
+                                 size_t bytes, struct opscope__graph_value *value)
 {
     if (2 * map->count >= map->room && !grow(map)) {
         return false;
     }
-    *find(map, name, bytes) = (struct opscope__name_entry){name, bytes, value};
+    *find(map, name, bytes) = (struct opscope__graph_name_entry){name, bytes, value};
     map->count++;
     return true;
 }
 
-void opscope__name_map_free(struct opscope__name_map *map)
+void opscope__graph_name_map_free(struct opscope__graph_name_map *map)
 {
     free(map->entries);
-    *map = (struct opscope__name_map){0};
+    *map = (struct opscope__graph_name_map){0};
 }

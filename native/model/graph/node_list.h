@@ -5,9 +5,9 @@
 #include "model/graph/graph.h"
 
 /* Puts a node that is in no block before `place`; NULL: at the end. */
-static inline void opscope__node_link(struct opscope__graph_block *block,
-                                      struct opscope__graph_node *place,
-                                      struct opscope__graph_node *node)
+static inline void opscope__graph_node_link(struct opscope__graph_block *block,
+                                            struct opscope__graph_node *place,
+                                            struct opscope__graph_node *node)
 {
     node->block = block;
     node->next = place;
@@ -16,7 +16,7 @@ static inline void opscope__node_link(struct opscope__graph_block *block,
     *(place != NULL ? &place->previous : &block->last) = node;
 }
 
-static inline void opscope__node_unlink(struct opscope__graph_node *node)
+static inline void opscope__graph_node_unlink(struct opscope__graph_node *node)
 {
     struct opscope__graph_block *block = node->block;
     *(node->previous != NULL ? &node->previous->next : &block->first) = node->next;

@@ -13,12 +13,12 @@
 
 /* "%name : Type", before there is a value for it. */
 struct definition {
-    struct opscope__word name;
+    struct opscope__graph_word name;
     const struct opscope__graph_type *type;
 };
 
 /* A name of digits alone is a number. */
-static bool is_number(struct opscope__word name)
+static bool is_number(struct opscope__graph_word name)
 {
     size_t digits = 0;
     while (digits < name.bytes && opscope__graph_is_digit(name.at[digits])) {
@@ -27,16 +27,16 @@ static bool is_number(struct opscope__word name)
     return digits == name.bytes;
 }
 
-static bool parse_name(struct opscope__graph_parser *parser, struct opscope__word *out)
+static bool parse_name(struct opscope__graph_parser *parser, struct opscope__graph_word *out)
 {
-    if (!opscope__parser_take(parser, "%")) {
-        return opscope__parser_wanted(parser, "a value");
+    if (!opscope__graph_parser_take(parser, "%")) {
+        return opscope__graph_parser_wanted(parser, "a value");
     }
     const char *at = parser->at;
-    *out = opscope__parser_word(parser, false);
+    *out = opscope__graph_parser_word(parser, false);
     if (out->at != at || out->bytes == 0 ||
         (!is_number(*out) && !opscope__graph_is_value_name(out->at, out->bytes))) {
-        return opscope__parser_fail(parser, at, "not the name of a value");
+        return opscope__graph_parser_fail(parser, at, "not the name of a value");
     }
     return true;
 }
@@ -44,31 +44,31 @@ static bool parse_name(struct opscope__graph_parser *parser, struct opscope__wor
 static bool parse_definition(struct opscope__graph_parser *parser)
 {
     struct definition definition;
-    if (!parse_name(parser, &definition.name) || !opscope__parser_need(parser, ":")) {
+    if (!parse_name(parser, &definition.name) || !opscope__graph_parser_need(parser, ":")) {
         return false;
     }
-    definition.type = opscope__parse_type(parser);
+    definition.type = opscope__graph_parse_type(parser);
     return definition.type != NULL &&
-           opscope__buffer_push(&parser->definitions, &definition, sizeof definition);
+           opscope__graph_buffer_push(&parser->definitions, &definition, sizeof definition);
 }
 
 /* Gives a new value the name of its definition. */
 static bool define(struct opscope__graph_parser *parser, const struct definition *definition,
                    struct opscope__graph_value *value)
 {
-    struct opscope__word name = definition->name;
+    struct opscope__graph_word name = definition->name;
     if (value == NULL) {
-        return opscope__parser_place(parser, name.at);
+        return opscope__graph_parser_place(parser, name.at);
     }
-    if (opscope__name_map_find(&parser->values, name.at, name.bytes) != NULL) {
-        return opscope__parser_fail(parser, name.at, "%%%s is defined twice",
-                                    opscope__printable(name.at, name.bytes).text);
+    if (opscope__graph_name_map_find(&parser->values, name.at, name.bytes) != NULL) {
+        return opscope__graph_parser_fail(parser, name.at, "%%%s is defined twice",
+                                          opscope__printable(name.at, name.bytes).text);
     }
     if (!is_number(name) &&
         opscope__graph_set_name(parser->graph, value, name.at, name.bytes) < 0) {
-        return opscope__parser_place(parser, name.at);
+        return opscope__graph_parser_place(parser, name.at);
     }
-    return opscope__name_map_add(&parser->values, name.at, name.bytes, value);
+    return opscope__graph_name_map_add(&parser->values, name.at, name.bytes, value);
 }
 
 /* Makes the definitions that were read outputs of the node, or inputs of the block if there is no
@@ -92,45 +92,45 @@ static bool define_all(struct opscope__graph_parser *parser, struct opscope__gra
 /* "(%a : Tensor, ...):" */
 static bool parse_inputs(struct opscope__graph_parser *parser, struct opscope__graph_block *block)
 {
-    if (!opscope__parser_need(parser, "(")) {
+    if (!opscope__graph_parser_need(parser, "(")) {
         return false;
     }
-    if (!opscope__parser_take(parser, ")")) {
+    if (!opscope__graph_parser_take(parser, ")")) {
         do {
             if (!parse_definition(parser)) {
                 return false;
             }
-        } while (opscope__parser_take(parser, ","));
-        if (!opscope__parser_take(parser, ")")) {
-            return opscope__parser_wanted(parser, "',' or ')'");
+        } while (opscope__graph_parser_take(parser, ","));
+        if (!opscope__graph_parser_take(parser, ")")) {
+            return opscope__graph_parser_wanted(parser, "',' or ')'");
         }
     }
-    return opscope__parser_need(parser, ":") && define_all(parser, NULL, block);
+    return opscope__graph_parser_need(parser, ":") && define_all(parser, NULL, block);
 }
 
 static bool parse_use(struct opscope__graph_parser *parser)
 {
-    struct opscope__word name;
+    struct opscope__graph_word name;
     if (!parse_name(parser, &name)) {
         return false;
     }
     struct opscope__graph_value *value =
-        opscope__name_map_find(&parser->values, name.at, name.bytes);
+        opscope__graph_name_map_find(&parser->values, name.at, name.bytes);
     if (value == NULL) {
-        return opscope__parser_fail(parser, name.at, "%%%s is not defined before",
-                                    opscope__printable(name.at, name.bytes).text);
+        return opscope__graph_parser_fail(parser, name.at, "%%%s is not defined before",
+                                          opscope__printable(name.at, name.bytes).text);
     }
-    return opscope__buffer_push(&parser->uses, &value, sizeof value);
+    return opscope__graph_buffer_push(&parser->uses, &value, sizeof value);
 }
 
 /* "(%a, ...)": inputs of the node, or what the block returns if there is no node. */
 static bool parse_uses(struct opscope__graph_parser *parser, struct opscope__graph_node *node,
                        struct opscope__graph_block *block)
 {
-    if (!opscope__parser_need(parser, "(")) {
+    if (!opscope__graph_parser_need(parser, "(")) {
         return false;
     }
-    if (opscope__parser_take(parser, ")")) {
+    if (opscope__graph_parser_take(parser, ")")) {
         return true;
     }
     const char *at = parser->at;
@@ -138,48 +138,50 @@ static bool parse_uses(struct opscope__graph_parser *parser, struct opscope__gra
         if (!parse_use(parser)) {
             return false;
         }
-    } while (opscope__parser_take(parser, ","));
-    if (!opscope__parser_take(parser, ")")) {
-        return opscope__parser_wanted(parser, "',' or ')'");
+    } while (opscope__graph_parser_take(parser, ","));
+    if (!opscope__graph_parser_take(parser, ")")) {
+        return opscope__graph_parser_wanted(parser, "',' or ')'");
     }
     size_t count = parser->uses.bytes / sizeof(void *);
     struct opscope__graph_value *const *values = (void *)parser->uses.at;
     int status = node != NULL ? opscope__graph_set_inputs(node, values, count)
                               : opscope__graph_set_outputs(block, values, count);
     parser->uses.bytes = 0;
-    return status == OPSCOPE_OK || opscope__parser_place(parser, at);
+    return status == OPSCOPE_OK || opscope__graph_parser_place(parser, at);
 }
 
 static bool parse_attribute(struct opscope__graph_parser *parser, struct opscope__graph_node *node)
 {
     struct opscope__graph_constant value;
-    struct opscope__word name = opscope__parser_word(parser, false);
+    struct opscope__graph_word name = opscope__graph_parser_word(parser, false);
     if (name.bytes == 0) {
-        return opscope__parser_wanted(parser, "the name of an attribute");
+        return opscope__graph_parser_wanted(parser, "the name of an attribute");
     }
-    if (!opscope__parser_need(parser, "=") || !opscope__parse_constant(parser, &value)) {
+    if (!opscope__graph_parser_need(parser, "=") ||
+        !opscope__graph_parse_constant(parser, &value)) {
         return false;
     }
     uint32_t before = node->attribute_count;
     if (opscope__graph_set_attribute(node, name.at, name.bytes, value) < 0) {
-        return opscope__parser_place(parser, name.at);
+        return opscope__graph_parser_place(parser, name.at);
     }
     return node->attribute_count > before ||
-           opscope__parser_fail(parser, name.at, "the attribute %s is given twice",
-                                opscope__printable(name.at, name.bytes).text);
+           opscope__graph_parser_fail(parser, name.at, "the attribute %s is given twice",
+                                      opscope__printable(name.at, name.bytes).text);
 }
 
 static bool parse_attributes(struct opscope__graph_parser *parser, struct opscope__graph_node *node)
 {
-    if (!opscope__parser_take(parser, "[")) {
+    if (!opscope__graph_parser_take(parser, "[")) {
         return true;
     }
     do {
         if (!parse_attribute(parser, node)) {
             return false;
         }
-    } while (opscope__parser_take(parser, ","));
-    return opscope__parser_take(parser, "]") || opscope__parser_wanted(parser, "',' or ']'");
+    } while (opscope__graph_parser_take(parser, ","));
+    return opscope__graph_parser_take(parser, "]") ||
+           opscope__graph_parser_wanted(parser, "',' or ']'");
 }
 
 static bool is_blank(char byte)
@@ -191,11 +193,11 @@ static bool is_blank(char byte)
 static bool parse_scope(struct opscope__graph_parser *parser, struct opscope__graph_node *node)
 {
     const char *behind = parser->at;
-    if (!opscope__parser_take(parser, ",")) {
+    if (!opscope__graph_parser_take(parser, ",")) {
         parser->at = behind; /* A comment may be next. */
         return true;
     }
-    if (!opscope__parser_need(parser, "scope") || !opscope__parser_need(parser, ":")) {
+    if (!opscope__graph_parser_need(parser, "scope") || !opscope__graph_parser_need(parser, ":")) {
         return false;
     }
     while (parser->at < parser->end && is_blank(*parser->at)) {
@@ -206,7 +208,7 @@ static bool parse_scope(struct opscope__graph_parser *parser, struct opscope__gr
         parser->at++;
     }
     return opscope__graph_set_scope(node, at, (size_t)(parser->at - at)) == OPSCOPE_OK ||
-           opscope__parser_place(parser, at);
+           opscope__graph_parser_place(parser, at);
 }
 
 /* A comment behind the node on the same line. */
@@ -230,16 +232,16 @@ static bool parse_location(struct opscope__graph_parser *parser, struct opscope_
         end--;
     }
     return at == end || opscope__graph_set_location(node, at, (size_t)(end - at)) == OPSCOPE_OK ||
-           opscope__parser_place(parser, at);
+           opscope__graph_parser_place(parser, at);
 }
 
 static bool parse_nodes(struct opscope__graph_parser *parser, struct opscope__graph_block *block);
 
 /* Whether "block0" or the like is next; `*number`: which. */
-static bool is_block(struct opscope__graph_parser *parser, struct opscope__word *number)
+static bool is_block(struct opscope__graph_parser *parser, struct opscope__graph_word *number)
 {
     static const char block[] = "block";
-    *number = opscope__parser_peek(parser, true);
+    *number = opscope__graph_parser_peek(parser, true);
     if (number->bytes < sizeof block || memcmp(number->at, block, sizeof block - 1) != 0) {
         return false;
     }
@@ -250,22 +252,22 @@ static bool is_block(struct opscope__graph_parser *parser, struct opscope__word 
 
 static bool parse_blocks(struct opscope__graph_parser *parser, struct opscope__graph_node *node)
 {
-    struct opscope__word number;
+    struct opscope__graph_word number;
     while (is_block(parser, &number)) {
         char wanted[20];
         snprintf(wanted, sizeof wanted, "%u", node->block_count);
-        if (!opscope__word_is(number, wanted)) {
-            return opscope__parser_fail(parser, parser->at,
-                                        "block%s, where there should be block%s",
-                                        opscope__printable(number.at, number.bytes).text, wanted);
+        if (!opscope__graph_word_is(number, wanted)) {
+            return opscope__graph_parser_fail(
+                parser, parser->at, "block%s, where there should be block%s",
+                opscope__printable(number.at, number.bytes).text, wanted);
         }
         struct opscope__graph_block *block = opscope__graph_add_block(node);
         if (block == NULL) {
-            return opscope__parser_place(parser, parser->at);
+            return opscope__graph_parser_place(parser, parser->at);
         }
         parser->at = number.at + number.bytes;
         if (!parse_inputs(parser, block) || !parse_nodes(parser, block) ||
-            !opscope__parser_need(parser, "->") || !parse_uses(parser, NULL, block)) {
+            !opscope__graph_parser_need(parser, "->") || !parse_uses(parser, NULL, block)) {
             return false;
         }
     }
@@ -279,18 +281,18 @@ static bool parse_node(struct opscope__graph_parser *parser, struct opscope__gra
             if (!parse_definition(parser)) {
                 return false;
             }
-        } while (opscope__parser_take(parser, ","));
-        if (!opscope__parser_take(parser, "=")) {
-            return opscope__parser_wanted(parser, "',' or '='");
+        } while (opscope__graph_parser_take(parser, ","));
+        if (!opscope__graph_parser_take(parser, "=")) {
+            return opscope__graph_parser_wanted(parser, "',' or '='");
         }
     }
-    struct opscope__word kind = opscope__parser_word(parser, true);
+    struct opscope__graph_word kind = opscope__graph_parser_word(parser, true);
     if (kind.bytes == 0) {
-        return opscope__parser_wanted(parser, "a node");
+        return opscope__graph_parser_wanted(parser, "a node");
     }
     struct opscope__graph_node *node = opscope__graph_append(block, kind.at, kind.bytes);
     if (node == NULL) {
-        return opscope__parser_place(parser, kind.at);
+        return opscope__graph_parser_place(parser, kind.at);
     }
     return parse_attributes(parser, node) && parse_uses(parser, node, NULL) &&
            parse_scope(parser, node) && parse_location(parser, node) &&
@@ -301,8 +303,9 @@ static bool parse_node(struct opscope__graph_parser *parser, struct opscope__gra
 static bool parse_nodes(struct opscope__graph_parser *parser, struct opscope__graph_block *block)
 {
     for (;;) {
-        struct opscope__word word = opscope__parser_peek(parser, true);
-        if (parser->at == parser->end || *parser->at == '-' || opscope__word_is(word, "return")) {
+        struct opscope__graph_word word = opscope__graph_parser_peek(parser, true);
+        if (parser->at == parser->end || *parser->at == '-' ||
+            opscope__graph_word_is(word, "return")) {
             return true;
         }
         if (!parse_node(parser, block)) {
@@ -314,14 +317,14 @@ static bool parse_nodes(struct opscope__graph_parser *parser, struct opscope__gr
 static bool parse_graph(struct opscope__graph_parser *parser)
 {
     struct opscope__graph_block *body = parser->graph->body;
-    if (!opscope__parser_need(parser, "graph") || !parse_inputs(parser, body) ||
-        !parse_nodes(parser, body) || !opscope__parser_need(parser, "return") ||
+    if (!opscope__graph_parser_need(parser, "graph") || !parse_inputs(parser, body) ||
+        !parse_nodes(parser, body) || !opscope__graph_parser_need(parser, "return") ||
         !parse_uses(parser, NULL, body)) {
         return false;
     }
-    opscope__parser_skip(parser);
+    opscope__graph_parser_skip(parser);
     return parser->at == parser->end ||
-           opscope__parser_fail(parser, parser->at, "something behind the graph");
+           opscope__graph_parser_fail(parser, parser->at, "something behind the graph");
 }
 
 int opscope__graph_parse(const char *text, size_t bytes, size_t bytes_limit,
@@ -340,7 +343,7 @@ int opscope__graph_parse(const char *text, size_t bytes, size_t bytes_limit,
         return opscope__graph_failed();
     }
     bool done = parse_graph(&parser);
-    opscope__name_map_free(&parser.values);
+    opscope__graph_name_map_free(&parser.values);
     free(parser.definitions.at);
     free(parser.uses.at);
     free(parser.types.at);

@@ -34,30 +34,31 @@ static bool parse_json(struct opscope__graph_parser *parser, struct opscope__gra
     }
     opscope__document_release(document);
     if (!done) {
-        return opscope__parser_place(parser, at);
+        return opscope__graph_parser_place(parser, at);
     }
     parser->at = behind;
     size_t written = (size_t)(behind - at);
     if (out->kind == OPSCOPE__GRAPH_CONSTANT_FLOAT && memchr(at, '.', written) == NULL &&
         memchr(at, 'e', written) == NULL && memchr(at, 'E', written) == NULL) {
-        return opscope__parser_fail(parser, at, "an integer that does not fit 64 bits");
+        return opscope__graph_parser_fail(parser, at, "an integer that does not fit 64 bits");
     }
     return true;
 }
 
 static bool parse_items(struct opscope__graph_parser *parser)
 {
-    if (opscope__parser_take(parser, "]")) {
+    if (opscope__graph_parser_take(parser, "]")) {
         return true;
     }
     do {
         struct opscope__graph_constant item;
-        if (!opscope__parse_constant(parser, &item) ||
-            !opscope__buffer_push(&parser->constants, &item, sizeof item)) {
+        if (!opscope__graph_parse_constant(parser, &item) ||
+            !opscope__graph_buffer_push(&parser->constants, &item, sizeof item)) {
             return false;
         }
-    } while (opscope__parser_take(parser, ","));
-    return opscope__parser_take(parser, "]") || opscope__parser_wanted(parser, "',' or ']'");
+    } while (opscope__graph_parser_take(parser, ","));
+    return opscope__graph_parser_take(parser, "]") ||
+           opscope__graph_parser_wanted(parser, "',' or ']'");
 }
 
 static bool parse_list(struct opscope__graph_parser *parser, const char *at,
@@ -65,8 +66,8 @@ static bool parse_list(struct opscope__graph_parser *parser, const char *at,
 {
     size_t base = parser->constants.bytes;
     if (parser->level == OPSCOPE__GRAPH_CONSTANT_DEPTH_LIMIT) {
-        return opscope__parser_fail(parser, at, "a list of more than %d levels",
-                                    OPSCOPE__GRAPH_CONSTANT_DEPTH_LIMIT);
+        return opscope__graph_parser_fail(parser, at, "a list of more than %d levels",
+                                          OPSCOPE__GRAPH_CONSTANT_DEPTH_LIMIT);
     }
     parser->level++;
     if (!parse_items(parser)) {
@@ -79,7 +80,7 @@ static bool parse_list(struct opscope__graph_parser *parser, const char *at,
         count > 0 ? (const struct opscope__graph_constant *)(void *)(parser->constants.at + base)
                   : NULL;
     return opscope__graph_list(parser->graph, items, count, out) == 0 ||
-           opscope__parser_place(parser, at);
+           opscope__graph_parser_place(parser, at);
 }
 
 static bool parse_word(struct opscope__graph_parser *parser, struct opscope__graph_constant *out)
@@ -94,27 +95,27 @@ static bool parse_word(struct opscope__graph_parser *parser, struct opscope__gra
         {"inf", {.kind = OPSCOPE__GRAPH_CONSTANT_FLOAT, .as.real = INFINITY}},
         {"nan", {.kind = OPSCOPE__GRAPH_CONSTANT_FLOAT, .as.real = NAN}},
     };
-    struct opscope__word word = opscope__parser_peek(parser, false);
+    struct opscope__graph_word word = opscope__graph_parser_peek(parser, false);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (opscope__word_is(word, words[i].text)) {
+        if (opscope__graph_word_is(word, words[i].text)) {
             *out = words[i].meaning;
             parser->at += word.bytes;
             return true;
         }
     }
-    return opscope__parser_wanted(parser, "a constant");
+    return opscope__graph_parser_wanted(parser, "a constant");
 }
 
-bool opscope__parse_constant(struct opscope__graph_parser *parser,
-                             struct opscope__graph_constant *out)
+bool opscope__graph_parse_constant(struct opscope__graph_parser *parser,
+                                   struct opscope__graph_constant *out)
 {
-    opscope__parser_skip(parser);
+    opscope__graph_parser_skip(parser);
     const char *at = parser->at;
     char byte = at < parser->end ? *at : '\0';
-    if (opscope__parser_take(parser, "[")) {
+    if (opscope__graph_parser_take(parser, "[")) {
         return parse_list(parser, at, out);
     }
-    if (opscope__parser_take(parser, "-inf")) {
+    if (opscope__graph_parser_take(parser, "-inf")) {
         *out = (struct opscope__graph_constant){.kind = OPSCOPE__GRAPH_CONSTANT_FLOAT,
                                                 .as.real = -INFINITY};
         return true;

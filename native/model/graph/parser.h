@@ -11,16 +11,16 @@ struct opscope__graph_parser {
     const char *at;
     const char *end;
     struct opscope__model_graph *graph;
-    struct opscope__name_map values; /* by the names in the text */
-    unsigned level;                  /* of types in types, or lists in lists */
+    struct opscope__graph_name_map values; /* by the names in the text */
+    unsigned level;                        /* of types in types, or lists in lists */
     /* Stacks of what is read and not yet a part of the graph. */
-    struct opscope__buffer definitions;
-    struct opscope__buffer uses;
-    struct opscope__buffer types;
-    struct opscope__buffer constants;
+    struct opscope__graph_buffer definitions;
+    struct opscope__graph_buffer uses;
+    struct opscope__graph_buffer types;
+    struct opscope__graph_buffer constants;
 };
 
-struct opscope__word {
+struct opscope__graph_word {
     const char *at;
     size_t bytes; /* 0: something else is next */
 };
@@ -30,29 +30,31 @@ struct opscope__word {
 /* All but `take` and `peek` report what they return false for. */
 
 /* "line N, column M: ...", of that place in the text. Always false. */
-bool opscope__parser_fail(const struct opscope__graph_parser *parser, const char *at,
-                          const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool opscope__graph_parser_fail(const struct opscope__graph_parser *parser, const char *at,
+                                const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Names the place in the failure that a function of the graph, or of a document that began at
  * `parser->start`, reported last. Always false. */
-bool opscope__parser_place(const struct opscope__graph_parser *parser, const char *at);
+bool opscope__graph_parser_place(const struct opscope__graph_parser *parser, const char *at);
 /* "'x', where there should be ...": of the byte that is next. Always false. */
-bool opscope__parser_wanted(const struct opscope__graph_parser *parser, const char *wanted);
+bool opscope__graph_parser_wanted(const struct opscope__graph_parser *parser, const char *wanted);
 /* Skips white space and comments. */
-void opscope__parser_skip(struct opscope__graph_parser *parser);
+void opscope__graph_parser_skip(struct opscope__graph_parser *parser);
 /* Skips white space and comments, and the token if it is next. */
-bool opscope__parser_take(struct opscope__graph_parser *parser, const char *token);
-bool opscope__parser_need(struct opscope__graph_parser *parser, const char *token);
+bool opscope__graph_parser_take(struct opscope__graph_parser *parser, const char *token);
+bool opscope__graph_parser_need(struct opscope__graph_parser *parser, const char *token);
 /* Skips white space and comments; the letters, digits, '_' and dots that are next, with `colons`
  * also those. Only parser_word goes behind them. */
-struct opscope__word opscope__parser_peek(struct opscope__graph_parser *parser, bool colons);
-struct opscope__word opscope__parser_word(struct opscope__graph_parser *parser, bool colons);
-bool opscope__word_is(struct opscope__word word, const char *text);
+struct opscope__graph_word opscope__graph_parser_peek(struct opscope__graph_parser *parser,
+                                                      bool colons);
+struct opscope__graph_word opscope__graph_parser_word(struct opscope__graph_parser *parser,
+                                                      bool colons);
+bool opscope__graph_word_is(struct opscope__graph_word word, const char *text);
 
 /* ---- parts ---------------------------------------------------------------------------------- */
 
 /* NULL: reported. */
-const struct opscope__graph_type *opscope__parse_type(struct opscope__graph_parser *parser);
-bool opscope__parse_constant(struct opscope__graph_parser *parser,
-                             struct opscope__graph_constant *out);
+const struct opscope__graph_type *opscope__graph_parse_type(struct opscope__graph_parser *parser);
+bool opscope__graph_parse_constant(struct opscope__graph_parser *parser,
+                                   struct opscope__graph_constant *out);
 
 #endif

@@ -8,8 +8,8 @@
 #include "model/graph/parser.h"
 #include "opscope/tensor.h"
 
-bool opscope__parser_fail(const struct opscope__graph_parser *parser, const char *at,
-                          const char *format, ...)
+bool opscope__graph_parser_fail(const struct opscope__graph_parser *parser, const char *at,
+                                const char *format, ...)
 {
     char text[400];
     va_list arguments;
@@ -29,7 +29,7 @@ bool opscope__parser_fail(const struct opscope__graph_parser *parser, const char
     return false;
 }
 
-bool opscope__parser_place(const struct opscope__graph_parser *parser, const char *at)
+bool opscope__graph_parser_place(const struct opscope__graph_parser *parser, const char *at)
 {
     static const char byte[] = "byte ";
     if (opscope_tensor_error_kind() == OPSCOPE_ERROR_MEMORY) {
@@ -40,25 +40,25 @@ bool opscope__parser_place(const struct opscope__graph_parser *parser, const cha
         at = parser->start + strtoull(reason + sizeof byte - 1, NULL, 10);
         reason = colon + 2;
     }
-    return opscope__parser_fail(parser, at, "%s", reason);
+    return opscope__graph_parser_fail(parser, at, "%s", reason);
 }
 
-bool opscope__parser_wanted(const struct opscope__graph_parser *parser, const char *wanted)
+bool opscope__graph_parser_wanted(const struct opscope__graph_parser *parser, const char *wanted)
 {
     if (parser->at == parser->end) {
-        return opscope__parser_fail(parser, parser->at, "the text ends, where there should be %s",
-                                    wanted);
+        return opscope__graph_parser_fail(parser, parser->at,
+                                          "the text ends, where there should be %s", wanted);
     }
     unsigned byte = (uint8_t)*parser->at;
     if (byte > ' ' && byte <= '~') {
-        return opscope__parser_fail(parser, parser->at, "'%c', where there should be %s",
-                                    (char)byte, wanted);
+        return opscope__graph_parser_fail(parser, parser->at, "'%c', where there should be %s",
+                                          (char)byte, wanted);
     }
-    return opscope__parser_fail(parser, parser->at, "byte 0x%02x, where there should be %s", byte,
-                                wanted);
+    return opscope__graph_parser_fail(parser, parser->at, "byte 0x%02x, where there should be %s",
+                                      byte, wanted);
 }
 
-void opscope__parser_skip(struct opscope__graph_parser *parser)
+void opscope__graph_parser_skip(struct opscope__graph_parser *parser)
 {
     bool in_comment = false;
     for (; parser->at < parser->end; parser->at++) {
@@ -70,30 +70,31 @@ void opscope__parser_skip(struct opscope__graph_parser *parser)
     }
 }
 
-bool opscope__parser_take(struct opscope__graph_parser *parser, const char *token)
+bool opscope__graph_parser_take(struct opscope__graph_parser *parser, const char *token)
 {
     size_t bytes = strlen(token);
-    opscope__parser_skip(parser);
+    opscope__graph_parser_skip(parser);
     bool is_next =
         (size_t)(parser->end - parser->at) >= bytes && memcmp(parser->at, token, bytes) == 0;
     parser->at += is_next ? bytes : 0;
     return is_next;
 }
 
-bool opscope__parser_need(struct opscope__graph_parser *parser, const char *token)
+bool opscope__graph_parser_need(struct opscope__graph_parser *parser, const char *token)
 {
     char wanted[20];
-    if (opscope__parser_take(parser, token)) {
+    if (opscope__graph_parser_take(parser, token)) {
         return true;
     }
     snprintf(wanted, sizeof wanted, "'%s'", token);
-    return opscope__parser_wanted(parser, wanted);
+    return opscope__graph_parser_wanted(parser, wanted);
 }
 
-struct opscope__word opscope__parser_peek(struct opscope__graph_parser *parser, bool colons)
+struct opscope__graph_word opscope__graph_parser_peek(struct opscope__graph_parser *parser,
+                                                      bool colons)
 {
-    opscope__parser_skip(parser);
-    struct opscope__word word = {parser->at, 0};
+    opscope__graph_parser_skip(parser);
+    struct opscope__graph_word word = {parser->at, 0};
     size_t left = (size_t)(parser->end - parser->at);
     while (word.bytes < left) {
         char byte = word.at[word.bytes];
@@ -106,14 +107,15 @@ struct opscope__word opscope__parser_peek(struct opscope__graph_parser *parser, 
     return word;
 }
 
-struct opscope__word opscope__parser_word(struct opscope__graph_parser *parser, bool colons)
+struct opscope__graph_word opscope__graph_parser_word(struct opscope__graph_parser *parser,
+                                                      bool colons)
 {
-    struct opscope__word word = opscope__parser_peek(parser, colons);
+    struct opscope__graph_word word = opscope__graph_parser_peek(parser, colons);
     parser->at += word.bytes;
     return word;
 }
 
-bool opscope__word_is(struct opscope__word word, const char *text)
+bool opscope__graph_word_is(struct opscope__graph_word word, const char *text)
 {
     return word.bytes == strlen(text) && memcmp(word.at, text, word.bytes) == 0;
 }

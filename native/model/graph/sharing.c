@@ -97,7 +97,7 @@ static const char *const fresh[] = {
 bool opscope__graph_is_fresh(const struct opscope__graph_node *node)
 {
     return opscope__graph_node_effect(node) == OPSCOPE__GRAPH_PURE &&
-           opscope__kind_is_in(node->kind, fresh);
+           opscope__graph_kind_is_in(node->kind, fresh);
 }
 
 bool opscope__graph_is_immutable(const struct opscope__graph_type *type)

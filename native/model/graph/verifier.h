@@ -6,17 +6,18 @@
 #include "model/graph/graph.h"
 
 /* A value as the text form names it: "%x". */
-struct opscope__value_label {
+struct opscope__graph_value_label {
     char text[88];
 };
-struct opscope__value_label opscope__value_label(const struct opscope__graph_value *value);
+struct opscope__graph_value_label opscope__graph_value_label(
+    const struct opscope__graph_value *value);
 /* "%3 = aten::add: ..."; a node that produces nothing is "aten::add(%x)", NULL is "graph". */
-int opscope__verify_fail(const struct opscope__graph_node *node, const char *format, ...)
+int opscope__graph_verify_fail(const struct opscope__graph_node *node, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The links between nodes, blocks, values and uses (verify_links.c). */
-int opscope__verify_links(struct opscope__model_graph *graph);
+int opscope__graph_verify_links(struct opscope__model_graph *graph);
 /* What a node of its kind has to be (verify_kind.c). */
-int opscope__verify_kind(const struct opscope__graph_node *node);
+int opscope__graph_verify_kind(const struct opscope__graph_node *node);
 
 #endif

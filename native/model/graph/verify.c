@@ -29,33 +29,35 @@ static int check_uses(const struct opscope__graph_uses *uses,
 {
     for (uint32_t i = 0; i < uses->count; i++) {
         if (!uses->at[i].value->in_scope) {
-            return opscope__verify_fail(place, "%s is used where it is not defined",
-                                        opscope__value_label(uses->at[i].value).text);
+            return opscope__graph_verify_fail(place, "%s is used where it is not defined",
+                                              opscope__graph_value_label(uses->at[i].value).text);
         }
     }
     return OPSCOPE_OK;
 }
 
-static int check_names(struct opscope__name_map *names, const struct opscope__graph_values *values,
+static int check_names(struct opscope__graph_name_map *names,
+                       const struct opscope__graph_values *values,
                        const struct opscope__graph_node *place)
 {
     for (uint32_t i = 0; i < values->count; i++) {
         struct opscope__graph_value *value = values->at[i];
         size_t bytes = value->name != NULL ? strlen(value->name) : 0;
-        if (bytes > 0 && opscope__name_map_find(names, value->name, bytes) != NULL) {
-            return opscope__verify_fail(place, "%s is the name of two values",
-                                        opscope__value_label(value).text);
+        if (bytes > 0 && opscope__graph_name_map_find(names, value->name, bytes) != NULL) {
+            return opscope__graph_verify_fail(place, "%s is the name of two values",
+                                              opscope__graph_value_label(value).text);
         }
-        if (bytes > 0 && !opscope__name_map_add(names, value->name, bytes, value)) {
+        if (bytes > 0 && !opscope__graph_name_map_add(names, value->name, bytes, value)) {
             return opscope__graph_failed();
         }
     }
     return OPSCOPE_OK;
 }
 
-static int check_block(struct opscope__name_map *names, const struct opscope__graph_block *block);
+static int check_block(struct opscope__graph_name_map *names,
+                       const struct opscope__graph_block *block);
 
-static int check_node(struct opscope__name_map *names, const struct opscope__graph_node *node)
+static int check_node(struct opscope__graph_name_map *names, const struct opscope__graph_node *node)
 {
     int status = check_uses(&node->inputs, node);
     if (status == OPSCOPE_OK) {
@@ -65,10 +67,11 @@ static int check_node(struct opscope__name_map *names, const struct opscope__gra
         status = check_block(names, node->blocks[i]);
     }
     set_in_scope(&node->outputs, true);
-    return status == OPSCOPE_OK ? opscope__verify_kind(node) : status;
+    return status == OPSCOPE_OK ? opscope__graph_verify_kind(node) : status;
 }
 
-static int check_block(struct opscope__name_map *names, const struct opscope__graph_block *block)
+static int check_block(struct opscope__graph_name_map *names,
+                       const struct opscope__graph_block *block)
 {
     int status = check_names(names, &block->inputs, block->owner);
     set_in_scope(&block->inputs, true);
@@ -85,12 +88,12 @@ static int check_block(struct opscope__name_map *names, const struct opscope__gr
 
 int opscope__graph_verify(struct opscope__model_graph *graph)
 {
-    struct opscope__name_map names = {0};
+    struct opscope__graph_name_map names = {0};
     opscope__graph_number(graph);
-    int status = opscope__verify_links(graph);
+    int status = opscope__graph_verify_links(graph);
     if (status == OPSCOPE_OK) {
         status = check_block(&names, graph->body);
     }
-    opscope__name_map_free(&names);
+    opscope__graph_name_map_free(&names);
     return status;
 }

@@ -7,9 +7,10 @@
 #include "model/graph/verifier.h"
 #include "opscope/tensor.h"
 
-struct opscope__value_label opscope__value_label(const struct opscope__graph_value *value)
+struct opscope__graph_value_label opscope__graph_value_label(
+    const struct opscope__graph_value *value)
 {
-    struct opscope__value_label label;
+    struct opscope__graph_value_label label;
     if (value->name != NULL) {
         snprintf(label.text, sizeof label.text, "%%%s",
                  opscope__printable(value->name, strlen(value->name)).text);
@@ -19,7 +20,7 @@ struct opscope__value_label opscope__value_label(const struct opscope__graph_val
     return label;
 }
 
-int opscope__verify_fail(const struct opscope__graph_node *node, const char *format, ...)
+int opscope__graph_verify_fail(const struct opscope__graph_node *node, const char *format, ...)
 {
     char reason[400];
     va_list arguments;
@@ -32,10 +33,11 @@ int opscope__verify_fail(const struct opscope__graph_node *node, const char *for
     struct opscope__printable kind = opscope__printable(node->kind, strlen(node->kind));
     if (node->outputs.count > 0) {
         return opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%s = %s: %s",
-                                   opscope__value_label(node->outputs.at[0]).text, kind.text,
+                                   opscope__graph_value_label(node->outputs.at[0]).text, kind.text,
                                    reason);
     }
     return opscope_tensor_fail(
         OPSCOPE_ERROR_VALUE, "%s(%s): %s", kind.text,
-        node->inputs.count > 0 ? opscope__value_label(node->inputs.at[0].value).text : "", reason);
+        node->inputs.count > 0 ? opscope__graph_value_label(node->inputs.at[0].value).text : "",
+        reason);
 }

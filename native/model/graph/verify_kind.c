@@ -26,9 +26,9 @@ struct shown {
 
 static struct shown show(const struct opscope__graph_type *type)
 {
-    struct opscope__writer writer = {0};
+    struct opscope__graph_writer writer = {0};
     struct shown shown = {"?"};
-    opscope__write_type(&writer, type);
+    opscope__graph_write_type(&writer, type);
     if (!writer.failed) {
         size_t room = sizeof shown.text - sizeof "...", bytes = writer.text.bytes;
         memcpy(shown.text, writer.text.at, bytes < room ? bytes : room);
@@ -49,14 +49,15 @@ static int check_types(const struct opscope__graph_node *node, const char *what,
                        const struct opscope__graph_values *wanted)
 {
     if (is_count - skip != wanted->count) {
-        return opscope__verify_fail(node, "%u values %s, where it produces %u", is_count - skip,
-                                    what, wanted->count);
+        return opscope__graph_verify_fail(node, "%u values %s, where it produces %u",
+                                          is_count - skip, what, wanted->count);
     }
     for (uint32_t i = 0; i < wanted->count; i++) {
         const struct opscope__graph_type *type = of_is(is, i + skip);
         if (!opscope__graph_type_equal(type, wanted->at[i]->type)) {
-            return opscope__verify_fail(node, "value %u of those %s is %s, where it produces %s", i,
-                                        what, show(type).text, show(wanted->at[i]->type).text);
+            return opscope__graph_verify_fail(
+                node, "value %u of those %s is %s, where it produces %s", i, what, show(type).text,
+                show(wanted->at[i]->type).text);
         }
     }
     return OPSCOPE_OK;
@@ -65,15 +66,15 @@ static int check_types(const struct opscope__graph_node *node, const char *what,
 static int verify_if(const struct opscope__graph_node *node)
 {
     if (node->inputs.count != 1 || !is_of(of_use(&node->inputs, 0), OPSCOPE__GRAPH_BOOL)) {
-        return opscope__verify_fail(node, "its input is not one bool");
+        return opscope__graph_verify_fail(node, "its input is not one bool");
     }
     if (node->block_count != 2) {
-        return opscope__verify_fail(node, "%u blocks, not 2", node->block_count);
+        return opscope__graph_verify_fail(node, "%u blocks, not 2", node->block_count);
     }
     for (uint32_t i = 0; i < 2; i++) {
         const struct opscope__graph_block *block = node->blocks[i];
         if (block->inputs.count > 0) {
-            return opscope__verify_fail(node, "block%u takes values", i);
+            return opscope__graph_verify_fail(node, "block%u takes values", i);
         }
         int status = check_types(node, i == 0 ? "that block0 returns" : "that block1 returns",
                                  of_use, &block->outputs, block->outputs.count, 0, &node->outputs);
@@ -89,18 +90,18 @@ static int verify_loop(const struct opscope__graph_node *node)
     const struct opscope__graph_uses *inputs = &node->inputs;
     if (inputs->count < 2 || !is_of(of_use(inputs, 0), OPSCOPE__GRAPH_INT) ||
         !is_of(of_use(inputs, 1), OPSCOPE__GRAPH_BOOL)) {
-        return opscope__verify_fail(node, "its first inputs are not an int and a bool");
+        return opscope__graph_verify_fail(node, "its first inputs are not an int and a bool");
     }
     if (node->block_count != 1) {
-        return opscope__verify_fail(node, "%u blocks, not 1", node->block_count);
+        return opscope__graph_verify_fail(node, "%u blocks, not 1", node->block_count);
     }
     const struct opscope__graph_values *taken = &node->blocks[0]->inputs;
     const struct opscope__graph_uses *returned = &node->blocks[0]->outputs;
     if (taken->count < 1 || !is_of(of_value(taken, 0), OPSCOPE__GRAPH_INT)) {
-        return opscope__verify_fail(node, "its block does not take an int first");
+        return opscope__graph_verify_fail(node, "its block does not take an int first");
     }
     if (returned->count < 1 || !is_of(of_use(returned, 0), OPSCOPE__GRAPH_BOOL)) {
-        return opscope__verify_fail(node, "its block does not return a bool first");
+        return opscope__graph_verify_fail(node, "its block does not return a bool first");
     }
     int status =
         check_types(node, "that it carries", of_use, inputs, inputs->count, 2, &node->outputs);
@@ -147,20 +148,20 @@ static bool fits(const struct opscope__graph_constant *value,
 static int verify_constant(const struct opscope__graph_node *node)
 {
     if (node->inputs.count != 0 || node->outputs.count != 1 || node->block_count != 0) {
-        return opscope__verify_fail(node, "a constant takes nothing and produces one value");
+        return opscope__graph_verify_fail(node, "a constant takes nothing and produces one value");
     }
     const struct opscope__graph_constant *value = opscope__graph_attribute(node, "value");
     if (value == NULL) {
-        return opscope__verify_fail(node, "it has no attribute \"value\"");
+        return opscope__graph_verify_fail(node, "it has no attribute \"value\"");
     }
     const struct opscope__graph_type *type = node->outputs.at[0]->type;
     if (!fits(value, type)) {
-        return opscope__verify_fail(node, "its value is no %s", show(type).text);
+        return opscope__graph_verify_fail(node, "its value is no %s", show(type).text);
     }
     return OPSCOPE_OK;
 }
 
-int opscope__verify_kind(const struct opscope__graph_node *node)
+int opscope__graph_verify_kind(const struct opscope__graph_node *node)
 {
     return strcmp(node->kind, "prim::If") == 0         ? verify_if(node)
            : strcmp(node->kind, "prim::Loop") == 0     ? verify_loop(node)

@@ -27,10 +27,10 @@ static int check_uses(const struct opscope__graph_uses *uses,
     for (uint32_t i = 0; i < uses->count; i++) {
         const struct opscope__graph_use *use = &uses->at[i];
         if (use->node != node || use->block != block) {
-            return opscope__verify_fail(place, "use %u is of another node or block", i);
+            return opscope__graph_verify_fail(place, "use %u is of another node or block", i);
         }
         if (!is_listed(use)) {
-            return opscope__verify_fail(place, "the value of use %u does not know of it", i);
+            return opscope__graph_verify_fail(place, "the value of use %u does not know of it", i);
         }
     }
     return OPSCOPE_OK;
@@ -44,17 +44,18 @@ static int check_values(const struct opscope__graph_values *values,
     for (uint32_t i = 0; i < values->count; i++) {
         const struct opscope__graph_value *value = values->at[i];
         if (value->node != node || value->block != block || value->index != i) {
-            return opscope__verify_fail(place, "%s is produced elsewhere",
-                                        opscope__value_label(value).text);
+            return opscope__graph_verify_fail(place, "%s is produced elsewhere",
+                                              opscope__graph_value_label(value).text);
         }
         if (value->type == NULL) {
-            return opscope__verify_fail(place, "%s has no type", opscope__value_label(value).text);
+            return opscope__graph_verify_fail(place, "%s has no type",
+                                              opscope__graph_value_label(value).text);
         }
         for (const struct opscope__graph_use *use = value->first_use; use != NULL;
              use = use->next) {
             if (use->value != value || !is_listed(use)) {
-                return opscope__verify_fail(place, "a use of %s is of another value",
-                                            opscope__value_label(value).text);
+                return opscope__graph_verify_fail(place, "a use of %s is of another value",
+                                                  opscope__graph_value_label(value).text);
             }
             count->listed++;
         }
@@ -70,7 +71,7 @@ static int check_node(const struct opscope__graph_node *node,
     if (node->block != block || node->graph != block->graph ||
         (node->previous != NULL ? node->previous->next : block->first) != node ||
         (node->next != NULL ? node->next->previous : block->last) != node) {
-        return opscope__verify_fail(node, "it is not where its block has it");
+        return opscope__graph_verify_fail(node, "it is not where its block has it");
     }
     int status = check_uses(&node->inputs, node, NULL, count);
     if (status == OPSCOPE_OK) {
@@ -80,7 +81,7 @@ static int check_node(const struct opscope__graph_node *node,
         const struct opscope__graph_block *inner = node->blocks[i];
         if (inner->owner != node || inner->depth != block->depth + 1 ||
             inner->graph != block->graph) {
-            return opscope__verify_fail(node, "its block %u is another node's", i);
+            return opscope__graph_verify_fail(node, "its block %u is another node's", i);
         }
         status = check_block(inner, count);
     }
@@ -97,14 +98,14 @@ static int check_block(const struct opscope__graph_block *block, struct count *c
     return status == OPSCOPE_OK ? check_uses(&block->outputs, NULL, block, count) : status;
 }
 
-int opscope__verify_links(struct opscope__model_graph *graph)
+int opscope__graph_verify_links(struct opscope__model_graph *graph)
 {
     struct count count = {0};
     int status = check_block(graph->body, &count);
     if (status == OPSCOPE_OK && count.uses != count.listed) {
-        return opscope__verify_fail(NULL, "it uses values %llu times, its values know of %llu uses",
-                                    (unsigned long long)count.uses,
-                                    (unsigned long long)count.listed);
+        return opscope__graph_verify_fail(
+            NULL, "it uses values %llu times, its values know of %llu uses",
+            (unsigned long long)count.uses, (unsigned long long)count.listed);
     }
     return status;
 }

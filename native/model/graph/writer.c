@@ -5,42 +5,43 @@
 #include <stdio.h>
 #include <string.h>
 
-void opscope__write(struct opscope__writer *writer, const char *text, size_t bytes)
+void opscope__graph_write(struct opscope__graph_writer *writer, const char *text, size_t bytes)
 {
-    if (!writer->failed && !opscope__buffer_push(&writer->text, text, bytes)) {
+    if (!writer->failed && !opscope__graph_buffer_push(&writer->text, text, bytes)) {
         writer->failed = true;
     }
 }
 
-void opscope__write_text(struct opscope__writer *writer, const char *text)
+void opscope__graph_write_text(struct opscope__graph_writer *writer, const char *text)
 {
-    opscope__write(writer, text, strlen(text));
+    opscope__graph_write(writer, text, strlen(text));
 }
 
-void opscope__write_format(struct opscope__writer *writer, const char *format, ...)
+void opscope__graph_write_format(struct opscope__graph_writer *writer, const char *format, ...)
 {
     char text[101];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    opscope__write_text(writer, text);
+    opscope__graph_write_text(writer, text);
 }
 
-void opscope__write_type(struct opscope__writer *writer, const struct opscope__graph_type *type)
+void opscope__graph_write_type(struct opscope__graph_writer *writer,
+                               const struct opscope__graph_type *type)
 {
     if (type->kind == OPSCOPE__GRAPH_CLASS) {
-        opscope__write_text(writer, type->name);
+        opscope__graph_write_text(writer, type->name);
         return;
     }
-    opscope__write_text(writer, opscope__graph_type_kind_name(type->kind));
+    opscope__graph_write_text(writer, opscope__graph_type_kind_name(type->kind));
     if (type->kind < OPSCOPE__GRAPH_SIMPLE_COUNT) {
         return;
     }
-    opscope__write_text(writer, "[");
+    opscope__graph_write_text(writer, "[");
     for (uint32_t i = 0; i < type->count; i++) {
-        opscope__write_text(writer, i > 0 ? ", " : "");
-        opscope__write_type(writer, type->parts[i]);
+        opscope__graph_write_text(writer, i > 0 ? ", " : "");
+        opscope__graph_write_type(writer, type->parts[i]);
     }
-    opscope__write_text(writer, "]");
+    opscope__graph_write_text(writer, "]");
 }

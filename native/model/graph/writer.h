@@ -6,18 +6,19 @@
 #include "model/graph/constant.h"
 #include "model/graph/type.h"
 
-struct opscope__writer {
-    struct opscope__buffer text;
+struct opscope__graph_writer {
+    struct opscope__graph_buffer text;
     bool failed; /* out of memory, reported: all that follows is dropped */
 };
 
-void opscope__write(struct opscope__writer *writer, const char *text, size_t bytes);
-void opscope__write_text(struct opscope__writer *writer, const char *text);
+void opscope__graph_write(struct opscope__graph_writer *writer, const char *text, size_t bytes);
+void opscope__graph_write_text(struct opscope__graph_writer *writer, const char *text);
 /* Of at most 100 bytes. */
-void opscope__write_format(struct opscope__writer *writer, const char *format, ...)
+void opscope__graph_write_format(struct opscope__graph_writer *writer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void opscope__write_type(struct opscope__writer *writer, const struct opscope__graph_type *type);
-void opscope__write_constant(struct opscope__writer *writer,
-                             const struct opscope__graph_constant *constant);
+void opscope__graph_write_type(struct opscope__graph_writer *writer,
+                               const struct opscope__graph_type *type);
+void opscope__graph_write_constant(struct opscope__graph_writer *writer,
+                                   const struct opscope__graph_constant *constant);
 
 #endif

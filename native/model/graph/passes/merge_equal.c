@@ -39,10 +39,10 @@ struct entry {
 };
 
 struct pass {
-    bool may_change;                /* a node of the graph may change values */
-    size_t *buckets;                /* index + 1 of the newest entry; 0: empty */
-    size_t bucket_count;            /* a power of two */
-    struct opscope__buffer entries; /* of the blocks that are open */
+    bool may_change;                      /* a node of the graph may change values */
+    size_t *buckets;                      /* index + 1 of the newest entry; 0: empty */
+    size_t bucket_count;                  /* a power of two */
+    struct opscope__graph_buffer entries; /* of the blocks that are open */
     size_t merged;
 };
 
@@ -50,17 +50,18 @@ struct pass {
 
 static uint64_t hash_constant(uint64_t hash, const struct opscope__graph_constant *value)
 {
-    hash = opscope__hash(hash, &value->kind, sizeof value->kind);
+    hash = opscope__graph_hash(hash, &value->kind, sizeof value->kind);
     switch (value->kind) {
     case OPSCOPE__GRAPH_CONSTANT_BOOL:
-        return opscope__hash(hash, &value->as.boolean, sizeof value->as.boolean);
+        return opscope__graph_hash(hash, &value->as.boolean, sizeof value->as.boolean);
     case OPSCOPE__GRAPH_CONSTANT_INT:
-        return opscope__hash(hash, &value->as.integer, sizeof value->as.integer);
+        return opscope__graph_hash(hash, &value->as.integer, sizeof value->as.integer);
     case OPSCOPE__GRAPH_CONSTANT_FLOAT:
-        return isnan(value->as.real) ? hash
-                                     : opscope__hash(hash, &value->as.real, sizeof value->as.real);
+        return isnan(value->as.real)
+                   ? hash
+                   : opscope__graph_hash(hash, &value->as.real, sizeof value->as.real);
     case OPSCOPE__GRAPH_CONSTANT_STRING:
-        return opscope__hash(hash, value->as.text, value->count);
+        return opscope__graph_hash(hash, value->as.text, value->count);
     case OPSCOPE__GRAPH_CONSTANT_LIST:
         for (uint32_t i = 0; i < value->count; i++) {
             hash = hash_constant(hash, &value->as.items[i]);
@@ -73,9 +74,9 @@ static uint64_t hash_constant(uint64_t hash, const struct opscope__graph_constan
 
 static uint64_t hash_type(uint64_t hash, const struct opscope__graph_type *type)
 {
-    hash = opscope__hash(hash, &type->kind, sizeof type->kind);
+    hash = opscope__graph_hash(hash, &type->kind, sizeof type->kind);
     if (type->kind == OPSCOPE__GRAPH_CLASS) {
-        return opscope__hash(hash, type->name, strlen(type->name));
+        return opscope__graph_hash(hash, type->name, strlen(type->name));
     }
     for (uint32_t i = 0; i < type->count; i++) {
         hash = hash_type(hash, type->parts[i]);
@@ -85,10 +86,10 @@ static uint64_t hash_type(uint64_t hash, const struct opscope__graph_type *type)
 
 static uint64_t hash_node(const struct opscope__graph_node *node)
 {
-    uint64_t hash = opscope__hash(OPSCOPE__HASH_START, node->kind, strlen(node->kind));
+    uint64_t hash = opscope__graph_hash(OPSCOPE__GRAPH_HASH_START, node->kind, strlen(node->kind));
     for (uint32_t i = 0; i < node->inputs.count; i++) {
         uint32_t number = node->inputs.at[i].value->number;
-        hash = opscope__hash(hash, &number, sizeof number);
+        hash = opscope__graph_hash(hash, &number, sizeof number);
     }
     for (uint32_t i = 0; i < node->attribute_count; i++) {
         hash = hash_constant(hash, &node->attributes[i].value);
@@ -207,7 +208,7 @@ static bool add_entry(struct pass *pass, const struct entry *entry)
     size_t *bucket = &pass->buckets[entry->hash & (pass->bucket_count - 1)];
     struct entry added = *entry;
     added.next = *bucket;
-    if (!opscope__buffer_push(&pass->entries, &added, sizeof added)) {
+    if (!opscope__graph_buffer_push(&pass->entries, &added, sizeof added)) {
         return false;
     }
     *bucket = entry_count(pass);
