@@ -130,6 +130,20 @@ static void numbers_and_white_space_mean_nothing(void)
     stays("graph():\n  a::b(), scope: #\n  block::b()\n  return::b.c()\n  return ()\n");
 }
 
+static void a_long_graph_stays_as_it_is(void)
+{
+    enum { NODES = 5000, LINE = 60 };
+    char *text = malloc((NODES + 2) * LINE), *at = text;
+    CHECK(text != NULL);
+    at += sprintf(at, "graph(%%v.0 : Tensor):\n");
+    for (int i = 1; i <= NODES; i++) {
+        at += sprintf(at, "  %%v.%d : Tensor = aten::add(%%v.%d, %%v.%d)\n", i, i - 1, i / 2);
+    }
+    sprintf(at, "  return (%%v.%d)\n", NODES);
+    stays(text);
+    free(text);
+}
+
 static void a_text_says_the_same_as_the_edits(void)
 {
     struct opscope__model_graph *graph = opscope__graph_new(OPSCOPE__GRAPH_USUAL_BYTES);
@@ -161,6 +175,7 @@ int main(void)
     RUN(floats_return_bit_for_bit);
     RUN(the_locale_of_the_program_changes_no_number);
     RUN(numbers_and_white_space_mean_nothing);
+    RUN(a_long_graph_stays_as_it_is);
     RUN(a_text_says_the_same_as_the_edits);
     return 0;
 }
