@@ -165,6 +165,34 @@ static void tensors_that_are_returned_stay_separate(void)
           "  return (%a, %c, %d, %f)\n");
 }
 
+static void a_tensor_that_a_loop_may_return_is_made_in_each_trip(void)
+{
+    merge("graph(%x : Tensor, %n : int, %c : bool):\n"
+          "  %a : Tensor = aten::relu(%x)\n"
+          "  %b : Tensor = aten::neg(%a)\n"
+          "  %v : Tensor = prim::Loop(%n, %c, %b)\n"
+          "    block0(%i : int, %p : Tensor):\n"
+          "      %d : Tensor = aten::relu(%x)\n"
+          "      %e : Tensor = aten::relu(%x)\n"
+          "      %f : Tensor = aten::mul(%e, %p)\n"
+          "      %g : List[Tensor] = prim::ListConstruct(%d, %f)\n"
+          "      %h : Tensor = aten::cat(%g)\n"
+          "      -> (%c, %h)\n"
+          "  return (%v)\n",
+          1,
+          "graph(%x : Tensor, %n : int, %c : bool):\n"
+          "  %a : Tensor = aten::relu(%x)\n"
+          "  %b : Tensor = aten::neg(%a)\n"
+          "  %v : Tensor = prim::Loop(%n, %c, %b)\n"
+          "    block0(%i : int, %p : Tensor):\n"
+          "      %d : Tensor = aten::relu(%x)\n"
+          "      %f : Tensor = aten::mul(%d, %p)\n"
+          "      %g : List[Tensor] = prim::ListConstruct(%d, %f)\n"
+          "      %h : Tensor = aten::cat(%g)\n"
+          "      -> (%c, %h)\n"
+          "  return (%v)\n");
+}
+
 static void an_attribute_of_a_module_is_read_once(void)
 {
     merge("graph(%m : a.Net, %x : Tensor):\n"
@@ -191,6 +219,7 @@ int main(void)
     RUN(a_graph_that_changes_values_merges_immutable_ones_alone);
     RUN(nodes_with_effects_are_not_merged);
     RUN(tensors_that_are_returned_stay_separate);
+    RUN(a_tensor_that_a_loop_may_return_is_made_in_each_trip);
     RUN(an_attribute_of_a_module_is_read_once);
     return 0;
 }

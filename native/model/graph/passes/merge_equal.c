@@ -12,7 +12,9 @@
  * - two nodes of which both produce something changeable that the graph may return, be it as a view
  *   or in a list: the caller gets separate values, and may change one of them. A value is taken for
  *   one that may be returned unless operators that share no memory with it are its only users.
- *   prim::GetAttr is exempt, because it produces the same value each time.
+ *   prim::GetAttr is exempt, because it produces the same value each time;
+ * - a node in an inner block that produces such a value, if the first is outside: in a loop, each
+ *   trip makes a value of its own, and the graph may return those of several trips.
  */
 #include "model/graph/passes/merge_equal.h"
 
@@ -243,7 +245,10 @@ static bool visit_node(struct pass *pass, struct opscope__graph_node *node)
     for (int tries = 0; index > 0 && tries < TRIES; tries++) {
         struct entry *first = entry_at(pass, index - 1);
         if (first->hash == entry.hash && is_equal(first->node, node)) {
-            if (first->escapes && entry.escapes) {
+            if (entry.escapes && first->node->block != node->block) {
+                break;
+            }
+            if (entry.escapes && first->escapes) {
                 return true;
             }
             first->escapes = first->escapes || entry.escapes;
