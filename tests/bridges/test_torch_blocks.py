@@ -80,6 +80,101 @@ for _ in range(3):
     assert found.snapshot.health.dropped == 3
 
 
+COUNTED = {
+    "under a default device": (
+        "torch.set_default_device('cpu')\nfor _ in range(20):\n    with rf('b'): pass",
+        {"b": 20},
+    ),
+    "under three modes": (
+        """
+class Mode(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+with Mode(), Mode(), Mode():
+    for _ in range(20):
+        with rf("b"): pass
+""",
+        {"b": 20},
+    ),
+    "under a mode that answers itself": (
+        """
+class Mode(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return 7
+with Mode():
+    for _ in range(20): torch.ops.profiler._record_function_enter_new("b")
+""",
+        {},
+    ),
+    "futures": (
+        """
+with rf("around"):
+    for _ in range(300):
+        with rf("b") as block:
+            future = torch.futures.Future()
+            done = block._call_end_callbacks_on_future(future)
+        future.set_result(torch.zeros(1))
+        done.wait()
+        del block
+""",
+        {"b": 300, "around": 1},
+    ),
+    "blocks that are dropped": (
+        """
+with rf("around"):
+    for _ in range(300):
+        block = torch.ops.profiler._record_function_enter_new("b")
+        del block
+""",
+        {"b": 300, "around": 1},
+    ),
+    "other forms of the calls": (
+        """
+enter = torch.ops.profiler._record_function_enter_new
+leave = torch.ops.profiler._record_function_exit
+for _ in range(20):
+    leave._RecordFunction(record=enter(name="b"))
+    leave(enter.default("c"))
+""",
+        {"b": 20, "c": 20},
+    ),
+    "200 deep under a default device": (
+        """
+torch.set_default_device("cpu")
+def nest(depth):
+    with rf("b"):
+        if depth: nest(depth - 1)
+nest(199)
+""",
+        {"b": 200},
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "expected"), COUNTED.values(), ids=COUNTED.keys())
+def test_each_block_counts_once(program: str, expected: dict[str, int], tmp_path: Path) -> None:
+    program = f"import torch\nrf = torch.profiler.record_function\n{program}"
+    variables = RARE | {"OPSCOPE_MAX_OVERHEAD": "off"}
+    assert observed(tmp_path, program, **variables) == ""
+    calls = counts(tmp_path / "segments").calls
+    assert {name: count for name, count in calls.items() if ":" not in name} == expected
+
+
+def test_a_block_that_ends_around_a_later_one_is_counted_or_dropped(tmp_path: Path) -> None:
+    """Each call replaces the block of the call around it, which PyTorch then ends."""
+    program = """
+import torch
+@torch.profiler.record_function("b")
+def factorial(n): return 1 if n == 0 else n * factorial(n - 1)
+with torch.profiler.record_function("around"):
+    for _ in range(40): factorial(9)
+"""
+    assert observed(tmp_path, program, **RARE, OPSCOPE_MAX_OVERHEAD="off") == ""
+    found = counts(tmp_path / "segments")
+    assert found.calls["around"] == 1
+    assert found.calls["b"] + found.snapshot.health.dropped == 400
+
+
 UNCHANGED = """
 import copy, torch
 def described():
@@ -103,6 +198,9 @@ now = torch.ops.profiler._record_function_enter_new
 print(described() == before, list(errors()) == errors_before)
 print(now._op is originals[0], now._op == originals[0], copy.deepcopy(now) is now)
 print(now in torch.fx.node._side_effectful_functions)
+import weakref
+print(copy.deepcopy(now._op) is now._op, copy.copy(now.op) is now.op)
+print(weakref.ref(now.op)() is now.op)
 opscope.detach()
 print(described() == before, now._op is originals[0])
 """
@@ -110,7 +208,7 @@ print(described() == before, now._op is originals[0])
 
 def test_the_operators_keep_their_hash_text_errors_and_place_in_tables(tmp_path: Path) -> None:
     printed = unobserved(tmp_path, UNCHANGED).splitlines()
-    assert printed == ["True True", "False True True", "True", "True True"]
+    assert printed == ["True True", "False True True", "True", "True True", "True", "True True"]
 
 
 PROGRAMS = {

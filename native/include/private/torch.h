@@ -56,7 +56,7 @@ OPSCOPE_API void opscope_torch_detach(void);
  * The functions act once opscope_torch_follow_blocks says so. */
 OPSCOPE_API uintptr_t opscope_torch_hook_block(uintptr_t operator_id, bool is_end);
 OPSCOPE_API void opscope_torch_unhook_block(uintptr_t operator_id);
-/* True if the end of the last block that began was seen. */
+/* True if the beginning and the end of a block were seen. */
 OPSCOPE_API bool opscope_torch_sees_blocks(void);
 OPSCOPE_API void opscope_torch_follow_blocks(bool is_possible);
 

@@ -12,10 +12,11 @@ from opscope._native import lib
 
 def _operators(torch: Any) -> "tuple[tuple[Any, bool], ...]":
     """The objects that Python calls, and whether each ends a block."""
-    profiler = torch.ops.profiler
-    leave = profiler._record_function_exit
+    enter = torch.ops.profiler._record_function_enter_new
+    leave = torch.ops.profiler._record_function_exit
     return (
-        (profiler._record_function_enter_new, False),
+        (enter, False),
+        (enter.default, False),
         (leave, True),
         (leave._RecordFunction, True),
     )

@@ -11,7 +11,11 @@
  */
 #include <Python.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <structmember.h>
 
 #include "base/atomics.h"
 #include "bridges/torch/range.h"
@@ -20,12 +24,25 @@
 struct hook {
     PyObject_HEAD
     PyObject *original;
+    PyObject *weak_references;
     bool is_end;
 };
 
 static PyObject *hook_type;
-static const void *last_begun; /* the block that began last; only its address is used */
-static bool has_ended;         /* its end was seen */
+static PyTypeObject *block_type; /* of the trial's block; NULL: no block was seen */
+static bool has_ended;           /* the end of one was seen */
+static PyObject *gone;           /* the callback of weak references */
+
+/* Blocks that are open, newest last. */
+static struct open_block {
+    const void *block; /* only its address is used */
+    PyObject *watch;
+} *open_blocks;
+static size_t open_count, open_room;
+
+/* What an inner hook has done within the call that an outer one makes. */
+static _Thread_local const void *begun;
+static _Thread_local const void *ended;
 
 static struct hook *hook_of(PyObject *object)
 {
@@ -37,36 +54,122 @@ static bool is_hook(PyObject *object)
     return hook_type != NULL && (PyObject *)Py_TYPE(object) == hook_type;
 }
 
+/* ---- open blocks ------------------------------------------------------------------------------ */
+
+/* The index of a block behind which `block` or `watch` is; SIZE_MAX: none. */
+static size_t find_open(const void *block, const PyObject *watch)
+{
+    size_t i = open_count;
+    while (i > 0 && open_blocks[i - 1].block != block && open_blocks[i - 1].watch != watch) {
+        i--;
+    }
+    return i - 1;
+}
+
+static void forget(size_t index)
+{
+    PyObject *watch = open_blocks[index].watch;
+    open_count--;
+    memmove(&open_blocks[index], &open_blocks[index + 1],
+            (open_count - index) * sizeof *open_blocks);
+    Py_DECREF(watch);
+}
+
+/* A block is gone. */
+static PyObject *block_gone(PyObject *self, PyObject *watch)
+{
+    (void)self;
+    const size_t index = find_open(NULL, watch);
+    if (index != SIZE_MAX) {
+        opscope__torch_block_end(open_blocks[index].block);
+        forget(index);
+    }
+    return Py_NewRef(Py_None);
+}
+
+static bool make_callback(void)
+{
+    static PyMethodDef definition = {"block_gone", block_gone, METH_O, NULL};
+    if (gone == NULL) {
+        gone = PyCFunction_New(&definition, NULL);
+    }
+    return gone != NULL;
+}
+
+/* False if memory ran out. */
+static bool remember(PyObject *block)
+{
+    if (open_count == open_room) {
+        const size_t room = open_room != 0 ? 2 * open_room : 64;
+        struct open_block *grown = realloc(open_blocks, room * sizeof *grown);
+        if (grown == NULL) {
+            return false;
+        }
+        open_blocks = grown;
+        open_room = room;
+    }
+    PyObject *watch = make_callback() ? PyWeakref_NewRef(block, gone) : NULL;
+    if (watch == NULL) {
+        return false;
+    }
+    open_blocks[open_count++] = (struct open_block){block, watch};
+    return true;
+}
+
 /* ---- a call ---------------------------------------------------------------------------------- */
+
+/* The first argument, by position or by name; borrowed. */
+static PyObject *first_of(PyObject *args, PyObject *names, const char *name)
+{
+    if (PyTuple_Size(args) > 0) {
+        return PyTuple_GetItem(args, 0);
+    }
+    return names != NULL ? PyDict_GetItemString(names, name) : NULL;
+}
+
+static void follow(PyObject *block, PyObject *name)
+{
+    const char *text = name != NULL ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    if (text != NULL && remember(block)) {
+        opscope__torch_block_start(block, text);
+    }
+    PyErr_Clear();
+}
 
 static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *names)
 {
     /* Partner: the release in torch/attach.c. */
     const bool is_followed = opscope__load_acquire(&opscope__torch_follows_blocks);
+    begun = NULL;
     PyObject *block = PyObject_Call(hook->original, args, names);
-    if (block == NULL) {
-        return NULL;
+    if (block == NULL || block == begun) {
+        return block;
     }
-    last_begun = block;
-    has_ended = false;
-    PyObject *name = is_followed && PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : NULL;
-    const char *text = name != NULL ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-    if (text != NULL) {
-        opscope__torch_block_start(block, text);
-    } else {
-        PyErr_Clear();
+    if (block_type == NULL) {
+        block_type = Py_TYPE(block);
+    }
+    begun = block;
+    if (is_followed && Py_TYPE(block) == block_type) { /* a mode may return anything */
+        follow(block, first_of(args, names, "name"));
     }
     return block;
 }
 
 static PyObject *end_block(const struct hook *hook, PyObject *args, PyObject *names)
 {
-    const PyObject *block = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : NULL;
-    if (block != NULL) {
-        has_ended |= block == last_begun;
-        opscope__torch_block_end(block);
+    const PyObject *block = first_of(args, names, "record");
+    if (block != NULL && block != ended) {
+        has_ended |= Py_TYPE(block) == block_type;
+        const size_t index = find_open(block, NULL);
+        if (index != SIZE_MAX) {
+            opscope__torch_block_end(block);
+            forget(index);
+        }
+        ended = block;
     }
-    return PyObject_Call(hook->original, args, names);
+    PyObject *result = PyObject_Call(hook->original, args, names);
+    ended = NULL;
+    return result;
 }
 
 static PyObject *hook_call(PyObject *self, PyObject *args, PyObject *names)
@@ -89,7 +192,17 @@ static PyObject *hook_text(PyObject *self)
 
 static PyObject *hook_get(PyObject *self, PyObject *name)
 {
-    return PyObject_GetAttr(hook_of(self)->original, name);
+    const bool is_own = PyUnicode_CompareWithASCIIString(name, "__copy__") == 0 ||
+                        PyUnicode_CompareWithASCIIString(name, "__deepcopy__") == 0;
+    return is_own ? PyObject_GenericGetAttr(self, name)
+                  : PyObject_GetAttr(hook_of(self)->original, name);
+}
+
+/* copy.copy() and copy.deepcopy() of a builtin return it. */
+static PyObject *hook_copy(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);
 }
 
 static int hook_set(PyObject *self, PyObject *name, PyObject *value)
@@ -105,14 +218,16 @@ static PyObject *hook_compare(PyObject *self, PyObject *other, int how)
 
 static bool make_type(void)
 {
+    static PyMethodDef methods[] = {{"__copy__", hook_copy, METH_NOARGS, NULL},
+                                    {"__deepcopy__", hook_copy, METH_O, NULL},
+                                    {NULL, NULL, 0, NULL}};
+    static PyMemberDef members[] = {
+        {"__weaklistoffset__", T_PYSSIZET, offsetof(struct hook, weak_references), READONLY, NULL},
+        {NULL, 0, 0, 0, NULL}};
     static PyType_Slot slots[] = {
-        {Py_tp_call, hook_call},
-        {Py_tp_hash, hook_hash},
-        {Py_tp_repr, hook_text},
-        {Py_tp_getattro, hook_get},
-        {Py_tp_setattro, hook_set},
-        {Py_tp_richcompare, hook_compare},
-        {0, NULL},
+        {Py_tp_call, hook_call},    {Py_tp_hash, hook_hash},    {Py_tp_repr, hook_text},
+        {Py_tp_getattro, hook_get}, {Py_tp_setattro, hook_set}, {Py_tp_richcompare, hook_compare},
+        {Py_tp_methods, methods},   {Py_tp_members, members},   {0, NULL},
     };
     static PyType_Spec spec = {.name = "opscope._native.block_hook",
                                .basicsize = (int)sizeof(struct hook),
