@@ -78,10 +78,30 @@ static bool copy_file(const char *name, const void *data, size_t bytes, opscope_
     return true;
 }
 
+/* As a path below extra/ that every reader of archives finds: PyTorch cuts names off at 512 bytes.
+ */
+static bool is_name(const char *name)
+{
+    enum { NAME_LIMIT = 255 };
+    if (name == NULL || strlen(name) > NAME_LIMIT) {
+        return false;
+    }
+    for (const char *part = name;; part++) {
+        const size_t bytes = strcspn(part, "/");
+        if (bytes == 0 || (part[0] == '.' && (bytes == 1 || (bytes == 2 && part[1] == '.')))) {
+            return false;
+        }
+        part += bytes;
+        if (*part == '\0') {
+            return true;
+        }
+    }
+}
+
 int opscope_extra_files_add(opscope_extra_files *files, const char *name, const void *data,
                             size_t bytes)
 {
-    if (files == NULL || name == NULL || name[0] == '\0' || (data == NULL && bytes > 0)) {
+    if (files == NULL || !is_name(name) || (data == NULL && bytes > 0)) {
         return OPSCOPE_ERR_INVALID;
     }
     size_t i = 0;
@@ -115,10 +135,16 @@ opscope_extra_files *opscope_extra_files_collect(void)
     if (hook == NULL || hook->call == NULL) {
         return NULL;
     }
-    opscope_extra_files *files = calloc(1, sizeof *files);
-    if (files != NULL && hook->call(files, hook->user) < 0) {
+    static _Thread_local bool is_collecting; /* a hook that saves an archive itself */
+    opscope_extra_files *files = is_collecting ? NULL : calloc(1, sizeof *files);
+    if (files == NULL) {
+        return NULL;
+    }
+    is_collecting = true;
+    if (hook->call(files, hook->user) < 0) {
         opscope__add_relaxed(&error_count, 1);
     }
+    is_collecting = false;
     return files;
 }
 

@@ -57,7 +57,7 @@ both()
     assert output == f"{PRODUCER} []\n{LOADED}False\n[] []\n{LOADED}"
 
 
-def test_a_hook_that_raises_and_a_bad_name_spoil_no_save(tmp_path: Path) -> None:
+def test_a_hook_that_raises_and_bad_names_spoil_no_save(tmp_path: Path) -> None:
     program = f"""{SAVE}
 import logging
 logging.disable()

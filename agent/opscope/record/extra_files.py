@@ -28,14 +28,8 @@ def _raised(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
     """Logs the first exception of a hook. C counts them all."""
-    if not interrupts.pass_on(error, traceback):
-        failed(error)
-
-
-def failed(error: BaseException) -> None:
-    """Logs the first failure to add files to an archive, which is saved without them."""
     global _has_warned
-    if _has_warned:
+    if interrupts.pass_on(error, traceback) or _has_warned:
         return
     _has_warned = True
     import logging
@@ -72,6 +66,8 @@ def _given_files() -> dict[str, bytes]:
 
 def _add(files: Any, contents: Mapping[str, bytes]) -> None:
     for name, content in contents.items():
+        if "\0" in name:
+            raise OpscopeError(f"cannot add {name!r} to the archive: a name without NUL")
         status = lib.opscope_extra_files_add(files, name.encode(), content, len(content))
         check(status, f"cannot add {name!r} to the archive", OpscopeError)
 
@@ -82,9 +78,10 @@ def set_export_extra_files_hook(hook: Hook | None) -> None:
     >>> set_export_extra_files_hook(lambda: {"job.txt": "nightly-17"})
     >>> set_export_extra_files_hook(None)
 
-    The hook returns contents by name, which archives keep below `extra/`. A file that the program
-    passes to a save itself takes precedence. A hook that raises spoils no save: its files are left
-    out, the first exception is logged (to the logger "opscope"), and all are counted
+    The hook returns contents by name, which archives keep below `extra/`. A name is a path of at
+    most 255 bytes, without `.`, `..` and empty parts. A file that the program passes to a save
+    itself takes precedence. A hook that raises spoils no save: its files are left out, the first
+    exception is logged (to the logger "opscope"), and all are counted
     (`export_extra_files_errors`).
     """
     global _hook

@@ -34,7 +34,9 @@ typedef int (*opscope_extra_files_hook)(opscope_extra_files *files, void *user);
 /* Sets the hook, of which there is one; NULL removes it. A save that has begun may still call the
  * earlier hook, so hook and `user` must stay valid. Returns OPSCOPE_ERR_NO_MEMORY, or 0. */
 OPSCOPE_API int opscope_set_export_extra_files_hook(opscope_extra_files_hook hook, void *user);
-/* For hooks: copies the file's name and content. A later file of the same name replaces it. */
+/* For hooks: copies the file's name and content. A later file of the same name replaces it. A name
+ * is a path below `extra/`, of at most 255 bytes, without empty parts, "." and ".."; otherwise
+ * ERR_INVALID. */
 OPSCOPE_API int opscope_extra_files_add(opscope_extra_files *files, const char *name,
                                         const void *data, size_t bytes);
 
@@ -46,7 +48,7 @@ typedef struct opscope_extra_file {
     size_t bytes;
 } opscope_extra_file;
 
-/* Calls the hook. NULL if there is no hook, or no memory. */
+/* Calls the hook. NULL if there is no hook, or no memory, or if the hook itself is calling. */
 OPSCOPE_API opscope_extra_files *opscope_extra_files_collect(void);
 OPSCOPE_API size_t opscope_extra_files_count(const opscope_extra_files *files); /* NULL: 0 */
 /* `index` must be below the count. */

@@ -2,9 +2,13 @@
 
 The setting `stamp` enables it (`OPSCOPE_STAMP=torch.save,torch.export`); by default these files
 stay as PyTorch writes them. Python writes both formats through `torch._C.PyTorchFileWriter`, whose
-last call ends the archive: just before it, the files are added below `extra/`. `torch.load` and
-`torch.export.load` do not look at them; `opscope model show` shows them. A file that the program
-itself has put there takes precedence. `torch.save` to a buffer is stamped too.
+last call ends the archive: just before it, the files are added below `extra/`. `torch.load` does
+not look at them; `opscope model show` shows them. A file that the program itself has put there
+takes precedence. `torch.save` to a buffer is stamped too. What fails while the files are written is
+the save's own failure, as with a full disk.
+
+`torch.export.load` and the loader of AOTInductor's packages read everything below `extra/` as
+UTF-8, and fail if it is not: files that are not get left out there.
 
 TorchScript archives need no setting: PyTorch has a hook for theirs. Releases of PyTorch without
 `torch.export.pt2_archive` write exported programs in another way, and are not stamped.
@@ -16,8 +20,8 @@ from typing import Any
 from opscope.record import extra_files
 
 _FOLDER = "extra/"
-_EXPORTED = "archive_format"
-"""A record that only `torch.export.save` writes."""
+_FORMATS = {"archive_format": "torch.export", "data.pkl": "torch.save"}
+"""The formats by a record that only they have."""
 
 _original: "Callable[[Any], object] | None" = None
 
@@ -30,10 +34,7 @@ def follow(torch: Any, formats: Collection[str]) -> None:
     wanted = frozenset(formats)
 
     def write_end_of_file(self: Any) -> object:
-        try:
-            _add_files(self, wanted)
-        except Exception as error:
-            extra_files.failed(error)
+        _add_files(self, wanted)
         return end(self)
 
     writer.write_end_of_file = write_end_of_file
@@ -49,8 +50,18 @@ def leave(torch: Any) -> None:
 
 def _add_files(writer: Any, formats: Collection[str]) -> None:
     records = writer.get_all_written_records()
-    if ("torch.export" if _EXPORTED in records else "torch.save") not in formats:
+    found = next((name for record, name in _FORMATS.items() if record in records), None)
+    if found not in formats:
         return
     for name, content in extra_files.hook_files().items():
-        if _FOLDER + name not in records:
+        is_readable = found != "torch.export" or _is_text(content)
+        if _FOLDER + name not in records and is_readable:
             writer.write_record(_FOLDER + name, content, len(content))
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
