@@ -132,8 +132,9 @@ with rf("around"):
         """
 enter = torch.ops.profiler._record_function_enter_new
 leave = torch.ops.profiler._record_function_exit
+argument = leave._RecordFunction._schema.arguments[0].name
 for _ in range(20):
-    leave._RecordFunction(record=enter(name="b"))
+    leave._RecordFunction(**{argument: enter(name="b")})
     leave(enter.default("c"))
 """,
         {"b": 20, "c": 20},

@@ -95,7 +95,8 @@ static int add_two(opscope_extra_files *files, void *user)
 {
     CHECK(opscope_extra_files_add(files, "job", "first", 5) == OPSCOPE_OK);
     CHECK(opscope_extra_files_add(files, "job", "second", 6) == OPSCOPE_OK);
-    CHECK(opscope_extra_files_add(files, "../climbs", "", 0) == OPSCOPE_OK);
+    CHECK(opscope_extra_files_add(files, "../climbs", "", 0) == OPSCOPE_ERR_INVALID);
+    CHECK(opscope_extra_files_add(files, "below/", "", 0) == OPSCOPE_ERR_INVALID);
     return *(int *)user;
 }
 

@@ -118,13 +118,24 @@ static bool remember(PyObject *block)
 
 /* ---- a call ---------------------------------------------------------------------------------- */
 
-/* The first argument, by position or by name; borrowed. */
-static PyObject *first_of(PyObject *args, PyObject *names, const char *name)
+/* The block that a call ends; borrowed. By name, it is the only argument, "record" or "_0". */
+static PyObject *block_of(PyObject *args, PyObject *names)
 {
     if (PyTuple_Size(args) > 0) {
         return PyTuple_GetItem(args, 0);
     }
-    return names != NULL ? PyDict_GetItemString(names, name) : NULL;
+    Py_ssize_t at = 0;
+    PyObject *name = NULL, *block = NULL;
+    return names != NULL && PyDict_Next(names, &at, &name, &block) ? block : NULL;
+}
+
+/* The name of the block that a call begins; borrowed. */
+static PyObject *name_of(PyObject *args, PyObject *names)
+{
+    if (PyTuple_Size(args) > 0) {
+        return PyTuple_GetItem(args, 0);
+    }
+    return names != NULL ? PyDict_GetItemString(names, "name") : NULL;
 }
 
 static void follow(PyObject *block, PyObject *name)
@@ -150,14 +161,14 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
     }
     begun = block;
     if (is_followed && Py_TYPE(block) == block_type) { /* a mode may return anything */
-        follow(block, first_of(args, names, "name"));
+        follow(block, name_of(args, names));
     }
     return block;
 }
 
 static PyObject *end_block(const struct hook *hook, PyObject *args, PyObject *names)
 {
-    const PyObject *block = first_of(args, names, "record");
+    const PyObject *block = block_of(args, names);
     if (block != NULL && block != ended) {
         has_ended |= Py_TYPE(block) == block_type;
         const size_t index = find_open(block, NULL);
