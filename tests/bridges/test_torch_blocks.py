@@ -96,6 +96,19 @@ with Mode(), Mode(), Mode():
 """,
         {"b": 20},
     ),
+    "under a mode with blocks of its own": (
+        """
+class Mode(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        with rf("of the mode"): pass
+        return result
+with Mode():
+    for _ in range(20):
+        with rf("b"): pass
+""",
+        {"b": 20, "of the mode": 40},
+    ),
     "under a mode that answers itself": (
         """
 class Mode(torch.overrides.TorchFunctionMode):

@@ -40,10 +40,6 @@ static struct open_block {
 } *open_blocks;
 static size_t open_count, open_room;
 
-/* What an inner hook has done within the call that an outer one makes. */
-static _Thread_local const void *begun;
-static _Thread_local const void *ended;
-
 static struct hook *hook_of(PyObject *object)
 {
     return (struct hook *)(void *)object;
@@ -81,8 +77,9 @@ static PyObject *block_gone(PyObject *self, PyObject *watch)
     (void)self;
     const size_t index = find_open(NULL, watch);
     if (index != SIZE_MAX) {
-        opscope__torch_block_end(open_blocks[index].block);
+        const void *block = open_blocks[index].block;
         forget(index);
+        opscope__torch_block_end(block);
     }
     return Py_NewRef(Py_None);
 }
@@ -97,19 +94,28 @@ static bool make_callback(void)
 }
 
 /* False if memory ran out. */
+static bool has_room(void)
+{
+    if (open_count < open_room) {
+        return true;
+    }
+    const size_t room = open_room != 0 ? 2 * open_room : 64;
+    struct open_block *grown = realloc(open_blocks, room * sizeof *grown);
+    if (grown == NULL) {
+        return false;
+    }
+    open_blocks = grown;
+    open_room = room;
+    return true;
+}
+
+/* The same. The weak reference comes first: making it may collect garbage, and finalizers may begin
+ * and end blocks. */
 static bool remember(PyObject *block)
 {
-    if (open_count == open_room) {
-        const size_t room = open_room != 0 ? 2 * open_room : 64;
-        struct open_block *grown = realloc(open_blocks, room * sizeof *grown);
-        if (grown == NULL) {
-            return false;
-        }
-        open_blocks = grown;
-        open_room = room;
-    }
     PyObject *watch = make_callback() ? PyWeakref_NewRef(block, gone) : NULL;
-    if (watch == NULL) {
+    if (watch == NULL || !has_room()) {
+        Py_XDECREF(watch);
         return false;
     }
     open_blocks[open_count++] = (struct open_block){block, watch};
@@ -151,16 +157,15 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
 {
     /* Partner: the release in torch/attach.c. */
     const bool is_followed = opscope__load_acquire(&opscope__torch_follows_blocks);
-    begun = NULL;
     PyObject *block = PyObject_Call(hook->original, args, names);
-    if (block == NULL || block == begun) {
-        return block;
+    if (block == NULL) {
+        return NULL;
     }
     if (block_type == NULL) {
         block_type = Py_TYPE(block);
     }
-    begun = block;
-    if (is_followed && Py_TYPE(block) == block_type) { /* a mode may return anything */
+    /* A mode may return anything; and an inner hook may have followed the block already. */
+    if (is_followed && Py_TYPE(block) == block_type && find_open(block, NULL) == SIZE_MAX) {
         follow(block, name_of(args, names));
     }
     return block;
@@ -169,18 +174,15 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
 static PyObject *end_block(const struct hook *hook, PyObject *args, PyObject *names)
 {
     const PyObject *block = block_of(args, names);
-    if (block != NULL && block != ended) {
+    if (block != NULL) {
         has_ended |= Py_TYPE(block) == block_type;
         const size_t index = find_open(block, NULL);
         if (index != SIZE_MAX) {
-            opscope__torch_block_end(block);
             forget(index);
+            opscope__torch_block_end(block);
         }
-        ended = block;
     }
-    PyObject *result = PyObject_Call(hook->original, args, names);
-    ended = NULL;
-    return result;
+    return PyObject_Call(hook->original, args, names);
 }
 
 static PyObject *hook_call(PyObject *self, PyObject *args, PyObject *names)
