@@ -11,7 +11,7 @@ static const char *const names[] = {
     [OPSCOPE__GRAPH_TENSOR] = "Tensor",     [OPSCOPE__GRAPH_INT] = "int",
     [OPSCOPE__GRAPH_FLOAT] = "float",       [OPSCOPE__GRAPH_BOOL] = "bool",
     [OPSCOPE__GRAPH_STR] = "str",           [OPSCOPE__GRAPH_NONE] = "None",
-    [OPSCOPE__GRAPH_DTYPE] = "dtype",       [OPSCOPE__GRAPH_LIST] = "List",
+    [OPSCOPE__GRAPH_DTYPE] = "Dtype",       [OPSCOPE__GRAPH_LIST] = "List",
     [OPSCOPE__GRAPH_OPTIONAL] = "Optional", [OPSCOPE__GRAPH_TUPLE] = "Tuple",
     [OPSCOPE__GRAPH_CLASS] = "class",
 };
@@ -108,4 +108,15 @@ bool opscope__graph_type_equal(const struct opscope__graph_type *one,
         }
     }
     return true;
+}
+
+bool opscope__graph_type_accepts(const struct opscope__graph_type *wanted,
+                                 const struct opscope__graph_type *given)
+{
+    for (; wanted->kind == OPSCOPE__GRAPH_OPTIONAL; wanted = wanted->parts[0]) {
+        if (given->kind == OPSCOPE__GRAPH_NONE || opscope__graph_type_equal(wanted, given)) {
+            return true;
+        }
+    }
+    return opscope__graph_type_equal(wanted, given);
 }
