@@ -156,6 +156,7 @@ void opscope__py_find_index_operators(void);
 /* Is called before elements are read as Python values, and calls the listener of
  * set_read_listener. -1 with the listener's exception. (value.c) */
 int opscope__py_tell_read(PyObject *tensor);
+bool opscope__py_has_read_listener(void);
 int opscope__py_truth(PyObject *self); /* nb_bool (value.c) */
 PyObject *opscope__py_as_int(PyObject *self);
 PyObject *opscope__py_as_float(PyObject *self);

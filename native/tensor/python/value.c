@@ -22,6 +22,11 @@ int opscope__py_tell_read(PyObject *tensor)
     return result != NULL ? 0 : -1;
 }
 
+bool opscope__py_has_read_listener(void)
+{
+    return read_listener != NULL;
+}
+
 static PyObject *set_read_listener(PyObject *module, PyObject *listener)
 {
     (void)module;

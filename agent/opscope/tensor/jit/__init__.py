@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from opscope.tensor.jit.compiled import CompiledModel
+from opscope.tensor.jit.graph_builder import TraceError
+from opscope.tensor.jit.recording import TracerWarning
+from opscope.tensor.jit.tracing import trace
 
-__all__ = ["CompiledModel"]
+__all__ = ["CompiledModel", "TraceError", "TracerWarning", "trace"]
