@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from opscope._tensor import Graph, Program, Tensor
 from opscope.record.debug_info import debug_info
+from opscope.tensor.jit import archive
 from opscope.tensor.jit.parts import ModelParts, Signature
 
 
@@ -54,7 +56,7 @@ class CompiledModel:
             tuple((each,) for each in inputs) if signature is None else tuple(signature),
             dict(code or {}),
             entry,
-            model_id or name,
+            model_id,
         )
         self._signature = _to_inspect(self._parts.signature or ())
         if len(self._signature.parameters) != len(inputs):
@@ -88,7 +90,7 @@ class CompiledModel:
     @property
     def model_id(self) -> str:
         """The label `model_id` of its calls: from the archive, otherwise the name."""
-        return self._parts.model_id
+        return self._parts.model_id or self._parts.name
 
     @property
     def graph(self) -> Graph:
@@ -121,6 +123,30 @@ class CompiledModel:
             for name, tensor in self._parts.attributes.items()
             if not name.startswith("constants.")
         }
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        extra_files: Mapping[str, bytes | str] | None = None,
+        model_id: str | None = None,
+    ) -> None:
+        """`opscope.tensor.jit.save` of this model."""
+        archive.write(self._parts, path, extra_files or {}, model_id)
+
+    @classmethod
+    def of(cls, parts: ModelParts) -> CompiledModel:
+        """The model that consists of these parts."""
+        return cls(
+            parts.functions,
+            parts.attributes,
+            parameters=parts.parameters,
+            name=parts.name,
+            signature=parts.signature,
+            code=parts.code,
+            entry=parts.entry,
+            model_id=parts.model_id,
+        )
 
     def __repr__(self) -> str:
         return f"CompiledModel({self.name}{self._signature})"

@@ -91,7 +91,9 @@ def _random_operators(body: Block) -> list[str]:
         if node.kind.removesuffix("_") not in _RANDOM:
             return False
         given = [constants.get(name) for name in node.inputs]
-        arguments = dict(zip((each.name for each in schema_of(node.kind).parameters), given))
+        arguments = dict(
+            zip((each.name for each in schema_of(node.kind).parameters), given, strict=False)
+        )
         rate = arguments.get("p", arguments.get("dropout_p"))
         return arguments.get("training") is not False and not (
             "dropout" in node.kind and rate == 0.0
