@@ -50,7 +50,13 @@ C_BELOW: dict[str, tuple[str, ...]] = {
     # Operators are names to it.
     "model/graph": ("base", "tensor", "tensor/base", "model/document"),
     "model/archive": ("base", "record", "tensor", "tensor/base", "tensor/memory", "tensor/core"),
-    "tensor/python": (*BELOW_BACKWARD, "tensor/backward", "model/document", "model/archive"),
+    "tensor/python": (
+        *BELOW_BACKWARD,
+        "tensor/backward",
+        "model/document",
+        "model/archive",
+        "model/graph",
+    ),
     "bridges": ("base", "record", "tasks", "segment", "recorder", "trace"),
     "bench": ("base", "record"),
     # Included before all others, in wheels.

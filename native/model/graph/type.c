@@ -11,7 +11,7 @@ static const char *const names[] = {
     [OPSCOPE__GRAPH_TENSOR] = "Tensor",     [OPSCOPE__GRAPH_INT] = "int",
     [OPSCOPE__GRAPH_FLOAT] = "float",       [OPSCOPE__GRAPH_BOOL] = "bool",
     [OPSCOPE__GRAPH_STR] = "str",           [OPSCOPE__GRAPH_NONE] = "None",
-    [OPSCOPE__GRAPH_DTYPE] = "dtype",       [OPSCOPE__GRAPH_LIST] = "List",
+    [OPSCOPE__GRAPH_DTYPE] = "Dtype",       [OPSCOPE__GRAPH_LIST] = "List",
     [OPSCOPE__GRAPH_OPTIONAL] = "Optional", [OPSCOPE__GRAPH_TUPLE] = "Tuple",
     [OPSCOPE__GRAPH_CLASS] = "class",
 };

@@ -11,7 +11,7 @@
  *   returns the next condition (bool) and the next carried values. It produces the last ones.
  *   All are of the same types.
  * - prim::Constant takes nothing and produces one value, whose type its attribute `value` fits.
- *   A dtype is given by its name; an Optional is None or of its part's type.
+ *   A Dtype is given by its name; an Optional is None or of its part's type.
  *
  * Not here: what other operators take and produce.
  */

@@ -5,6 +5,7 @@
 #include "model/graph/buffer.h"
 #include "model/graph/constant.h"
 #include "model/graph/type.h"
+#include "opscope/export.h"
 
 struct opscope__graph_writer {
     struct opscope__graph_buffer text;
@@ -16,8 +17,8 @@ void opscope__graph_write_text(struct opscope__graph_writer *writer, const char 
 /* Of at most 100 bytes. */
 void opscope__graph_write_format(struct opscope__graph_writer *writer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void opscope__graph_write_type(struct opscope__graph_writer *writer,
-                               const struct opscope__graph_type *type);
+OPSCOPE_API void opscope__graph_write_type(struct opscope__graph_writer *writer,
+                                           const struct opscope__graph_type *type);
 void opscope__graph_write_constant(struct opscope__graph_writer *writer,
                                    const struct opscope__graph_constant *constant);
 

@@ -13,9 +13,12 @@ static struct PyModuleDef definition = {
 };
 
 static PyMethodDef *const FUNCTIONS[] = {
-    opscope__py_tensor_functions,   opscope__py_construct_functions, opscope__py_buffer_functions,
-    opscope__py_data_functions,     opscope__py_dlpack_functions,    opscope__py_library_functions,
-    opscope__py_settings_functions, opscope__py_archive_functions,   opscope__py_document_functions,
+    opscope__py_tensor_functions,   opscope__py_construct_functions,
+    opscope__py_buffer_functions,   opscope__py_data_functions,
+    opscope__py_dlpack_functions,   opscope__py_library_functions,
+    opscope__py_settings_functions, opscope__py_archive_functions,
+    opscope__py_document_functions, opscope__py_graph_tree_functions,
+    opscope__py_value_functions,
 };
 
 PyMODINIT_FUNC PyInit__tensor(void);
@@ -28,7 +31,8 @@ PyMODINIT_FUNC PyInit__tensor(void)
     }
     bool failed = opscope__py_find_buffer_functions() < 0 || opscope__py_add_dtypes(module) < 0 ||
                   opscope__py_add_tensor(module) < 0 || opscope__py_add_operators(module) < 0 ||
-                  opscope__py_add_autograd(module) < 0 || opscope__py_add_archive(module) < 0;
+                  opscope__py_add_autograd(module) < 0 || opscope__py_add_archive(module) < 0 ||
+                  opscope__py_add_graph(module) < 0;
     for (size_t i = 0; !failed && i < sizeof FUNCTIONS / sizeof *FUNCTIONS; i++) {
         failed = PyModule_AddFunctions(module, FUNCTIONS[i]) < 0;
     }

@@ -40,7 +40,7 @@ static void a_graph_with_nested_blocks_stays_as_it_is(void)
 
 static void types_of_every_kind_stay_as_they_are(void)
 {
-    stays("graph(%a : Tensor, %b : int, %c : float, %d : bool, %e : str, %f : None, %g : dtype,"
+    stays("graph(%a : Tensor, %b : int, %c : float, %d : bool, %e : str, %f : None, %g : Dtype,"
           " %h : List[Tensor], %i : Tuple[], %j : Tuple[int, Tuple[str], List[Optional[float]]],"
           " %k : __torch__.models.Net_1, %l : Optional[a.b]):\n  return ()\n");
 }

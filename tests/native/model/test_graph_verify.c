@@ -59,7 +59,7 @@ static void constants_fit_their_types(void)
            "  %2 : bool = prim::Constant[value=True]()\n"
            "  %3 : str = prim::Constant[value=\"a\"]()\n"
            "  %4 : None = prim::Constant[value=None]()\n"
-           "  %5 : dtype = prim::Constant[value=\"float32\"]()\n"
+           "  %5 : Dtype = prim::Constant[value=\"float32\"]()\n"
            "  %6 : List[List[int]] = prim::Constant[value=[[1], []]]()\n"
            "  %7 : Optional[Tensor] = prim::Constant[value=None]()\n"
            "  %8 : Optional[int] = prim::Constant[value=3]()\n"

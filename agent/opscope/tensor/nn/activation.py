@@ -114,9 +114,7 @@ class Flatten(Module):
             ) from None
         if first > last:
             raise ValueError(f"Flatten({self.extra_repr()}): start_dim is behind end_dim")
-        shape = input.shape or (1,)
-        merged = math.prod(shape[first : last + 1])
-        return input.reshape((*shape[:first], merged, *shape[last + 1 :]))
+        return functions["flatten"](input, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

@@ -1,0 +1,37 @@
+/* model/graph/passes/passes.c -- passes by their names. */
+#include "model/graph/passes/passes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "model/graph/passes/dead_code.h"
+#include "model/graph/passes/merge_equal.h"
+#include "opscope/status.h"
+#include "opscope/tensor.h"
+
+static int dead_code(struct opscope__model_graph *graph, size_t *changed)
+{
+    *changed = opscope__graph_remove_dead_code(graph);
+    return OPSCOPE_OK;
+}
+
+const struct opscope__graph_pass opscope__graph_passes[] = {
+    {"dead_code", dead_code},
+    {"merge_equal", opscope__graph_merge_equal},
+    {NULL, NULL},
+};
+
+const struct opscope__graph_pass *opscope__graph_pass_find(const char *name)
+{
+    char names[200] = "";
+    const struct opscope__graph_pass *pass = opscope__graph_passes;
+    for (; pass->name != NULL; pass++) {
+        if (strcmp(pass->name, name) == 0) {
+            return pass;
+        }
+        size_t bytes = strlen(names);
+        snprintf(names + bytes, sizeof names - bytes, "%s%s", bytes > 0 ? ", " : "", pass->name);
+    }
+    opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "no pass is named \"%.60s\": %s", name, names);
+    return NULL;
+}
