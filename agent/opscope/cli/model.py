@@ -31,8 +31,8 @@ def command() -> None:
 def show(file: str, extra: str | None, show_all: bool, as_json: bool) -> None:
     """Show format, producer, operators, tensors and extra files of FILE.
 
-    Formats: archives of opscope.tensor.save, torch.save, torch.jit.save and torch.export.save,
-    safetensors, ONNX.
+    Formats: archives of opscope.tensor.save and opscope.tensor.jit.save, torch.save,
+    torch.jit.save and torch.export.save, safetensors, ONNX.
     """
     found = describe(file)
     if extra is not None:
