@@ -11,6 +11,7 @@ from opscope._tensor import Graph, Program, Tensor
 from opscope.record.debug_info import debug_info
 from opscope.tensor.jit import archive
 from opscope.tensor.jit.parts import ModelParts, Signature
+from opscope.tensor.jit.python_code import python_code
 
 
 class CompiledModel:
@@ -96,6 +97,12 @@ class CompiledModel:
     def graph(self) -> Graph:
         """The graph of the entry, a copy; `print` shows it."""
         return self._graphs[self._parts.entry].copy()
+
+    @property
+    def code(self) -> str:
+        """The graphs as Python code, for people; `print` it. It runs with `from opscope import
+        tensor`, `import math` and `attributes`."""
+        return python_code(self._parts.functions, self._parts.entry)
 
     @property
     def attributes(self) -> dict[str, Tensor]:
