@@ -140,7 +140,7 @@ class Recording:
         is_inplace = call.operator.endswith("_")
         written = call.written()
         for tensor in written:
-            if self._builder.has_constant_memory_of(tensor):
+            if not self._builder.is_writable(tensor):
                 raise TraceError(
                     f"{call.operator} at {call.location or 'an unknown line'} writes a tensor that "
                     "is neither an example, nor an attribute of the module, nor the result of an "

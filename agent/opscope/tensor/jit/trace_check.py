@@ -95,9 +95,7 @@ def _random_operators(body: Block) -> list[str]:
             zip((each.name for each in schema_of(node.kind).parameters), given, strict=False)
         )
         rate = arguments.get("p", arguments.get("dropout_p"))
-        return arguments.get("training") is not False and not (
-            "dropout" in node.kind and rate == 0.0
-        )
+        return arguments.get("training") is not False and rate != 0.0
 
     return sorted({node.kind for node in body.all_nodes() if is_random(node)})
 
