@@ -6,7 +6,6 @@ by name. It does what the graphs do, except that Python's integers have no limit
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from opscope.tensor.jit.nodes import Block, Node, from_text
 from opscope.tensor.jit.python_expressions import (
     STATEMENTS,
+    USED_NAMES,
     expression,
     literal,
     raise_statement,
@@ -58,7 +58,7 @@ class _Function:
         """A variable for the value."""
         base = re.sub(r"\W", "_", value)
         base = f"t{base}" if base[:1].isdigit() else base
-        if keyword.iskeyword(base) or hasattr(builtins, base) or base in ("tensor", "attributes"):
+        if keyword.iskeyword(base) or base in USED_NAMES:
             base += "_"
         name, count = base, 1
         while name in self._taken:
@@ -77,8 +77,7 @@ class _Function:
         for node in block.nodes:
             if node.kind == "prim::Constant":
                 ((name, type),) = node.outputs
-                text = literal(node.attributes["value"], type)
-                self._expressions[name] = f"({text})" if text.startswith("-") else text
+                self._expressions[name] = literal(node.attributes["value"], type)
             elif node.kind == "prim::GetAttr":
                 self._expressions[node.output] = (
                     f"attributes[{literal(node.attributes['name'], '')}]"

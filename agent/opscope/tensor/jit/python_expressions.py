@@ -60,6 +60,10 @@ STATEMENTS = {
     "py::reverse": "{}.reverse()",
     "py::clear": "{}.clear()",
 }
+USED_NAMES = {"tensor", "math", "attributes", "list", "range", "print"} | {
+    *("int", "float", "bool", "str", "abs", "min", "max", "round", "len")
+}
+"""Names that the code uses, and so gives to no variable."""
 
 
 def literal(value: Any, type: str) -> str:
@@ -79,7 +83,7 @@ def expression(kind: str, inputs: Sequence[str]) -> str:
     """The expression of a node with these inputs, which are expressions without operators."""
     joined = ", ".join(inputs)
     if kind in EXPRESSIONS:
-        return EXPRESSIONS[kind].format(*inputs)
+        return EXPRESSIONS[kind].format(*(f"({x})" if x.startswith("-") else x for x in inputs))
     if kind == "prim::ListConstruct":
         return f"[{joined}]"
     if kind == "prim::TupleConstruct":
