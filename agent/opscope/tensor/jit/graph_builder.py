@@ -57,6 +57,10 @@ class GraphBuilder:
             )
         self._add(tensor, "input", value, tensor.is_floating_point())
 
+    def attributes_behind(self, tensor: Tensor) -> list[Tensor]:
+        """The attributes that share memory with the tensor."""
+        return [each.tensor for each in self._sharers(tensor) if each.origin == "attribute"]
+
     def origin_of(self, tensor: Tensor) -> str | None:
         """Where the graph has the tensor from; None for an unknown tensor."""
         known = self._known.get(id(tensor))

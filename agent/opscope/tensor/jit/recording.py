@@ -121,8 +121,9 @@ class Recording:
                 if isinstance(each, Tensor):
                     call.versions.append((each, each._version))
         target = call.arguments[0] if call.arguments and fn.name.endswith("_") else None
-        if isinstance(target, Tensor) and self._builder.origin_of(target) == "attribute":
-            self._state.keep(target)
+        if isinstance(target, Tensor):
+            for attribute in self._builder.attributes_behind(target):
+                self._state.keep(attribute)
         return call
 
     def _end(self, fn: RecordFunction, context: Any) -> None:
