@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,20 +47,20 @@ class _UsesTwice(nn.Module):
     def __init__(self) -> None:
         self.conv, self.norm = nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)
 
-    def forward(self, x: ops.Tensor) -> ops.Tensor:
+    def forward(self, x: ops.Tensor) -> Any:
         y = self.conv(x)
         return self.norm(y) + y
 
 
 class _WritesTheWeight(_UsesTwice):
-    def forward(self, x: ops.Tensor) -> ops.Tensor:
+    def forward(self, x: ops.Tensor) -> Any:
         with ops.no_grad():
             self.conv.weight[0].mul_(2)
         return self.norm(self.conv(x))
 
 
 class _TakesTheWeight(_UsesTwice):
-    def forward(self, x: ops.Tensor) -> ops.Tensor:
+    def forward(self, x: ops.Tensor) -> Any:
         return self.norm(ops.conv2d(x, x[:, :1, :1, :1]))
 
 
@@ -99,7 +100,7 @@ def test_nodes_and_attributes_without_use_go() -> None:
         def __init__(self) -> None:
             self.used, self.unused = nn.Linear(2, 2), nn.Linear(2, 2)
 
-        def forward(self, x: ops.Tensor) -> ops.Tensor:
+        def forward(self, x: ops.Tensor) -> Any:
             self.unused(x)
             return self.used(x) + self.used(x)
 

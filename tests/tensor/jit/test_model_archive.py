@@ -5,6 +5,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,9 @@ def test_a_loaded_model_is_trained(tmp_path: Path) -> None:
     jit.save(jit.trace(net, ops.ones(1, 3)), tmp_path / "model.pt")
     loaded = jit.load(tmp_path / "model.pt")
     loaded(ops.ones(4, 3)).sum().backward()
-    assert dict(loaded.named_parameters())["bias"].grad.tolist() == [4.0, 4.0]
+    gradient = dict(loaded.named_parameters())["bias"].grad
+    assert gradient is not None
+    assert gradient.tolist() == [4.0, 4.0]
 
 
 RUNS = """
@@ -49,7 +52,7 @@ def test_another_process_runs_the_model_without_its_code(tmp_path: Path) -> None
         def __init__(self) -> None:
             self.layers = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.LayerNorm(8))
 
-        def forward(self, x: ops.Tensor) -> ops.Tensor:
+        def forward(self, x: ops.Tensor) -> Any:
             return self.layers(x) + x
 
     net, x = Net(), ops.randn(5, 8)
@@ -129,7 +132,10 @@ def test_attributes_that_share_memory_share_it_when_loaded(tmp_path: Path) -> No
             self.register_buffer("table", ops.arange(6.0))
             self.register_buffer("half", self.table[3:])
 
-        def forward(self, x: ops.Tensor) -> ops.Tensor:
+        table: ops.Tensor
+        half: ops.Tensor
+
+        def forward(self, x: ops.Tensor) -> Any:
             self.table.add_(x)
             return self.half * 1
 

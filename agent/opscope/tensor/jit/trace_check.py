@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from opscope._tensor import Tensor, functions
+from opscope._tensor import Tensor
 from opscope.tensor.autograd import no_grad
 from opscope.tensor.jit.compiled import CompiledModel
 from opscope.tensor.jit.graph_builder import TraceError
@@ -126,14 +126,12 @@ class _Copy:
 
 
 def _far(actual: Tensor, expected: Tensor) -> Tensor:
-    """1 for each element that differs by more than rounding."""
+    """True for each element that differs by more than rounding."""
     if not expected.is_floating_point():
-        return functions["ne"](actual, expected)
+        return actual.ne(expected)
     if expected.dtype.itemsize < 4:
         relative, absolute = _TOLERANCE_OF_HALF
         actual, expected = actual.float(), expected.float()
     else:
         relative, absolute = _TOLERANCES[expected.dtype.name]
-    return functions["logical_not"](
-        functions["isclose"](actual, expected, relative, absolute, True)
-    )
+    return actual.isclose(expected, relative, absolute, True).logical_not()
