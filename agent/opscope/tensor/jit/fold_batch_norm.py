@@ -15,8 +15,11 @@ from opscope.tensor.jit.nodes import Block, Node
 
 
 def fold_batch_norm(body: Block, attributes: dict[str, Tensor], is_fixed: Collection[str]) -> int:
-    """Folds where all tensors but the input are attributes of `is_fixed`, and the result of conv2d
-    has no other use. Adds the new weights to `attributes`; returns how many nodes it removed."""
+    """Folds where all tensors but the input are attributes of `is_fixed`, which those that training
+    updates are not, and the result of conv2d has no other use.
+
+    Adds the new weights to `attributes`; returns how many nodes it removed.
+    """
     return _Pass(body, attributes, is_fixed).run(body)
 
 
@@ -50,15 +53,11 @@ class _Pass:
         """The conv2d whose result the node normalizes; None if there is none to fold into."""
         if node.kind != "core::batch_norm" or len(node.inputs) < 5:
             return None
-        try:
-            is_training = len(node.inputs) > 5 and self._constant(node.inputs[5])
-        except _NotFixedError:
-            return None
         found = self._producers.get(node.inputs[0])
         is_convolution = found is not None and found.kind == "core::conv2d"
         is_here = any(each is found for each in block.nodes)
         is_alone = self._uses[node.inputs[0]] == 1
-        return found if is_convolution and is_here and is_alone and not is_training else None
+        return found if is_convolution and is_here and is_alone else None
 
     def _fold(self, block: Block, convolution: Node, norm: Node) -> bool:
         if len(convolution.inputs) < 3:
