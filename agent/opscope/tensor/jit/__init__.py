@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from opscope.tensor.jit.compiled import CompiledModel
 from opscope.tensor.jit.files import load, save
+from opscope.tensor.jit.freezing import freeze
 from opscope.tensor.jit.graph_builder import TraceError
 from opscope.tensor.jit.recording import TracerWarning
 from opscope.tensor.jit.tracing import trace
 
-__all__ = ["CompiledModel", "TraceError", "TracerWarning", "load", "save", "trace"]
+__all__ = ["CompiledModel", "TraceError", "TracerWarning", "freeze", "load", "save", "trace"]

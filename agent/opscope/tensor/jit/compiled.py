@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from opscope._tensor import Graph, Program, Tensor
-from opscope.record.debug_info import debug_info
+from opscope.record.thread_label import ThreadLabel
 from opscope.tensor.jit import archive
 from opscope.tensor.jit.parts import ModelParts, Signature
+from opscope.tensor.jit.python_code import python_code
 
 
 class CompiledModel:
@@ -64,6 +65,7 @@ class CompiledModel:
                 f"the signature has {len(self._signature.parameters)} parameters, but the function "
                 f"{entry!r} takes {len(inputs)} values"
             )
+        self._label = ThreadLabel("model_id", self.model_id)
         self._program = Program(self._graphs, dict(attributes), entry)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -72,8 +74,7 @@ class CompiledModel:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
-        with debug_info(model_id=self.model_id):
-            return self._program(*args)
+        return self._label.run(self._program, *args)
 
     # ---- what it consists of ----------------------------------------------------------------
 
@@ -96,6 +97,12 @@ class CompiledModel:
     def graph(self) -> Graph:
         """The graph of the entry, a copy; `print` shows it."""
         return self._graphs[self._parts.entry].copy()
+
+    @property
+    def code(self) -> str:
+        """The graphs as Python code, for people; `print` it. It runs with `from opscope import
+        tensor`, `import math` and `attributes`."""
+        return python_code(self._parts.functions, self._parts.entry)
 
     @property
     def attributes(self) -> dict[str, Tensor]:

@@ -57,14 +57,19 @@ class GraphBuilder:
             )
         self._add(tensor, "input", value, tensor.is_floating_point())
 
+    def attributes_behind(self, tensor: Tensor) -> list[Tensor]:
+        """The attributes that share memory with the tensor."""
+        return [each.tensor for each in self._sharers(tensor) if each.origin == "attribute"]
+
     def origin_of(self, tensor: Tensor) -> str | None:
         """Where the graph has the tensor from; None for an unknown tensor."""
         known = self._known.get(id(tensor))
         return None if known is None else known.origin
 
-    def has_constant_memory_of(self, tensor: Tensor) -> bool:
-        """Whether the tensor's memory belongs to a constant of the graph."""
-        return any(each.origin == "constant" for each in self._sharers(tensor))
+    def is_writable(self, tensor: Tensor) -> bool:
+        """Whether a write to the tensor's memory is one to an input, an attribute or a result."""
+        origins = {each.origin for each in self._sharers(tensor)}
+        return tensor.numel() == 0 or bool(origins - {"constant"})
 
     def value_of(self, tensor: Tensor) -> str:
         """The value that is the tensor; an unknown one becomes a constant."""

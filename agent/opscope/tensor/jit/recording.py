@@ -121,8 +121,9 @@ class Recording:
                 if isinstance(each, Tensor):
                     call.versions.append((each, each._version))
         target = call.arguments[0] if call.arguments and fn.name.endswith("_") else None
-        if isinstance(target, Tensor) and self._builder.origin_of(target) == "attribute":
-            self._state.keep(target)
+        if isinstance(target, Tensor):
+            for attribute in self._builder.attributes_behind(target):
+                self._state.keep(attribute)
         return call
 
     def _end(self, fn: RecordFunction, context: Any) -> None:
@@ -140,7 +141,7 @@ class Recording:
         is_inplace = call.operator.endswith("_")
         written = call.written()
         for tensor in written:
-            if self._builder.has_constant_memory_of(tensor):
+            if not self._builder.is_writable(tensor):
                 raise TraceError(
                     f"{call.operator} at {call.location or 'an unknown line'} writes a tensor that "
                     "is neither an example, nor an attribute of the module, nor the result of an "
