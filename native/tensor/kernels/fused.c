@@ -205,17 +205,21 @@ static bool fits(const struct opscope__fused *fused, const opscope_argument *inp
     return true;
 }
 
-bool opscope__fused_run(const struct opscope__fused *fused, const opscope_argument *inputs,
-                        opscope_tensor **out, int *status)
+bool opscope__fused_fits(const struct opscope__fused *fused, const opscope_argument *inputs)
 {
     const opscope_tensor *shape = find_shape(fused, inputs);
-    if (shape == NULL || !fits(fused, inputs, shape)) {
-        return false;
-    }
+    return shape != NULL && fits(fused, inputs, shape);
+}
+
+int opscope__fused_run(const struct opscope__fused *fused, const opscope_argument *inputs,
+                       opscope_tensor **out)
+{
+    const opscope_tensor *shape = find_shape(fused, inputs);
     opscope_tensor *made;
-    *status = opscope__tensor_empty(shape->dims, opscope__sizes(shape), shape->dtype, &made);
-    if (*status != OPSCOPE_OK) {
-        return true;
+    const int status =
+        opscope__tensor_empty(shape->dims, opscope__sizes(shape), shape->dtype, &made);
+    if (status != OPSCOPE_OK) {
+        return status;
     }
     struct run run = {.fused = fused,
                       .count = made->count,
@@ -244,5 +248,5 @@ bool opscope__fused_run(const struct opscope__fused *fused, const opscope_argume
         opscope__parallel(run.count, grain > 0 ? grain : 1, run_piece, &run);
     }
     *out = made;
-    return true;
+    return OPSCOPE_OK;
 }

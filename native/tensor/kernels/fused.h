@@ -41,11 +41,14 @@ struct opscope__fused {
  * input that is not there, or an operator has an operand of another dtype than the result. */
 bool opscope__fused_plan(struct opscope__fused *fused);
 
-/* Runs a plan. `inputs` are tensors and numbers. False, and nothing is done, unless all tensors are
- * of one dtype, float32 or float64, for which each step has a loop, and each is contiguous and has
- * the output's sizes, or has one element: the caller then calls the operators one by one. `*out` is
- * a new reference if `*status` is OK. Records no gradient. */
-bool opscope__fused_run(const struct opscope__fused *fused, const opscope_argument *inputs,
-                        opscope_tensor **out, int *status);
+/* Whether a plan can be run with these inputs, tensors and numbers: all tensors are of one dtype,
+ * float32 or float64, for which each step has a loop, and each is contiguous and has the output's
+ * sizes, or has one element. Else the caller calls the operators one by one. */
+bool opscope__fused_fits(const struct opscope__fused *fused, const opscope_argument *inputs);
+
+/* Runs a plan with inputs that fit. `*out` is a new reference if the status is OK. Records no
+ * gradient. */
+int opscope__fused_run(const struct opscope__fused *fused, const opscope_argument *inputs,
+                       opscope_tensor **out);
 
 #endif

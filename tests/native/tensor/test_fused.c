@@ -108,9 +108,8 @@ static void random_chains_have_the_bits_of_their_operators_one_by_one(void)
         }
         if (opscope__fused_plan(&chain.fused)) {
             opscope_tensor *fused = NULL;
-            int status = -1;
-            CHECK(opscope__fused_run(&chain.fused, inputs, &fused, &status));
-            CHECK_EQUAL(status, OPSCOPE_OK);
+            CHECK(opscope__fused_fits(&chain.fused, inputs));
+            CHECK_EQUAL(opscope__fused_run(&chain.fused, inputs, &fused), OPSCOPE_OK);
             opscope_tensor *wanted = one_by_one(&chain, inputs);
             CHECK(has_equal_bits(fused, wanted));
             opscope_tensor_release(wanted);
@@ -149,20 +148,13 @@ static void other_layouts_shapes_and_dtypes_are_left_to_the_operators(void)
         DO("core::to", T(a), I(OPSCOPE_INT64)),          /* no floats */
         numbers(3, OPSCOPE_FLOAT32, SIZES(1, 1, 1))};    /* more dimensions than the output */
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        opscope_tensor *out = NULL;
-        int status = 1;
-        CHECK(!opscope__fused_run(&fused, (opscope_argument[]){T(a), T(others[i]), I(1)}, &out,
-                                  &status));
-        CHECK(!opscope__fused_run(&fused, (opscope_argument[]){T(others[i]), T(a), I(1)}, &out,
-                                  &status));
-        CHECK(out == NULL && status == 1);
+        CHECK(!opscope__fused_fits(&fused, (opscope_argument[]){T(a), T(others[i]), I(1)}));
+        CHECK(!opscope__fused_fits(&fused, (opscope_argument[]){T(others[i]), T(a), I(1)}));
         opscope_tensor_release(others[i]);
     }
-    opscope_tensor *out = NULL;
-    int status = 1;
-    CHECK(!opscope__fused_run(&fused, (opscope_argument[]){T(a), T(a), T(a)}, &out, &status));
-    CHECK(!opscope__fused_run(&fused, (opscope_argument[]){R(1), R(2), I(1)}, &out, &status));
-    CHECK(!opscope__fused_run(&fused, (opscope_argument[]){T(a), N, I(1)}, &out, &status));
+    CHECK(!opscope__fused_fits(&fused, (opscope_argument[]){T(a), T(a), T(a)}));
+    CHECK(!opscope__fused_fits(&fused, (opscope_argument[]){R(1), R(2), I(1)}));
+    CHECK(!opscope__fused_fits(&fused, (opscope_argument[]){T(a), N, I(1)}));
     opscope_tensor_release(a);
 }
 
@@ -170,8 +162,9 @@ static void tensors_without_elements_give_one_without(void)
 {
     const struct opscope__fused fused = add_then_mul();
     opscope_tensor *a = empty(OPSCOPE_FLOAT32, SIZES(0, 3)), *out = NULL;
-    int status = 1;
-    CHECK(opscope__fused_run(&fused, (opscope_argument[]){T(a), T(a), I(1)}, &out, &status));
+    const opscope_argument inputs[] = {T(a), T(a), I(1)};
+    CHECK(opscope__fused_fits(&fused, inputs));
+    CHECK_EQUAL(opscope__fused_run(&fused, inputs, &out), OPSCOPE_OK);
     CHECK_EQUAL(opscope_tensor_count(out), 0);
     CHECK_EQUAL(opscope_tensor_sizes(out)[1], 3);
     opscope_tensor_release(out);
