@@ -142,12 +142,11 @@ static int write_number(struct opscope__heap *heap, const struct opscope__value 
     return status;
 }
 
-/* No deeper than there are dimensions. */
-static int write_level(struct opscope__heap *heap, const struct opscope__value *value, int dim,
-                       struct filling *filling)
+/* Whether all lists of a level have one length. No deeper than there are dimensions. */
+static int check_level(const struct opscope__value *value, int dim, const struct filling *filling)
 {
     if (dim == filling->dims) {
-        return write_number(heap, value, filling);
+        return OPSCOPE_OK;
     }
     const struct opscope__sequence *list = value->as.sequence;
     if ((int64_t)list->count != filling->sizes[dim]) {
@@ -155,6 +154,20 @@ static int write_level(struct opscope__heap *heap, const struct opscope__value *
                                    "lists of lengths %lld and %zu at dimension %d",
                                    (long long)filling->sizes[dim], list->count, dim);
     }
+    int status = OPSCOPE_OK;
+    for (size_t i = 0; status == OPSCOPE_OK && i < list->count; i++) {
+        status = check_level(&list->items[i], dim + 1, filling);
+    }
+    return status;
+}
+
+static int write_level(struct opscope__heap *heap, const struct opscope__value *value, int dim,
+                       struct filling *filling)
+{
+    if (dim == filling->dims) {
+        return write_number(heap, value, filling);
+    }
+    const struct opscope__sequence *list = value->as.sequence;
     int status = OPSCOPE_OK;
     for (size_t i = 0; status == OPSCOPE_OK && i < list->count; i++) {
         status = write_level(heap, &list->items[i], dim + 1, filling);
@@ -167,6 +180,9 @@ int opscope__tensor_of(struct opscope__heap *heap, const struct opscope__value *
 {
     struct filling filling;
     int status = measure(&inputs[0], &filling);
+    if (status == OPSCOPE_OK) {
+        status = check_level(&inputs[0], 0, &filling);
+    }
     if (status != OPSCOPE_OK) {
         return status;
     }
