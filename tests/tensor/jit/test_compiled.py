@@ -1,5 +1,6 @@
 """The class of compiled models."""
 
+import inspect
 import threading
 
 import pytest
@@ -32,6 +33,11 @@ def _model(**changes: object) -> jit.CompiledModel:
         "signature": [("x",), ("scale", 2.0)],
     }
     return jit.CompiledModel(**{**arguments, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", jit.__all__)
+def test_every_public_name_says_what_it_is(name: str) -> None:
+    assert inspect.getdoc(getattr(jit, name))
 
 
 def test_arguments_are_bound_as_python_binds_them() -> None:
