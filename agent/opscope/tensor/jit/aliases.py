@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from opscope._tensor import Tensor
 from opscope.tensor.jit.nodes import Block, Node
 
 
-def written_attributes(functions: Sequence[Block], attributes: Mapping[str, Tensor]) -> set[str]:
-    """Names of the attributes that a node may write, directly or through a view or a list. All of
-    them if functions call each other, because what a caller passes is not followed."""
-    if any(node.kind == "prim::CallFunction" for body in functions for node in body.all_nodes()):
-        return set(attributes)
-    written: set[int] = set()
-    for body in functions:
-        reached = _Reached(body)
-        false = {
-            node.output
-            for node in body.all_nodes()
-            if node.kind == "prim::Constant" and node.attributes["value"] is False
-        }
-        for node in body.all_nodes():
-            for name in _targets(node, false):
-                written |= {_memory(attributes[each]) for each in reached.by(name)}
+def written_attributes(body: Block, attributes: Mapping[str, Tensor]) -> set[str]:
+    """Names of the attributes that a node may write, directly or through a view or a list. The
+    graph calls no functions."""
+    reached = _Reached(body)
+    nodes = list(body.all_nodes())
+    false = {
+        node.output
+        for node in nodes
+        if node.kind == "prim::Constant" and node.attributes["value"] is False
+    }
+    written = {
+        _memory(attributes[name])
+        for node in nodes
+        for value in _targets(node, false)
+        for name in reached.by(value)
+    }
     return {name for name, tensor in attributes.items() if _memory(tensor) in written}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from opscope._tensor import Graph, Program, Tensor
 from opscope.record.thread_label import ThreadLabel
-from opscope.tensor.jit import archive
+from opscope.tensor.jit import archive, passes
 from opscope.tensor.jit.parts import ModelParts, Signature
 from opscope.tensor.jit.python_code import python_code
 
@@ -97,6 +97,16 @@ class CompiledModel:
     def graph(self) -> Graph:
         """The graph of the entry, a copy; `print` shows it."""
         return self._graphs[self._parts.entry].copy()
+
+    @property
+    def inlined_graph(self) -> Graph:
+        """The graph of the entry with the functions that it calls inlined, a copy."""
+        return self._program.graph
+
+    def graph_for(self, *inputs: Any) -> Graph:
+        """The inlined graph after `passes`, for inputs that the model takes."""
+        self._signature.bind(*inputs)
+        return passes.run(self.inlined_graph)
 
     @property
     def code(self) -> str:
