@@ -50,12 +50,14 @@ C_BELOW: dict[str, tuple[str, ...]] = {
     # Operators are names to it.
     "model/graph": ("base", "tensor", "tensor/base", "model/document"),
     "model/archive": ("base", "record", "tensor", "tensor/base", "tensor/memory", "tensor/core"),
+    "model/program": (*BELOW_BACKWARD, "model/document", "model/graph"),
     "tensor/python": (
         *BELOW_BACKWARD,
         "tensor/backward",
         "model/document",
         "model/archive",
         "model/graph",
+        "model/program",
     ),
     "bridges": ("base", "record", "tasks", "segment", "recorder", "trace"),
     "bench": ("base", "record"),

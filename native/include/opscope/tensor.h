@@ -53,7 +53,11 @@ typedef enum opscope_error_kind {
     OPSCOPE_ERROR_VALUE = 1, /* sizes or numbers that do not match or are out of range */
     OPSCOPE_ERROR_TYPE = 2,  /* a wrong dtype or kind of argument */
     OPSCOPE_ERROR_INDEX = 3, /* a dimension or index out of range */
-    OPSCOPE_ERROR_MEMORY = 4
+    OPSCOPE_ERROR_MEMORY = 4,
+    /* Of graphs that run: as Python's exceptions of these names. */
+    OPSCOPE_ERROR_ASSERTION = 5,
+    OPSCOPE_ERROR_OVERFLOW = 6,
+    OPSCOPE_ERROR_ZERO_DIVISION = 7
 } opscope_error_kind;
 
 /* The error text of this thread's last failed call of the tensor core: operator, shapes, and what

@@ -22,6 +22,7 @@ static const char *const outside[] = {
     "aten::randint_like",
     "aten::randperm",
     "aten::normal",
+    "aten::uniform",
     "aten::bernoulli",
     "aten::binomial",
     "aten::poisson",
@@ -78,6 +79,13 @@ static const char *const changing[] = {
     "aten::cudnn_batch_norm",
     "aten::instance_norm",
     "aten::rrelu_with_noise",
+    "py::append",
+    "py::clear",
+    "py::extend",
+    "py::insert",
+    "py::pop",
+    "py::reverse",
+    "py::setitem",
     NULL,
 };
 
@@ -100,7 +108,8 @@ static bool writes_by_name(const char *kind)
 static enum opscope__graph_effect own_effect(const struct opscope__graph_node *node)
 {
     const char *kind = node->kind;
-    bool is_known = strncmp(kind, "aten::", 6) == 0 || strncmp(kind, "prim::", 6) == 0;
+    bool is_known = strncmp(kind, "aten::", 6) == 0 || strncmp(kind, "prim::", 6) == 0 ||
+                    strncmp(kind, "core::", 6) == 0 || strncmp(kind, "py::", 4) == 0;
     if (!is_known || opscope__graph_kind_is_in(kind, changing) || writes_by_name(kind)) {
         return OPSCOPE__GRAPH_CHANGES;
     }

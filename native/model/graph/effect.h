@@ -13,9 +13,9 @@ enum opscope__graph_effect {
 };
 
 /* A node does what the nodes in its blocks do. By itself, it is taken for pure only if its
- * namespace is aten or prim, it has outputs or blocks, it is no in-place operator (a name that ends
- * with '_', or __iadd__ and the like), takes no `out`, and no table lists it. An operator that
- * raises on wrong inputs is pure. */
+ * namespace is aten, core, prim or py, it has outputs or blocks, it is no in-place operator (a name
+ * that ends with '_', or __iadd__ and the like), takes no `out`, and no table lists it. An operator
+ * that raises on wrong inputs is pure. */
 OPSCOPE_API enum opscope__graph_effect opscope__graph_node_effect(
     const struct opscope__graph_node *node);
 /* That of all nodes of a block. */

@@ -109,3 +109,14 @@ bool opscope__graph_type_equal(const struct opscope__graph_type *one,
     }
     return true;
 }
+
+bool opscope__graph_type_accepts(const struct opscope__graph_type *wanted,
+                                 const struct opscope__graph_type *given)
+{
+    for (; wanted->kind == OPSCOPE__GRAPH_OPTIONAL; wanted = wanted->parts[0]) {
+        if (given->kind == OPSCOPE__GRAPH_NONE || opscope__graph_type_equal(wanted, given)) {
+            return true;
+        }
+    }
+    return opscope__graph_type_equal(wanted, given);
+}

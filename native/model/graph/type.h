@@ -58,5 +58,9 @@ OPSCOPE_API const struct opscope__graph_type *opscope__graph_class_type(
     struct opscope__model_graph *graph, const char *name, size_t bytes);
 OPSCOPE_API bool opscope__graph_type_equal(const struct opscope__graph_type *one,
                                            const struct opscope__graph_type *other);
+/* Whether a value of type `given` is accepted where `wanted` is: the same type, or for an Optional
+ * None or what its part accepts. */
+OPSCOPE_API bool opscope__graph_type_accepts(const struct opscope__graph_type *wanted,
+                                             const struct opscope__graph_type *given);
 
 #endif

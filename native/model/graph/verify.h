@@ -9,7 +9,8 @@
  * - prim::Loop takes the greatest number of trips (int), the first condition (bool) and the values
  *   that it carries. Its block takes the index of the trip (int) and the carried values, and
  *   returns the next condition (bool) and the next carried values. It produces the last ones.
- *   All are of the same types.
+ *   All are of the same types, except that where a block returns or a loop takes a value, an
+ *   Optional accepts None and its part's type.
  * - prim::Constant takes nothing and produces one value, whose type its attribute `value` fits.
  *   A Dtype is given by its name; an Optional is None or of its part's type.
  *

@@ -1,10 +1,8 @@
 /* model/graph/verify_kind.c -- what prim::If, prim::Loop and prim::Constant have to be. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "model/graph/buffer.h"
+#include "model/graph/shown_type.h"
 #include "model/graph/verifier.h"
-#include "model/graph/writer.h"
 #include "opscope/status.h"
 
 typedef const struct opscope__graph_type *(*type_at)(const void *list, uint32_t index);
@@ -19,45 +17,30 @@ static const struct opscope__graph_type *of_value(const void *list, uint32_t ind
     return ((const struct opscope__graph_values *)list)->at[index]->type;
 }
 
-/* A type as an error text shows it. */
-struct shown {
-    char text[84];
-};
-
-static struct shown show(const struct opscope__graph_type *type)
-{
-    struct opscope__graph_writer writer = {0};
-    struct shown shown = {"?"};
-    opscope__graph_write_type(&writer, type);
-    if (!writer.failed) {
-        size_t room = sizeof shown.text - sizeof "...", bytes = writer.text.bytes;
-        memcpy(shown.text, writer.text.at, bytes < room ? bytes : room);
-        strcpy(shown.text + (bytes < room ? bytes : room), bytes > room ? "..." : "");
-    }
-    free(writer.text.at);
-    return shown;
-}
-
 static bool is_of(const struct opscope__graph_type *type, enum opscope__graph_type_kind kind)
 {
     return type->kind == kind;
 }
 
-/* `wanted` and `is` are lists of types, of which the first `skip` of `is` mean something else. */
+/* `wanted` and `is` are lists of types, of which the first `skip` of `is` mean something else. An
+ * Optional accepts its part and None where a use is checked, not where a definition is. */
 static int check_types(const struct opscope__graph_node *node, const char *what, type_at of_is,
                        const void *is, uint32_t is_count, uint32_t skip,
                        const struct opscope__graph_values *wanted)
 {
+    bool is_exact = of_is == of_value;
     if (is_count - skip != wanted->count) {
         return opscope__graph_verify_fail(node, "%u values %s, where it produces %u",
                                           is_count - skip, what, wanted->count);
     }
     for (uint32_t i = 0; i < wanted->count; i++) {
         const struct opscope__graph_type *type = of_is(is, i + skip);
-        if (!opscope__graph_type_equal(type, wanted->at[i]->type)) {
-            return opscope__graph_verify_fail(
-                node, "value %u of those %s is %s, where it produces %s", i, what, show(type).text,
-                show(wanted->at[i]->type).text);
+        if (is_exact ? !opscope__graph_type_equal(type, wanted->at[i]->type)
+                     : !opscope__graph_type_accepts(wanted->at[i]->type, type)) {
+            return opscope__graph_verify_fail(node,
+                                              "value %u of those %s is %s, where it produces %s", i,
+                                              what, opscope__graph_show_type(type).text,
+                                              opscope__graph_show_type(wanted->at[i]->type).text);
         }
     }
     return OPSCOPE_OK;
@@ -156,7 +139,8 @@ static int verify_constant(const struct opscope__graph_node *node)
     }
     const struct opscope__graph_type *type = node->outputs.at[0]->type;
     if (!fits(value, type)) {
-        return opscope__graph_verify_fail(node, "its value is no %s", show(type).text);
+        return opscope__graph_verify_fail(node, "its value is no %s",
+                                          opscope__graph_show_type(type).text);
     }
     return OPSCOPE_OK;
 }

@@ -109,6 +109,17 @@ void opscope__failure_name(const char *operator, bool own_alone)
     }
 }
 
+void opscope__failure_place(const char *place)
+{
+    struct last *last = own(false);
+    if (last != NULL) {
+        char text[TEXT_BYTES];
+        snprintf(text, sizeof text, "%s", last->text);
+        snprintf(last->text, TEXT_BYTES, "%.300s%s (%.190s)", text, strlen(text) > 300 ? "..." : "",
+                 place);
+    }
+}
+
 void opscope__failure_attach(void *cause, void (*release)(void *cause))
 {
     struct last *last = own(true);

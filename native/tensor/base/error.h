@@ -16,6 +16,9 @@ struct opscope__failure {
  * `own_alone` also where it names another, that this one called. */
 void opscope__failure_name(const char *operator, bool own_alone);
 
+/* Adds a place to this thread's last text: "... (net.py:3:4)". */
+void opscope__failure_place(const char *place);
+
 /* This thread's last failure, which it forgets. */
 void opscope__failure_take(struct opscope__failure *out);
 /* Makes it this thread's last failure; takes what it owns. */

@@ -36,6 +36,15 @@ PyObject *opscope__py_raise(int status)
     case OPSCOPE_ERROR_MEMORY:
         type = PyExc_MemoryError;
         break;
+    case OPSCOPE_ERROR_ASSERTION:
+        type = PyExc_AssertionError;
+        break;
+    case OPSCOPE_ERROR_OVERFLOW:
+        type = PyExc_OverflowError;
+        break;
+    case OPSCOPE_ERROR_ZERO_DIVISION:
+        type = PyExc_ZeroDivisionError;
+        break;
     case OPSCOPE_ERROR_RUNTIME:
         break;
     }

@@ -32,7 +32,7 @@ PyMODINIT_FUNC PyInit__tensor(void)
     bool failed = opscope__py_find_buffer_functions() < 0 || opscope__py_add_dtypes(module) < 0 ||
                   opscope__py_add_tensor(module) < 0 || opscope__py_add_operators(module) < 0 ||
                   opscope__py_add_autograd(module) < 0 || opscope__py_add_archive(module) < 0 ||
-                  opscope__py_add_graph(module) < 0;
+                  opscope__py_add_graph(module) < 0 || opscope__py_add_program(module) < 0;
     for (size_t i = 0; !failed && i < sizeof FUNCTIONS / sizeof *FUNCTIONS; i++) {
         failed = PyModule_AddFunctions(module, FUNCTIONS[i]) < 0;
     }

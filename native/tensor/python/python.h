@@ -125,6 +125,7 @@ PyObject *opscope__py_operators(const opscope_operator *const *operators, size_t
 int opscope__py_add_autograd(PyObject *module);
 int opscope__py_add_archive(PyObject *module);
 int opscope__py_add_graph(PyObject *module);
+int opscope__py_add_program(PyObject *module);
 
 extern PyType_Slot opscope__py_number_slots[];
 extern PyType_Slot opscope__py_index_slots[];

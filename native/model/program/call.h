@@ -1,0 +1,12 @@
+/* model/program/call.h -- a call of an operator with values. */
+#ifndef OPSCOPE_MODEL_PROGRAM_CALL_H
+#define OPSCOPE_MODEL_PROGRAM_CALL_H
+
+#include "model/program/code.h"
+
+/* `inputs` are the plan's given arguments, in order; `outputs` has room for OPSCOPE_OUTPUT_LIMIT
+ * tensors, or for one list. */
+int opscope__call_with(const struct opscope__call_plan *plan, struct opscope__heap *heap,
+                       const struct opscope__value *const *inputs, struct opscope__value *outputs);
+
+#endif

@@ -1,0 +1,392 @@
+/* Programs: graphs that are run without Python: the type Program, and values between the two. */
+#include "model/program/program.h"
+#include "tensor/python/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    PyObject_HEAD
+    struct opscope__program *core; /* never NULL once made */
+    PyObject *entry;
+} program_object;
+
+static PyTypeObject *program_type;
+
+/* ---- from Python ------------------------------------------------------------------------------ */
+
+static bool from_python(struct opscope__heap *heap, PyObject *object,
+                        const struct opscope__graph_type *type, struct opscope__value *out);
+
+/* Parts of a list or tuple; `step` 0: all are of one type. */
+static bool items_from_python(struct opscope__heap *heap, PyObject *object,
+                              const struct opscope__graph_type *type, size_t step,
+                              struct opscope__value *out)
+{
+    Py_ssize_t count = PySequence_Size(object);
+    if (count < 0 || (step > 0 && (uint32_t)count != type->count)) {
+        return false;
+    }
+    struct opscope__sequence *made = opscope__sequence_new(heap, (size_t)count);
+    bool fits = made != NULL;
+    for (Py_ssize_t i = 0; fits && i < count; i++) {
+        struct opscope__value item;
+        PyObject *part = PySequence_GetItem(object, i);
+        fits = part != NULL && from_python(heap, part, type->parts[(size_t)i * step], &item) &&
+               opscope__sequence_push(made, item) == OPSCOPE_OK;
+        Py_XDECREF(part);
+    }
+    if (!fits) {
+        opscope__sequence_release(made);
+        return false;
+    }
+    *out = step > 0 ? opscope__value_tuple(made) : opscope__value_list(made);
+    return true;
+}
+
+static bool text_from_python(struct opscope__heap *heap, PyObject *object,
+                             struct opscope__value *out)
+{
+    Py_ssize_t bytes;
+    const char *at = PyUnicode_AsUTF8AndSize(object, &bytes);
+    struct opscope__text *text = at != NULL ? opscope__text_new(heap, at, (size_t)bytes) : NULL;
+    *out = opscope__value_text(text);
+    return text != NULL;
+}
+
+static bool int_from_python(PyObject *object, struct opscope__value *out)
+{
+    long long number = PyLong_AsLongLong(object);
+    *out = opscope__value_int(number);
+    return number != -1 || !PyErr_Occurred();
+}
+
+/* False if the object is not of the type, or with an exception if it cannot be converted. */
+static bool from_python(struct opscope__heap *heap, PyObject *object,
+                        const struct opscope__graph_type *type, struct opscope__value *out)
+{
+    switch ((enum opscope__graph_type_kind)type->kind) {
+    case OPSCOPE__GRAPH_TENSOR:
+        if (!opscope__py_is_tensor(object)) {
+            return false;
+        }
+        *out = opscope__value_tensor(opscope_tensor_retain(opscope__py_core(object)));
+        return true;
+    case OPSCOPE__GRAPH_INT:
+        return PyLong_Check(object) && !PyBool_Check(object) && int_from_python(object, out);
+    case OPSCOPE__GRAPH_FLOAT:
+        *out = opscope__value_float(PyFloat_Check(object) ? PyFloat_AsDouble(object) : 0);
+        return PyFloat_Check(object);
+    case OPSCOPE__GRAPH_BOOL:
+        *out = opscope__value_bool(object == Py_True);
+        return PyBool_Check(object);
+    case OPSCOPE__GRAPH_STR:
+        return PyUnicode_Check(object) && text_from_python(heap, object, out);
+    case OPSCOPE__GRAPH_NONE:
+        *out = opscope__value_none;
+        return object == Py_None;
+    case OPSCOPE__GRAPH_DTYPE:
+        if (!opscope__py_is_dtype(object)) {
+            return false;
+        }
+        *out = opscope__value_dtype(opscope__py_dtype_value(object));
+        return true;
+    case OPSCOPE__GRAPH_OPTIONAL:
+        *out = opscope__value_none;
+        return object == Py_None || from_python(heap, object, type->parts[0], out);
+    case OPSCOPE__GRAPH_LIST:
+        return PyList_Check(object) && items_from_python(heap, object, type, 0, out);
+    case OPSCOPE__GRAPH_TUPLE:
+        return PyTuple_Check(object) && items_from_python(heap, object, type, 1, out);
+    default:
+        return false;
+    }
+}
+
+static void fail_input(const struct opscope__graph_value *wanted, PyObject *given)
+{
+    PyObject *type = opscope__py_graph_type_text(wanted->type);
+    PyObject *given_type = PyObject_GetAttrString((PyObject *)Py_TYPE(given), "__name__");
+    PyObject *number = PyUnicode_FromFormat("%u", (unsigned)wanted->number);
+    PyObject *name = wanted->name != NULL ? PyUnicode_FromString(wanted->name) : number;
+    if (type != NULL && given_type != NULL && number != NULL && name != NULL) {
+        PyErr_Format(PyExc_TypeError, "input %U must be %U, not %U", name, type, given_type);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(given_type);
+    Py_XDECREF(number);
+    if (name != number) {
+        Py_XDECREF(name);
+    }
+}
+
+/* ---- to Python -------------------------------------------------------------------------------- */
+
+static PyObject *to_python(const struct opscope__value *value);
+
+static PyObject *items_to_python(const struct opscope__sequence *sequence, bool is_tuple)
+{
+    PyObject *list = PyList_New((Py_ssize_t)sequence->count);
+    for (size_t i = 0; list != NULL && i < sequence->count; i++) {
+        PyObject *item = to_python(&sequence->items[i]);
+        if (item == NULL) {
+            Py_CLEAR(list);
+        } else {
+            PyList_SetItem(list, (Py_ssize_t)i, item);
+        }
+    }
+    if (list == NULL || !is_tuple) {
+        return list;
+    }
+    PyObject *tuple = PyList_AsTuple(list);
+    Py_DECREF(list);
+    return tuple;
+}
+
+static PyObject *to_python(const struct opscope__value *value)
+{
+    switch ((enum opscope__value_kind)value->kind) {
+    case OPSCOPE__VALUE_BOOL:
+        return PyBool_FromLong(value->as.integer != 0);
+    case OPSCOPE__VALUE_INT:
+        return PyLong_FromLongLong(value->as.integer);
+    case OPSCOPE__VALUE_FLOAT:
+        return PyFloat_FromDouble(value->as.real);
+    case OPSCOPE__VALUE_DTYPE:
+        return opscope__py_dtype((opscope_dtype)value->as.integer);
+    case OPSCOPE__VALUE_TENSOR:
+        return opscope__py_tensor_wrap(opscope_tensor_retain(value->as.tensor));
+    case OPSCOPE__VALUE_TEXT:
+        return PyUnicode_FromStringAndSize(value->as.text->at, (Py_ssize_t)value->as.text->bytes);
+    case OPSCOPE__VALUE_LIST:
+    case OPSCOPE__VALUE_TUPLE:
+        return items_to_python(value->as.sequence, value->kind == OPSCOPE__VALUE_TUPLE);
+    default:
+        Py_RETURN_NONE;
+    }
+}
+
+/* One value is the result itself, several are a tuple, none is None. */
+static PyObject *results_to_python(const struct opscope__value *values, size_t count)
+{
+    if (count == 1) {
+        return to_python(&values[0]);
+    }
+    const struct opscope__sequence all = {.count = count,
+                                          .items = (struct opscope__value *)(uintptr_t)values};
+    return count == 0 ? Py_NewRef(Py_None) : items_to_python(&all, true);
+}
+
+/* ---- a run: what calls back into Python takes the GIL --------------------------------------------- */
+
+/* So that an endless loop ends with Ctrl+C. */
+static int check_signals(void *user)
+{
+    (void)user;
+    PyGILState_STATE state = PyGILState_Ensure();
+    int status = PyErr_CheckSignals() < 0 ? opscope__py_fail_with_exception("interrupted") : 0;
+    PyGILState_Release(state);
+    return status;
+}
+
+/* By Python's own print, for tensors and for a sys.stdout that is replaced. */
+static int print_values(void *user, const struct opscope__value *values, size_t count)
+{
+    (void)user;
+    PyGILState_STATE state = PyGILState_Ensure();
+    const struct opscope__sequence all = {.count = count,
+                                          .items = (struct opscope__value *)(uintptr_t)values};
+    PyObject *builtins = PyImport_ImportModule("builtins");
+    PyObject *print = builtins != NULL ? PyObject_GetAttrString(builtins, "print") : NULL;
+    PyObject *arguments = print != NULL ? items_to_python(&all, true) : NULL;
+    PyObject *result = arguments != NULL ? PyObject_CallObject(print, arguments) : NULL;
+    int status = result != NULL ? 0 : opscope__py_fail_with_exception("print failed");
+    Py_XDECREF(builtins);
+    Py_XDECREF(print);
+    Py_XDECREF(arguments);
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+    return status;
+}
+
+static PyObject *run(struct opscope__program *core, struct opscope__heap *heap,
+                     const struct opscope__value *inputs)
+{
+    const struct opscope__run_options options = {.poll = check_signals, .print = print_values};
+    uint32_t count = opscope__program_graph(core)->body->outputs.count;
+    struct opscope__value *outputs = PyMem_Calloc((size_t)count + 1, sizeof *outputs);
+    if (outputs == NULL) {
+        return PyErr_NoMemory();
+    }
+    int status;
+    Py_BEGIN_ALLOW_THREADS status = opscope__program_run(core, heap, inputs, &options, outputs);
+    Py_END_ALLOW_THREADS PyObject *result =
+        status == OPSCOPE_OK ? results_to_python(outputs, count) : opscope__py_raise(status);
+    for (uint32_t i = 0; i < count; i++) {
+        opscope__value_release(&outputs[i]);
+    }
+    PyMem_Free(outputs);
+    return result;
+}
+
+static PyObject *program_call(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    program_object *self = (program_object *)object;
+    const struct opscope__graph_values *taken = &opscope__program_graph(self->core)->body->inputs;
+    Py_ssize_t given = PyTuple_Size(args);
+    if (keywords != NULL && PyDict_Size(keywords) > 0) {
+        PyErr_SetString(PyExc_TypeError, "a program takes its inputs by position");
+        return NULL;
+    }
+    if (given != (Py_ssize_t)taken->count) {
+        PyErr_Format(PyExc_TypeError, "%U takes %u inputs, not %zd", self->entry,
+                     (unsigned)taken->count, given);
+        return NULL;
+    }
+    struct opscope__heap heap = {0};
+    struct opscope__value *inputs = PyMem_Calloc((size_t)given + 1, sizeof *inputs);
+    PyObject *result = inputs != NULL ? NULL : PyErr_NoMemory();
+    Py_ssize_t made = 0;
+    for (; inputs != NULL && made < given; made++) {
+        PyObject *argument = PyTuple_GetItem(args, made);
+        if (!from_python(&heap, argument, taken->at[made]->type, &inputs[made])) {
+            inputs[made] = opscope__value_none;
+            if (!PyErr_Occurred()) {
+                fail_input(taken->at[made], argument);
+            }
+            break;
+        }
+    }
+    if (inputs != NULL && made == given) {
+        result = run(self->core, &heap, inputs);
+    }
+    for (Py_ssize_t i = 0; i < made; i++) {
+        opscope__value_release(&inputs[i]);
+    }
+    PyMem_Free(inputs);
+    return result;
+}
+
+/* ---- the type ----------------------------------------------------------------------------------- */
+
+/* Functions and attributes with their names, borrowed from the dicts. */
+struct named {
+    struct opscope__graph_function *functions;
+    struct opscope__program_attribute *attributes;
+};
+
+static int read_functions(PyObject *dict, struct named *out)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0, count = 0;
+    out->functions = PyMem_Calloc((size_t)PyDict_Size(dict) + 1, sizeof *out->functions);
+    while (out->functions != NULL && PyDict_Next(dict, &at, &key, &value)) {
+        struct opscope__model_graph *graph = opscope__py_graph_core(value);
+        const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+        if (graph == NULL || name == NULL) {
+            if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_TypeError, "functions must be Graphs by their names");
+            }
+            return -1;
+        }
+        out->functions[count++] = (struct opscope__graph_function){name, graph};
+    }
+    return out->functions != NULL ? 0 : (PyErr_NoMemory(), -1);
+}
+
+static int read_attributes(PyObject *dict, struct named *out)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0, count = 0;
+    out->attributes = PyMem_Calloc((size_t)PyDict_Size(dict) + 1, sizeof *out->attributes);
+    while (out->attributes != NULL && PyDict_Next(dict, &at, &key, &value)) {
+        const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+        if (name == NULL || !opscope__py_is_tensor(value)) {
+            if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_TypeError, "attributes must be Tensors by their names");
+            }
+            return -1;
+        }
+        out->attributes[count++] =
+            (struct opscope__program_attribute){name, opscope__py_core(value)};
+    }
+    return out->attributes != NULL ? 0 : (PyErr_NoMemory(), -1);
+}
+
+/* Takes the program, also on failure. */
+static PyObject *wrap(struct opscope__program *core, PyObject *entry)
+{
+    program_object *self = PyObject_New(program_object, program_type);
+    if (self == NULL) {
+        opscope__program_release(core);
+        return NULL;
+    }
+    self->core = core;
+    self->entry = Py_NewRef(entry);
+    return (PyObject *)self;
+}
+
+static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    (void)type;
+    static char *names[] = {"functions", "attributes", "entry", NULL};
+    PyObject *functions, *attributes, *entry = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|U:Program", names, &PyDict_Type,
+                                     &functions, &PyDict_Type, &attributes, &entry)) {
+        return NULL;
+    }
+    entry = entry != NULL ? Py_NewRef(entry) : PyUnicode_FromString("forward");
+    const char *entry_name = entry != NULL ? PyUnicode_AsUTF8AndSize(entry, NULL) : NULL;
+    struct named named = {0};
+    PyObject *result = NULL;
+    if (entry_name != NULL && read_functions(functions, &named) == 0 &&
+        read_attributes(attributes, &named) == 0) {
+        const struct opscope__program_source source = {
+            .functions = named.functions,
+            .function_count = (size_t)PyDict_Size(functions),
+            .attributes = named.attributes,
+            .attribute_count = (size_t)PyDict_Size(attributes),
+            .entry = entry_name};
+        struct opscope__program *core;
+        int status = opscope__program_new(&source, &core);
+        result = status == OPSCOPE_OK ? wrap(core, entry) : opscope__py_raise(status);
+    }
+    PyMem_Free(named.functions);
+    PyMem_Free(named.attributes);
+    Py_XDECREF(entry);
+    return result;
+}
+
+static void program_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    program_object *self = (program_object *)object;
+    opscope__program_release(self->core);
+    Py_DECREF(self->entry);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "Program(functions, attributes, entry='forward')\n--\n\nGraphs by their names, "
+                "which are run without Python; native/model/GRAPHS.md has their meaning."},
+    {Py_tp_new, (void *)program_new},
+    {Py_tp_dealloc, (void *)program_dealloc},
+    {Py_tp_call, (void *)program_call},
+    {0},
+};
+
+static PyType_Spec spec = {
+    .name = "opscope._tensor.Program",
+    .basicsize = sizeof(program_object),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+int opscope__py_add_program(PyObject *module)
+{
+    program_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return program_type == NULL
+               ? -1
+               : PyModule_AddObjectRef(module, "Program", (PyObject *)program_type);
+}
