@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from opscope.tensor.jit.script.convert import convert
-from opscope.tensor.jit.script.frame import (
-    FLAGS,
-    RESULT,
-    RETURNED,
-    Bound,
-    Frame,
-    Unbound,
-    Variables,
-)
+from opscope.tensor.jit.script.frame import FLAGS, Bound, Frame, Unbound, Variables
 from opscope.tensor.jit.script.graph import Block, GraphValue
-from opscope.tensor.jit.script.types import Type, join
+from opscope.tensor.jit.script.types import NONE, Type, join, optional
 from opscope.tensor.jit.script.values import (
     AttributeTensor,
     Constant,
@@ -40,10 +32,20 @@ class Branch:
     is_dead: bool
 
     @property
-    def has_returned(self) -> bool:
-        """Whether a return has certainly run."""
-        variable = self.variables[RETURNED]
-        return isinstance(variable, Bound) and variable.value == Constant(True)
+    def has_left(self) -> bool:
+        """Whether a return, break, continue or raise has certainly run."""
+        return self.is_dead or True in [self._flag(name) for name in FLAGS]
+
+    @property
+    def has_stayed(self) -> bool:
+        """Whether certainly none of them has run."""
+        return not self.is_dead and {self._flag(name) for name in FLAGS} == {False}
+
+    def _flag(self, name: str) -> bool | None:
+        """Whether it is set; None if that depends on values."""
+        variable = self.variables[name]
+        assert isinstance(variable, Bound)
+        return bool(variable.value.value) if isinstance(variable.value, Constant) else None
 
 
 def same(one: Value, other: Value) -> bool:
@@ -135,8 +137,26 @@ class _Merge:
         pair = (value, never) if branch is self.then else (never, value)
         return self.produce(*pair, value.type)
 
+    def unless_left(self, branch: Branch, variable: Bound) -> Bound | Unbound:
+        """A variable that only this branch assigns, where the other one has left: None there."""
+        type_ = type_of(variable.value)
+        if type_ is None:
+            return variable
+        value = self.in_block(branch, variable.value, type_)
+        dead = self.other if branch is self.then else self.then
+        with self.frame.inside(dead.block):
+            none = self.frame.constant(None, NONE, self.at)
+        pair = (value, none) if branch is self.then else (none, value)
+        made = self.produce(*pair, optional(type_))
+        return Bound(made, variable.line, variable.declared, variable.excludes_none)
+
     def variable(self, name: str) -> Bound | Unbound:
         one, other = self.then.variables.get(name), self.other.variables.get(name)
+        for branch, there in ((self.then, one), (self.other, other)):
+            left = self.other if branch is self.then else self.then
+            if isinstance(there, Bound) and not branch.has_left and left.has_left:
+                if not isinstance(left.variables.get(name), Bound):
+                    return self.unless_left(branch, there)
         for each in (one, other):
             if isinstance(each, Unbound):
                 return each
@@ -158,7 +178,7 @@ class _Merge:
             )
         declared = one.declared or other.declared
         line = max(one.line, other.line)
-        return Bound(value, line, declared, one.is_not_none and other.is_not_none)
+        return Bound(value, line, declared, one.excludes_none and other.excludes_none)
 
     def all_variables(self) -> Variables:
         if self.then.is_dead or self.other.is_dead:
@@ -166,18 +186,16 @@ class _Merge:
             if alive.is_dead:
                 return alive.variables
             return {
-                name: Bound(
-                    self.only(alive, each.value), each.line, each.declared, each.is_not_none
-                )
+                name: replace(each, value=self.only(alive, each.value))
                 if isinstance(each, Bound)
                 else each
                 for name, each in alive.variables.items()
+                if self.frame.is_read_after(name, self.at)
             }
-        if self.then.has_returned and self.other.has_returned:
-            # Nothing reads the others any more.
-            return {name: self.variable(name) for name in (*FLAGS, RESULT)}
         names = dict.fromkeys([*self.then.variables, *self.other.variables])
-        return {name: self.variable(name) for name in names}
+        return {
+            name: self.variable(name) for name in names if self.frame.is_read_after(name, self.at)
+        }
 
 
 def merge(frame: Frame, condition: GraphValue, then: Branch, other: Branch, at: ast.AST) -> None:

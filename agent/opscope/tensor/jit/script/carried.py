@@ -80,11 +80,11 @@ class Loop:
     """Those of the round with that number."""
     goes_on: Callable[[], Value]
     """Whether there is another round; called in the block."""
-    is_endless: bool = False
-    """Whether only a break or return ends it."""
     carried: dict[str, GraphValue] = field(default_factory=dict)
     """The values before the loop."""
     types: dict[str, Type] = field(default_factory=dict)
+    is_endless: bool = False
+    """Whether only a break or return ends it."""
     lost: dict[str, Unbound] = field(default_factory=dict)
     """Variables that no one type holds."""
 
@@ -128,28 +128,37 @@ class Loop:
                 frame.variables[name] = Bound(taken, known.line, known.declared)
             for name in FLAGS:
                 set_flag(frame, name, False)
-            frame.loops += 1
+            frame.loops.append(self.at.lineno)
             run_steps(frame, self.steps(place))
-            frame.loops -= 1
-            block.outputs.append(self._next_condition())
+            frame.loops.pop()
+            again = self._again()
+            block.outputs.append(frame.graph_value(again, self.at))
             is_broken = not frame.is_dead and flag(frame, BROKEN)
             done = _Pass(block, frame.variables, is_broken, frame.is_dead)
         frame.variables, frame.is_dead = before, was_dead
         return done
 
-    def _next_condition(self) -> GraphValue:
-        frame = self.frame
-        stops = any_flag(frame, (RETURNED, BROKEN), self.at)
-        outcome: Value = Constant(False)
+    def _again(self) -> Value:
+        """Whether there is another round."""
+        stops = any_flag(self.frame, (RETURNED, BROKEN), self.at)
         if isinstance(stops, GraphValue):
-            outcome = choose(frame, stops, lambda: Constant(False), self.goes_on, self.at)
-        elif not stops:
-            outcome = self.goes_on()
-        return frame.graph_value(outcome, self.at)
+            return choose(self.frame, stops, lambda: Constant(False), self._goes_on, self.at)
+        return Constant(False) if stops else self._goes_on()
+
+    def _goes_on(self) -> Value:
+        outcome = self.goes_on()
+        self.is_endless = outcome == Constant(True)
+        return outcome
 
     def _is_settled(self, done: _Pass) -> bool:
         """Whether all types at the end of a round are those at its start; else corrects them."""
         settled = True
+        returned = done.variables[RETURNED]
+        never = isinstance(returned, Bound) and returned.value == Constant(False)
+        if RETURNED in self.types and never and not done.is_dead:
+            for name in (RETURNED, RESULT):  # No return can run after all.
+                del self.types[name], self.carried[name]
+            settled = False
         for name, type_ in list(self.types.items()):
             end = done.variables.get(name) if not done.is_dead else self.frame.variables[name]
             start = self.frame.variables[name]

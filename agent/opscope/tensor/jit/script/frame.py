@@ -50,6 +50,13 @@ class Bound:
     is_not_none: bool = False
     """A test has shown it."""
 
+    @property
+    def excludes_none(self) -> bool:
+        """Whether it is not None, by its type or by a test."""
+        type_ = type_of(self.value)
+        may_be = type_ is not None and (type_ == NONE or isinstance(plain(type_), OptionalOf))
+        return self.is_not_none or not may_be
+
 
 @dataclass(frozen=True)
 class Unbound:
@@ -79,13 +86,18 @@ class Frame:
     """The type and line of each return so far."""
     is_dead: bool = False
     """Whether what comes next never runs, because an exception was raised."""
-    loops: int = 0
-    """Loops around what is being scripted."""
+    loops: list[int] = field(default_factory=list)
+    """First lines of the loops around what is being scripted."""
 
     def __post_init__(self) -> None:
         self.block = self.body
         self._constants: dict[tuple[str, str], GraphValue] = {}
         self._prologue = 0
+        self._last_reads: dict[str, int] = {}
+        for node in ast.walk(self.source.tree):
+            if isinstance(node, ast.Name):
+                line = max(node.lineno, self._last_reads.get(node.id, 0))
+                self._last_reads[node.id] = line
         closure = self.function.__closure__ or ()
         names = self.function.__code__.co_freevars
         self._closure = dict(zip(names, closure, strict=True))
@@ -223,6 +235,13 @@ class Frame:
         return Items(tuple(self.receive(part, at) for part in parts))
 
     # ---- variables ----------------------------------------------------------------------------
+
+    def is_read_after(self, name: str, at: ast.AST) -> bool:
+        """Whether anything may read the variable after that statement, by the lines of its uses."""
+        if name.startswith("<"):
+            return True
+        line = self.loops[0] if self.loops else getattr(at, "end_lineno", 0)
+        return self._last_reads.get(name, 0) >= line
 
     def assign(self, name: str, value: Value, at: ast.AST) -> None:
         """Give a variable a value."""

@@ -10,7 +10,7 @@ from opscope.tensor.jit.script.carried import Loop, assigned_names
 from opscope.tensor.jit.script.conditions import condition
 from opscope.tensor.jit.script.dispatch import expression, scripts
 from opscope.tensor.jit.script.frame import BROKEN, CONTINUED, Frame
-from opscope.tensor.jit.script.graph import GraphValue
+from opscope.tensor.jit.script.graph import Block, GraphValue
 from opscope.tensor.jit.script.iteration import loopable
 from opscope.tensor.jit.script.sequence import Step, run_steps, set_flag
 from opscope.tensor.jit.script.types import BOOL, INT
@@ -28,7 +28,10 @@ def _while(frame: Frame, node: ast.While) -> None:
         return
 
     def steps(place: GraphValue) -> list[Step]:
-        frame.exclude_none(first.if_true)
+        # What the test shows of the variables as the loop carries them; its nodes are dropped.
+        with frame.inside(Block(frame.block)):
+            shown = condition(frame, node.test).if_true
+        frame.exclude_none(shown)
         return list(node.body)
 
     Loop(
@@ -38,7 +41,6 @@ def _while(frame: Frame, node: ast.While) -> None:
         starts=frame.graph_value(first.as_value(), node),
         steps=steps,
         goes_on=lambda: condition(frame, node.test).as_value(),
-        is_endless=first.value is True,
     ).write(assigned_names(node.body))
 
 
@@ -74,9 +76,9 @@ def _unroll(frame: Frame, node: ast.For, rounds: Items) -> None:
 
         return work
 
-    frame.loops += 1
+    frame.loops.append(node.lineno)
     run_steps(frame, [one(item) for item in rounds.items])
-    frame.loops -= 1
+    frame.loops.pop()
     # No flag is set before the loop; what comes after one that is set does not run.
     set_flag(frame, BROKEN, False)
     set_flag(frame, CONTINUED, False)

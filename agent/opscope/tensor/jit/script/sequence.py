@@ -85,12 +85,12 @@ def run_steps(frame: Frame, steps: Sequence[Step]) -> None:
             statement(frame, step)
         else:
             step()
-        left = any_flag(frame, FLAGS, at)
-        if left is True:
+        if not rest or frame.is_dead:
             return
+        left = any_flag(frame, FLAGS, at)
         if isinstance(left, GraphValue):
-            if rest:
-                _run_unless(frame, left, rest, at)
+            _run_unless(frame, left, rest, at)
+        if left is not False:
             return
 
 
@@ -105,9 +105,11 @@ def _run_unless(frame: Frame, left: GraphValue, rest: Sequence[Step], at: ast.AS
     def go_on() -> None:
         for name in FLAGS:
             set_flag(frame, name, False)
+        frame.variables[RESULT] = Bound(Constant(None), 0)
         run_steps(frame, rest)
 
-    merge(frame, left, run_branch(frame, know_left), run_branch(frame, go_on), at)
+    last = next((each for each in reversed(rest) if isinstance(each, ast.stmt)), at)
+    merge(frame, left, run_branch(frame, know_left), run_branch(frame, go_on), last)
 
 
 def _if(frame: Frame, node: ast.If, rest: Sequence[Step]) -> bool:
@@ -127,29 +129,10 @@ def _if(frame: Frame, node: ast.If, rest: Sequence[Step]) -> bool:
 
     then = branch(test.if_true, node.body)
     other = branch(test.if_false, node.orelse)
-    stays = [each for each in (then, other) if not _has_left(each)]
-    left = [each for each in (then, other) if _has_left(each) and not each.is_dead]
-    into_branch = bool(rest) and len(stays) == len(left) == 1 and _has_stayed(stays[0])
+    stays = [each for each in (then, other) if each.has_stayed]
+    left = [each for each in (then, other) if each.has_left and not each.is_dead]
+    into_branch = bool(rest) and len(stays) == len(left) == 1
     if into_branch:
         continue_branch(frame, stays[0], lambda: run_steps(frame, rest))
     merge(frame, test.value, then, other, node)
     return into_branch
-
-
-def _flags_of(branch: Branch) -> list[bool | None]:
-    """Of each flag whether it is set; None if that depends on values."""
-    found = []
-    for name in FLAGS:
-        variable = branch.variables[name]
-        assert isinstance(variable, Bound)
-        value = variable.value
-        found.append(bool(value.value) if isinstance(value, Constant) else None)
-    return found
-
-
-def _has_left(branch: Branch) -> bool:
-    return branch.is_dead or True in _flags_of(branch)
-
-
-def _has_stayed(branch: Branch) -> bool:
-    return not branch.is_dead and set(_flags_of(branch)) == {False}
