@@ -99,7 +99,7 @@ int opscope__program_new(const struct opscope__program_source *source,
     if (status == OPSCOPE_OK) {
         status = opscope__graph_verify(program->graph);
     }
-    if (status == OPSCOPE_OK) {
+    if (status == OPSCOPE_OK && !source->is_as_written) {
         status = opscope__program_optimize(program->graph);
     }
     if (status == OPSCOPE_OK) {
