@@ -11,6 +11,8 @@ from opscope.record import texts
 
 R = TypeVar("R")
 
+_GUARD = ffi.typeof("opscope_debug_info_guard *")
+
 
 class ThreadLabel:
     """The label of calls that return on their thread without switching tasks, and start no
@@ -18,17 +20,17 @@ class ThreadLabel:
 
     __slots__ = ("_label",)
 
-    def __init__(self, key: str, value: object) -> None:
+    def __init__(self, key: str, value: str) -> None:
         self._label = texts.label(key, value)
 
     def run(self, function: Callable[..., R], *args: Any) -> R:
         """Calls the function with the label on this thread."""
         if self._label is None:
             return function(*args)
-        guard = ffi.new("opscope_debug_info_guard *")
-        key, value = self._label
-        status = lib.opscope_debug_info_push(key, ffi.NULL if value is None else value, guard)
-        check(status, "a label of a call")
+        guard = ffi.new(_GUARD)
+        status = lib.opscope_debug_info_push(*self._label, guard)
+        if status != lib.OPSCOPE_OK:
+            check(status, "a label of a call")
         try:
             return function(*args)
         finally:

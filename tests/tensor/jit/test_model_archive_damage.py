@@ -48,6 +48,18 @@ def test_a_truncated_file_is_refused(tmp_path: Path, good: bytes) -> None:
         _refused(tmp_path, good[:length], "not a zip file")
 
 
+def test_a_damaged_byte_is_refused_or_harmless(tmp_path: Path, good: bytes) -> None:
+    path = tmp_path / "file.pt"
+    for place in range(0, len(good), 7):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 0x41]) + good[place + 1 :])
+        try:
+            model = jit.load(path)
+        except ValueError as error:
+            assert str(path) in str(error)
+        else:
+            assert model(ops.ones(1, 3)).shape == (1, 2)
+
+
 @pytest.mark.parametrize("entry", ["version", "model.json", "graph/forward.ir", "tensors/0"])
 def test_a_missing_entry_is_named(tmp_path: Path, good: bytes, entry: str) -> None:
     entries = _entries(good)

@@ -1,5 +1,9 @@
 """What traced functions write, and what a trace leaves as it was."""
 
+import types
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from opscope import tensor as ops
@@ -52,14 +56,70 @@ def test_results_written_by_out_are_traced() -> None:
     assert model(ops.full([3], 2.0)).tolist() == [8.0, 8.0, 8.0]
 
 
-def test_a_write_to_a_constant_is_refused() -> None:
-    total = ops.zeros(3)
-
+def test_an_empty_out_takes_the_memory_of_the_result() -> None:
     def function(x: ops.Tensor) -> ops.Tensor:
-        return total.add_(x)
+        buffer, values, places = ops.empty(0), ops.empty(0), ops.empty(0, dtype=ops.int64)
+        ops.mul(x, 2, out=buffer)
+        ops.max(x.reshape(1, -1), 1, out=(values, places))
+        return buffer + values + places
 
-    with pytest.raises(jit.TraceError, match=r"core::add_ .* each run of the graph would write"):
+    model = jit.trace(function, ops.ones(3))
+    assert model(ops.tensor([1.0, 5.0, 4.0])).tolist() == [8.0, 16.0, 14.0]
+
+
+TOTAL = ops.zeros(3)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: TOTAL.add_(x),
+        lambda x: TOTAL[:2].add_(x[:2]),
+        lambda x: ops.add(TOTAL, x, out=TOTAL),
+        lambda x: (TOTAL * 1, ops.mul(x, 2, out=TOTAL)),
+    ],
+)
+def test_a_write_to_a_constant_is_refused(function: Callable[[ops.Tensor], Any]) -> None:
+    with pytest.raises(jit.TraceError, match=r"core::\w+ at .* each run of the graph would write"):
         jit.trace(function, ops.ones(3))
+
+
+def test_an_attribute_that_is_set_to_another_tensor_is_refused() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            self.register_buffer("count", ops.zeros(1))
+
+        count: ops.Tensor
+
+        def forward(self, x: ops.Tensor) -> Any:
+            self.count = self.count + 1
+            return x * self.count
+
+    with pytest.raises(jit.TraceError, match="sets 'count' to another tensor"):
+        jit.trace(Net(), ops.ones(2))
+
+
+def test_an_attribute_with_other_memory_is_refused() -> None:
+    net = nn.Linear(2, 2)
+
+    def function(self: nn.Linear, x: ops.Tensor) -> Any:
+        self.weight.data = self.weight * 2
+        return self(x)
+
+    with pytest.raises(jit.TraceError, match="replaces the memory of 'weight'"):
+        jit.trace(types.MethodType(function, net), ops.ones(1, 2))
+
+
+def test_an_operator_written_in_python_is_its_operators() -> None:
+    @ops.op("mine::double")
+    def double(x: ops.Tensor) -> Any:
+        return x + x
+
+    model = jit.trace(lambda x: double(x) * 2, ops.ones(2))
+    assert [kind for kind in model.graph.operators() if "prim" not in kind] == [
+        "core::add",
+        "core::mul",
+    ]
 
 
 def test_a_write_to_a_parameter_is_undone() -> None:
@@ -67,7 +127,7 @@ def test_a_write_to_a_parameter_is_undone() -> None:
         def __init__(self) -> None:
             self.weight = nn.Parameter(ops.ones(2))
 
-        def forward(self, x: ops.Tensor) -> ops.Tensor:
+        def forward(self, x: ops.Tensor) -> Any:
             with ops.no_grad():
                 self.weight.add_(1)
             return x * self.weight

@@ -60,9 +60,10 @@ class CompiledModel:
             model_id,
         )
         self._signature = _to_inspect(self._parts.signature or ())
-        if len(self._signature.parameters) != len(inputs):
+        self._arity = len(self._signature.parameters)
+        if self._arity != len(inputs):
             raise ValueError(
-                f"the signature has {len(self._signature.parameters)} parameters, but the function "
+                f"the signature has {self._arity} parameters, but the function "
                 f"{entry!r} takes {len(inputs)} values"
             )
         self._label = ThreadLabel("model_id", self.model_id)
@@ -70,7 +71,7 @@ class CompiledModel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the entry. Raises TypeError for arguments that do not fit its signature."""
-        if kwargs or len(args) != len(self._signature.parameters):
+        if kwargs or len(args) != self._arity:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args

@@ -64,7 +64,7 @@ def trace(
         with Recording(builder, state, paths):
             result = function(*examples)
         add_result(builder, result)
-        _check_writes(attributes, marks, state)
+        _check_attributes(module, attributes, marks, state)
         model = CompiledModel(
             {"forward": to_text(builder.body)},
             builder.attributes,
@@ -94,12 +94,20 @@ def _mark(tensor: Tensor) -> tuple[int, int]:
     return tensor._storage_data_ptr(), tensor._version
 
 
-def _check_writes(
-    attributes: dict[str, Tensor], marks: dict[str, tuple[int, int]], state: State
+def _check_attributes(
+    module: Module | None,
+    attributes: dict[str, Tensor],
+    marks: dict[str, tuple[int, int]],
+    state: State,
 ) -> None:
     """TraceError if an attribute has changed in a way that the recording did not see."""
+    now = {} if module is None else _tensors_of(module)
     for path, tensor in attributes.items():
         place, version = marks[path]
+        if now.get(path) is not tensor:
+            raise TraceError(
+                f"the function sets {path!r} to another tensor; a graph can only write in place"
+            )
         if tensor._storage_data_ptr() != place:
             raise TraceError(f"the function replaces the memory of {path!r}")
         if tensor._version != version and tensor not in state:
