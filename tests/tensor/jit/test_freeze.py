@@ -43,6 +43,31 @@ def test_folding_needs_neither_bias_nor_weights_of_the_norm(bias: bool, affine: 
     assert ops.allclose(frozen(x), net(x), rtol=1e-4, atol=1e-5)
 
 
+def test_questions_for_the_shape_do_not_prevent_folding() -> None:
+    text = """\
+graph(%x : Tensor):
+  %weight : Tensor = prim::GetAttr[name="weight"]()
+  %mean : Tensor = prim::GetAttr[name="mean"]()
+  %variance : Tensor = prim::GetAttr[name="variance"]()
+  %none : None = prim::Constant[value=None]()
+  %y : Tensor = core::conv2d(%x, %weight, %none)
+  %dim : int = py::dim(%y)
+  %z : Tensor = core::batch_norm(%y, %none, %none, %mean, %variance)
+  %r : Tuple[Tensor, int] = prim::TupleConstruct(%z, %dim)
+  return (%r)
+"""
+    tensors = {
+        "weight": ops.full([1, 1, 1, 1], 4.0),
+        "mean": ops.ones(1),
+        "variance": ops.full([1], 4.0 - 1e-5),
+    }
+    frozen = jit.freeze(jit.CompiledModel({"forward": text}, tensors))
+    assert "core::batch_norm" not in frozen.graph.operators()
+    result, dims = frozen(ops.ones(1, 1, 1, 2))
+    assert dims == 4
+    assert ops.allclose(result, ops.full([1, 1, 1, 2], 1.5))
+
+
 class _UsesTwice(nn.Module):
     def __init__(self) -> None:
         self.conv, self.norm = nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)

@@ -48,16 +48,20 @@ def test_a_truncated_file_is_refused(tmp_path: Path, good: bytes) -> None:
         _refused(tmp_path, good[:length], "not a zip file")
 
 
+def _outcome(path: Path) -> Any:
+    """What the loaded model returns, or the refusal."""
+    try:
+        return jit.load(path)(ops.ones(1, 3)).shape
+    except ValueError as error:
+        return str(error)
+
+
 def test_a_damaged_byte_is_refused_or_harmless(tmp_path: Path, good: bytes) -> None:
     path = tmp_path / "file.pt"
     for place in range(0, len(good), 7):
         path.write_bytes(good[:place] + bytes([good[place] ^ 0x41]) + good[place + 1 :])
-        try:
-            model = jit.load(path)
-        except ValueError as error:
-            assert str(path) in str(error)
-        else:
-            assert model(ops.ones(1, 3)).shape == (1, 2)
+        outcome = _outcome(path)
+        assert outcome == (1, 2) or str(path) in outcome
 
 
 @pytest.mark.parametrize("entry", ["version", "model.json", "graph/forward.ir", "tensors/0"])

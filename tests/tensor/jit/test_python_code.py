@@ -101,6 +101,35 @@ def test_calls_lists_and_names_that_python_reserves() -> None:
     assert _run(code, {}, [5, 6], "a") == (8, True)
 
 
+EXPRESSIONS = """\
+graph(%x : Tensor, %n : int):
+  %1 : int = prim::Constant[value=1]()
+  %m : int = prim::Constant[value=-1]()
+  %d : int = py::dim(%x)
+  %sum : int = py::add(%d, %m)
+  %product : int = py::mul(%sum, %n)
+  %neg : int = py::neg(%product)
+  %is : bool = py::lt(%neg, %m)
+  %not : bool = py::not(%is)
+  %twice : int = py::add(%n, %1)
+  %list : List[int] = prim::ListConstruct(%twice, %twice, %d)
+  %r : Tuple[bool, List[int]] = prim::TupleConstruct(%not, %list)
+  return (%r)
+"""
+
+
+def test_expressions_that_are_used_once_are_not_named() -> None:
+    code = python_code({"forward": EXPRESSIONS}, "forward")
+    assert code.splitlines() == [
+        "def forward(x, n):",
+        "    d = x.dim()",
+        "    twice = n + 1",
+        "    return (not ((-((d + (-1)) * n)) < (-1)), [twice, twice, d])",
+    ]
+    expected = jit.CompiledModel({"forward": EXPRESSIONS}, {})(ops.ones(2, 2, 2), 3)
+    assert _run(code, {}, ops.ones(2, 2, 2), 3) == expected
+
+
 FAILS = """\
 graph(%x : bool):
   %text : str = prim::Constant[value="it is \\"so\\""]()

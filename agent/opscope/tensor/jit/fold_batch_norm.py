@@ -6,7 +6,6 @@ scale is weight / sqrt(variance + eps). That is conv2d(x, w * scale, (b - mean) 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
 
 from opscope._tensor import Tensor
@@ -23,6 +22,9 @@ def fold_batch_norm(body: Block, attributes: dict[str, Tensor], is_fixed: Collec
     return _Pass(body, attributes, is_fixed).run(body)
 
 
+_OF_SHAPE = ("py::dim", "py::dtype", "py::len", "py::numel", "py::size")
+
+
 class _NotFixedError(Exception):
     """A value is not known before the model runs."""
 
@@ -35,9 +37,10 @@ class _Pass:
         self._is_fixed = is_fixed
         nodes = list(body.all_nodes())
         self._producers = {name: node for node in nodes for name, _ in node.outputs}
-        blocks = [body, *(block for node in nodes for block in node.blocks)]
-        self._uses = Counter(name for node in nodes for name in node.inputs)
-        self._uses.update(name for block in blocks for name in block.results)
+        # The norm keeps the shape, so what asks for it may as well ask the norm's result.
+        self._shape_users = [node for node in nodes if node.kind in _OF_SHAPE]
+        self._uses = body.uses()
+        self._uses.subtract(name for node in self._shape_users for name in node.inputs[:1])
         self._fresh = (f"folded.{number}" for number in range(len(nodes) * 4))
 
     def run(self, block: Block) -> int:
@@ -79,6 +82,10 @@ class _Pass:
         convolution.inputs[1:3] = [
             self._add(block, convolution, tensor) for tensor in (weight, offset)
         ]
+        for node in self._shape_users:
+            node.inputs = [
+                norm.output if name == convolution.output else name for name in node.inputs
+            ]
         convolution.outputs = norm.outputs
         block.nodes[:] = [each for each in block.nodes if each is not norm]
         return True

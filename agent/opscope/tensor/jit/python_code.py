@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from opscope.tensor.jit.nodes import Block, Node, from_text
 from opscope.tensor.jit.python_expressions import (
+    INLINED,
     STATEMENTS,
     USED_NAMES,
     expression,
@@ -43,6 +44,7 @@ class _Function:
         self._taken: set[str] = set()
         self._lines: list[str] = []
         self._scope: str | None = None
+        self._uses = self._body.uses()
 
     def code(self) -> str:
         inputs = ", ".join(self._define(name) for name, _ in self._body.inputs)
@@ -74,6 +76,7 @@ class _Function:
     # ---- nodes --------------------------------------------------------------------------------
 
     def _write_nodes(self, block: Block, indent: str) -> None:
+        used_here = {name for node in block.nodes for name in node.inputs} | set(block.results)
         for node in block.nodes:
             if node.kind == "prim::Constant":
                 ((name, type),) = node.outputs
@@ -82,9 +85,15 @@ class _Function:
                 self._expressions[node.output] = (
                     f"attributes[{literal(node.attributes['name'], '')}]"
                 )
+            elif node.kind in INLINED and self._is_inlined(node.output, used_here):
+                self._expressions[node.output] = self._expression(node, self._read(node.inputs))
             else:
                 self._write_scope(node, indent)
                 self._write_node(node, indent)
+
+    def _is_inlined(self, value: str, used_here: set[str]) -> bool:
+        """Its only use is in the block that defines it, so that it is not computed more often."""
+        return value in used_here and self._uses[value] == 1
 
     def _write_scope(self, node: Node, indent: str) -> None:
         if node.scope != self._scope and node.scope is not None:

@@ -66,6 +66,19 @@ USED_NAMES = {"tensor", "math", "attributes", "list", "range", "print"} | {
 """Names that the code uses, and so gives to no variable."""
 
 
+INLINED = {
+    kind
+    for kind in EXPRESSIONS
+    if kind not in ("py::getitem", "py::slice", "py::contains", "py::copy", "py::pop")
+} | {"prim::ListConstruct", "prim::TupleConstruct", "prim::TupleIndex", "py::str"}
+"""Those whose value does not depend on when they are computed: of numbers and other values that
+never change, and of shapes."""
+
+
+class Compound(str):
+    """An expression that needs parentheses inside another one."""
+
+
 def literal(value: Any, type: str) -> str:
     """A constant of that type."""
     if type == "Dtype":
@@ -76,14 +89,17 @@ def literal(value: Any, type: str) -> str:
         return f'float("{value}")'
     if isinstance(value, list):
         return f"[{', '.join(literal(item, '') for item in value)}]"
-    return repr(value)
+    text = repr(value)
+    return Compound(text) if text.startswith("-") else text
 
 
 def expression(kind: str, inputs: Sequence[str]) -> str:
-    """The expression of a node with these inputs, which are expressions without operators."""
+    """The expression of a node with these inputs."""
     joined = ", ".join(inputs)
     if kind in EXPRESSIONS:
-        return EXPRESSIONS[kind].format(*(f"({x})" if x.startswith("-") else x for x in inputs))
+        parts = (f"({each})" if isinstance(each, Compound) else each for each in inputs)
+        text = EXPRESSIONS[kind].format(*parts)
+        return Compound(text) if " " in EXPRESSIONS[kind] or text[0] in "-~" else text
     if kind == "prim::ListConstruct":
         return f"[{joined}]"
     if kind == "prim::TupleConstruct":
