@@ -52,6 +52,7 @@ def _for_scripts(found: Description) -> dict[str, object]:
         "bytes": found.bytes,
         "facts": found.facts,
         "producer": found.producer,
+        "functions": found.functions,
         "operators": dict(found.operators.most_common()),
         "tensors": [
             {"name": one.name, "dtype": one.dtype, "shape": one.shape, "bytes": one.bytes}
@@ -73,6 +74,9 @@ def _show(found: Description, limit: int) -> None:
         _line(console, "extra", ", ".join(sizes))
     for note in found.notes:
         _line(console, "note", note)
+    if found.functions:
+        rows = [("functions",), *((name,) for name in found.functions)]
+        _print(console, rows, len(found.functions), limit, "functions")
     if found.operators:
         _print(console, _operators(found), len(found.operators), limit, "operators")
     if found.tensors:

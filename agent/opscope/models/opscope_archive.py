@@ -36,13 +36,12 @@ def describe(source: Source) -> Description:
 
 def _describe_model(opened: Archive, made: Description) -> None:
     parts = jit_archive.read(opened)
-    count = len(parts.functions)
     made.facts |= {
         "model": parts.name,
         "id": parts.model_id,
-        "functions": f"{count}: {', '.join(sorted(parts.functions))}",
         "parameters": f"{len(parts.parameters)} of {len(parts.attributes)} tensors",
     }
+    made.functions = list(parts.functions)
     for text in parts.functions.values():
         for kind, calls in Graph(text).operators().items():
             if not kind.startswith("prim::"):

@@ -3,12 +3,8 @@
  * A block is (inputs, nodes, results): inputs are pairs (name, type), results are names. A node is
  * (kind, input names, outputs, attributes, blocks, scope, location): outputs are pairs as well,
  * attributes a dict, scope and location a str or None. A value without a name has its number. */
-#include "tensor/python/python.h"
-
-#include <stdlib.h>
-
 #include "model/graph/text.h"
-#include "model/graph/writer.h"
+#include "tensor/python/graph.h"
 
 /* Fills a tuple with what `make(items, i)` returns for each i. */
 static PyObject *tuple_of(PyObject *(*make)(const void *items, uint32_t index), const void *items,
@@ -29,32 +25,16 @@ static PyObject *text_or_none(const char *text)
     return text != NULL ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
 }
 
-static PyObject *name_of(const struct opscope__graph_value *value)
-{
-    return value->name != NULL ? PyUnicode_FromString(value->name)
-                               : PyUnicode_FromFormat("%u", value->number);
-}
-
-static PyObject *type_text(const struct opscope__graph_type *type)
-{
-    struct opscope__graph_writer writer = {0};
-    opscope__graph_write_type(&writer, type);
-    PyObject *text =
-        writer.failed ? PyErr_NoMemory()
-                      : PyUnicode_FromStringAndSize(writer.text.at, (Py_ssize_t)writer.text.bytes);
-    free(writer.text.at);
-    return text;
-}
-
 static PyObject *used(const void *items, uint32_t index)
 {
-    return name_of(((const struct opscope__graph_use *)items)[index].value);
+    return opscope__py_graph_value_name(((const struct opscope__graph_use *)items)[index].value);
 }
 
 static PyObject *defined(const void *items, uint32_t index)
 {
     const struct opscope__graph_value *value = ((struct opscope__graph_value *const *)items)[index];
-    return Py_BuildValue("(NN)", name_of(value), type_text(value->type));
+    return Py_BuildValue("(NN)", opscope__py_graph_value_name(value),
+                         opscope__py_graph_type_text(value->type));
 }
 
 static PyObject *constant(const void *items, uint32_t index)

@@ -1,4 +1,5 @@
 /* Programs: graphs that are run without Python: the type Program, and values between the two. */
+#include "model/graph/clone.h"
 #include "model/program/program.h"
 #include "tensor/python/graph.h"
 
@@ -367,12 +368,29 @@ static void program_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
+static PyObject *program_graph(PyObject *self, void *unused)
+{
+    (void)unused;
+    /* Only the numbers of its values change, under the GIL. */
+    struct opscope__model_graph *graph =
+        (struct opscope__model_graph *)(uintptr_t)opscope__program_graph(
+            ((program_object *)self)->core);
+    struct opscope__model_graph *copy = opscope__graph_clone(graph);
+    return copy != NULL ? opscope__py_graph_wrap(copy) : opscope__py_raise(OPSCOPE_ERR_INVALID);
+}
+
+static PyGetSetDef getters[] = {
+    {"graph", program_graph, NULL, "A copy of the entry's graph with all calls inlined.", NULL},
+    {0},
+};
+
 static PyType_Slot slots[] = {
     {Py_tp_doc, "Program(functions, attributes, entry='forward')\n--\n\nGraphs by their names, "
                 "which are run without Python; native/model/GRAPHS.md has their meaning."},
     {Py_tp_new, (void *)program_new},
     {Py_tp_dealloc, (void *)program_dealloc},
     {Py_tp_call, (void *)program_call},
+    {Py_tp_getset, getters},
     {0},
 };
 

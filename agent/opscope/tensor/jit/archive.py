@@ -127,7 +127,7 @@ def _graph_text(archive: files.Archive, name: str) -> str:
     text = archive.text(entry)
     try:
         Graph(text).verify()
-    except ValueError as error:
+    except (ValueError, MemoryError) as error:
         raise archive.fault(entry, str(error)) from None
     return text
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from opscope._tensor import Graph, Program, Tensor
-from opscope.record.debug_info import debug_info
-from opscope.tensor.jit import archive
+from opscope.record.thread_label import ThreadLabel
+from opscope.tensor.jit import archive, passes
 from opscope.tensor.jit.parts import ModelParts, Signature
+from opscope.tensor.jit.python_code import python_code
 
 
 class CompiledModel:
@@ -59,21 +60,22 @@ class CompiledModel:
             model_id,
         )
         self._signature = _to_inspect(self._parts.signature or ())
-        if len(self._signature.parameters) != len(inputs):
+        self._arity = len(self._signature.parameters)
+        if self._arity != len(inputs):
             raise ValueError(
-                f"the signature has {len(self._signature.parameters)} parameters, but the function "
+                f"the signature has {self._arity} parameters, but the function "
                 f"{entry!r} takes {len(inputs)} values"
             )
+        self._label = ThreadLabel("model_id", self.model_id)
         self._program = Program(self._graphs, dict(attributes), entry)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the entry. Raises TypeError for arguments that do not fit its signature."""
-        if kwargs or len(args) != len(self._signature.parameters):
+        if kwargs or len(args) != self._arity:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
-        with debug_info(model_id=self.model_id):
-            return self._program(*args)
+        return self._label.run(self._program, *args)
 
     # ---- what it consists of ----------------------------------------------------------------
 
@@ -96,6 +98,22 @@ class CompiledModel:
     def graph(self) -> Graph:
         """The graph of the entry, a copy; `print` shows it."""
         return self._graphs[self._parts.entry].copy()
+
+    @property
+    def inlined_graph(self) -> Graph:
+        """The graph of the entry with the functions that it calls inlined, a copy."""
+        return self._program.graph
+
+    def graph_for(self, *inputs: Any) -> Graph:
+        """The inlined graph after `passes`, for inputs that the model takes."""
+        self._signature.bind(*inputs)
+        return passes.run(self.inlined_graph)
+
+    @property
+    def code(self) -> str:
+        """The graphs as Python code, for people; `print` it. It runs with `from opscope import
+        tensor`, `import math` and `attributes`."""
+        return python_code(self._parts.functions, self._parts.entry)
 
     @property
     def attributes(self) -> dict[str, Tensor]:

@@ -50,7 +50,7 @@ def load(
     parts = archive.read(opened)
     try:
         model = CompiledModel.of(parts)
-    except (ValueError, TypeError, RuntimeError) as error:
+    except (ValueError, TypeError, RuntimeError, MemoryError) as error:
         raise ValueError(f"{opened.path}: {error}") from None
     opened.fill(extra_files)
     return model

@@ -23,6 +23,14 @@ class _Known:
     origin: str  # "input", "attribute", "constant" or "computed"
     value: str | None  # None: an attribute that no node has read yet
     wants_grad: bool  # may be on the tape when the graph runs
+    memory: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.memory = _memory(self.tensor)
+
+    def is_current(self) -> bool:
+        """Not so if `out=` or `data` gave the tensor other memory since."""
+        return self.memory == _memory(self.tensor)
 
 
 class GraphBuilder:
@@ -57,18 +65,25 @@ class GraphBuilder:
             )
         self._add(tensor, "input", value, tensor.is_floating_point())
 
+    def attributes_behind(self, tensor: Tensor) -> list[Tensor]:
+        """The attributes that share memory with the tensor."""
+        return [each.tensor for each in self._sharers(tensor) if each.origin == "attribute"]
+
     def origin_of(self, tensor: Tensor) -> str | None:
         """Where the graph has the tensor from; None for an unknown tensor."""
-        known = self._known.get(id(tensor))
+        known = self._find(tensor)
         return None if known is None else known.origin
 
-    def has_constant_memory_of(self, tensor: Tensor) -> bool:
-        """Whether the tensor's memory belongs to a constant of the graph."""
-        return any(each.origin == "constant" for each in self._sharers(tensor))
+    def is_writable(self, tensor: Tensor) -> bool:
+        """Whether a write to the tensor's memory is one to an input, an attribute or a result."""
+        origins = {each.origin for each in self._sharers(tensor)}
+        if "constant" in origins:  # results are views of it
+            origins -= {"constant", "computed"}
+        return tensor.numel() == 0 or bool(origins)
 
     def value_of(self, tensor: Tensor) -> str:
         """The value that is the tensor; an unknown one becomes a constant."""
-        known = self._known.get(id(tensor)) or self._meet(tensor)
+        known = self._find(tensor) or self._meet(tensor)
         if known.value is None:
             known.value = self.fresh()
             self.body.nodes.append(
@@ -98,7 +113,12 @@ class GraphBuilder:
     def _sharers(self, tensor: Tensor) -> list[_Known]:
         if tensor.numel() == 0:
             return []
-        return self._sharing.get(tensor._storage_data_ptr(), [])
+        found = self._sharing.get(tensor._storage_data_ptr(), [])
+        return [each for each in found if each.is_current()]
+
+    def _find(self, tensor: Tensor) -> _Known | None:
+        known = self._known.get(id(tensor))
+        return known if known is not None and known.is_current() else None
 
     def _meet(self, tensor: Tensor) -> _Known:
         """A tensor that no recorded operator made: `.data` of a known one, or a constant."""
@@ -148,7 +168,7 @@ class GraphBuilder:
                 Node("prim::ListUnpack", [node.output], defined, scope=scope, location=location)
             )
         for tensor, value in zip(tensors, values, strict=True):
-            known = self._known.get(id(tensor))
+            known = self._find(tensor)
             if known is None:
                 wants_grad = not is_detached and tensor.is_floating_point()
                 self._add(tensor, "computed", value, wants_grad)
@@ -188,6 +208,10 @@ class GraphBuilder:
         node = Node("core::detach", [value], [(self.fresh(), "Tensor")])
         self.body.nodes.append(node)
         return node.output
+
+
+def _memory(tensor: Tensor) -> tuple[Any, ...]:
+    return tensor._storage_data_ptr(), tensor.shape
 
 
 def _geometry(tensor: Tensor) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +53,13 @@ class Block:
             yield node
             for block in node.blocks:
                 yield from block.all_nodes()
+
+    def uses(self) -> Counter[str]:
+        """How often each value is used, in the blocks inside it too."""
+        nodes = list(self.all_nodes())
+        blocks = [self, *(block for node in nodes for block in node.blocks)]
+        users = (*(node.inputs for node in nodes), *(block.results for block in blocks))
+        return Counter(name for names in users for name in names)
 
 
 def from_text(text: str) -> Block:

@@ -121,8 +121,9 @@ class Recording:
                 if isinstance(each, Tensor):
                     call.versions.append((each, each._version))
         target = call.arguments[0] if call.arguments and fn.name.endswith("_") else None
-        if isinstance(target, Tensor) and self._builder.origin_of(target) == "attribute":
-            self._state.keep(target)
+        if isinstance(target, Tensor):
+            for attribute in self._builder.attributes_behind(target):
+                self._state.keep(attribute)
         return call
 
     def _end(self, fn: RecordFunction, context: Any) -> None:
@@ -137,25 +138,26 @@ class Recording:
             self._fail(error)
 
     def _closed(self, call: _Call, outputs: tuple[Any, ...]) -> None:
-        is_inplace = call.operator.endswith("_")
         written = call.written()
-        for tensor in written:
-            if self._builder.has_constant_memory_of(tensor):
+        flat = outputs[0] if outputs and isinstance(outputs[0], list) else outputs
+        given = {id(tensor) for tensor, _ in call.versions} - {id(tensor) for tensor in written}
+        into = [
+            each
+            for each in flat
+            if self._builder.origin_of(each) is not None and id(each) not in given
+        ]
+        for tensor in (*written, *into):
+            if not self._builder.is_writable(tensor):
                 raise TraceError(
                     f"{call.operator} at {call.location or 'an unknown line'} writes a tensor that "
                     "is neither an example, nor an attribute of the module, nor the result of an "
                     "operator: each run of the graph would write the same one"
                 )
-        flat = outputs[0] if outputs and isinstance(outputs[0], list) else outputs
-        given = {id(tensor) for tensor, _ in call.versions} - {id(tensor) for tensor in written}
-        is_into = not is_inplace and any(
-            self._builder.origin_of(each) is not None and id(each) not in given for each in flat
-        )
         self._builder.add_call(
             call.operator,
             call.arguments,
             outputs,
-            is_into=is_into,
+            is_into=bool(into) and not call.operator.endswith("_"),
             is_detached=self._has_grad_mode and not is_grad_enabled(),
             scope=call.scope,
             location=call.location,

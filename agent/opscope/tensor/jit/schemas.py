@@ -6,7 +6,6 @@ import functools
 import re
 from typing import NamedTuple
 
-from opscope import _tensor
 from opscope._tensor import operators
 
 DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool", "bfloat16", "float16")
@@ -18,6 +17,8 @@ class Parameter(NamedTuple):
     type: str
     """In the schema's notation, without the `?` of an optional: "int[]"."""
     is_optional: bool
+    is_keyword: bool
+    """Whether a call has to name it."""
 
 
 class Schema(NamedTuple):
@@ -41,8 +42,14 @@ def schema_of(operator: str) -> Schema:
 def _parse(text: str) -> Schema:
     found = _SIGNATURE.fullmatch(text)
     assert found is not None, text
+    star = found["parameters"].find("*")
     parameters = tuple(
-        Parameter(each["name"], re.sub(r"\[\d+\]", "[]", each["type"]), bool(each["optional"]))
+        Parameter(
+            each["name"],
+            re.sub(r"\[\d+\]", "[]", each["type"]),
+            bool(each["optional"]),
+            0 <= star < each.start(),
+        )
         for each in _PARAMETER.finditer(found["parameters"])
     )
     results = found["results"].strip()
@@ -50,9 +57,3 @@ def _parse(text: str) -> Schema:
         (*each.split(), "")[1] for each in results.removeprefix("(").removesuffix(")").split(",")
     )
     return Schema(parameters, names, results == "Tensor[]")
-
-
-def dtype_named(name: str) -> _tensor.dtype:
-    """The dtype of that name."""
-    found: _tensor.dtype = getattr(_tensor, name)
-    return found

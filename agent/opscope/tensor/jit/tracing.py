@@ -51,33 +51,26 @@ def trace(
     paths = {} if module is None else {id(each): path for path, each in module.named_modules()}
     names = _names(function, len(examples))
     builder = GraphBuilder(attributes)
-    for each, example in zip(names, examples, strict=True):
-        add_example(builder, example, each)
+    for parameter, example in zip(names, examples, strict=True):
+        add_example(builder, example, parameter)
     # Parameters are large and seldom written: the recording keeps those that are.
     state = State(
         each
         for each in (*tensors_in(examples), *attributes.values())
         if not isinstance(each, Parameter)
     )
-    versions = {path: each._version for path, each in attributes.items()}
-    places = {path: each._storage_data_ptr() for path, each in attributes.items()}
+    marks = {path: _mark(tensor) for path, tensor in attributes.items()}
     try:
         with Recording(builder, state, paths):
             result = function(*examples)
         add_result(builder, result)
-        for path, each in attributes.items():
-            if each._storage_data_ptr() != places[path]:
-                raise TraceError(f"the function replaces the memory of {path!r}")
-            if each._version != versions[path] and each not in state:
-                raise TraceError(
-                    f"the function writes {path!r} in an operator that does not say so"
-                )
+        _check_attributes(module, attributes, marks, state)
         model = CompiledModel(
             {"forward": to_text(builder.body)},
             builder.attributes,
-            parameters=[path for path, each in attributes.items() if isinstance(each, Parameter)],
+            parameters=[path for path, own in attributes.items() if isinstance(own, Parameter)],
             name=name or _name_of(function),
-            signature=[(each,) for each in names],
+            signature=[(parameter,) for parameter in names],
         )
         if check:
             Expected(result, state).compare(model, examples, state, builder.body)
@@ -94,6 +87,31 @@ def _module_of(function: Callable[..., Any]) -> Module | None:
 
 def _tensors_of(module: Module) -> dict[str, Tensor]:
     return {**module._state(), **dict(module.named_buffers())}
+
+
+def _mark(tensor: Tensor) -> tuple[int, int]:
+    """Changes if something writes the tensor or replaces its memory."""
+    return tensor._storage_data_ptr(), tensor._version
+
+
+def _check_attributes(
+    module: Module | None,
+    attributes: dict[str, Tensor],
+    marks: dict[str, tuple[int, int]],
+    state: State,
+) -> None:
+    """TraceError if an attribute has changed in a way that the recording did not see."""
+    now = {} if module is None else _tensors_of(module)
+    for path, tensor in attributes.items():
+        place, version = marks[path]
+        if now.get(path) is not tensor:
+            raise TraceError(
+                f"the function sets {path!r} to another tensor; a graph can only write in place"
+            )
+        if tensor._storage_data_ptr() != place:
+            raise TraceError(f"the function replaces the memory of {path!r}")
+        if tensor._version != version and tensor not in state:
+            raise TraceError(f"an operator writes {path!r}, and its name does not say so")
 
 
 def _name_of(function: Callable[..., Any]) -> str:
