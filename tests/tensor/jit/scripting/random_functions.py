@@ -119,7 +119,7 @@ class Writer:
                 f"({listed} + [{one}])",
                 f"[each + {one} for each in {listed}]",
                 f"[each for each in {listed} if each > {one}]",
-                f"[each * 2 % 50 for each in range(n % 5)]",
+                "[each * 2 % 50 for each in range(n % 5)]",
             )
         )
 

@@ -1,5 +1,9 @@
 """if, while, for, break, continue and return of scripted functions, compared with Python."""
 
+# The functions to script have the annotations that scripting needs, and no others.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+# ruff: noqa: B905, RET507
+
 from __future__ import annotations
 
 from typing import Optional

@@ -1,5 +1,8 @@
 """Scripted modules: all of opscope.tensor.nn, modules of one's own, training."""
 
+# The functions to script have the annotations that scripting needs, and no others.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -64,7 +67,9 @@ def test_a_layer_is_scripted_from_its_source(place: int, is_training: bool) -> N
             each.training = is_training
         run: Callable[..., Any] = jit.script(module) if is_scripted else module
         ot.manual_seed(place)
-        results.append((run(*[each.clone() for each in inputs]), list(module.state_dict().values())))
+        results.append(
+            (run(*[each.clone() for each in inputs]), list(module.state_dict().values()))
+        )
     assert equal(*results)
 
 
@@ -77,6 +82,8 @@ class Block(nn.Module):
         self.scale = 0.5
         self.sizes = (1, 2, 3)
         self.register_buffer("steps", ot.tensor(0))
+
+    steps: Tensor
 
     def activate(self, x, place: int):
         return x.relu() if place % 2 == 0 else x.tanh() * self.scale

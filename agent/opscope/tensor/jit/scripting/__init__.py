@@ -12,9 +12,10 @@ from opscope.tensor.jit.scripting import (
     assign,
     attributes,
     calls,
-    conditions,
+    comparisons,
     listing,
     literals,
+    logic,
     loops,
     messages,
     numbers,
@@ -24,18 +25,21 @@ from opscope.tensor.jit.scripting import (
 )
 from opscope.tensor.jit.scripting.compile import script
 
-__all__ = [
-    "assign",
-    "attributes",
-    "calls",
-    "conditions",
-    "listing",
-    "literals",
-    "loops",
-    "messages",
-    "numbers",
-    "returns",
-    "script",
-    "statements",
-    "subscripts",
-]
+__all__ = ["HANDLERS", "script"]
+
+HANDLERS = (
+    assign,
+    attributes,
+    calls,
+    comparisons,
+    listing,
+    literals,
+    logic,
+    loops,
+    messages,
+    numbers,
+    returns,
+    statements,
+    subscripts,
+)
+"""Modules that register what scripts a construct."""

@@ -52,4 +52,5 @@ def _plain(node: ast.expr) -> ast.expr:
                 return ast.parse(constant.value, mode="eval").body
             return constant
 
-    return ast.fix_missing_locations(Reader().visit(node))
+    found: ast.expr = Reader().visit(node)
+    return ast.fix_missing_locations(found)

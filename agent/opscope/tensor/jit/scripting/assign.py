@@ -62,7 +62,7 @@ def unpacked(frame: Frame, value: Value, count: int, at: ast.AST) -> Sequence[Va
     """So many items of a tuple, list or tensor."""
     if isinstance(value, Items):
         if len(value.items) != count:
-            frame.fail(at, f"{len(value.items)} values for {count} variables")
+            frame.fail(at, f"{len(value.items)} values for {count} variables", f"{count} values")
         return value.items
     found = type_of(value)
     listed = frame.graph_value(value, at)

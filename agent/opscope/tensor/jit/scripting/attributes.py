@@ -6,9 +6,9 @@ import ast
 import inspect
 
 from opscope._tensor import Tensor
-from opscope.tensor.jit.scripting.calls import call_function
 from opscope.tensor.jit.scripting.dispatch import expression, scripts
 from opscope.tensor.jit.scripting.frame import Frame
+from opscope.tensor.jit.scripting.functions import call_function
 from opscope.tensor.jit.scripting.types import DTYPE, INT, STR, TENSOR, ListOf, plain
 from opscope.tensor.jit.scripting.values import (
     AttributeTensor,

@@ -154,9 +154,10 @@ class _Merge:
         one, other = self.then.variables.get(name), self.other.variables.get(name)
         for branch, there in ((self.then, one), (self.other, other)):
             left = self.other if branch is self.then else self.then
-            if isinstance(there, Bound) and not branch.has_left and left.has_left:
-                if not isinstance(left.variables.get(name), Bound):
-                    return self.unless_left(branch, there)
+            is_alone = isinstance(there, Bound) and not isinstance(left.variables.get(name), Bound)
+            if is_alone and left.has_left and not branch.has_left:
+                assert isinstance(there, Bound)
+                return self.unless_left(branch, there)
         for each in (one, other):
             if isinstance(each, Unbound):
                 return each

@@ -1,4 +1,4 @@
-"""Values as values of a wanted type: what Python accepts where a number, list or None is annotated."""
+"""Values as values of a wanted type, as far as Python accepts them where it is annotated."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def compile_function(
     if (*who, types) in context.functions:
         return context.functions[(*who, types)]
     chosen = name or context.function_name(function.function, function.bound_to)
-    context.calls.append((who, chosen))
+    context.calls.append((who, sources.name_of(function.function)))
     names = _take(frame, function, signature, passed)
     body = frame.source.tree.body
     run_steps(frame, [*body, lambda: give_back(frame, Constant(None), body[-1])])
@@ -162,7 +162,11 @@ def call_function(
         if found is not None and wanted == ANY:
             wanted = found
         if not parameter.is_annotated and found not in (TENSOR, None):
-            what += ", which has no annotation,"
+            frame.fail(
+                at,
+                f"{parameter.name} of {name} has no annotation, so it is a Tensor, not {found}",
+                f"def {name}(..., {parameter.name}: {found})",
+            )
         made = need(frame, value, wanted, at, what)
         passed[parameter.name] = wanted
         inputs.append(made)

@@ -6,11 +6,11 @@ import ast
 import builtins
 
 from opscope.tensor.jit.scripting.branches import merge, run_branch
-from opscope.tensor.jit.scripting.builtin_calls import to_str
 from opscope.tensor.jit.scripting.conditions import condition
 from opscope.tensor.jit.scripting.dispatch import expression, scripts
 from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import GraphValue
+from opscope.tensor.jit.scripting.number_calls import to_str
 from opscope.tensor.jit.scripting.numbers import binary
 from opscope.tensor.jit.scripting.types import STR
 from opscope.tensor.jit.scripting.values import Constant, Object, Value, type_of

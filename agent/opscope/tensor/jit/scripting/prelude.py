@@ -1,4 +1,4 @@
-"""Python's functions on lists, in the Python that can be scripted: sum, min, max, any, all, prod."""
+"""Functions of Python on lists, in the Python that can be scripted: sum, min, max, any, all."""
 
 from __future__ import annotations
 
@@ -21,11 +21,18 @@ def sum_floats(items: list[Any], start: float) -> float:
     return start
 
 
+def sum_onto(items: list[Tensor], start: Tensor) -> Tensor:
+    """sum of tensors, from a tensor on."""
+    for item in items:
+        start = start + item
+    return start
+
+
 def sum_tensors(items: list[Tensor], start: Any) -> Tensor:
     """sum of tensors: a new one, unless there is none."""
     if len(items) == 0:
         raise ValueError("sum() of no tensors")
-    total = start + items[0]
+    total: Tensor = start + items[0]
     for place in range(1, len(items)):
         total = total + items[place]
     return total
@@ -63,7 +70,7 @@ def least(items: list[Any]) -> Any:
 
 def any_true(items: list[Any]) -> bool:
     """any of a list."""
-    for item in items:
+    for item in items:  # noqa: SIM110 - any() is what this scripts
         if item:
             return True
     return False
@@ -71,7 +78,7 @@ def any_true(items: list[Any]) -> bool:
 
 def all_true(items: list[Any]) -> bool:
     """all of a list."""
-    for item in items:
+    for item in items:  # noqa: SIM110 - all() is what this scripts
         if not item:
             return False
     return True

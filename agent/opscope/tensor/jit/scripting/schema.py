@@ -81,7 +81,7 @@ def schema_of(name: str) -> Schema:
             )
         )
     outputs = outputs.strip()
-    names = ("",)
+    names: tuple[str, ...] = ("",)
     if outputs.startswith("("):
         names = tuple(each.split()[1] for each in _pieces(outputs[1:-1]))
     return Schema(tuple(parameters), names, outputs == "Tensor[]", operator.takes_numbers)

@@ -1,7 +1,8 @@
 """Statements one after another: what runs after a return, break, continue or raise, and `if`.
 
-A graph has no jumps. A return, break or continue sets a flag; where a flag depends on values, the
-statements after it are in a prim::If. If one branch of an `if` always leaves, they are in the other.
+A graph has no jumps. A return, break or continue sets a flag. Where a flag depends on values, the
+statements after it are in a prim::If. If one branch of an `if` always leaves, the other one has
+them.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from opscope.tensor.jit.scripting.convert import need
 from opscope.tensor.jit.scripting.dispatch import expression, scripts
@@ -87,7 +88,7 @@ def _of_items(frame: Frame, owner: Items, key: Value, at: ast.AST) -> Value:
     """An item of a tuple: which one must be known, unless all have one type."""
     if isinstance(key, SliceValue):
         bounds = [key.start, key.stop, key.step]
-        known = [each.value for each in bounds if isinstance(each, Constant)]
+        known: list[Any] = [each.value for each in bounds if isinstance(each, Constant)]
         if len(known) == 3:
             return Items(owner.items[slice(*known)], is_list=owner.is_list)
     if isinstance(key, Constant) and isinstance(key.value, int):
@@ -101,7 +102,7 @@ def _of_items(frame: Frame, owner: Items, key: Value, at: ast.AST) -> Value:
             at,
             "which item of a tuple this is has to be known while scripting, because its items "
             "have different types",
-            "a number, or an unrolled loop: for item in ...",
+            "a number, or a loop over the tuple",
         )
     values = [frame.graph_value(each, at) for each in owner.items]
     return get_item(frame, frame.list_of(values, at), key, at)

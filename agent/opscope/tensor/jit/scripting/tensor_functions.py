@@ -100,7 +100,7 @@ def _listed(frame: Frame, value: Value, at: ast.AST) -> GraphValue | None:
         found = type_of(value)
         return None if found in (None, TENSOR) else frame.graph_value(value, at)
     type_ = _list_type(TupleOf(tuple(type_of(each) or TENSOR for each in value.items)))
-    return type_ and convert(frame, value, type_, at)
+    return None if type_ is None else convert(frame, value, type_, at)
 
 
 def _list_type(type_: Type) -> Type | None:
@@ -112,7 +112,15 @@ def _list_type(type_: Type) -> Type | None:
         return type_ if type_ in (INT, FLOAT, BOOL) else None
     if not type_.parts:
         return ListOf(FLOAT)
-    parts = [_list_type(each) for each in type_.parts]
-    if all(each in (INT, FLOAT) for each in parts):
-        return ListOf(FLOAT if FLOAT in parts else INT)
-    return ListOf(parts[0]) if parts[0] and len({str(each) for each in parts}) == 1 else None
+    part = functools.reduce(_wider, map(_list_type, type_.parts))
+    return part and ListOf(part)
+
+
+def _wider(one: Type | None, other: Type | None) -> Type | None:
+    """The type of both: of an int and a float, float."""
+    if isinstance(one, ListOf) and isinstance(other, ListOf):
+        part = _wider(one.part, other.part)
+        return part and ListOf(part)
+    if one == other:
+        return one
+    return FLOAT if {one, other} == {INT, FLOAT} else None

@@ -61,7 +61,7 @@ class _Walk:
     may_index: bool = True
     """Whether a tensor of indices may be next: all are neighbours."""
 
-    def int(self, value: int) -> GraphValue:
+    def number(self, value: int) -> GraphValue:
         return self.frame.constant(value, INT, self.at)
 
     def items(self, items: tuple[Value, ...]) -> None:
@@ -85,14 +85,14 @@ class _Walk:
             return
         self.may_index = self.indices is None
         if _is_none(item):
-            self.view = self.core("unsqueeze", [self.int(self.dim - self.is_from_end)])
+            self.view = self.core("unsqueeze", [self.number(self.dim - self.is_from_end)])
             self.step(1, 0)
         elif isinstance(item, SliceValue):
             self.slice(item)
             self.step(1, 1)
         elif type_ == INT:
             place = self.frame.graph_value(item, self.at)
-            self.view = self.core("select", [self.int(self.dim), place])
+            self.view = self.core("select", [self.number(self.dim), place])
             self.step(0, 1)
         else:
             self.frame.fail(
@@ -122,7 +122,7 @@ class _Walk:
         step = Constant(1) if _is_none(item.step) else item.step
         made = need(self.frame, step, INT, self.at, "the step of a slice")
         if not (_is_none(item.start) and _is_none(item.stop) and step == Constant(1)):
-            self.view = self.core("slice", [self.int(self.dim), *bounds, made])
+            self.view = self.core("slice", [self.number(self.dim), *bounds, made])
 
     def listed(self, item: Value) -> GraphValue:
         """A list of ints or bools as a tensor."""
@@ -148,7 +148,7 @@ class _Walk:
 
         def positions() -> Value:
             found = frame.emit_one("core::nonzero", [index], TENSOR, at)
-            parts = frame.emit_one("core::unbind", [found, self.int(1)], _TENSORS, at)
+            parts = frame.emit_one("core::unbind", [found, self.number(1)], _TENSORS, at)
             if is_last:
                 return parts
             # The items after it count on a mask of one dimension.
@@ -176,7 +176,7 @@ def get_tensor_item(frame: Frame, owner: Value, key: Value, at: ast.AST) -> Grap
     walk = _walk(frame, owner, key, at)
     if walk.indices is None:
         return walk.view
-    return walk.core("index", [walk.indices, walk.int(walk.index_dim)])
+    return walk.core("index", [walk.indices, walk.number(walk.index_dim)])
 
 
 def set_tensor_item(frame: Frame, owner: Value, key: Value, value: Value, at: ast.AST) -> None:
@@ -187,7 +187,7 @@ def set_tensor_item(frame: Frame, owner: Value, key: Value, value: Value, at: as
     made = frame.graph_value(value, at)
     walk = _walk(frame, owner, key, at)
     if walk.indices is not None:
-        walk.core("index_put_", [made, walk.indices, walk.int(walk.index_dim)])
+        walk.core("index_put_", [made, walk.indices, walk.number(walk.index_dim)])
     elif made.type == TENSOR:
         walk.core("copy_", [made])
     else:

@@ -112,7 +112,8 @@ def join(one: Type, other: Type) -> Type | None:
     if isinstance(one, ListOf) and isinstance(other, ListOf):
         part = join(one.part, other.part)
         # Lists are references, so the items of one cannot be given another type.
-        return ListOf(part) if part in (plain(one.part), plain(other.part)) and part else None
+        same = part is not None and part in (plain(one.part), plain(other.part))
+        return ListOf(part) if part is not None and same else None
     if isinstance(one, TupleOf) and isinstance(other, TupleOf):
         if len(one.parts) != len(other.parts):
             return None
