@@ -160,6 +160,12 @@ def test_numbers_are_read_from_texts_as_in_python(text: str) -> None:
     assert outcome(READ_FLOAT, (text,)) == outcome(float, (text,))
 
 
+def test_powers_of_two_are_shown_as_in_python() -> None:
+    show = program(of_node("py::str", ["float"], ["str"]))
+    for power in range(-1074, 1024):
+        assert show(2.0**power) == str(2.0**power)
+
+
 READ_INT = program(of_node("py::int", ["str"], ["int"]))
 READ_FLOAT = program(of_node("py::float", ["str"], ["float"]))
 
