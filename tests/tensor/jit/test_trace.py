@@ -221,6 +221,7 @@ def test_a_constant_takes_no_name_of_the_module() -> None:
 
     model = jit.trace(Net(), ops.ones(1))
     assert list(model.attributes) == ["constants.0", "constants.1"]
+    assert list(model.state_dict()) == ["constants.0"]
     assert model(ops.ones(1)).item() == 6.0
 
 

@@ -144,11 +144,13 @@ class CompiledModel:
             yield tensor
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Parameters and buffers by name, without the constants; the values share their storage."""
+        """Parameters and buffers by name, without the constants that a trace met; the values share
+        their storage."""
+        parameters = set(self._parts.parameters)
         return {
             name: tensor.detach()
             for name, tensor in self._parts.attributes.items()
-            if not name.startswith("constants.")
+            if name in parameters or not name.startswith("constants.")
         }
 
     def save(
