@@ -9,7 +9,7 @@ from typing import Any
 
 from opscope._tensor import Graph, Program, Tensor
 from opscope.record.thread_label import ThreadLabel
-from opscope.tensor.jit import archive, passes, recording
+from opscope.tensor.jit import archive, recording
 from opscope.tensor.jit.parts import ModelParts, Signature
 from opscope.tensor.jit.python_code import python_code
 
@@ -79,7 +79,7 @@ class CompiledModel:
             bound.apply_defaults()
             args = bound.args
         tracing = recording.current()
-        if tracing is not None and not _DECISIONS.isdisjoint(self.inlined_graph.operators()):
+        if tracing is not None and not _DECISIONS.isdisjoint(self._program.graph.operators()):
             tracing.warn(
                 f"the control flow of the compiled model {self.name} is not traced; the graph has "
                 "what runs for the examples"
@@ -111,12 +111,13 @@ class CompiledModel:
     @property
     def inlined_graph(self) -> Graph:
         """The graph of the entry with the functions that it calls inlined, a copy."""
-        return self._program.graph
+        parts = self._parts
+        return Program(self._graphs, dict(parts.attributes), parts.entry, optimize=False).graph
 
     def graph_for(self, *inputs: Any) -> Graph:
-        """The inlined graph after `passes`, for inputs that the model takes."""
+        """The inlined graph after all passes, as it runs for inputs that the model takes."""
         self._signature.bind(*inputs)
-        return passes.run(self.inlined_graph)
+        return self._program.graph
 
     @property
     def code(self) -> str:
