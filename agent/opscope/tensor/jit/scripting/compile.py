@@ -9,9 +9,15 @@ from typing import Any
 from opscope.errors import ScriptError
 from opscope.tensor.jit.compiled import CompiledModel
 from opscope.tensor.jit.scripting.context import Context
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.functions import compile_function, new_frame
-from opscope.tensor.jit.scripting.parameters import Passed, default_object, read_signature
-from opscope.tensor.jit.scripting.types import ANY, TENSOR
+from opscope.tensor.jit.scripting.parameters import (
+    Parameter,
+    Passed,
+    default_object,
+    read_signature,
+)
+from opscope.tensor.jit.scripting.types import ANY, FLOAT, TENSOR
 from opscope.tensor.jit.scripting.values import FunctionValue
 from opscope.tensor.nn import Module
 
@@ -87,9 +93,15 @@ def script(target: Callable[..., Any] | Module) -> CompiledModel:
         parameters=parameters,
         name=type(target).__name__ if is_module else function.function.__name__,
         signature=[
-            (each.name, default_object(frame, each)) if each.has_default else (each.name,)
+            (each.name, _default(frame, each)) if each.has_default else (each.name,)
             for each in signature.parameters
         ],
         code=context.code,
         entry=ENTRY,
     )
+
+
+def _default(frame: Frame, parameter: Parameter) -> object:
+    """A parameter's default, an int as a float where that is annotated."""
+    default = default_object(frame, parameter)
+    return float(default) if parameter.type == FLOAT else default

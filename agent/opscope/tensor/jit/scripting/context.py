@@ -87,10 +87,10 @@ class Context:
         if isinstance(bound_to, ModuleValue):
             path = bound_to.path
             owner = type(bound_to.module)
-            own = getattr(owner, function.__name__, None)
             name = function.__name__
-            if getattr(own, "__func__", own) is not function:  # called by super()
-                name = name_of(function)
+            own = inspect.getattr_static(owner, name, None)
+            if own is not function and getattr(own, "fget", None) is not function:
+                name = name_of(function)  # as called by super()
             return self.unused_name(f"{path}.{name}" if path else name)
         module = function.__module__ or "__main__"
         return self.unused_name(f"{module}.{name_of(function)}")

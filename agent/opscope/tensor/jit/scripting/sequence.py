@@ -82,7 +82,7 @@ def run_steps(frame: Frame, steps: Sequence[Step]) -> None:
         if isinstance(step, ast.If):
             if _if(frame, step, rest):
                 return
-        elif isinstance(step, ast.stmt):
+        elif isinstance(step, ast.AST):
             statement(frame, step)
         else:
             step()
