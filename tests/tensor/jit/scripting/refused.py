@@ -4,6 +4,7 @@
 # mypy: ignore-errors
 # pyright: reportOptionalMemberAccess=false, reportUndefinedVariable=false
 # pyright: reportOperatorIssue=false, reportAssignmentType=false, reportCallIssue=false
+# pyright: reportPossiblyUnbound=false
 # pyright: reportArgumentType=false
 # ruff: noqa
 # fmt: off

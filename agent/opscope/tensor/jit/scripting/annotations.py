@@ -47,7 +47,7 @@ def _plain(node: ast.expr) -> ast.expr:
     """The expression, with texts within it read as the types that they name."""
 
     class Reader(ast.NodeTransformer):
-        def visit_Constant(self, node: ast.Constant) -> ast.expr:  # noqa: N802 - ast's name
+        def visit_Constant(self, node: ast.Constant) -> ast.expr:
             if isinstance(node.value, str):
                 return ast.parse(node.value, mode="eval").body
             return node

@@ -8,7 +8,7 @@ from typing import Any
 
 from opscope.errors import ScriptError
 from opscope.tensor.jit.compiled import CompiledModel
-from opscope.tensor.jit.scripting.context import Context
+from opscope.tensor.jit.scripting.context import SCRIPTED, Context
 from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.functions import compile_function, new_frame
 from opscope.tensor.jit.scripting.parameters import (
@@ -87,7 +87,7 @@ def script(target: Callable[..., Any] | Module) -> CompiledModel:
     }
     compile_function(frame, function, signature, passed, context.unused_name(ENTRY))
     parameters = [] if root is None else [name for name, _ in root.named_parameters()]
-    return CompiledModel(
+    model = CompiledModel(
         {each.name: each.text for each in context.functions.values()},
         context.attributes,
         parameters=parameters,
@@ -99,6 +99,8 @@ def script(target: Callable[..., Any] | Module) -> CompiledModel:
         code=context.code,
         entry=ENTRY,
     )
+    SCRIPTED[model] = target
+    return model
 
 
 def _default(frame: Frame, parameter: Parameter) -> object:

@@ -82,9 +82,10 @@ def run_steps(frame: Frame, steps: Sequence[Step]) -> None:
         if isinstance(step, ast.If):
             if _if(frame, step, rest):
                 return
-        elif isinstance(step, ast.AST):
+        elif isinstance(step, ast.stmt):
             statement(frame, step)
         else:
+            assert not isinstance(step, ast.AST)
             step()
         if not rest or frame.is_dead:
             return
