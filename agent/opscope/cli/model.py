@@ -29,7 +29,7 @@ def command() -> None:
 @click.option("--all", "show_all", is_flag=True, help=f"Show all rows, not the first {_ROWS}.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(file: str, extra: str | None, show_all: bool, as_json: bool) -> None:
-    """Show format, producer, operators, tensors and extra files of FILE.
+    """Show format, producer, functions, operators, tensors and extra files of FILE.
 
     Formats: archives of opscope.tensor.save and opscope.tensor.jit.save, torch.save,
     torch.jit.save and torch.export.save, safetensors, ONNX.

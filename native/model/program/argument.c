@@ -21,9 +21,12 @@ size_t opscope__argument_items(const struct opscope__given *given,
     return is_repeated ? repeats : 0;
 }
 
+/* An empty list points somewhere too: operators compare and copy by pointers. */
 static void fill_list(const struct opscope__given *given, const struct opscope__sequence *list,
                       void *memory, opscope_argument *out)
 {
+    static int64_t nowhere[1];
+    memory = list->count > 0 ? memory : nowhere;
     if (given->type == OPSCOPE__TYPE_TENSORS) {
         opscope_tensor **tensors = memory;
         for (size_t i = 0; i < list->count; i++) {

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/atomics.h"
+#include "model/graph/passes/fuse_elementwise.h"
 #include "model/program/call.h"
+#include "model/program/fused.h"
 #include "model/program/place.h"
 #include "model/program/show.h"
 #include "opscope/status.h"
@@ -95,6 +97,25 @@ static inline int run_call(const struct run *run, const struct opscope__instruct
         for (uint32_t i = 0; i < instruction->output_count; i++) {
             set(run, operands[instruction->input_count + i], &outputs[i]);
         }
+    }
+    return status;
+}
+
+/* Whether it ran: 1, 0, or a negative status. */
+static int run_fused(const struct run *run, const struct opscope__instruction *instruction,
+                     const opscope__operand *operands)
+{
+    const struct opscope__value *inputs[OPSCOPE__GRAPH_FUSED_INPUTS];
+    struct opscope__value output;
+    if (is_stopped(run)) {
+        return stopped();
+    }
+    for (uint32_t i = 0; i < instruction->input_count; i++) {
+        inputs[i] = at(run, operands[i]);
+    }
+    int status = opscope__fused_call_run(instruction->as.fused->call, inputs, &output);
+    if (status > 0) {
+        set(run, operands[instruction->input_count], &output);
     }
     return status;
 }
@@ -264,6 +285,12 @@ static int run_instructions(struct run *run, struct opscope__value *outputs)
         switch ((enum opscope__code)instruction->code) {
         case OPSCOPE__CODE_CALL:
             status = run_call(run, instruction, operands);
+            break;
+        case OPSCOPE__CODE_FUSED:
+            status = run_fused(run, instruction, operands);
+            if (status > 0) {
+                next = program->instructions + instruction->as.fused->target;
+            }
             break;
         case OPSCOPE__CODE_KIND:
             status = run_kind(run, instruction, operands);

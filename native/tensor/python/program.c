@@ -330,10 +330,11 @@ static PyObject *wrap(struct opscope__program *core, PyObject *entry)
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)type;
-    static char *names[] = {"functions", "attributes", "entry", NULL};
+    static char *names[] = {"functions", "attributes", "entry", "optimize", NULL};
     PyObject *functions, *attributes, *entry = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|U:Program", names, &PyDict_Type,
-                                     &functions, &PyDict_Type, &attributes, &entry)) {
+    int optimizes = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|Up:Program", names, &PyDict_Type,
+                                     &functions, &PyDict_Type, &attributes, &entry, &optimizes)) {
         return NULL;
     }
     entry = entry != NULL ? Py_NewRef(entry) : PyUnicode_FromString("forward");
@@ -347,7 +348,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
             .function_count = (size_t)PyDict_Size(functions),
             .attributes = named.attributes,
             .attribute_count = (size_t)PyDict_Size(attributes),
-            .entry = entry_name};
+            .entry = entry_name,
+            .is_as_written = optimizes == 0};
         struct opscope__program *core;
         int status = opscope__program_new(&source, &core);
         result = status == OPSCOPE_OK ? wrap(core, entry) : opscope__py_raise(status);
@@ -380,13 +382,14 @@ static PyObject *program_graph(PyObject *self, void *unused)
 }
 
 static PyGetSetDef getters[] = {
-    {"graph", program_graph, NULL, "A copy of the entry's graph with all calls inlined.", NULL},
+    {"graph", program_graph, NULL, "A copy of the entry's graph as it runs.", NULL},
     {0},
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "Program(functions, attributes, entry='forward')\n--\n\nGraphs by their names, "
-                "which are run without Python; native/model/GRAPHS.md has their meaning."},
+    {Py_tp_doc, "Program(functions, attributes, entry='forward', optimize=True)\n--\n\nGraphs by "
+                "their names, which are run without Python; native/model/GRAPHS.md has their "
+                "meaning. optimize: run the passes first."},
     {Py_tp_new, (void *)program_new},
     {Py_tp_dealloc, (void *)program_dealloc},
     {Py_tp_call, (void *)program_call},

@@ -143,6 +143,7 @@ extern PyMethodDef opscope__py_buffer_functions[];
 extern PyMethodDef opscope__py_dlpack_functions[];
 extern PyMethodDef opscope__py_library_functions[];
 extern PyMethodDef opscope__py_settings_functions[];
+extern PyMethodDef opscope__py_repeat_functions[];
 extern PyMethodDef opscope__py_data_functions[];
 extern PyMethodDef opscope__py_archive_functions[];
 extern PyMethodDef opscope__py_document_functions[];

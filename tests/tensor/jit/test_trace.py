@@ -210,6 +210,21 @@ def test_other_tensors_are_constants() -> None:
     assert model.state_dict() == {}
 
 
+def test_a_constant_takes_no_name_of_the_module() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            self.constants = nn.Module()
+            self.constants.register_parameter("0", nn.Parameter(ops.ones(1)))
+
+        def forward(self, x: ops.Tensor) -> Any:
+            return x * getattr(self.constants, "0") + ops.tensor([5.0])
+
+    model = jit.trace(Net(), ops.ones(1))
+    assert list(model.attributes) == ["constants.0", "constants.1"]
+    assert list(model.state_dict()) == ["constants.0"]
+    assert model(ops.ones(1)).item() == 6.0
+
+
 def test_a_list_longer_than_callbacks_show_is_whole() -> None:
     parts = [ops.tensor([float(number)]) for number in range(100)]
     model = jit.trace(lambda x: ops.cat([x, *parts]), ops.ones(1))

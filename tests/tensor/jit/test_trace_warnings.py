@@ -59,6 +59,27 @@ def test_a_number_among_the_results_is_reported() -> None:
     assert model(ops.ones(5))[1] == 2
 
 
+DECIDES = """\
+graph(%x : Tensor):
+  %flag : bool = py::bool(%x)
+  %y : Tensor = prim::If(%flag)
+    block0():
+      %1 : Tensor = core::neg(%x)
+      -> (%1)
+    block1():
+      -> (%x)
+  return (%y)
+"""
+
+
+def test_control_flow_of_a_compiled_model_is_reported() -> None:
+    inner = jit.CompiledModel({"forward": DECIDES}, {}, name="inner")
+    with pytest.warns(jit.TracerWarning, match="control flow of the compiled model inner is not"):
+        outer = jit.trace(lambda x: inner(x) * 2, ops.ones(1))
+    assert outer(ops.zeros(1)).item() == 0.0
+    assert list(outer.graph.operators()) == ["core::neg", "prim::Constant", "core::mul"]
+
+
 def test_random_numbers_are_not_compared() -> None:
     with pytest.warns(jit.TracerWarning, match=r"draws random numbers \(core::dropout\)"):
         jit.trace(nn.Dropout(0.5), ops.ones(100))

@@ -1,4 +1,12 @@
-"""Models as graphs: traced or scripted, saved, loaded and run without their Python code."""
+"""Models as graphs: traced or scripted, saved, loaded and run without their Python code.
+
+>>> model = opscope.tensor.jit.trace(net.eval(), images)
+>>> opscope.tensor.jit.save(opscope.tensor.jit.freeze(model), "net.pt")
+>>> opscope.tensor.jit.load("net.pt")(images)
+
+native/model/GRAPHS.md says what graphs mean; native/TENSOR.md has the order in which to read the
+files of this package.
+"""
 
 from __future__ import annotations
 

@@ -9,9 +9,12 @@ from typing import Any
 
 from opscope._tensor import Graph, Program, Tensor
 from opscope.record.thread_label import ThreadLabel
-from opscope.tensor.jit import archive, passes
+from opscope.tensor.jit import archive, recording
 from opscope.tensor.jit.parts import ModelParts, Signature
 from opscope.tensor.jit.python_code import python_code
+
+_DECISIONS = {"prim::If", "prim::Loop", "py::bool", "py::float", "py::int"}
+"""Kinds of nodes by which what runs depends on the elements of tensors."""
 
 
 class CompiledModel:
@@ -75,6 +78,12 @@ class CompiledModel:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
+        tracing = recording.current()
+        if tracing is not None and not _DECISIONS.isdisjoint(self._program.graph.operators()):
+            tracing.warn(
+                f"the control flow of the compiled model {self.name} is not traced; the graph has "
+                "what runs for the examples"
+            )
         return self._label.run(self._program, *args)
 
     # ---- what it consists of ----------------------------------------------------------------
@@ -102,12 +111,13 @@ class CompiledModel:
     @property
     def inlined_graph(self) -> Graph:
         """The graph of the entry with the functions that it calls inlined, a copy."""
-        return self._program.graph
+        parts = self._parts
+        return Program(self._graphs, dict(parts.attributes), parts.entry, optimize=False).graph
 
     def graph_for(self, *inputs: Any) -> Graph:
-        """The inlined graph after `passes`, for inputs that the model takes."""
+        """The inlined graph after all passes, as it runs for inputs that the model takes."""
         self._signature.bind(*inputs)
-        return passes.run(self.inlined_graph)
+        return self._program.graph
 
     @property
     def code(self) -> str:
@@ -135,11 +145,13 @@ class CompiledModel:
             yield tensor
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Parameters and buffers by name, without the constants; the values share their storage."""
+        """Parameters and buffers by name, without the constants that a trace met; the values share
+        their storage."""
+        parameters = set(self._parts.parameters)
         return {
             name: tensor.detach()
             for name, tensor in self._parts.attributes.items()
-            if not name.startswith("constants.")
+            if name in parameters or not name.startswith("constants.")
         }
 
     def save(

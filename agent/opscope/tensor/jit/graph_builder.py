@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,7 +125,8 @@ class GraphBuilder:
         """A tensor that no recorded operator made: `.data` of a known one, or a constant."""
         sharers = self._sharers(tensor)
         if not sharers or any(each.origin in ("attribute", "constant") for each in sharers):
-            name = f"constants.{sum(name.startswith('constants.') for name in self.attributes)}"
+            names = (f"constants.{number}" for number in itertools.count())
+            name = next(name for name in names if name not in self.attributes)
             self.attributes[name] = tensor
             self._names[id(tensor)] = name
             return self._add(tensor, "constant", None, tensor.requires_grad)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opscope._tensor import Graph
 
-PASSES = ("merge_equal", "dead_code")
+PASSES = ("peephole", "merge_equal", "dead_code")
 """Names of passes in C (native/model/graph/passes/passes.h)."""
 
 

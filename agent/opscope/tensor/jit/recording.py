@@ -170,20 +170,20 @@ class Recording:
 
     def read(self, tensor: Tensor) -> None:
         """An element of the tensor becomes a Python value."""
-        if self._builder.origin_of(tensor) in (None, "constant"):
-            return
+        if self._builder.origin_of(tensor) not in (None, "constant"):
+            self.warn(
+                "a Python value is taken from a tensor; in the graph it is a constant, whatever "
+                "the inputs are"
+            )
+
+    def warn(self, text: str) -> None:
+        """A TracerWarning for the line that is running; one for each line."""
         found = source_lines.line()
         if found is None or found in self._warned:
             return
         self._warned.add(found)
         file, number = found
-        warnings.warn_explicit(
-            f"{file}:{number}: a Python value is taken from a tensor; in the graph it is a "
-            "constant, whatever the inputs are",
-            TracerWarning,
-            file,
-            number,
-        )
+        warnings.warn_explicit(f"{file}:{number}: {text}", TracerWarning, file, number)
 
 
 # ---- which recording is on, by thread -----------------------------------------------------------
@@ -192,10 +192,16 @@ _on: dict[int, list[Recording]] = {}
 _lock = threading.Lock()
 
 
+def current() -> Recording | None:
+    """The recording that is on in this thread."""
+    recordings = _on.get(threading.get_ident()) if _on else None
+    return recordings[-1] if recordings else None
+
+
 def _tell(tensor: Tensor) -> None:
-    recordings = _on.get(threading.get_ident())
-    if recordings:
-        recordings[-1].read(tensor)
+    recording = current()
+    if recording is not None:
+        recording.read(tensor)
 
 
 def _listen(recording: Recording) -> None:

@@ -10,6 +10,7 @@ from types import FrameType
 import opscope.tensor
 from opscope.tensor.nn.module import Module
 
+_TRACING = str(Path(__file__).with_name("tracing.py"))
 _PACKAGE = str(Path(opscope.tensor.__file__).parent.parent) + "/"
 
 
@@ -37,8 +38,10 @@ def location() -> str | None:
 
 def scope(paths: dict[int, str]) -> str | None:
     """The path of the innermost module whose method is running; `paths` by the modules' ids."""
-    for frame in _frames():
+    for frame in _frames() if paths else ():
         code = frame.f_code
+        if code.co_filename == _TRACING:
+            break
         if code.co_argcount == 0:
             continue
         own = frame.f_locals.get(code.co_varnames[0])

@@ -6,6 +6,7 @@
 
 #include "model/graph/passes/dead_code.h"
 #include "model/graph/passes/merge_equal.h"
+#include "model/graph/passes/peephole.h"
 #include "opscope/status.h"
 #include "opscope/tensor.h"
 
@@ -18,6 +19,7 @@ static int dead_code(struct opscope__model_graph *graph, size_t *changed)
 const struct opscope__graph_pass opscope__graph_passes[] = {
     {"dead_code", dead_code},
     {"merge_equal", opscope__graph_merge_equal},
+    {"peephole", opscope__graph_peephole},
     {NULL, NULL},
 };
 
