@@ -1,11 +1,14 @@
-/* model/graph/passes/passes.c -- passes by their names. */
-#include "model/graph/passes/passes.h"
+/* model/program/passes.c -- passes by their names. */
+#include "model/program/passes.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "model/graph/passes/dead_code.h"
 #include "model/graph/passes/merge_equal.h"
+#include "model/graph/passes/peephole.h"
+#include "model/graph/passes/unroll_loops.h"
+#include "model/program/fold_constants.h"
 #include "opscope/status.h"
 #include "opscope/tensor.h"
 
@@ -17,7 +20,10 @@ static int dead_code(struct opscope__model_graph *graph, size_t *changed)
 
 const struct opscope__graph_pass opscope__graph_passes[] = {
     {"dead_code", dead_code},
+    {"fold_constants", opscope__graph_fold_constants},
     {"merge_equal", opscope__graph_merge_equal},
+    {"peephole", opscope__graph_peephole},
+    {"unroll_loops", opscope__graph_unroll_loops},
     {NULL, NULL},
 };
 
