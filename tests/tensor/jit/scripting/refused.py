@@ -2,7 +2,10 @@
 
 # Annotations and style are those of the mistakes.
 # mypy: ignore-errors
-# pyright: basic, reportGeneralTypeIssues=false
+# pyright: reportOptionalMemberAccess=false, reportUndefinedVariable=false
+# pyright: reportOperatorIssue=false, reportAssignmentType=false, reportCallIssue=false
+# pyright: reportPossiblyUnbound=false
+# pyright: reportArgumentType=false
 # ruff: noqa
 # fmt: off
 
@@ -302,3 +305,11 @@ def print_end(x):
 
 
 LISTED = [1, 2]
+
+
+def default_int(x, n=3):
+    return x * n
+
+
+def default_none(x, y: Tensor = None):
+    return x

@@ -6,10 +6,15 @@
 
 from __future__ import annotations
 
-from typing import Optional
+import linecache
+from pathlib import Path
+from typing import Any, Optional
 
+import pytest
+
+from opscope import ScriptError
 from opscope import tensor as ot
-from opscope.tensor import Tensor
+from opscope.tensor import Tensor, jit
 from tests.tensor.jit.scripting.same import check
 
 X = ot.tensor([1.0, -2.0, 3.0])
@@ -228,3 +233,44 @@ def double(x, times: int = 1, *, plus: float = 0):
 
 def outer(x, n: int):
     return double(double(x), n, plus=n) + double(times=2, x=x)
+
+
+@jit.script
+def halve(x, times: int = 1):
+    for _ in range(times):
+        x = x / 2
+    return x
+
+
+def test_a_scripted_function_calls_another() -> None:
+    def use(x):
+        return halve(halve(x), times=2) + 1
+
+    found = jit.script(use)(X)
+    assert ot.allclose(found, X / 8 + 1)
+
+
+def test_a_comprehension_of_several_lines() -> None:
+    def make(n: int, k: int):
+        return [
+            x * k
+            for x in (1, 2, 3)
+            if n > x
+        ]  # fmt: skip
+
+    check(make, [0, 2], [2, 5], [9, 1])
+
+
+def test_many_returns_are_nested(tmp_path: Path) -> None:
+    lines = [f"    if n == {number}:\n        return {number * 2}\n" for number in range(80)]
+    path = tmp_path / "many_returns.py"
+    for count in (50, 80):
+        path.write_text("def many(n: int):\n" + "".join(lines[:count]) + "    return -1\n")
+        linecache.checkcache()
+        names: dict[str, Any] = {}
+        exec(compile(path.read_text(), str(path), "exec"), names)
+        if count == 50:
+            check(names["many"], [3], [49], [99])
+            continue
+        with pytest.raises(ScriptError, match="many has more than 60 branches"):
+            jit.script(names["many"])

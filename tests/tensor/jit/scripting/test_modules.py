@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,6 +113,66 @@ def test_a_module_of_modules() -> None:
     assert set(scripted.state_dict()) == set(module.state_dict())
     assert "scope: layers.0" in scripted.parts.functions["layers.0.forward"]
     assert "# test_modules.py:" in str(scripted.graph)
+
+
+def test_a_scripted_module_is_saved_loaded_and_frozen(tmp_path: Path) -> None:
+    scripted = jit.script(Block(4, 3))
+    jit.save(scripted, tmp_path / "block.pt")
+    wanted = scripted(X, 2)
+    assert equal(jit.load(tmp_path / "block.pt")(X, 2), wanted)
+    module = Block(4, 2)
+    module.training = False
+    assert equal(jit.freeze(jit.script(module))(X, 2), module(X, 2))
+
+
+class Configuration:
+    """An object of a class of one's own."""
+
+    width = 4
+
+    def scale(self, n: int) -> int:
+        return n * self.width
+
+
+class Attributes(nn.Module):
+    """Everything that a module may refer to."""
+
+    def __init__(self) -> None:
+        self.configuration = Configuration()
+        self.extra = ot.ones(4)
+        self.table = {"k": 3}
+        self.names = ["a", "b"]
+        self.layer = nn.Linear(4, 4)
+        self.layers = nn.Sequential(self.layer, nn.ReLU(), self.layer)
+
+    @property
+    def twice(self) -> int:
+        return self.configuration.width * 2
+
+    @staticmethod
+    def times(x, k: int = 2):
+        return x * k
+
+    def forward(self, x, flag: bool | None = None):
+        if flag is not None and flag:
+            x = x + self.twice
+        x = self.times(x, k=self.table["k"]) + self.extra
+        for place, name in enumerate(self.names):
+            if name == "b":
+                x = x + place
+        x = self.layers[-1](self.layers(x)) if len(self.layers) > 2 else x
+        if hasattr(self, "missing"):
+            x = x + self.missing  # pyright: ignore[reportAttributeAccessIssue]
+        return x + self.configuration.scale(len(self.names)), type(self).__name__
+
+
+def test_attributes_of_all_kinds() -> None:
+    module = Attributes()
+    scripted = jit.script(module)
+    for flag in (None, True, False):
+        assert equal(scripted(X, flag), module(X, flag))
+    assert "twice" in scripted.parts.functions
+    assert {"extra", "layer.weight", "layer.bias"} == set(scripted.attributes)
 
 
 class Base(nn.Module):

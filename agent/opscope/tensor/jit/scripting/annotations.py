@@ -47,10 +47,10 @@ def _plain(node: ast.expr) -> ast.expr:
     """The expression, with texts within it read as the types that they name."""
 
     class Reader(ast.NodeTransformer):
-        def visit_Constant(self, constant: ast.Constant) -> ast.expr:
-            if isinstance(constant.value, str):
-                return ast.parse(constant.value, mode="eval").body
-            return constant
+        def visit_Constant(self, node: ast.Constant) -> ast.expr:
+            if isinstance(node.value, str):
+                return ast.parse(node.value, mode="eval").body
+            return node
 
     found: ast.expr = Reader().visit(node)
     return ast.fix_missing_locations(found)

@@ -100,9 +100,6 @@ def _call_object(
         builtin = None
     if builtin is not None:
         return builtin(frame, arguments, keywords, at)
-    scripted = getattr(python, "__script_function__", None)
-    if scripted is not None:
-        return call(frame, FunctionValue(scripted), arguments, keywords, at)
     if isinstance(python, type):
         frame.fail(
             at,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from opscope._tensor import Tensor, dtype
+from opscope.tensor.jit.compiled import CompiledModel
 from opscope.tensor.jit.scripting.source import Source, name_of
 from opscope.tensor.jit.scripting.types import Type
 from opscope.tensor.jit.scripting.values import (
@@ -20,6 +22,9 @@ from opscope.tensor.jit.scripting.values import (
     Value,
 )
 from opscope.tensor.nn import Module
+
+SCRIPTED: weakref.WeakKeyDictionary[CompiledModel, object] = weakref.WeakKeyDictionary()
+"""What models were scripted from: a function that calls a scripted one has it scripted again."""
 
 
 @dataclass
@@ -87,10 +92,10 @@ class Context:
         if isinstance(bound_to, ModuleValue):
             path = bound_to.path
             owner = type(bound_to.module)
-            own = getattr(owner, function.__name__, None)
             name = function.__name__
-            if getattr(own, "__func__", own) is not function:  # called by super()
-                name = name_of(function)
+            own = inspect.getattr_static(owner, name, None)
+            if own is not function and getattr(own, "fget", None) is not function:
+                name = name_of(function)  # as called by super()
             return self.unused_name(f"{path}.{name}" if path else name)
         module = function.__module__ or "__main__"
         return self.unused_name(f"{module}.{name_of(function)}")
@@ -111,6 +116,8 @@ class Context:
                 return Constant(kind(found))  # without its subclass
         if isinstance(found, Tensor):
             return AttributeTensor(found, self.tensor_name(found))
+        if isinstance(found, CompiledModel) and found in SCRIPTED:
+            return self.value_of(SCRIPTED[found])
         if isinstance(found, Module):
             return ModuleValue(found, self.module_path(found))
         if isinstance(found, (tuple, list)):

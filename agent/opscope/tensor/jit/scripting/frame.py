@@ -33,6 +33,8 @@ from opscope.tensor.jit.scripting.values import (
     type_of,
 )
 
+DEPTH_LIMIT = 60
+"""Of blocks in blocks; a graph has 64 levels."""
 RETURNED, BROKEN, CONTINUED = FLAGS = ("<returned>", "<broken>", "<continued>")
 RESULT = "<result>"
 """Variables of the lowering, beside those of the code: whether a return, break or continue ran,
@@ -179,6 +181,13 @@ class Frame:
     @contextmanager
     def inside(self, block: Block) -> Iterator[Block]:
         """Append to that block meanwhile."""
+        if block.depth > DEPTH_LIMIT:
+            self.fail(
+                self.source.tree,
+                f"{self.source.tree.name} has more than {DEPTH_LIMIT} branches and loops in each "
+                "other; those after a return count as within its if",
+                "functions for parts of it",
+            )
         before, self.block = self.block, block
         try:
             yield block

@@ -44,6 +44,11 @@ class Block:
     nodes: list[Node] = field(default_factory=list)
     outputs: list[GraphValue] = field(default_factory=list)
 
+    @property
+    def depth(self) -> int:
+        """How many blocks it is in."""
+        return 0 if self.parent is None else self.parent.depth + 1
+
     def sees(self, value: GraphValue) -> bool:
         """Whether nodes of this block may use the value."""
         block: Block | None = self

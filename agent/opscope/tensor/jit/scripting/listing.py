@@ -75,12 +75,22 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.GeneratorExp) -> Value
     rounds = loopable(frame, expression(frame, generator.iter), generator.iter)
     before = frame.variables
     frame.variables = dict(before)
+    frame.loops.append(node.lineno)
+    made = _collect(frame, node, rounds)
+    frame.loops.pop()
+    frame.variables = before
+    return made
+
+
+def _collect(
+    frame: Frame, node: ast.ListComp | ast.GeneratorExp, rounds: Items | Loopable
+) -> Value:
+    [generator] = node.generators
     if isinstance(rounds, Items) and not generator.ifs:
         items = []
         for item in rounds.items:
             assign_target(frame, generator.target, item)
             items.append(expression(frame, node.elt))
-        frame.variables = before
         if isinstance(node, ast.GeneratorExp):
             return Items(tuple(items))
         return new_list(frame, tuple(items), node)
@@ -95,7 +105,6 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.GeneratorExp) -> Value
             one(item)
     else:
         _loop(frame, rounds, one, node)
-    frame.variables = before
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from opscope.tensor.jit.scripting.annotations import annotated_type
 from opscope.tensor.jit.scripting.frame import Frame
-from opscope.tensor.jit.scripting.types import TENSOR, Type
+from opscope.tensor.jit.scripting.types import ANY, TENSOR, OptionalOf, Type
 from opscope.tensor.jit.scripting.values import Value
 
 Passed: TypeAlias = dict[str, Type | Value]
@@ -60,6 +60,9 @@ def read_signature(frame: Frame, is_bound: bool) -> Signature:
         _parameter(frame, each, default is not None, True)
         for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     ]
+    nodes = {each.arg: each for each in [*positional, *arguments.kwonlyargs]}
+    for parameter in found:
+        _check_default(frame, parameter, nodes[parameter.name])
     return Signature(
         tuple(found),
         positional[0].arg if is_bound else "",
@@ -73,6 +76,27 @@ def _parameter(
     annotation = argument.annotation
     type_ = TENSOR if annotation is None else annotated_type(frame, annotation)
     return Parameter(argument.arg, type_, annotation is not None, has_default, is_keyword_only)
+
+
+def _check_default(frame: Frame, parameter: Parameter, at: ast.AST) -> None:
+    """Refuse a default of another type than the parameter has."""
+    if not parameter.has_default or parameter.type == ANY:
+        return
+    default = default_object(frame, parameter)
+    name = parameter.name
+    if default is None and not isinstance(parameter.type, OptionalOf):
+        frame.fail(
+            at,
+            f"{name} is a {parameter.type}, and its default is None",
+            f"{name}: {parameter.type} | None = None",
+        )
+    if not parameter.is_annotated and isinstance(default, (bool, int, float, str)):
+        kind = type(default).__name__
+        frame.fail(
+            at,
+            f"{name} has no annotation, so it is a Tensor, but its default is of type {kind}",
+            f"{name}: {kind} = {default!r}",
+        )
 
 
 def default_object(frame: Frame, parameter: Parameter) -> Any:

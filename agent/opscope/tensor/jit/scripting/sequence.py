@@ -85,6 +85,7 @@ def run_steps(frame: Frame, steps: Sequence[Step]) -> None:
         elif isinstance(step, ast.stmt):
             statement(frame, step)
         else:
+            assert not isinstance(step, ast.AST)
             step()
         if not rest or frame.is_dead:
             return

@@ -60,6 +60,7 @@ def get_item(frame: Frame, owner: Value, key: Value, at: ast.AST) -> Value:
         except (IndexError, TypeError):
             pass  # as when the graph runs
     made = frame.graph_value(owner, at)
+    assert found is not None
     if isinstance(key, SliceValue):
         bounds = [_bound(frame, each, at) for each in (key.start, key.stop)]
         step = Constant(1) if _is_none(key.step) else key.step
