@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from opscope.tensor.jit.scripting.convert import convert
-from opscope.tensor.jit.scripting.frame import FLAGS, Bound, Frame, Unbound, Variables
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import Block, GraphValue
 from opscope.tensor.jit.scripting.types import NONE, Type, join, optional
 from opscope.tensor.jit.scripting.values import (
@@ -21,6 +21,7 @@ from opscope.tensor.jit.scripting.values import (
     describe,
     type_of,
 )
+from opscope.tensor.jit.scripting.variables import FLAGS, Bound, Unbound, Variables
 
 
 @dataclass

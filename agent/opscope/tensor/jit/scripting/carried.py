@@ -12,16 +12,7 @@ from dataclasses import dataclass, field
 
 from opscope.tensor.jit.scripting.branches import choose
 from opscope.tensor.jit.scripting.convert import convert
-from opscope.tensor.jit.scripting.frame import (
-    BROKEN,
-    FLAGS,
-    RESULT,
-    RETURNED,
-    Bound,
-    Frame,
-    Unbound,
-    Variables,
-)
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import Block, GraphValue
 from opscope.tensor.jit.scripting.sequence import (
     Step,
@@ -33,6 +24,15 @@ from opscope.tensor.jit.scripting.sequence import (
 )
 from opscope.tensor.jit.scripting.types import INT, Type, join, plain
 from opscope.tensor.jit.scripting.values import Constant, Value, describe, type_of
+from opscope.tensor.jit.scripting.variables import (
+    BROKEN,
+    FLAGS,
+    RESULT,
+    RETURNED,
+    Bound,
+    Unbound,
+    Variables,
+)
 
 _OWN_NAMES = (ast.FunctionDef, ast.ListComp, ast.GeneratorExp)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from opscope.tensor.jit.scripting import source as sources
 from opscope.tensor.jit.scripting.context import Compiled, Context
 from opscope.tensor.jit.scripting.convert import convert, need
-from opscope.tensor.jit.scripting.frame import FLAGS, RESULT, Bound, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import GraphValue, to_text
 from opscope.tensor.jit.scripting.parameters import Passed, Signature, default_value, read_signature
 from opscope.tensor.jit.scripting.returns import give_back
@@ -23,6 +23,7 @@ from opscope.tensor.jit.scripting.values import (
     Value,
     type_of,
 )
+from opscope.tensor.jit.scripting.variables import FLAGS, RESULT, Bound
 
 
 def new_frame(context: Context, function: FunctionValue) -> Frame:

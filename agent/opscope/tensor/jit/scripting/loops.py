@@ -9,12 +9,13 @@ from opscope.tensor.jit.scripting.assign import assign_target
 from opscope.tensor.jit.scripting.carried import Loop, assigned_names
 from opscope.tensor.jit.scripting.conditions import condition
 from opscope.tensor.jit.scripting.dispatch import expression, scripts
-from opscope.tensor.jit.scripting.frame import BROKEN, CONTINUED, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import Block, GraphValue
 from opscope.tensor.jit.scripting.iteration import loopable
 from opscope.tensor.jit.scripting.sequence import Step, run_steps, set_flag
 from opscope.tensor.jit.scripting.types import BOOL, INT
 from opscope.tensor.jit.scripting.values import Items, Value
+from opscope.tensor.jit.scripting.variables import BROKEN, CONTINUED
 
 _MOST_ROUNDS = 2**63 - 1
 _CHANGE_LENGTH = ("append", "clear", "extend", "insert", "pop")

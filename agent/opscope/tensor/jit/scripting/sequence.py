@@ -15,10 +15,11 @@ from typing import TypeAlias
 from opscope.tensor.jit.scripting.branches import Branch, continue_branch, merge, run_branch
 from opscope.tensor.jit.scripting.conditions import condition
 from opscope.tensor.jit.scripting.dispatch import statement
-from opscope.tensor.jit.scripting.frame import FLAGS, RESULT, RETURNED, Bound, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import GraphValue
 from opscope.tensor.jit.scripting.types import BOOL, NONE, OptionalOf, Type, join, plain
 from opscope.tensor.jit.scripting.values import Constant
+from opscope.tensor.jit.scripting.variables import FLAGS, RESULT, RETURNED, Bound
 
 Step: TypeAlias = ast.stmt | Callable[[], None]
 """A statement, or what stands for several, such as a round of an unrolled loop."""
