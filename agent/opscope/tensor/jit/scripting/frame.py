@@ -55,6 +55,8 @@ class Frame:
     """The type and line of each return so far."""
     is_dead: bool = False
     """Whether what comes next never runs, because an exception was raised."""
+    is_leaving: bool = False
+    """Whether a return, break or continue has certainly run."""
     loops: list[int] = field(default_factory=list)
     """First lines of the loops around what is being scripted."""
 

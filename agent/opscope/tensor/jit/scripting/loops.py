@@ -12,7 +12,7 @@ from opscope.tensor.jit.scripting.dispatch import expression, scripts
 from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import Block, GraphValue
 from opscope.tensor.jit.scripting.iteration import loopable
-from opscope.tensor.jit.scripting.sequence import Step, run_steps, set_flag
+from opscope.tensor.jit.scripting.sequence import Step, clear_flags, run_steps
 from opscope.tensor.jit.scripting.types import BOOL, INT
 from opscope.tensor.jit.scripting.values import Items, Value
 from opscope.tensor.jit.scripting.variables import BROKEN, CONTINUED
@@ -73,7 +73,7 @@ def _unroll(frame: Frame, node: ast.For, rounds: Items) -> None:
         def work() -> None:
             assign_target(frame, node.target, item)
             run_steps(frame, node.body)
-            set_flag(frame, CONTINUED, False)
+            clear_flags(frame, [CONTINUED])
 
         return work
 
@@ -81,8 +81,7 @@ def _unroll(frame: Frame, node: ast.For, rounds: Items) -> None:
     run_steps(frame, [one(item) for item in rounds.items])
     frame.loops.pop()
     # No flag is set before the loop; what comes after one that is set does not run.
-    set_flag(frame, BROKEN, False)
-    set_flag(frame, CONTINUED, False)
+    clear_flags(frame, [BROKEN, CONTINUED])
 
 
 def _refuse_else(frame: Frame, node: ast.While | ast.For) -> None:
