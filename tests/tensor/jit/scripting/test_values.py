@@ -162,3 +162,19 @@ def test_names_outside_the_function() -> None:
 
 
 CONSTANTS = (1, 2.5)
+
+
+def test_constants_of_any_size_are_left_to_the_run() -> None:
+    def huge(n: int):
+        if n == 0:
+            return 2**4096
+        if n == 1:
+            return 1 << 2000
+        if n == 2:
+            return 1 // 0
+        return len("ab" * 3) + 2**62
+
+    scripted = check(huge, [2], [3])
+    for n in (0, 1):
+        with pytest.raises(OverflowError):
+            scripted(n)

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from opscope.tensor.jit.scripting import source as sources
 from opscope.tensor.jit.scripting.context import Compiled, Context
 from opscope.tensor.jit.scripting.convert import convert, need
-from opscope.tensor.jit.scripting.frame import FLAGS, RESULT, Bound, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import GraphValue, to_text
 from opscope.tensor.jit.scripting.parameters import Passed, Signature, default_value, read_signature
 from opscope.tensor.jit.scripting.returns import give_back
-from opscope.tensor.jit.scripting.sequence import result_type, run_steps, set_flag
+from opscope.tensor.jit.scripting.sequence import clear_flags, result_type, run_steps
 from opscope.tensor.jit.scripting.types import ANY, TENSOR, ListOf, TupleOf, Type, Unknown
 from opscope.tensor.jit.scripting.values import (
     Constant,
@@ -23,6 +23,7 @@ from opscope.tensor.jit.scripting.values import (
     Value,
     type_of,
 )
+from opscope.tensor.jit.scripting.variables import RESULT, Bound
 
 
 def new_frame(context: Context, function: FunctionValue) -> Frame:
@@ -31,8 +32,7 @@ def new_frame(context: Context, function: FunctionValue) -> Frame:
     bound_to = function.bound_to
     scope = bound_to.path if isinstance(bound_to, ModuleValue) else ""
     frame = Frame(context, function.function, source, scope, _owner(function))
-    for name in FLAGS:
-        set_flag(frame, name, False)
+    clear_flags(frame)
     frame.variables[RESULT] = Bound(Constant(None), 0)
     return frame
 
