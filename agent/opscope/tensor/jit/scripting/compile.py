@@ -17,7 +17,7 @@ from opscope.tensor.jit.scripting.parameters import (
     default_object,
     read_signature,
 )
-from opscope.tensor.jit.scripting.types import ANY, FLOAT, TENSOR
+from opscope.tensor.jit.scripting.types import ANY, FLOAT, TENSOR, ListOf
 from opscope.tensor.jit.scripting.values import FunctionValue
 from opscope.tensor.nn import Module
 
@@ -104,6 +104,8 @@ def script(target: Callable[..., Any] | Module) -> CompiledModel:
 
 
 def _default(frame: Frame, parameter: Parameter) -> object:
-    """A parameter's default, an int as a float where that is annotated."""
+    """A parameter's default as a graph takes it: a float, a list, where these are annotated."""
     default = default_object(frame, parameter)
+    if isinstance(parameter.type, ListOf) and isinstance(default, tuple):
+        return list(default)
     return float(default) if parameter.type == FLOAT else default
