@@ -6,16 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Above a power of two, numbers are twice as far apart as below: there the digits next above may be
+ * read back as the number although the nearest ones are not. */
+static bool is_read_back(char *text, double real)
+{
+    if (strtod(text, NULL) == real) {
+        return true;
+    }
+    char *last = strchr(text, 'e') - 1;
+    if (*last < '0' || *last >= '9') {
+        return false;
+    }
+    ++*last;
+    if (strtod(text, NULL) == real) {
+        return true;
+    }
+    --*last;
+    return false;
+}
+
 /* The fewest digits that are read back as the same number, and the power of ten of the first. */
 static int digits_of(double real, char digits[static 20])
 {
     char text[40];
-    for (int count = 1; count <= 17; count++) {
+    int count = 1;
+    do {
         snprintf(text, sizeof text, "%.*e", count - 1, real);
-        if (strtod(text, NULL) == real) {
-            break;
-        }
-    }
+    } while (!is_read_back(text, real) && ++count <= 17);
     /* Between the first digit and the rest stands the locale's decimal point. */
     size_t length = 0;
     const char *end = strchr(text, 'e');

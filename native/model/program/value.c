@@ -80,7 +80,10 @@ void opscope__value_hold(const struct opscope__value *value)
         opscope_tensor_retain(value->as.tensor);
         break;
     case OPSCOPE__VALUE_TEXT:
-        value->as.text->references += value->as.text->references != FOREVER;
+        /* Threads share a constant's text: not even the same number is written to it. */
+        if (value->as.text->references != FOREVER) {
+            value->as.text->references++;
+        }
         break;
     case OPSCOPE__VALUE_LIST:
     case OPSCOPE__VALUE_TUPLE:

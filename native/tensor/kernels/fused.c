@@ -38,6 +38,25 @@ static bool is_known(const struct opscope__fused *fused, size_t step)
     return true;
 }
 
+/* Notes what a step takes, for opscope__fused_fits. */
+static void note(struct opscope__fused *fused, struct opscope__fused_step *step)
+{
+    step->takes_step = false;
+    step->takes = 0;
+    for (size_t k = 0; k < step->spec->operands; k++) {
+        const struct opscope__fused_source *source = &step->operands[k];
+        step->takes_step = step->takes_step || source->is_step;
+        step->takes |= source->is_step ? 0 : UINT32_C(1) << source->index;
+    }
+    for (size_t k = 0; k < step->spec->numbers; k++) {
+        fused->numbers |= UINT32_C(1) << step->numbers[k];
+    }
+    for (int dtype = 0; dtype < OPSCOPE_DTYPE_COUNT; dtype++) {
+        fused->dtypes &= step->spec->loops[dtype] != NULL ? UINT32_MAX : ~(UINT32_C(1) << dtype);
+    }
+    fused->cost += step->spec->cost;
+}
+
 /* The last step that reads a step's result; the step itself if none does. */
 static size_t last_reader(const struct opscope__fused *fused, size_t step)
 {
@@ -55,6 +74,8 @@ bool opscope__fused_plan(struct opscope__fused *fused)
 {
     size_t ends[OPSCOPE__FUSED_LIVE_LIMIT] = {0}; /* the step after which each place is free */
     fused->cost = 0;
+    fused->numbers = 0;
+    fused->dtypes = UINT32_MAX;
     if (fused->step_count == 0 || fused->step_count > OPSCOPE__FUSED_STEP_LIMIT ||
         fused->input_count > OPSCOPE__FUSED_INPUT_LIMIT) {
         return false;
@@ -76,7 +97,7 @@ bool opscope__fused_plan(struct opscope__fused *fused)
         }
         fused->steps[i].place = place;
         ends[place] = last_reader(fused, i);
-        fused->cost += fused->steps[i].spec->cost;
+        note(fused, &fused->steps[i]);
     }
     return true;
 }
@@ -179,30 +200,26 @@ static const opscope_tensor *find_shape(const struct opscope__fused *fused,
 }
 
 /* Whether each step's result has the full shape, as it would have by itself, and numbers stand
- * where they may. */
+ * where they have to. */
 static bool fits(const struct opscope__fused *fused, const opscope_argument *inputs,
                  const opscope_tensor *shape)
 {
-    for (size_t i = 0; i < fused->step_count; i++) {
-        const struct opscope__fused_step *step = &fused->steps[i];
-        bool is_full = false;
-        for (size_t k = 0; k < step->spec->operands; k++) {
-            const struct opscope__fused_source *source = &step->operands[k];
-            const opscope_argument *input = &inputs[source->index];
-            is_full =
-                is_full || source->is_step ||
-                (input->kind == OPSCOPE_ARGUMENT_TENSOR && is_same_shape(input->as.tensor, shape));
-        }
-        for (size_t k = 0; k < step->spec->numbers; k++) {
-            if (inputs[step->numbers[k]].kind == OPSCOPE_ARGUMENT_TENSOR) {
+    uint32_t full = 0;
+    for (size_t i = 0; i < fused->input_count; i++) {
+        if (inputs[i].kind == OPSCOPE_ARGUMENT_TENSOR) {
+            const uint32_t bit = UINT32_C(1) << i;
+            full |= inputs[i].as.tensor->count == shape->count ? bit : 0;
+            if ((fused->numbers & bit) != 0) {
                 return false;
             }
         }
-        if (!is_full || step->spec->loops[shape->dtype] == NULL) {
+    }
+    for (size_t i = 0; i < fused->step_count; i++) {
+        if (!fused->steps[i].takes_step && (fused->steps[i].takes & full) == 0) {
             return false;
         }
     }
-    return true;
+    return (fused->dtypes >> shape->dtype & 1) != 0;
 }
 
 bool opscope__fused_fits(const struct opscope__fused *fused, const opscope_argument *inputs)
@@ -230,7 +247,7 @@ int opscope__fused_run(const struct opscope__fused *fused, const opscope_argumen
         if (inputs[i].kind == OPSCOPE_ARGUMENT_TENSOR) {
             const opscope_tensor *tensor = inputs[i].as.tensor;
             run.data[i] = opscope_tensor_data(tensor);
-            run.strides[i] = is_same_shape(tensor, shape) ? run.item : 0;
+            run.strides[i] = tensor->count == shape->count ? run.item : 0;
         } else {
             opscope__number_as(&inputs[i], run.dtype, &run.values[i]);
             run.data[i] = (char *)&run.values[i];
@@ -238,7 +255,7 @@ int opscope__fused_run(const struct opscope__fused *fused, const opscope_argumen
     }
     for (size_t i = 0; i < fused->step_count; i++) {
         for (size_t k = 0; k < fused->steps[i].spec->numbers; k++) {
-            opscope__number_as(&inputs[fused->steps[i].numbers[k]], run.dtype, &run.numbers[i][k]);
+            run.numbers[i][k] = run.values[fused->steps[i].numbers[k]];
         }
     }
     if (run.count * fused->cost < 2 * OPSCOPE__GRAIN) {

@@ -28,13 +28,19 @@ struct opscope__fused_step {
     const struct opscope__elementwise *spec;
     struct opscope__fused_source operands[OPSCOPE__OPERAND_LIMIT - 1];
     uint8_t numbers[OPSCOPE__FUSED_NUMBER_LIMIT]; /* inputs, which are numbers */
-    uint8_t place; /* of its result, among those alive; set by opscope__fused_plan */
+    /* Set by opscope__fused_plan. */
+    uint8_t place;   /* of its result, among those alive */
+    bool takes_step; /* one operand is an earlier result */
+    uint32_t takes;  /* bits: the inputs that are operands */
 };
 
 struct opscope__fused {
     size_t step_count, input_count;
     struct opscope__fused_step steps[OPSCOPE__FUSED_STEP_LIMIT];
-    int64_t cost; /* of an element, in additions; set by opscope__fused_plan */
+    /* Set by opscope__fused_plan. */
+    int64_t cost;     /* of an element, in additions */
+    uint32_t numbers; /* bits: the inputs that have to be numbers */
+    uint32_t dtypes;  /* bits: for which each step has a loop */
 };
 
 /* Gives each result its place. False: too many are alive at a time, a step reads a later one or an

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "model/graph/clone.h"
-#include "model/graph/passes/passes.h"
+#include "model/program/passes.h"
 #include "model/graph/text.h"
 #include "model/graph/verify.h"
 #include "model/graph/writer.h"

@@ -1,10 +1,8 @@
-/* Programs: graphs that are run without Python: the type Program, and values between the two. */
+/* Programs: graphs that are run without Python: the type Program. */
 #include "model/graph/clone.h"
 #include "model/program/program.h"
 #include "tensor/python/graph.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tensor/python/program_value.h"
 
 typedef struct {
     PyObject_HEAD
@@ -13,170 +11,6 @@ typedef struct {
 } program_object;
 
 static PyTypeObject *program_type;
-
-/* ---- from Python ------------------------------------------------------------------------------ */
-
-static bool from_python(struct opscope__heap *heap, PyObject *object,
-                        const struct opscope__graph_type *type, struct opscope__value *out);
-
-/* Parts of a list or tuple; `step` 0: all are of one type. */
-static bool items_from_python(struct opscope__heap *heap, PyObject *object,
-                              const struct opscope__graph_type *type, size_t step,
-                              struct opscope__value *out)
-{
-    Py_ssize_t count = PySequence_Size(object);
-    if (count < 0 || (step > 0 && (uint32_t)count != type->count)) {
-        return false;
-    }
-    struct opscope__sequence *made = opscope__sequence_new(heap, (size_t)count);
-    bool fits = made != NULL;
-    for (Py_ssize_t i = 0; fits && i < count; i++) {
-        struct opscope__value item;
-        PyObject *part = PySequence_GetItem(object, i);
-        fits = part != NULL && from_python(heap, part, type->parts[(size_t)i * step], &item) &&
-               opscope__sequence_push(made, item) == OPSCOPE_OK;
-        Py_XDECREF(part);
-    }
-    if (!fits) {
-        opscope__sequence_release(made);
-        return false;
-    }
-    *out = step > 0 ? opscope__value_tuple(made) : opscope__value_list(made);
-    return true;
-}
-
-static bool text_from_python(struct opscope__heap *heap, PyObject *object,
-                             struct opscope__value *out)
-{
-    Py_ssize_t bytes;
-    const char *at = PyUnicode_AsUTF8AndSize(object, &bytes);
-    struct opscope__text *text = at != NULL ? opscope__text_new(heap, at, (size_t)bytes) : NULL;
-    *out = opscope__value_text(text);
-    return text != NULL;
-}
-
-static bool int_from_python(PyObject *object, struct opscope__value *out)
-{
-    long long number = PyLong_AsLongLong(object);
-    *out = opscope__value_int(number);
-    return number != -1 || !PyErr_Occurred();
-}
-
-/* False if the object is not of the type, or with an exception if it cannot be converted. */
-static bool from_python(struct opscope__heap *heap, PyObject *object,
-                        const struct opscope__graph_type *type, struct opscope__value *out)
-{
-    switch ((enum opscope__graph_type_kind)type->kind) {
-    case OPSCOPE__GRAPH_TENSOR:
-        if (!opscope__py_is_tensor(object)) {
-            return false;
-        }
-        *out = opscope__value_tensor(opscope_tensor_retain(opscope__py_core(object)));
-        return true;
-    case OPSCOPE__GRAPH_INT:
-        return PyLong_Check(object) && !PyBool_Check(object) && int_from_python(object, out);
-    case OPSCOPE__GRAPH_FLOAT:
-        *out = opscope__value_float(PyFloat_Check(object) ? PyFloat_AsDouble(object) : 0);
-        return PyFloat_Check(object);
-    case OPSCOPE__GRAPH_BOOL:
-        *out = opscope__value_bool(object == Py_True);
-        return PyBool_Check(object);
-    case OPSCOPE__GRAPH_STR:
-        return PyUnicode_Check(object) && text_from_python(heap, object, out);
-    case OPSCOPE__GRAPH_NONE:
-        *out = opscope__value_none;
-        return object == Py_None;
-    case OPSCOPE__GRAPH_DTYPE:
-        if (!opscope__py_is_dtype(object)) {
-            return false;
-        }
-        *out = opscope__value_dtype(opscope__py_dtype_value(object));
-        return true;
-    case OPSCOPE__GRAPH_OPTIONAL:
-        *out = opscope__value_none;
-        return object == Py_None || from_python(heap, object, type->parts[0], out);
-    case OPSCOPE__GRAPH_LIST:
-        return PyList_Check(object) && items_from_python(heap, object, type, 0, out);
-    case OPSCOPE__GRAPH_TUPLE:
-        return PyTuple_Check(object) && items_from_python(heap, object, type, 1, out);
-    default:
-        return false;
-    }
-}
-
-static void fail_input(const struct opscope__graph_value *wanted, PyObject *given)
-{
-    PyObject *type = opscope__py_graph_type_text(wanted->type);
-    PyObject *given_type = PyObject_GetAttrString((PyObject *)Py_TYPE(given), "__name__");
-    PyObject *number = PyUnicode_FromFormat("%u", (unsigned)wanted->number);
-    PyObject *name = wanted->name != NULL ? PyUnicode_FromString(wanted->name) : number;
-    if (type != NULL && given_type != NULL && number != NULL && name != NULL) {
-        PyErr_Format(PyExc_TypeError, "input %U must be %U, not %U", name, type, given_type);
-    }
-    Py_XDECREF(type);
-    Py_XDECREF(given_type);
-    Py_XDECREF(number);
-    if (name != number) {
-        Py_XDECREF(name);
-    }
-}
-
-/* ---- to Python -------------------------------------------------------------------------------- */
-
-static PyObject *to_python(const struct opscope__value *value);
-
-static PyObject *items_to_python(const struct opscope__sequence *sequence, bool is_tuple)
-{
-    PyObject *list = PyList_New((Py_ssize_t)sequence->count);
-    for (size_t i = 0; list != NULL && i < sequence->count; i++) {
-        PyObject *item = to_python(&sequence->items[i]);
-        if (item == NULL) {
-            Py_CLEAR(list);
-        } else {
-            PyList_SetItem(list, (Py_ssize_t)i, item);
-        }
-    }
-    if (list == NULL || !is_tuple) {
-        return list;
-    }
-    PyObject *tuple = PyList_AsTuple(list);
-    Py_DECREF(list);
-    return tuple;
-}
-
-static PyObject *to_python(const struct opscope__value *value)
-{
-    switch ((enum opscope__value_kind)value->kind) {
-    case OPSCOPE__VALUE_BOOL:
-        return PyBool_FromLong(value->as.integer != 0);
-    case OPSCOPE__VALUE_INT:
-        return PyLong_FromLongLong(value->as.integer);
-    case OPSCOPE__VALUE_FLOAT:
-        return PyFloat_FromDouble(value->as.real);
-    case OPSCOPE__VALUE_DTYPE:
-        return opscope__py_dtype((opscope_dtype)value->as.integer);
-    case OPSCOPE__VALUE_TENSOR:
-        return opscope__py_tensor_wrap(opscope_tensor_retain(value->as.tensor));
-    case OPSCOPE__VALUE_TEXT:
-        return PyUnicode_FromStringAndSize(value->as.text->at, (Py_ssize_t)value->as.text->bytes);
-    case OPSCOPE__VALUE_LIST:
-    case OPSCOPE__VALUE_TUPLE:
-        return items_to_python(value->as.sequence, value->kind == OPSCOPE__VALUE_TUPLE);
-    default:
-        Py_RETURN_NONE;
-    }
-}
-
-/* One value is the result itself, several are a tuple, none is None. */
-static PyObject *results_to_python(const struct opscope__value *values, size_t count)
-{
-    if (count == 1) {
-        return to_python(&values[0]);
-    }
-    const struct opscope__sequence all = {.count = count,
-                                          .items = (struct opscope__value *)(uintptr_t)values};
-    return count == 0 ? Py_NewRef(Py_None) : items_to_python(&all, true);
-}
 
 /* ---- a run: what calls back into Python takes the GIL --------------------------------------------- */
 
@@ -195,11 +29,9 @@ static int print_values(void *user, const struct opscope__value *values, size_t 
 {
     (void)user;
     PyGILState_STATE state = PyGILState_Ensure();
-    const struct opscope__sequence all = {.count = count,
-                                          .items = (struct opscope__value *)(uintptr_t)values};
     PyObject *builtins = PyImport_ImportModule("builtins");
     PyObject *print = builtins != NULL ? PyObject_GetAttrString(builtins, "print") : NULL;
-    PyObject *arguments = print != NULL ? items_to_python(&all, true) : NULL;
+    PyObject *arguments = print != NULL ? opscope__py_value_tuple(values, count) : NULL;
     PyObject *result = arguments != NULL ? PyObject_CallObject(print, arguments) : NULL;
     int status = result != NULL ? 0 : opscope__py_fail_with_exception("print failed");
     Py_XDECREF(builtins);
@@ -222,7 +54,7 @@ static PyObject *run(struct opscope__program *core, struct opscope__heap *heap,
     int status;
     Py_BEGIN_ALLOW_THREADS status = opscope__program_run(core, heap, inputs, &options, outputs);
     Py_END_ALLOW_THREADS PyObject *result =
-        status == OPSCOPE_OK ? results_to_python(outputs, count) : opscope__py_raise(status);
+        status == OPSCOPE_OK ? opscope__py_results(outputs, count) : opscope__py_raise(status);
     for (uint32_t i = 0; i < count; i++) {
         opscope__value_release(&outputs[i]);
     }
@@ -250,10 +82,10 @@ static PyObject *program_call(PyObject *object, PyObject *args, PyObject *keywor
     Py_ssize_t made = 0;
     for (; inputs != NULL && made < given; made++) {
         PyObject *argument = PyTuple_GetItem(args, made);
-        if (!from_python(&heap, argument, taken->at[made]->type, &inputs[made])) {
+        if (!opscope__py_to_value(&heap, argument, taken->at[made]->type, &inputs[made])) {
             inputs[made] = opscope__value_none;
             if (!PyErr_Occurred()) {
-                fail_input(taken->at[made], argument);
+                opscope__py_fail_input(taken->at[made], argument);
             }
             break;
         }

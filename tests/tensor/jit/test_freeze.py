@@ -43,6 +43,17 @@ def test_folding_needs_neither_bias_nor_weights_of_the_norm(bias: bool, affine: 
     assert ops.allclose(frozen(x), net(x), rtol=1e-4, atol=1e-5)
 
 
+def test_a_scripted_model_is_inlined_and_folded() -> None:
+    net = digits_net()
+    _trained_norm(net[1], 8, 4, 8, 8)
+    model = jit.script(net)
+    frozen = jit.freeze(model)
+    assert list(frozen.parts.functions) == ["forward"]
+    assert "core::batch_norm" not in frozen.graph.operators()
+    x = ops.randn(3, 1, 8, 8)
+    assert ops.allclose(frozen(x), model(x), rtol=1e-4, atol=1e-5)
+
+
 def test_questions_for_the_shape_do_not_prevent_folding() -> None:
     text = """\
 graph(%x : Tensor):

@@ -27,6 +27,25 @@ def test_a_traced_model_is_readable_and_runs() -> None:
     assert ops.equal(_run(model.code, model.attributes, x), model(x))
 
 
+def _halved(x: ops.Tensor, limit: float, offsets: list[float]) -> tuple[ops.Tensor, int]:
+    count = 0
+    while float(x.abs().max()) > limit:
+        x = x / 2
+        count += 1
+    for index, offset in enumerate(offsets):
+        if index % 2 == 0 and offset > 0:
+            x = x + offset
+    return x, count
+
+
+def test_a_scripted_function_is_readable_and_runs() -> None:
+    model = jit.script(_halved)
+    arguments = ops.tensor([100.0, -7.0]), 3.0, [1.0, 5.0, -2.0]
+    expected, count = _halved(*arguments)
+    for actual, rounds in (model(*arguments), _run(model.code, model.attributes, *arguments)):
+        assert (actual.tolist(), rounds) == (expected.tolist(), count)
+
+
 CONTROL_FLOW = """\
 graph(%x : Tensor, %n : int, %flag : bool):
   %1 : int = prim::Constant[value=1]()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,25 +13,23 @@ _Call = Callable[[], object]
 
 
 def _torch_chain(nodes: int) -> Any:
-    import torch
+    torch: Any = import_module("torch")
 
-    class Chain(torch.nn.Module):
-        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-            for _ in range(nodes):
-                x = x + y
-            return x
+    def forward(self: Any, x: Any, y: Any) -> Any:
+        for _ in range(nodes):
+            x = x + y
+        return x
 
-    return Chain().eval()
+    return type("Chain", (torch.nn.Module,), {"forward": forward})().eval()
 
 
 def _torchscript(nodes: int, folder: Path) -> _Call | None:
     if find_spec("torch") is None:
         return None
-    import torch
-
+    torch: Any = import_module("torch")
     torch.set_num_threads(1)
     x, y = torch.ones(1), torch.ones(1)
-    traced: Any = torch.jit.trace(_torch_chain(nodes), (x, y))
+    traced = torch.jit.trace(_torch_chain(nodes), (x, y))
     frozen = torch.jit.freeze(traced)
 
     def call() -> object:
@@ -46,9 +45,9 @@ def _onnxruntime(nodes: int, folder: Path) -> _Call | None:
     if find_spec("onnxruntime") is None or find_spec("onnx") is None:
         return None
     import numpy as np
-    import onnx
-    import onnxruntime
 
+    onnx: Any = import_module("onnx")
+    onnxruntime: Any = import_module("onnxruntime")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     made = [
         helper.make_node("Add", ["x" if i == 0 else f"v{i - 1}", "y"], [f"v{i}"])
@@ -69,15 +68,14 @@ def _onnxruntime(nodes: int, folder: Path) -> _Call | None:
 def _executorch(nodes: int, folder: Path) -> _Call | None:
     if find_spec("executorch") is None or find_spec("torch") is None:
         return None
-    import torch
-    from executorch.exir import to_edge
-    from executorch.runtime import Runtime
-
+    torch: Any = import_module("torch")
+    to_edge = import_module("executorch.exir").to_edge
+    runtime = import_module("executorch.runtime").Runtime
     x, y = torch.ones(1), torch.ones(1)
     program = to_edge(torch.export.export(_torch_chain(nodes), (x, y))).to_executorch()
     path = folder / "chain.pte"
     path.write_bytes(program.buffer)
-    method = Runtime.get().load_program(path).load_method("forward")
+    method = runtime.get().load_program(path).load_method("forward")
     return partial(method.execute, [x, y])
 
 
@@ -89,16 +87,15 @@ CHAINS: dict[str, Callable[[int, Path], _Call | None]] = {
 """By the peer's name: a chain of so many additions of one element; None: it is not installed."""
 
 
-# ---- resnet18 --------------------------------------------------------------------------------------
+# ---- resnet18 ------------------------------------------------------------------------------------
 
 
 def _resnet_file(folder: Path) -> Path | None:
     """A frozen resnet18 with random weights, as TorchScript."""
     if find_spec("torch") is None or find_spec("torchvision") is None:
         return None
-    import torch
-    import torchvision
-
+    torch: Any = import_module("torch")
+    torchvision: Any = import_module("torchvision")
     path = folder / "resnet18.torchscript.pt"
     if not path.exists():
         torch.manual_seed(0)
@@ -111,13 +108,12 @@ def _resnet_run(folder: Path) -> tuple[_Call, _Call] | None:
     path = _resnet_file(folder)
     if path is None:
         return None
-    import torch
-
     from opscope import tensor
     from opscope.tensor import jit
 
+    torch: Any = import_module("torch")
     torch.set_num_threads(1)
-    theirs: Any = torch.jit.freeze(torch.jit.load(path).eval())
+    theirs = torch.jit.freeze(torch.jit.load(path).eval())
     image = torch.randn(1, 3, 224, 224)
     own = jit.freeze(jit.load(path))
     own_image = tensor.from_numpy(image.numpy())
@@ -135,10 +131,9 @@ def _resnet_load(folder: Path) -> tuple[_Call, _Call] | None:
     path = _resnet_file(folder)
     if path is None:
         return None
-    import torch
-
     from opscope.tensor import jit
 
+    torch: Any = import_module("torch")
     own = folder / "resnet18.pt"
     jit.save(jit.load(path), own)
     return partial(torch.jit.load, path), partial(jit.load, own)

@@ -91,8 +91,7 @@ class _BatchNorm(Module):
     def forward(self, input: Tensor) -> Any:
         if input.ndim not in self.dims:
             raise ValueError(
-                f"{type(self).__name__}: the input has {self.expected} dimensions, "
-                f"not {input.ndim}"
+                f"{type(self).__name__}: the input has {self.expected} dimensions, not {input.ndim}"
             )
         momentum = self.momentum or 0.0
         if self.training and self.num_batches_tracked is not None:

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "model/graph/effect.h"
+#include "model/graph/sharing.h"
 #include "opscope/status.h"
 
 struct pass {
@@ -155,7 +156,7 @@ static struct opscope__graph_value *twice_not(const struct pass *pass,
     return inner != NULL ? input(inner, 0) : NULL;
 }
 
-/* int(n) of an int, and the like: n */
+/* int(n) of an int, and the like, or an Unwrap of what cannot be None: n */
 static struct opscope__graph_value *same_type(const struct pass *pass,
                                               const struct opscope__graph_node *node)
 {
@@ -209,6 +210,7 @@ static const struct {
              {"py::float", same_type},
              {"py::bool", same_type},
              {"py::str", same_type},
+             {"prim::Unwrap", same_type},
              {"prim::TupleIndex", part_of_tuple},
              {"py::getitem", item_of_list}};
 
@@ -233,6 +235,32 @@ static void apply_rules(struct pass *pass, struct opscope__graph_node *node)
         }
         return;
     }
+}
+
+/* ---- reshape -------------------------------------------------------------------------------------- */
+
+/* Whether no memory of the value gets further than to the nodes that take it. */
+static bool stays_inside(const struct opscope__graph_value *value)
+{
+    for (const struct opscope__graph_use *use = value->first_use; use != NULL; use = use->next) {
+        if (use->node == NULL || !opscope__graph_is_fresh(use->node)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* x.reshape(a).reshape(b): x.reshape(b). The first may be a copy, so the result may share memory
+ * with x that it did not share before. */
+static void join_reshapes(struct pass *pass, struct opscope__graph_node *node)
+{
+    const struct opscope__graph_node *inner = before(node, 0, "core::reshape");
+    if (pass->may_change || inner == NULL || node->inputs.count != 2 || inner->inputs.count != 2 ||
+        !stays_inside(node->outputs.at[0])) {
+        return;
+    }
+    opscope__graph_replace_use(&node->inputs.at[0], input(inner, 0));
+    pass->changed++;
 }
 
 /* ---- several outputs, and blocks -------------------------------------------------------------------- */
@@ -290,6 +318,8 @@ static void visit_block(struct pass *pass, struct opscope__graph_block *block)
             take_branch(pass, node);
         } else if (is_kind(node, "prim::TupleUnpack") || is_kind(node, "prim::ListUnpack")) {
             skip_unpacking(pass, node);
+        } else if (is_kind(node, "core::reshape")) {
+            join_reshapes(pass, node);
         } else {
             apply_rules(pass, node);
         }

@@ -1,6 +1,6 @@
-/* model/graph/passes/passes.h -- passes by their names. */
-#ifndef OPSCOPE_MODEL_GRAPH_PASSES_H
-#define OPSCOPE_MODEL_GRAPH_PASSES_H
+/* model/program/passes.h -- passes by their names. */
+#ifndef OPSCOPE_MODEL_PROGRAM_PASSES_H
+#define OPSCOPE_MODEL_PROGRAM_PASSES_H
 
 #include "model/graph/graph.h"
 
