@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
+from opscope.errors import ScriptError
 from opscope.tensor.jit.scripting import source as sources
 from opscope.tensor.jit.scripting.context import Compiled, Context
 from opscope.tensor.jit.scripting.convert import convert, need
@@ -128,6 +130,16 @@ def _resolved(type_: Type) -> Type:
     return type_
 
 
+@contextmanager
+def _called(frame: Frame, at: ast.AST) -> Iterator[None]:
+    """Lets errors of a called function say where it is called."""
+    try:
+        yield
+    except ScriptError as error:
+        error.add_caller(frame.source.file, frame.source.line(at))
+        raise
+
+
 def call_function(
     frame: Frame,
     function: FunctionValue,
@@ -145,8 +157,9 @@ def call_function(
         frame.fail(
             at, f"recursion cannot be scripted: {' calls '.join(names)}", "a loop, such as while"
         )
-    callee = new_frame(context, function)
-    signature = read_signature(callee, function.bound_to is not None)
+    with _called(frame, at):
+        callee = new_frame(context, function)
+        signature = read_signature(callee, function.bound_to is not None)
     given = _bind(frame, callee, signature, arguments, keywords, at)
     passed: Passed = {}
     inputs = []
@@ -174,7 +187,8 @@ def call_function(
         made = frame.graph_value(value, at)
         passed[f"{signature.rest}.{place}"] = made.type
         inputs.append(made)
-    compiled = compile_function(callee, function, signature, passed)
+    with _called(frame, at):
+        compiled = compile_function(callee, function, signature, passed)
     attributes = f'[name="{compiled.name}"]'
     result = frame.emit_one("prim::CallFunction", inputs, compiled.result, at, attributes)
     return frame.receive(result, at)
