@@ -16,6 +16,7 @@ from opscope.errors import (
     ModelFileError,
     OpscopeError,
     RecorderError,
+    ScriptError,
     TaskLostError,
 )
 
@@ -65,6 +66,7 @@ __all__ = [
     "RecordFunction",
     "RecordScope",
     "RecorderError",
+    "ScriptError",
     "TaskLostError",
     "add_global_callback",
     "add_thread_local_callback",

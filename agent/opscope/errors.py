@@ -39,6 +39,40 @@ class ModelFileError(OpscopeError):
     """A model's file cannot be read; the text names file, entry and reason."""
 
 
+class ScriptError(OpscopeError):
+    """Python code cannot become a graph; the text shows the line with a caret, says what is wrong
+    and what to write instead."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str = "",
+        line: int = 0,
+        column: int = 0,
+        width: int = 1,
+        source: str = "",
+        remedy: str = "",
+    ) -> None:
+        self.problem = problem
+        self.file = file
+        self.line = line
+        self.column = column
+        """Characters of `source` before the caret."""
+        self.source = source
+        """The line in the file."""
+        self.remedy = remedy
+        place = f"{file}:{line}: " if file else ""
+        text = f"{place}{problem}"
+        if source:
+            indent = len(source) - len(source.lstrip())
+            marks = " " * (column - indent) + "^" + "~" * (width - 1)
+            text += f"\n    {source[indent:]}\n    {marks}"
+        if remedy:
+            text += f"\nWrite instead: {remedy}."
+        super().__init__(text)
+
+
 def check(status: int, what: str, error: type[OpscopeError] = OpscopeError) -> None:
     """Raise `error` with `what` and the meaning of `status`, unless it is OPSCOPE_OK."""
     if status == lib.OPSCOPE_OK:

@@ -1,6 +1,7 @@
 /* recorder/window_ranges.c -- applies the parts of a window to the recorder: whether ranges are
  * recorded, and with which weight. recorder/window_cycle.c decides when. */
 #include "base/atomics.h"
+#include "base/clock.h"
 #include "recorder/cost.h"
 #include "recorder/state.h"
 #include "recorder/variance.h"
@@ -41,6 +42,8 @@ void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns)
         opscope__add_relaxed(&header->window_count, 1);
         opscope__add_relaxed(&header->window_on_ns, on_ns);
         opscope__add_relaxed(&header->window_wall_ns, wall_ns);
+        /* Partner: the reader of the file; independent of other memory. */
+        opscope__store_relaxed(&header->window_end_ticks, opscope__ticks());
     }
     opscope__segment_unlock();
 }

@@ -151,7 +151,8 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str]) ->
 
 def test_an_unknown_bench_is_reported_with_the_known_ones() -> None:
     assert (
-        "agent, attach, numpy, record, scrape" in CliRunner().invoke(command, ["nonsense"]).stderr
+        "agent, attach, graph, numpy, record, scrape"
+        in CliRunner().invoke(command, ["nonsense"]).stderr
     )
 
 

@@ -21,6 +21,9 @@ def test_what_is_asked_of_a_tensor() -> None:
     assert program(of_node("py::len", ["Tensor"], ["int"]))(T) == 2
     assert program(of_node("py::size", ["Tensor"], ["List[int]"]))(T) == [2, 3, 4]
     assert program(of_node("py::dtype", ["Tensor"], ["Dtype"]))(T) is ot.float32
+    is_one = program(of_node("py::is", ["Tensor", "Tensor"], ["bool"]))
+    assert is_one(T, T) is True
+    assert is_one(T, T.view(24)) is is_one(T, T.clone()) is False
     size = program(of_node("py::size", ["Tensor", "int"], ["int"]))
     assert [size(T, dim) for dim in range(-3, 3)] == [2, 3, 4, 2, 3, 4]
     for dim in (-4, 3, 2**62):

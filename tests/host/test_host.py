@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,13 @@ from hypothesis import strategies as st
 from opscope.attachment import ledger
 from opscope.host.host import Host
 from opscope.host.snapshot import SELF_NS, Snapshot
-from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
+from tests.segments.segment_writer import (
+    TICKS_PER_SECOND,
+    Process,
+    Range,
+    SegmentWriter,
+    start_of,
+)
 
 ANOTHER_BOOT = b"another boot....."[:16]
 ADD = [Range("numpy::add", 1e-3, 5, self_s=1e-3)]
@@ -306,6 +313,18 @@ def test_self_time_never_steps_back(place: Path) -> None:
     before = observer.collect().counters[0, SELF_NS]
     writer.add([Range("a", 0.1, 9, self_s=0.0)]).write(place)
     assert observer.collect().counters[0, SELF_NS] >= before
+
+
+def test_a_thread_never_has_more_time_than_passed(place: Path) -> None:
+    windows: dict[str, Any] = {"window_ns": 2_000_000, "period_ns": 250_000_000, "anchor_ticks": 1}
+    writer = SegmentWriter(**windows, window_end_ticks=TICKS_PER_SECOND)
+    # In a window the thread was stopped for 50 ms.
+    writer.add([Range("a", 0.05, weight=80.0, self_s=0.05)]).write(place)
+    observer = host(place)
+    assert observer.collect().self_s.tolist() == [pytest.approx(1.0)]
+    writer.header["window_end_ticks"] = 3 * TICKS_PER_SECOND
+    writer.write(place)
+    assert observer.collect().self_s.tolist() == [pytest.approx(3.0)]
 
 
 def test_a_process_has_series_of_its_own_where_asked_for(place: Path) -> None:

@@ -19,6 +19,7 @@ from opscope.cli._group import main
 from opscope.models import describe
 from opscope.models.description import TensorFacts
 from opscope.models.protobuf import numbers
+from opscope.tensor import jit, nn
 
 PRODUCER = '{"host": "trainer-7", "user": "me"}'
 
@@ -73,7 +74,35 @@ def test_tensors_are_listed(tmp_path: Path, write: Callable[[Path], None], forma
     assert found.notes == []
 
 
-@pytest.mark.parametrize("write", [_state, _safetensors])
+def _compiled(path: Path) -> None:
+    net = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    jit.save(
+        jit.trace(net, ops.ones(1, 4), name="net"),
+        path,
+        extra_files={"producer_info.json": PRODUCER, "notes.txt": "hello"},
+        model_id="net-7",
+    )
+
+
+def test_a_compiled_model_has_functions_operators_and_parameters(tmp_path: Path) -> None:
+    _compiled(tmp_path / "file")
+    found = describe(tmp_path / "file")
+    assert found.format == "Opscope archive"
+    assert found.facts == {
+        "version": "1",
+        "model": "net",
+        "id": "net-7",
+        "parameters": "4 of 4 tensors",
+    }
+    assert found.functions == ["forward"]
+    assert found.operators == {"core::linear": 2, "core::relu": 1}
+    assert set(found.tensors) == LINEAR
+    code, text = _run(str(tmp_path / "file"))
+    assert code == 0
+    assert text.split("functions\n")[1].split()[0] == "forward"
+
+
+@pytest.mark.parametrize("write", [_state, _safetensors, _compiled])
 def test_producer_and_extra_files_are_shown(tmp_path: Path, write: Callable[[Path], None]) -> None:
     write(tmp_path / "file")
     found = describe(tmp_path / "file")
@@ -255,7 +284,7 @@ def test_a_bad_file_is_one_line_with_its_path(
 
 
 def test_every_truncation_is_described_or_refused(tmp_path: Path) -> None:
-    for write in (_state, _torch_save, _safetensors, _onnx):
+    for write in (_state, _compiled, _torch_save, _safetensors, _onnx):
         write(tmp_path / "whole")
         whole = (tmp_path / "whole").read_bytes()
         for length in range(0, len(whole), 7):

@@ -168,6 +168,8 @@ static void the_header_only_grows_over_changes_of_the_plan(void)
     CHECK(after->header->window_on_ns > before->header->window_on_ns);
     CHECK(after->header->window_wall_ns > before->header->window_wall_ns);
     CHECK(after->header->window_wall_ns > after->header->window_on_ns);
+    CHECK(before->header->window_end_ticks > before->header->anchor_ticks);
+    CHECK(after->header->window_end_ticks > before->header->window_end_ticks);
     segment_free(before);
     segment_free(after);
 }

@@ -29,10 +29,10 @@ def command() -> None:
 @click.option("--all", "show_all", is_flag=True, help=f"Show all rows, not the first {_ROWS}.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(file: str, extra: str | None, show_all: bool, as_json: bool) -> None:
-    """Show format, producer, operators, tensors and extra files of FILE.
+    """Show format, producer, functions, operators, tensors and extra files of FILE.
 
-    Formats: archives of opscope.tensor.save, torch.save, torch.jit.save and torch.export.save,
-    safetensors, ONNX.
+    Formats: archives of opscope.tensor.save and opscope.tensor.jit.save, torch.save,
+    torch.jit.save and torch.export.save, safetensors, ONNX.
     """
     found = describe(file)
     if extra is not None:
@@ -52,6 +52,7 @@ def _for_scripts(found: Description) -> dict[str, object]:
         "bytes": found.bytes,
         "facts": found.facts,
         "producer": found.producer,
+        "functions": found.functions,
         "operators": dict(found.operators.most_common()),
         "tensors": [
             {"name": one.name, "dtype": one.dtype, "shape": one.shape, "bytes": one.bytes}
@@ -73,6 +74,9 @@ def _show(found: Description, limit: int) -> None:
         _line(console, "extra", ", ".join(sizes))
     for note in found.notes:
         _line(console, "note", note)
+    if found.functions:
+        rows = [("functions",), *((name,) for name in found.functions)]
+        _print(console, rows, len(found.functions), limit, "functions")
     if found.operators:
         _print(console, _operators(found), len(found.operators), limit, "operators")
     if found.tensors:

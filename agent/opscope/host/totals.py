@@ -22,9 +22,10 @@ from opscope.host.snapshot import COUNTER_COLUMNS, SELF_NS, Health
 from opscope.segments import bounds, layout, variance
 from opscope.segments.layout import U64
 from opscope.segments.segment import COLUMNS, Rows, Segment
+from opscope.segments.self_time import PossibleTimes, known_share
 from opscope.segments.variance import F64, PhaseVariances
 
-_SAMPLES, _WEIGHT, _WHOLE, _TOTAL, _SELF, _ERRORS, _BYTES = range(len(COLUMNS))
+_SAMPLES, _WEIGHT, _WHOLE, _TOTAL, _, _ERRORS, _BYTES = range(len(COLUMNS))
 
 # An octave's eight buckets as one item: gathering and scattering take a third of the time.
 _OCTAVE = np.dtype((np.void, 8 * layout.BUCKETS_PER_OCTAVE))
@@ -210,16 +211,19 @@ class SeriesMap:
 def contribution(
     segment: Segment,
     series_map: SeriesMap,
+    possible: PossibleTimes,
     service: str,
     health: Health,
     usage: tuple[tuple[str, str], ...],
     attach_results: tuple[tuple[str, str], ...],
     measured: Counter[MeasureKey],
 ) -> Contribution:
-    """The contribution of a segment; `service` is the key of its sums by phase."""
+    """The contribution of a segment; `service` is the key of its sums by phase, `possible` what the
+    segment has contributed to times so far."""
     rows, ticks_per_second = segment.rows, segment.header.ticks_per_second
-    share = _known_share(rows)
-    counters = _counters(rows, share, ticks_per_second)
+    share = known_share(rows.values)
+    times = possible.of(rows.keys, rows.values, segment.possible_self_ticks)
+    counters = _counters(rows, times, ticks_per_second)
     off = variance.variances(
         segment.variances,
         rows.keys,
@@ -268,24 +272,13 @@ def _compact(weights: U64) -> tuple[U64 | NDArray[np.uint32], int, int]:
     return (weights // np.uint64(layout.WEIGHT_ONE)).astype(np.uint32), layout.WEIGHT_ONE, bits
 
 
-def _known_share(rows: Rows) -> F64:
-    """(n,) the factor that extrapolates the measured self time; 0 if none was measured.
+def _counters(rows: Rows, times: tuple[F64, F64], ticks_per_second: int) -> U64:
+    """(n, COUNTER_COLUMNS) of the rows' values, in the order of snapshot's columns.
 
-    Self time is known for a part of the total time; the rest is assumed to have the same share of
-    it. Extrapolation by the number of ranges would be biased: ranges that outlast a window are
-    long, and their self time is unknown.
-    """
-    whole, total = rows.values[:, _WHOLE], rows.values[:, _TOTAL]
-    share: F64 = np.divide(total, whole, out=np.zeros(len(total)), where=whole > 0)
-    return share
-
-
-def _counters(rows: Rows, share: F64, ticks_per_second: int) -> U64:
-    """(n, COUNTER_COLUMNS) of the rows' values, in the order of snapshot's columns."""
+    `times`: their self and total ticks, as far as they are possible."""
     values = rows.values
     weight, whole, total = values[:, _WEIGHT], values[:, _WHOLE], values[:, _TOTAL]
-    total_ns = _ns(total, ticks_per_second)
-    self_ns = _ns(values[:, _SELF] * share, ticks_per_second)
+    self_ns, total_ns = (_ns(ticks, ticks_per_second) for ticks in times)
     return np.stack(
         [
             values[:, _SAMPLES],

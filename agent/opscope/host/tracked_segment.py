@@ -24,6 +24,7 @@ from opscope.segments import layout
 from opscope.segments.dictionary import Dictionary, Labels
 from opscope.segments.layout import U64
 from opscope.segments.segment import Header, Segment
+from opscope.segments.self_time import PossibleTimes
 
 _SKIP_LIMIT = 64
 # Approximate memory of the Python objects, in bytes.
@@ -46,6 +47,7 @@ class TrackedSegment:
         "measures",
         "moved",
         "pid",
+        "possible",
         "process",
         "process_start",
         "series_map",
@@ -81,6 +83,7 @@ class TrackedSegment:
         self.by_lock = False
         """Whether the file's lock shows that its process lives."""
         self.moved = MovedRows()
+        self.possible = PossibleTimes()
         self.tried = 0
         """`SeriesTable.changes` when rows last asked for a series of their own."""
 
@@ -103,7 +106,8 @@ class TrackedSegment:
         dictionary = self.dictionary
         parts = (self.contribution, dictionary, None if dictionary is None else dictionary.lines)
         kept = _EXEMPLAR_BYTES * len(self.exemplars) + _MEASURE_BYTES * len(self.measures)
-        return kept + self.moved.nbytes + sum(part.nbytes for part in parts if part is not None)
+        kept += self.moved.nbytes + self.possible.nbytes
+        return kept + sum(part.nbytes for part in parts if part is not None)
 
     def take(
         self, segment: Segment, is_alive: bool, now_ns: int, tables: KeyTables, by_process: bool
@@ -130,6 +134,7 @@ class TrackedSegment:
         whole = contribution(
             segment,
             series_map,
+            self.possible,
             tables.services.bounded(self.service, self.user),
             process.health,
             self._usage(dictionary, tables),

@@ -56,5 +56,7 @@ class Description:
     tensors: list[TensorFacts] = field(default_factory=list)
     extra: dict[str, builtins.bytes] = field(default_factory=dict)
     """Extra files by name."""
+    functions: list[str] = field(default_factory=list)
+    """Of a compiled model."""
     notes: list[str] = field(default_factory=list)
     """What could not be read, and why."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from opscope._native import ffi, lib
@@ -75,17 +76,26 @@ class RecordFunction:
         Lists of native operators (sizes, dims, the tensors of a `cat`) are
         `opscope.record.values.ListValue`: their first 64 items, and their length.
         """
-        count = ffi.new("size_t *")
-        values = lib.opscope_fn_inputs(self._current(), count)
-        return tuple(unbox(values[i]) for i in range(count[0]))
+        return self._read(lib.opscope_fn_inputs)
 
     @property
     def outputs(self) -> tuple[object, ...]:
         """At the end, with `needs_outputs`: the operator's results; else (). An operator that
         returns a list (`split`) has one output, a ListValue."""
+        return self._read(lib.opscope_fn_outputs)
+
+    def whole_inputs(self) -> tuple[object, ...]:
+        """`inputs` with all items of lists."""
+        return self._read(lib.opscope_fn_inputs, whole=True)
+
+    def whole_outputs(self) -> tuple[object, ...]:
+        """`outputs` with all items of lists."""
+        return self._read(lib.opscope_fn_outputs, whole=True)
+
+    def _read(self, read: Callable[[Any, Any], Any], whole: bool = False) -> tuple[object, ...]:
         count = ffi.new("size_t *")
-        values = lib.opscope_fn_outputs(self._current(), count)
-        return tuple(unbox(values[i]) for i in range(count[0]))
+        values = read(self._current(), count)
+        return tuple(unbox(values[i], whole) for i in range(count[0]))
 
     @property
     def debug_info(self) -> dict[str, str]:

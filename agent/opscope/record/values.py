@@ -59,9 +59,9 @@ def register_object(kind: str, from_address: Callable[[int], object]) -> None:
     _objects[kind.encode()] = from_address
 
 
-def unbox(value: Any) -> object:
+def unbox(value: Any, whole: bool = False) -> object:
     """The Python object for one `opscope_value`: a ListValue for a list, None for an object of an
-    unregistered type."""
+    unregistered type. `whole` lists have all their items."""
     union = getattr(value, "as")
     if value.kind == lib.OPSCOPE_VALUE_INT:
         return int(union.integer)
@@ -75,10 +75,20 @@ def unbox(value: Any) -> object:
         from_address = _objects.get(ffi.string(value.type))
         return from_address and from_address(int(ffi.cast("uintptr_t", union.object)))
     if value.kind == lib.OPSCOPE_VALUE_LIST:
-        items = ffi.new("opscope_value[]", _ITEMS_SHOWN)
-        length = lib.opscope_value_items(ffi.addressof(value), items, _ITEMS_SHOWN)
-        return ListValue(map(unbox, items[0 : min(length, _ITEMS_SHOWN)]), length)
+        return _unbox_list(ffi.addressof(value), whole)
     return None
+
+
+def _unbox_list(value: Any, whole: bool) -> ListValue:
+    capacity = _ITEMS_SHOWN
+    items = ffi.new("opscope_value[]", capacity)
+    length = lib.opscope_value_items(value, items, capacity)
+    if whole and length > capacity:
+        capacity = length
+        items = ffi.new("opscope_value[]", capacity)
+        lib.opscope_value_items(value, items, capacity)
+    shown = items[0 : min(length, capacity)]
+    return ListValue((unbox(item, whole) for item in shown), length)
 
 
 def _python_object(address: int) -> object:

@@ -17,6 +17,7 @@ from opscope.segments.bounds import FILE_LIMIT, TIME_LIMIT_NS
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.layout import U64
 from opscope.segments.segment_file import Reader, SegmentError
+from opscope.segments.self_time import possible_ticks
 from opscope.segments.shape import Keys, Lines
 
 # Columns of Rows.values: fields of a cell with the same names.
@@ -67,6 +68,7 @@ class Header(NamedTuple):
     uncounted_cost_ps: int = 0
     discarded_count: int = 0
     window_thread_ns: int = 0
+    window_end_ticks: int = 0
 
     @property
     def is_closed(self) -> bool:
@@ -119,6 +121,8 @@ class Segment(NamedTuple):
     overhead_ns: int
     """Cost of recording so far, computed as in the process itself. It may fall a little when a
     range turns out to cost less than assumed."""
+    possible_self_ticks: float
+    """The most self time of all rows together (self_time.py); infinite without a limit."""
     variances: NDArray[Any]
     """The stated variances: layout.VARIANCE, validated."""
     used: int
@@ -182,6 +186,7 @@ _HEADER_RANGES = (
     ("uncounted_cost_ps", *_COUNTER),
     ("discarded_count", *_COUNTER),
     ("window_thread_ns", *_COUNTER),
+    ("window_end_ticks", *_COUNTER),
 )
 
 
@@ -214,6 +219,7 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
         measures,
         _exemplars(read, heads),
         overhead_ns,
+        possible_ticks(_elapsed_ticks(header), cells, table, keys.row, rows.values),
         variance.checked(stated, dictionary),
         _used(heads),
     )
@@ -377,6 +383,13 @@ def _summed(cells: NDArray[Any], keys: Keys, lines: Lines, weights: U64) -> Rows
     if lines.group is not None:
         weights = _sum_by(lines.group, weights, len(lines.row_octave))
     return Rows(keys.unique, values, lines.row_octave, weights)
+
+
+def _elapsed_ticks(header: Header) -> int:
+    """From the segment's beginning to the last window; 0 if no windows limit the estimates."""
+    if not header.window_ns or not header.window_end_ticks:
+        return 0
+    return header.window_end_ticks - header.anchor_ticks
 
 
 def _overhead_ns(header: Header, samples: U64, keys: Keys) -> int:

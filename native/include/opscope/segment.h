@@ -99,6 +99,8 @@ typedef struct opscope_segment_header {
     uint64_t discarded_count;   /* number of ended processes' segments that this process removed,
                                    uncounted, to make room for its own; written once */
     uint64_t window_thread_ns;  /* CPU time of the thread that opens windows. Atomic, relaxed */
+    uint64_t window_end_ticks;  /* counter at the end of the last window; 0: none yet. Atomic,
+                                   relaxed */
 } opscope_segment_header;
 
 /* The settings that a control block gives; the others keep their configured values. */

@@ -37,6 +37,16 @@ static const char *const outside[] = {
     NULL,
 };
 
+/* Of Python's operations, those that raise for some values of the right types. A program may be
+ * written to raise there, so they stay, used or not. Overflow does not count: Python's integers
+ * have none. */
+static const char *const raising[] = {
+    "prim::Unwrap", "py::floordiv", "py::mod",  "py::truediv", "py::pow",  "py::getitem",
+    "py::slice",    "py::range",    "py::int",  "py::float",   "py::bool", "py::round",
+    "py::floor",    "py::ceil",     "py::sqrt", "py::log",     "py::exp",  "py::lshift",
+    "py::rshift",   "py::tensor",   "py::item", "py::size",    "py::len",  NULL,
+};
+
 /* Operators on lists and dictionaries, calls of unknown code, and running averages of norms. */
 static const char *const changing[] = {
     "prim::SetAttr",
@@ -113,7 +123,7 @@ static enum opscope__graph_effect own_effect(const struct opscope__graph_node *n
     if (!is_known || opscope__graph_kind_is_in(kind, changing) || writes_by_name(kind)) {
         return OPSCOPE__GRAPH_CHANGES;
     }
-    if (opscope__graph_kind_is_in(kind, outside)) {
+    if (opscope__graph_kind_is_in(kind, outside) || opscope__graph_kind_is_in(kind, raising)) {
         return OPSCOPE__GRAPH_OUTSIDE;
     }
     /* A node that produces nothing is there for an effect. */

@@ -99,6 +99,20 @@ static int verify_loop(const struct opscope__graph_node *node)
     return status;
 }
 
+static int verify_fused(const struct opscope__graph_node *node)
+{
+    if (node->block_count != 1 || node->outputs.count != 1 || node->attribute_count != 0) {
+        return opscope__graph_verify_fail(node, "it has no single block, or no single output");
+    }
+    const struct opscope__graph_block *block = node->blocks[0];
+    int status = check_types(node, "that it takes", of_use, &node->inputs, node->inputs.count, 0,
+                             &block->inputs);
+    return status == OPSCOPE_OK
+               ? check_types(node, "that its block returns", of_use, &block->outputs,
+                             block->outputs.count, 0, &node->outputs)
+               : status;
+}
+
 static bool fits(const struct opscope__graph_constant *value,
                  const struct opscope__graph_type *type)
 {
@@ -149,6 +163,7 @@ int opscope__graph_verify_kind(const struct opscope__graph_node *node)
 {
     return strcmp(node->kind, "prim::If") == 0         ? verify_if(node)
            : strcmp(node->kind, "prim::Loop") == 0     ? verify_loop(node)
+           : strcmp(node->kind, "prim::Fused") == 0    ? verify_fused(node)
            : strcmp(node->kind, "prim::Constant") == 0 ? verify_constant(node)
                                                        : OPSCOPE_OK;
 }

@@ -12,6 +12,7 @@
 
 enum opscope__code {
     OPSCOPE__CODE_CALL,        /* an operator: as.call */
+    OPSCOPE__CODE_FUSED,       /* operators in one pass: as.fused; jumps over them if it could */
     OPSCOPE__CODE_KIND,        /* a kind py::NAME: as.function */
     OPSCOPE__CODE_MOVE,        /* an input to an output */
     OPSCOPE__CODE_JUMP,        /* to as.target */
@@ -54,6 +55,11 @@ struct opscope__call_plan {
     void *memory[OPSCOPE_ARGUMENT_LIMIT]; /* of constant lists; owned */
 };
 
+struct opscope__fused_jump {
+    struct opscope__fused_call *call;
+    uint32_t target;
+};
+
 struct opscope__instruction {
     uint8_t code; /* enum opscope__code */
     uint32_t input_count;
@@ -61,6 +67,7 @@ struct opscope__instruction {
     uint32_t first; /* among the operands: inputs, then outputs */
     union {
         struct opscope__call_plan *call;
+        struct opscope__fused_jump *fused;
         opscope__kind_function *function;
         uint32_t target;
     } as;

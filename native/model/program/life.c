@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "model/graph/verify.h"
+#include "model/program/fused.h"
 #include "model/program/lower.h"
+#include "model/program/optimize.h"
 #include "opscope/status.h"
 
 const struct opscope__model_graph *opscope__program_graph(const struct opscope__program *program)
@@ -21,6 +23,9 @@ void opscope__program_release(struct opscope__program *program)
     for (size_t i = 0; i < program->instruction_count; i++) {
         if (program->instructions[i].code == OPSCOPE__CODE_CALL) {
             opscope__call_plan_free(program->instructions[i].as.call);
+        } else if (program->instructions[i].code == OPSCOPE__CODE_FUSED) {
+            opscope__fused_call_free(program->instructions[i].as.fused->call);
+            free(program->instructions[i].as.fused);
         }
     }
     for (size_t i = 0; i < program->constant_count; i++) {
@@ -93,6 +98,9 @@ int opscope__program_new(const struct opscope__program_source *source,
     /* A call may have had a wider type than what its function returns. */
     if (status == OPSCOPE_OK) {
         status = opscope__graph_verify(program->graph);
+    }
+    if (status == OPSCOPE_OK && !source->is_as_written) {
+        status = opscope__program_optimize(program->graph);
     }
     if (status == OPSCOPE_OK) {
         status = lower(program, source);

@@ -1,8 +1,10 @@
 /* model/program/lower.c -- blocks, If and Loop. */
 #include "model/program/lower.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "model/program/fused.h"
 #include "opscope/status.h"
 
 static int lower_block(struct opscope__emitter *emitter, const struct opscope__graph_block *block);
@@ -255,14 +257,74 @@ static int lower_loop(struct opscope__emitter *emitter, const struct opscope__gr
 
 /* ---- blocks ------------------------------------------------------------------------------------- */
 
+/* ---- Fused -------------------------------------------------------------------------------------- */
+
+/* The instruction that runs the operators in one pass, if they can be: it jumps over the block. Its
+ * inputs stay, because the block may need them. */
+static int emit_fused(struct opscope__emitter *emitter, const struct opscope__graph_node *node,
+                      struct opscope__fused_jump **out)
+{
+    struct opscope__fused_call *call;
+    int status = opscope__fused_call_new(node, &call);
+    *out = NULL;
+    if (status != OPSCOPE_OK || call == NULL) {
+        return status;
+    }
+    struct opscope__fused_jump *jump = calloc(1, sizeof *jump);
+    if (jump == NULL) {
+        opscope__fused_call_free(call);
+        return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "out of memory");
+    }
+    jump->call = call;
+    status = opscope__emit_begin(emitter, OPSCOPE__CODE_FUSED, node);
+    if (status != OPSCOPE_OK) {
+        opscope__fused_call_free(call);
+        free(jump);
+        return status;
+    }
+    opscope__emit_last(emitter)->as.fused = jump;
+    for (uint32_t i = 0; status == OPSCOPE_OK && i < node->inputs.count; i++) {
+        status =
+            opscope__emit_input(emitter, opscope__emit_operand(emitter, node->inputs.at[i].value));
+    }
+    if (status == OPSCOPE_OK) {
+        status = opscope__emit_output(emitter, opscope__emit_operand(emitter, node->outputs.at[0]));
+    }
+    *out = jump;
+    return status;
+}
+
+static int lower_fused(struct opscope__emitter *emitter, const struct opscope__graph_node *node)
+{
+    const struct opscope__graph_block *block = node->blocks[0];
+    struct opscope__fused_jump *jump;
+    opscope__emit_value(emitter, node->outputs.at[0]);
+    int status = emit_fused(emitter, node, &jump);
+    for (uint32_t i = 0; status == OPSCOPE_OK && i < node->inputs.count; i++) {
+        opscope__emit_value(emitter, block->inputs.at[i]);
+        status = move(emitter, NULL, node->inputs.at[i].value,
+                      opscope__emit_operand(emitter, block->inputs.at[i]));
+    }
+    if (status == OPSCOPE_OK) {
+        status = lower_branch(emitter, node, block);
+    }
+    if (status == OPSCOPE_OK && jump != NULL) {
+        jump->target = (uint32_t)opscope__emit_count(emitter);
+    }
+    return status == OPSCOPE_OK ? drop_behind(emitter, node) : status;
+}
+
+/* ------------------------------------------------------------------------------------------------- */
+
 static int lower_block(struct opscope__emitter *emitter, const struct opscope__graph_block *block)
 {
     int status = OPSCOPE_OK;
     for (const struct opscope__graph_node *node = block->first;
          status == OPSCOPE_OK && node != NULL; node = node->next) {
-        status = strcmp(node->kind, "prim::If") == 0     ? lower_if(emitter, node)
-                 : strcmp(node->kind, "prim::Loop") == 0 ? lower_loop(emitter, node)
-                                                         : opscope__lower_node(emitter, node);
+        status = strcmp(node->kind, "prim::If") == 0      ? lower_if(emitter, node)
+                 : strcmp(node->kind, "prim::Loop") == 0  ? lower_loop(emitter, node)
+                 : strcmp(node->kind, "prim::Fused") == 0 ? lower_fused(emitter, node)
+                                                          : opscope__lower_node(emitter, node);
     }
     return status;
 }

@@ -26,13 +26,15 @@ struct opscope__program_source {
     const struct opscope__program_attribute *attributes;
     size_t attribute_count;
     const char *entry;
+    bool is_as_written; /* run the graphs without passes (optimize.h) */
 };
 
 /* The program keeps copies of the graphs that it needs, and references to the tensors. */
 OPSCOPE_API int opscope__program_new(const struct opscope__program_source *source,
                                      struct opscope__program **out);
 OPSCOPE_API void opscope__program_release(struct opscope__program *program); /* NULL is allowed */
-/* The entry's graph after all calls were inlined: its inputs and outputs are the program's. */
+/* The entry's graph as it runs, after all calls were inlined, and after the passes: its inputs and
+ * outputs are the program's. */
 OPSCOPE_API const struct opscope__model_graph *opscope__program_graph(
     const struct opscope__program *program);
 

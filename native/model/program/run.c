@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include "base/atomics.h"
+#include "model/graph/passes/fuse_elementwise.h"
 #include "model/program/call.h"
+#include "model/program/fused.h"
 #include "model/program/place.h"
 #include "model/program/steps.h"
 #include "opscope/status.h"
@@ -41,6 +43,26 @@ static inline int run_call(const struct opscope__frame *frame,
         for (uint32_t i = 0; i < instruction->output_count; i++) {
             opscope__frame_set(frame, operands[instruction->input_count + i], &outputs[i]);
         }
+    }
+    return status;
+}
+
+/* Whether it ran: 1, 0, or a negative status. */
+static int run_fused(const struct opscope__frame *frame,
+                     const struct opscope__instruction *instruction,
+                     const opscope__operand *operands)
+{
+    const struct opscope__value *inputs[OPSCOPE__GRAPH_FUSED_INPUTS];
+    struct opscope__value output;
+    if (is_stopped(frame)) {
+        return stopped();
+    }
+    for (uint32_t i = 0; i < instruction->input_count; i++) {
+        inputs[i] = opscope__frame_at(frame, operands[i]);
+    }
+    int status = opscope__fused_call_run(instruction->as.fused->call, inputs, &output);
+    if (status > 0) {
+        opscope__frame_set(frame, operands[instruction->input_count], &output);
     }
     return status;
 }
@@ -115,6 +137,12 @@ static int run_instructions(struct opscope__frame *frame, struct opscope__value 
         switch ((enum opscope__code)instruction->code) {
         case OPSCOPE__CODE_CALL:
             status = run_call(frame, instruction, operands);
+            break;
+        case OPSCOPE__CODE_FUSED:
+            status = run_fused(frame, instruction, operands);
+            if (status > 0) {
+                next = program->instructions + instruction->as.fused->target;
+            }
             break;
         case OPSCOPE__CODE_KIND:
             status = run_kind(frame, instruction, operands);

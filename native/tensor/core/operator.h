@@ -36,8 +36,12 @@ struct opscope__operator_spec {
                            operators */
     bool is_view;       /* its output shares the storage of the first argument */
     bool takes_numbers; /* a Tensor parameter also takes a number */
-    bool is_composite;  /* forward only calls operators (formula.h), in the caller's grad mode, and
-                           the tape records them; it has no backward */
+    const struct opscope__elementwise
+        *elementwise;  /* the loops of an operator that is one pass over
+                          its operands' elements (kernels/elementwise.h),
+                          which can be fused with others; else NULL */
+    bool is_composite; /* forward only calls operators (formula.h), in the caller's grad mode, and
+                          the tape records them; it has no backward */
 };
 
 #define OPSCOPE__JOIN(a, b, c) opscope__operator_##a##_##b

@@ -11,6 +11,8 @@
 #include "tensor/kernels/iterator.h"
 
 struct opscope__elementwise {
+    uint8_t operands;                         /* of an operator that is this one pass: its first */
+    uint8_t numbers;                          /* arguments are the operands, then the numbers */
     opscope__loop loops[OPSCOPE_DTYPE_COUNT]; /* by the dtype of the computation; NULL: not
                                                  supported. Operand 0 is the output */
     int64_t cost;                             /* of an element, in additions */

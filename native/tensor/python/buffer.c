@@ -55,6 +55,9 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
         PyErr_Format(PyExc_BufferError, "cannot export this tensor's buffer: %s", reason);
         return -1;
     }
+    if (opscope__py_tell_read(self) < 0) {
+        return -1;
+    }
     int dims = opscope_tensor_dims(core);
     size_t item_bytes = opscope_dtype_bytes(opscope_tensor_dtype(core));
     Py_ssize_t *numbers = PyMem_Malloc(2 * OPSCOPE_DIM_LIMIT * sizeof *numbers);

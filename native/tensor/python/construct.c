@@ -216,6 +216,9 @@ static PyObject *from_buffer(PyObject *data, PyObject *dtype)
 static PyObject *copied(PyObject *data, PyObject *dtype)
 {
     if (opscope__py_is_tensor(data)) {
+        if (opscope__py_tell_read(data) < 0) {
+            return NULL;
+        }
         return converted(copy_of(opscope__py_core(data)), dtype);
     }
     return opscope__buffers.check(data) ? from_buffer(data, dtype) : from_numbers(data, dtype);

@@ -191,6 +191,9 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *keywords)
                                            "lost; use tensor.detach()");
         return NULL;
     }
+    if (opscope__py_tell_read(self) < 0) {
+        return NULL;
+    }
     if (copy == Py_True) {
         PyObject *copied = opscope__py_tensor_copied(self);
         if (!copied) {

@@ -22,8 +22,7 @@ struct opscope__model_graph *opscope__py_graph_core(PyObject *object)
     return Py_TYPE(object) == graph_type ? ((graph_object *)object)->core : NULL;
 }
 
-/* Takes the graph, also on failure. */
-static PyObject *wrap(struct opscope__model_graph *core)
+PyObject *opscope__py_graph_wrap(struct opscope__model_graph *core)
 {
     graph_object *self = PyObject_New(graph_object, graph_type);
     if (self == NULL) {
@@ -63,7 +62,7 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *keyword
         opscope__graph_release(core);
         return opscope__py_raise(status);
     }
-    return wrap(core);
+    return opscope__py_graph_wrap(core);
 }
 
 static PyObject *graph_str(PyObject *self)
@@ -90,7 +89,7 @@ static PyObject *graph_copy(PyObject *self, PyObject *unused)
 {
     (void)unused;
     struct opscope__model_graph *core = opscope__graph_clone(((graph_object *)self)->core);
-    return core != NULL ? wrap(core) : opscope__py_raise(OPSCOPE_ERR_INVALID);
+    return core != NULL ? opscope__py_graph_wrap(core) : opscope__py_raise(OPSCOPE_ERR_INVALID);
 }
 
 static PyObject *graph_run_pass(PyObject *self, PyObject *name)
@@ -119,7 +118,7 @@ PyObject *opscope__py_graph_type_text(const struct opscope__graph_type *type)
     return text;
 }
 
-static PyObject *name_of(const struct opscope__graph_value *value)
+PyObject *opscope__py_graph_value_name(const struct opscope__graph_value *value)
 {
     return value->name != NULL ? PyUnicode_FromString(value->name)
                                : PyUnicode_FromFormat("%u", (unsigned)value->number);
@@ -128,7 +127,8 @@ static PyObject *name_of(const struct opscope__graph_value *value)
 /* Appends (name, type). */
 static int append_value(PyObject *list, const struct opscope__graph_value *value)
 {
-    PyObject *name = name_of(value), *type = opscope__py_graph_type_text(value->type);
+    PyObject *name = opscope__py_graph_value_name(value),
+             *type = opscope__py_graph_type_text(value->type);
     PyObject *pair = name != NULL && type != NULL ? PyTuple_Pack(2, name, type) : NULL;
     int status = pair != NULL ? PyList_Append(list, pair) : -1;
     Py_XDECREF(name);

@@ -18,22 +18,19 @@ static PyObject *select_at(PyObject *self, int64_t dim, int64_t index)
     return CALL(OPSCOPE__PY_SELECT, TENSOR(self), INTEGER(dim), INTEGER(index));
 }
 
+/* The bounds as written: core::slice clips them as Python does, and a traced slice stays right for
+ * other sizes. */
 static PyObject *slice_at(PyObject *self, int64_t dim, PyObject *slice)
 {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0) {
         return NULL;
     }
-    int64_t size = opscope_tensor_sizes(opscope__py_core(self))[dim];
-    Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
-    if (length == 0) {
-        start = stop = 0;
-        step = 1;
-    }
-    /* A negative step may stop before the first element, which has no index. */
-    opscope_argument end =
-        stop < 0 ? (opscope_argument){.kind = OPSCOPE_ARGUMENT_NONE} : INTEGER(stop);
-    return CALL(OPSCOPE__PY_SLICE, TENSOR(self), INTEGER(dim), INTEGER(start), end, INTEGER(step));
+    const opscope_argument none = {.kind = OPSCOPE_ARGUMENT_NONE};
+    bool is_open = stop == PY_SSIZE_T_MAX || stop == PY_SSIZE_T_MIN;
+    return CALL(OPSCOPE__PY_SLICE, TENSOR(self), INTEGER(dim),
+                start == PY_SSIZE_T_MAX ? none : INTEGER(start), is_open ? none : INTEGER(stop),
+                INTEGER(step));
 }
 
 /* ---- the walk --------------------------------------------------------------------------------------- */

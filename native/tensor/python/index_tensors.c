@@ -88,6 +88,21 @@ static int walk_truth(struct opscope__py_walk *walk, bool truth)
     return note(walk, positions);
 }
 
+/* The positions as results of operators, so that a trace has them. */
+static int note_recorded(struct opscope__py_walk *walk, PyObject *mask, int dims)
+{
+    opscope_argument argument = opscope__py_tensor_argument(mask);
+    PyObject *rows = opscope__py_call_indexing(OPSCOPE__PY_NONZERO, &argument, 1, NULL);
+    int status = rows ? 0 : -1;
+    for (int i = 0; status == 0 && i < dims; i++) {
+        opscope_argument column[] = {opscope__py_tensor_argument(rows), opscope__py_integer(1),
+                                     opscope__py_integer(i)};
+        status = note(walk, opscope__py_call_indexing(OPSCOPE__PY_SELECT, column, 3, NULL));
+    }
+    Py_XDECREF(rows);
+    return status;
+}
+
 int opscope__py_walk_mask(struct opscope__py_walk *walk, PyObject *item)
 {
     int dims = opscope__py_mask_dims(item);
@@ -97,7 +112,7 @@ int opscope__py_walk_mask(struct opscope__py_walk *walk, PyObject *item)
     const opscope_tensor *mask = opscope__py_core(item);
     const uint8_t *data = opscope_tensor_data(mask);
     if (dims == 0) {
-        return walk_truth(walk, *data != 0);
+        return opscope__py_tell_read(item) < 0 ? -1 : walk_truth(walk, *data != 0);
     }
     const opscope_tensor *self = opscope__py_core(walk->self);
     for (int i = 0; i < dims; i++) {
@@ -108,6 +123,9 @@ int opscope__py_walk_mask(struct opscope__py_walk *walk, PyObject *item)
                          (long long)opscope_tensor_sizes(self)[walk->dim + i]);
             return -1;
         }
+    }
+    if (opscope__py_has_read_listener()) {
+        return note_recorded(walk, item, dims);
     }
     int64_t count = opscope_tensor_count(mask) > 0 ? count_true(mask, 0, data) : 0;
     struct positions positions;

@@ -8,6 +8,7 @@ static const char *const NAMES[OPSCOPE__PY_INDEX_OPERATOR_COUNT] = {
     [OPSCOPE__PY_PERMUTE] = "core::permute",     [OPSCOPE__PY_COPY] = "core::copy_",
     [OPSCOPE__PY_FILL] = "core::fill_",          [OPSCOPE__PY_MASKED_FILL] = "core::masked_fill_",
     [OPSCOPE__PY_INDEX] = "core::index",         [OPSCOPE__PY_INDEX_PUT] = "core::index_put_",
+    [OPSCOPE__PY_NONZERO] = "core::nonzero",
 };
 
 static const opscope_operator *operators[OPSCOPE__PY_INDEX_OPERATOR_COUNT];

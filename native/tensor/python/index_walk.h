@@ -28,6 +28,7 @@ enum opscope__py_index_operator {
     OPSCOPE__PY_MASKED_FILL,
     OPSCOPE__PY_INDEX,
     OPSCOPE__PY_INDEX_PUT,
+    OPSCOPE__PY_NONZERO,
     OPSCOPE__PY_INDEX_OPERATOR_COUNT
 };
 

@@ -13,9 +13,10 @@ static struct PyModuleDef definition = {
 };
 
 static PyMethodDef *const FUNCTIONS[] = {
-    opscope__py_tensor_functions,   opscope__py_construct_functions, opscope__py_buffer_functions,
-    opscope__py_data_functions,     opscope__py_dlpack_functions,    opscope__py_library_functions,
-    opscope__py_settings_functions, opscope__py_archive_functions,   opscope__py_document_functions,
+    opscope__py_tensor_functions,   opscope__py_construct_functions,  opscope__py_buffer_functions,
+    opscope__py_data_functions,     opscope__py_dlpack_functions,     opscope__py_library_functions,
+    opscope__py_settings_functions, opscope__py_repeat_functions,     opscope__py_archive_functions,
+    opscope__py_document_functions, opscope__py_graph_tree_functions, opscope__py_value_functions,
 };
 
 PyMODINIT_FUNC PyInit__tensor(void);

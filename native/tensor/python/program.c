@@ -1,4 +1,6 @@
 /* Programs: graphs that are run without Python: the type Program. */
+#include "model/graph/clone.h"
+#include "model/program/program.h"
 #include "tensor/python/graph.h"
 #include "tensor/python/program_value.h"
 
@@ -160,10 +162,11 @@ static PyObject *wrap(struct opscope__program *core, PyObject *entry)
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)type;
-    static char *names[] = {"functions", "attributes", "entry", NULL};
+    static char *names[] = {"functions", "attributes", "entry", "optimize", NULL};
     PyObject *functions, *attributes, *entry = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|U:Program", names, &PyDict_Type,
-                                     &functions, &PyDict_Type, &attributes, &entry)) {
+    int optimizes = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|Up:Program", names, &PyDict_Type,
+                                     &functions, &PyDict_Type, &attributes, &entry, &optimizes)) {
         return NULL;
     }
     entry = entry != NULL ? Py_NewRef(entry) : PyUnicode_FromString("forward");
@@ -177,7 +180,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
             .function_count = (size_t)PyDict_Size(functions),
             .attributes = named.attributes,
             .attribute_count = (size_t)PyDict_Size(attributes),
-            .entry = entry_name};
+            .entry = entry_name,
+            .is_as_written = optimizes == 0};
         struct opscope__program *core;
         int status = opscope__program_new(&source, &core);
         result = status == OPSCOPE_OK ? wrap(core, entry) : opscope__py_raise(status);
@@ -198,12 +202,30 @@ static void program_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
+static PyObject *program_graph(PyObject *self, void *unused)
+{
+    (void)unused;
+    /* Only the numbers of its values change, under the GIL. */
+    struct opscope__model_graph *graph =
+        (struct opscope__model_graph *)(uintptr_t)opscope__program_graph(
+            ((program_object *)self)->core);
+    struct opscope__model_graph *copy = opscope__graph_clone(graph);
+    return copy != NULL ? opscope__py_graph_wrap(copy) : opscope__py_raise(OPSCOPE_ERR_INVALID);
+}
+
+static PyGetSetDef getters[] = {
+    {"graph", program_graph, NULL, "A copy of the entry's graph as it runs.", NULL},
+    {0},
+};
+
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "Program(functions, attributes, entry='forward')\n--\n\nGraphs by their names, "
-                "which are run without Python; native/model/GRAPHS.md has their meaning."},
+    {Py_tp_doc, "Program(functions, attributes, entry='forward', optimize=True)\n--\n\nGraphs by "
+                "their names, which are run without Python; native/model/GRAPHS.md has their "
+                "meaning. optimize: run the passes first."},
     {Py_tp_new, (void *)program_new},
     {Py_tp_dealloc, (void *)program_dealloc},
     {Py_tp_call, (void *)program_call},
+    {Py_tp_getset, getters},
     {0},
 };
 

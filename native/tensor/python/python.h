@@ -133,6 +133,7 @@ extern PyType_Slot opscope__py_buffer_slots[];
 /* Methods and module functions; each array ends with a zero entry. */
 extern PyMethodDef opscope__py_tensor_methods[];
 extern PyMethodDef opscope__py_value_methods[];
+extern PyMethodDef opscope__py_value_functions[];
 extern PyMethodDef opscope__py_data_methods[];
 extern PyMethodDef opscope__py_dlpack_methods[];
 extern PyMethodDef opscope__py_autograd_methods[];
@@ -142,9 +143,11 @@ extern PyMethodDef opscope__py_buffer_functions[];
 extern PyMethodDef opscope__py_dlpack_functions[];
 extern PyMethodDef opscope__py_library_functions[];
 extern PyMethodDef opscope__py_settings_functions[];
+extern PyMethodDef opscope__py_repeat_functions[];
 extern PyMethodDef opscope__py_data_functions[];
 extern PyMethodDef opscope__py_archive_functions[];
 extern PyMethodDef opscope__py_document_functions[];
+extern PyMethodDef opscope__py_graph_tree_functions[];
 extern PyGetSetDef opscope__py_tensor_attributes[];
 extern PyGetSetDef opscope__py_data_attributes[];
 extern PyGetSetDef opscope__py_autograd_attributes[];
@@ -152,6 +155,10 @@ extern PyGetSetDef opscope__py_autograd_attributes[];
 void opscope__py_find_number_operators(void);
 void opscope__py_find_index_operators(void);
 
+/* Is called before elements are read as Python values, and calls the listener of
+ * set_read_listener. -1 with the listener's exception. (value.c) */
+int opscope__py_tell_read(PyObject *tensor);
+bool opscope__py_has_read_listener(void);
 int opscope__py_truth(PyObject *self); /* nb_bool (value.c) */
 PyObject *opscope__py_as_int(PyObject *self);
 PyObject *opscope__py_as_float(PyObject *self);

@@ -51,7 +51,9 @@ static void tensor_dealloc(PyObject *object)
     opscope__py_tensor *self = (opscope__py_tensor *)object;
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
-    if (self->core) { /* first of all, because later steps may run code that asks for the Tensor */
+    /* First of all, because later steps may run code that asks for the Tensor. It is another one
+     * if a callback has seen the core tensor before out= gave it to its Tensor. */
+    if (self->core && self->core->wrapper == self) {
         self->core->wrapper = NULL;
     }
     if (self->weak_references) {

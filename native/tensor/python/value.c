@@ -8,6 +8,33 @@
 #include <math.h>
 #include <string.h>
 
+static PyObject *read_listener; /* owned; NULL: nobody listens */
+
+int opscope__py_tell_read(PyObject *tensor)
+{
+    if (read_listener == NULL) {
+        return 0;
+    }
+    PyObject *listener = Py_NewRef(read_listener); /* which it may replace */
+    PyObject *result = PyObject_CallFunctionObjArgs(listener, tensor, NULL);
+    Py_DECREF(listener);
+    Py_XDECREF(result);
+    return result != NULL ? 0 : -1;
+}
+
+bool opscope__py_has_read_listener(void)
+{
+    return read_listener != NULL;
+}
+
+static PyObject *set_read_listener(PyObject *module, PyObject *listener)
+{
+    (void)module;
+    PyObject *before = read_listener;
+    read_listener = listener != Py_None ? Py_NewRef(listener) : NULL;
+    return before != NULL ? before : Py_NewRef(Py_None);
+}
+
 /* The float32 with `bits` as its upper half. */
 static float from_bfloat16(uint16_t bits)
 {
@@ -129,6 +156,9 @@ static PyObject *item(PyObject *self, PyObject *unused)
                      (long long)opscope_tensor_count(core));
         return NULL;
     }
+    if (opscope__py_tell_read(self) < 0) {
+        return NULL;
+    }
     return opscope__py_element(opscope_tensor_data(core), opscope_tensor_dtype(core));
 }
 
@@ -158,6 +188,9 @@ static PyObject *list_from(const opscope_tensor *core, int dim, const char *data
 static PyObject *tolist(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    if (opscope__py_tell_read(self) < 0) {
+        return NULL;
+    }
     opscope_tensor *core = opscope__py_core(self);
     return list_from(core, 0, opscope_tensor_data(core), INT64_MAX / 4);
 }
@@ -219,5 +252,12 @@ PyMethodDef opscope__py_value_methods[] = {
     {"tolist", tolist, METH_NOARGS,
      "tolist($self)\n--\n\nThe elements as nested lists of Python numbers."},
     {"_corners", corners, METH_O, NULL}, /* tolist with only `edge` items at each end: for repr */
+    {0},
+};
+
+PyMethodDef opscope__py_value_functions[] = {
+    {"set_read_listener", set_read_listener, METH_O,
+     "Calls listener(tensor), on any thread, before elements become Python values; None: nothing. "
+     "Returns the previous listener."},
     {0},
 };

@@ -82,6 +82,16 @@ static inline void run_loop(struct run *run, const struct opscope__graph_node *n
     }
 }
 
+static inline void run_fused(struct run *run, const struct opscope__graph_node *node)
+{
+    const struct opscope__graph_block *block = node->blocks[0];
+    for (uint32_t i = 0; i < node->inputs.count; i++) {
+        *run_of(run, block->inputs.at[i]) = *run_of(run, node->inputs.at[i].value);
+    }
+    run_block(run, block);
+    *run_of(run, node->outputs.at[0]) = *run_of(run, block->outputs.at[0].value);
+}
+
 static inline bool run_is(const struct opscope__graph_node *node, const char *kind)
 {
     return strcmp(node->kind, kind) == 0;
@@ -154,6 +164,8 @@ static void run_block(struct run *run, const struct opscope__graph_block *block)
             run_if(run, node);
         } else if (run_is(node, "prim::Loop")) {
             run_loop(run, node);
+        } else if (run_is(node, "prim::Fused")) {
+            run_fused(run, node);
         } else if (run_is(node, "prim::Constant")) {
             run_constant(run, node);
         } else {

@@ -1,6 +1,7 @@
 /* tests/native/model/test_graph_random.c -- random graphs with nested blocks are valid, return from
  * their text, and do the same after each pass. */
 #include "model/graph/passes/dead_code.h"
+#include "model/graph/passes/fuse_elementwise.h"
 #include "model/graph/passes/merge_equal.h"
 #include "random_graph.h"
 #include "run_graph.h"
@@ -74,6 +75,24 @@ static void a_graph_with_equal_nodes_merged_does_the_same(void)
     CHECK(does_the_same_after(merge_equal) > GRAPHS / 2);
 }
 
+static bool is_elementwise(const char *kind)
+{
+    return strcmp(kind, "aten::add") == 0 || strcmp(kind, "aten::mul.Tensor") == 0 ||
+           strcmp(kind, "aten::relu") == 0 || strcmp(kind, "aten::neg") == 0;
+}
+
+static size_t fuse(struct opscope__model_graph *graph)
+{
+    size_t fused = 0;
+    CHECK_EQUAL(opscope__graph_fuse_elementwise(graph, is_elementwise, &fused), OPSCOPE_OK);
+    return fused;
+}
+
+static void a_graph_with_fused_nodes_does_the_same(void)
+{
+    CHECK(does_the_same_after(fuse) > GRAPHS / 20);
+}
+
 static size_t run_both(struct opscope__model_graph *graph)
 {
     return merge_equal(graph) + opscope__graph_remove_dead_code(graph) + merge_equal(graph);
@@ -107,6 +126,7 @@ int main(void)
     RUN(what_is_printed_is_read_as_the_same_graph);
     RUN(a_graph_without_its_dead_code_does_the_same);
     RUN(a_graph_with_equal_nodes_merged_does_the_same);
+    RUN(a_graph_with_fused_nodes_does_the_same);
     RUN(a_graph_does_the_same_after_both_passes);
     RUN(tensors_of_different_trips_stay_separate);
     return 0;

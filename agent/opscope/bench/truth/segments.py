@@ -15,6 +15,7 @@ from opscope.segments import layout
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.segment import read_header, read_segment
 from opscope.segments.segment_file import Reader
+from opscope.segments.self_time import estimated
 
 Key = tuple[str, str]
 """Operator, with its overload after a dot, and phase."""
@@ -79,6 +80,7 @@ def _add(sums: Sums, read: Reader) -> None:
     variances = segment.variances
     stated = {int(entry["key"]) for entry in variances}
     rows = segment.rows
+    possible = segment.possible_self_ticks / max(1.0, float(estimated(rows.values).sum()))
     for number, values in zip(rows.keys.tolist(), rows.values.tolist(), strict=True):
         samples, weight, whole, total, own = values[:5]
         key = segment.dictionary.ops[number & layout.KEY_OP_MASK], _phase(number)
@@ -88,7 +90,7 @@ def _add(sums: Sums, read: Reader) -> None:
             (sums.calls, calls),
             (sums.total_s, total / second),
             (sums.whole_s, whole / second),
-            (sums.known_self_s, own / second),
+            (sums.known_self_s, min(1.0, possible) * own / second),
         ):
             column[key] = column.get(key, 0.0) + value
         if number not in stated and (stated or not header.window_ns):

@@ -82,6 +82,10 @@ def load(
     if files.MODEL in archive.entries:
         archive.check_format()
         document = archive.json(files.MODEL)
+        if isinstance(document, dict) and "model" in document:
+            raise archive.fault(
+                files.MODEL, "a compiled model, which opscope.tensor.jit.load loads"
+            )
         loaded = containers.from_tree(
             archive.field(document, "object", files.MODEL),
             storages.Reader(archive, archive.field(document, "tensors", files.MODEL)).tensor,

@@ -114,11 +114,14 @@ def write(
     documents: Mapping[str, Any],
     tensors: Iterable[tuple[str, Any]],
     extra_files: Mapping[str, bytes | str],
+    texts: Mapping[str, str] | None = None,
 ) -> None:
-    """Replaces the file by an archive with these JSON documents, storages and extra files."""
+    """Replaces the file by an archive with these texts, JSON documents, storages and extra
+    files."""
     entries: list[tuple[str, Any]] = [
         ("version", f"{VERSION}\n".encode()),
         ("byteorder", b"little"),
+        *((name, text.encode()) for name, text in (texts or {}).items()),
         *((name, json.dumps(document).encode()) for name, document in documents.items()),
         *tensors,
     ]

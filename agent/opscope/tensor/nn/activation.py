@@ -105,18 +105,14 @@ class Flatten(Module):
         self.end_dim = end_dim
 
     def forward(self, input: Tensor) -> Any:
-        dims = range(max(input.ndim, 1))
-        try:
-            first, last = dims[self.start_dim], dims[self.end_dim]
-        except IndexError:
-            raise IndexError(
-                f"Flatten({self.extra_repr()}): the input has {input.ndim} dimensions"
-            ) from None
+        dims = max(input.ndim, 1)
+        first = self.start_dim + dims if self.start_dim < 0 else self.start_dim
+        last = self.end_dim + dims if self.end_dim < 0 else self.end_dim
+        if not 0 <= first < dims or not 0 <= last < dims:
+            raise IndexError(f"Flatten({self.extra_repr()}): the input has {input.ndim} dimensions")
         if first > last:
             raise ValueError(f"Flatten({self.extra_repr()}): start_dim is behind end_dim")
-        shape = input.shape or (1,)
-        merged = math.prod(shape[first : last + 1])
-        return input.reshape((*shape[:first], merged, *shape[last + 1 :]))
+        return functions["flatten"](input, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

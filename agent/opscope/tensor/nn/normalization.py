@@ -57,6 +57,8 @@ class _BatchNorm(Module):
     batches); otherwise it uses the running values."""
 
     dims: tuple[int, ...]
+    expected: str
+    """`dims` for errors."""
 
     def __init__(
         self,
@@ -88,10 +90,8 @@ class _BatchNorm(Module):
 
     def forward(self, input: Tensor) -> Any:
         if input.ndim not in self.dims:
-            expected = " or ".join(map(str, self.dims))
             raise ValueError(
-                f"{type(self).__name__}: the input has {expected} dimensions, not {input.ndim}: "
-                f"shape {input.shape}"
+                f"{type(self).__name__}: the input has {self.expected} dimensions, not {input.ndim}"
             )
         momentum = self.momentum or 0.0
         if self.training and self.num_batches_tracked is not None:
@@ -120,9 +120,11 @@ class BatchNorm1d(_BatchNorm):
     """_BatchNorm of (batch, channels) or (batch, channels, length)."""
 
     dims = (2, 3)
+    expected = "2 or 3"
 
 
 class BatchNorm2d(_BatchNorm):
     """_BatchNorm of (batch, channels, height, width)."""
 
     dims = (4,)
+    expected = "4"

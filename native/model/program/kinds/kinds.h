@@ -67,6 +67,7 @@ opscope__kind_function opscope__list_setitem, opscope__list_append, opscope__lis
     opscope__list_insert, opscope__list_pop, opscope__list_reverse, opscope__list_clear;
 /* tensor.c */
 opscope__kind_function opscope__tensor_len, opscope__tensor_dim, opscope__tensor_numel,
-    opscope__tensor_sizes, opscope__tensor_size, opscope__tensor_dtype, opscope__tensor_of;
+    opscope__tensor_is, opscope__tensor_sizes, opscope__tensor_size, opscope__tensor_dtype,
+    opscope__tensor_of;
 
 #endif

@@ -108,6 +108,7 @@ const struct opscope__kind opscope__kinds[] = {
 
     {"py::dim", "Tensor", "int", opscope__tensor_dim},
     {"py::numel", "Tensor", "int", opscope__tensor_numel},
+    {"py::is", "Tensor, Tensor", "bool", opscope__tensor_is},
     {"py::size", "Tensor", "List[int]", opscope__tensor_sizes},
     {"py::size", "Tensor, int", "int", opscope__tensor_size},
     {"py::dtype", "Tensor", "Dtype", opscope__tensor_dtype},

@@ -33,6 +33,14 @@ int opscope__tensor_numel(struct opscope__heap *heap, const struct opscope__valu
     return OPSCOPE_OK;
 }
 
+int opscope__tensor_is(struct opscope__heap *heap, const struct opscope__value *inputs,
+                       struct opscope__value *out)
+{
+    (void)heap;
+    *out = opscope__value_bool(inputs[0].as.tensor == inputs[1].as.tensor);
+    return OPSCOPE_OK;
+}
+
 int opscope__tensor_sizes(struct opscope__heap *heap, const struct opscope__value *inputs,
                           struct opscope__value *out)
 {

@@ -23,6 +23,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(abs) = {
     .samples = "t(3, 4)\n"
                "i(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 1,
     .has_inplace = true,

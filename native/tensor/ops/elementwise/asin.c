@@ -19,6 +19,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(asin) = {
            "and bools are computed in float32. Definition: C asin.",
     .samples = "p(3, 4) * 0.5",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 1,
     .has_inplace = true,

@@ -20,6 +20,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(atan) = {
            "computed in float32. Definition: C atan.",
     .samples = "t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 1,
     .has_inplace = true,

@@ -15,6 +15,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(bitwise_left_shift) = {
     .samples = "index(99, 3, 4), index(6, 4)\n"
                "index(9, 3), 1",
     .forward = forward,
+    .elementwise = &elementwise,
     .has_inplace = true,
     .takes_numbers = true,
 };

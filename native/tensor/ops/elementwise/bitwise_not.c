@@ -14,5 +14,6 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(bitwise_not) = {
     .samples = "index(9, 3, 4)\n"
                "b(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .has_inplace = true,
 };

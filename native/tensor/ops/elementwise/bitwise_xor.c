@@ -14,6 +14,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(bitwise_xor) = {
     .samples = "index(9, 3, 4), index(9, 4)\n"
                "b(3), b(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .has_inplace = true,
     .takes_numbers = true,
 };

@@ -33,6 +33,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(div) = {
            "PyTorch; either argument may be a number.",
     .samples = "t(3, 4), p(4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 3,
     .saves_for = {2},

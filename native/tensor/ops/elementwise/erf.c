@@ -19,6 +19,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(erf) = {
            "Definition: C erf.",
     .samples = "t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 1,
     .has_inplace = true,

@@ -16,6 +16,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(exp) = {
            "Definition: C exp.",
     .samples = "t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_outputs = 1,
     .has_inplace = true,

@@ -17,6 +17,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(expm1) = {
            "float32. Definition: C expm1.",
     .samples = "t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_outputs = 1,
     .has_inplace = true,

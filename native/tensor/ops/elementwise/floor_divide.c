@@ -39,6 +39,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(floor_divide) = {
     .samples = "t(3, 4), p(4)\n"
                "i(3), 3",
     .forward = forward,
+    .elementwise = &elementwise,
     .has_inplace = true,
     .takes_numbers = true,
 };

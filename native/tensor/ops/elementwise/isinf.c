@@ -17,4 +17,5 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(isinf) = {
                "t(3, 4) * float('nan')\n"
                "i(3)",
     .forward = forward,
+    .elementwise = &elementwise,
 };

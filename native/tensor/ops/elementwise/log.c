@@ -18,6 +18,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(log) = {
            "computed in float32. Definition: C log.",
     .samples = "p(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 1,
     .has_inplace = true,

@@ -19,6 +19,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(log10) = {
            "computed in float32. Definition: C log10.",
     .samples = "p(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 1,
     .has_inplace = true,

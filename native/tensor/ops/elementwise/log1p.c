@@ -19,6 +19,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(log1p) = {
            "computed in float32. Definition: C log1p.",
     .samples = "p(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 1,
     .has_inplace = true,

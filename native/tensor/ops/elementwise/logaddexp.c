@@ -31,6 +31,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(logaddexp) = {
     .doc = "log(exp(self) + exp(other)), without overflow. Sizes broadcast; for floats.",
     .samples = "t(3, 4), t(4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 3,
 };

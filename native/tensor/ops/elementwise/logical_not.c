@@ -11,5 +11,6 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(logical_not) = {
     .samples = "t(3, 4)\n"
                "b(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .has_inplace = true,
 };

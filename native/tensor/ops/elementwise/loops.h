@@ -189,13 +189,15 @@ double erf(double) OPSCOPE__VECTOR;
 
 /* The whole forward of an operator that is one pass over elements: its first `operand_count`
  * arguments are the operands, the `number_count` after them the numbers. The other arguments of the
- * macro are fields of struct opscope__elementwise. */
+ * macro are fields of struct opscope__elementwise. The operator's spec names it: `.elementwise =
+ * &elementwise`. */
 #define OPSCOPE__FORWARD(operand_count, number_count, ...)                                         \
+    static const struct opscope__elementwise elementwise = {                                       \
+        .operands = operand_count, .numbers = number_count, __VA_ARGS__};                          \
     static int forward(struct opscope__call *call, const opscope_argument *arguments,              \
                        opscope_tensor **outputs)                                                   \
     {                                                                                              \
-        static const struct opscope__elementwise spec = {__VA_ARGS__};                             \
-        return opscope__elementwise(call, &spec, arguments, operand_count,                         \
+        return opscope__elementwise(call, &elementwise, arguments, operand_count,                  \
                                     &arguments[operand_count], number_count, outputs);             \
     }
 

@@ -30,6 +30,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(mul) = {
     .samples = "t(3, 4), t(4)\n"
                "i(3), i(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 3,
     .saves_for = {2, 1},

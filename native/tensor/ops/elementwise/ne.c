@@ -12,6 +12,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(ne) = {
     .samples = "t(3, 4), t(4)\n"
                "i(3), i(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .has_inplace = true,
     .takes_numbers = true,
 };

@@ -20,6 +20,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(neg) = {
     .samples = "t(3, 4)\n"
                "i(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .has_inplace = true,
 };

@@ -51,6 +51,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(remainder) = {
     .samples = "t(3, 4), p(4)\n"
                "i(3), 3",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 3,
     .has_inplace = true,

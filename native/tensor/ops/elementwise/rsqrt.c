@@ -21,6 +21,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(rsqrt) = {
            "computed in float32.",
     .samples = "p(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_outputs = 1,
     .has_inplace = true,

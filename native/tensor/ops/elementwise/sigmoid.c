@@ -21,6 +21,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(sigmoid) = {
     .doc = "1 / (1 + exp(-x)) for each element x. Integers and bools are computed in float32.",
     .samples = "t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_outputs = 1,
     .has_inplace = true,

@@ -28,6 +28,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(sigmoid_backward) = {
     .doc = "grad_output * output * (1 - output), the gradient through sigmoid.",
     .samples = "t(3, 4), t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 3,
 };

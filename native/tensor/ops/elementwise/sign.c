@@ -17,6 +17,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(sign) = {
                "i(3)\n"
                "b(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = opscope__zero_backward,
     .has_inplace = true,
 };

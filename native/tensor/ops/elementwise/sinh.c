@@ -17,6 +17,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(sinh) = {
            "Definition: C sinh.",
     .samples = "t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 1,
     .has_inplace = true,

@@ -22,6 +22,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(sqrt) = {
            "float32. Definition: C sqrt.",
     .samples = "p(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_outputs = 1,
     .has_inplace = true,

@@ -19,6 +19,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(sub) = {
                "t(3, 1), t(4), alpha=2\n"
                "i(3), i(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .has_inplace = true,
     .takes_numbers = true,

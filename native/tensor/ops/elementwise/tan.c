@@ -18,6 +18,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(tan) = {
            "float32. Definition: C tan.",
     .samples = "p(3, 4) * 0.5",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_outputs = 1,
     .has_inplace = true,

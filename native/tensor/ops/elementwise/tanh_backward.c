@@ -27,6 +27,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(tanh_backward) = {
     .doc = "grad_output * (1 - output ** 2), the gradient through tanh.",
     .samples = "t(3, 4), t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 3,
 };

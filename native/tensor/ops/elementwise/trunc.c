@@ -9,6 +9,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(trunc) = {
     .samples = "t(3, 4) * 3\n"
                "i(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = opscope__zero_backward,
     .has_inplace = true,
 };

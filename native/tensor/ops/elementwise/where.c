@@ -32,6 +32,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(where) = {
            "promote, and either may be a number.",
     .samples = "b(3, 4), t(3, 4), t(4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 1,
     .takes_numbers = true,

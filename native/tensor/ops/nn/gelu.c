@@ -22,6 +22,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(gelu) = {
            "and Gimpel 2016, the exact form with erf.",
     .samples = "t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 1,
     .has_inplace = true,

@@ -35,6 +35,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(gelu_backward) = {
     .doc = "grad_output times the slope of gelu at self.",
     .samples = "t(3, 4), t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 3,
 };

@@ -24,6 +24,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(relu) = {
     .samples = "t(3, 4)\n"
                "i(3)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_outputs = 1,
     .has_inplace = true,

@@ -22,6 +22,7 @@ const struct opscope__operator_spec OPSCOPE__OPERATOR(relu_backward) = {
            "through relu.",
     .samples = "t(3, 4), t(3, 4)",
     .forward = forward,
+    .elementwise = &elementwise,
     .backward = backward,
     .saves_inputs = 2,
 };
