@@ -88,7 +88,7 @@ class Program:
         functions: dict[str, Graph],
         attributes: dict[str, Tensor],
         entry: str = "forward",
-        optimize: bool = True,
+        optimize: builtins.bool = True,
     ) -> Self: ...
     def __call__(self, *inputs: Any) -> Any: ...
     @property
