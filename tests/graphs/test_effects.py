@@ -87,6 +87,13 @@ def test_most_operators_are_known() -> None:
     assert not is_removed("mine::add")
 
 
+@pytest.mark.parametrize("name", ["batch_norm", "dropout", "native_dropout", "normal", "uniform"])
+def test_what_its_samples_do_not_show_is_known(name: str) -> None:
+    """Running averages change in training alone, and drawn numbers differ."""
+    assert f"core::{name}" in OPERATORS
+    assert not is_removed(f"core::{name}")
+
+
 def test_a_change_of_a_list_is_not_removed() -> None:
     for kind in ("append", "clear", "extend", "insert", "pop", "reverse", "setitem"):
         graph = Graph(f"graph(%l : List[int]):\n  %x : int = py::{kind}(%l)\n  return (%l)\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opscope._tensor import Graph
 
 PASSES = ("peephole", "merge_equal", "dead_code")
-"""Names of passes in C (native/model/graph/passes/passes.h)."""
+"""Names of passes in C (native/model/program/passes.h)."""
 
 
 def run(graph: Graph) -> Graph:
