@@ -88,7 +88,7 @@ static bool is_only_read(const struct opscope__graph_value *list)
         bool reads = use->node != NULL && strncmp(use->node->kind, "py::", 4) == 0 &&
                      use->node->outputs.count == 1 &&
                      opscope__graph_is_immutable(use->node->outputs.at[0]->type) &&
-                     opscope__graph_node_effect(use->node) == OPSCOPE__GRAPH_PURE;
+                     opscope__graph_node_effect(use->node) != OPSCOPE__GRAPH_CHANGES;
         if (!is_operator && !reads) {
             return false;
         }
@@ -122,11 +122,11 @@ static bool is_known_none(const struct opscope__graph_node *node,
     return node->outputs.at[0]->type->kind == OPSCOPE__GRAPH_BOOL;
 }
 
-/* The node's only output, the same in each run. */
+/* The node's only output, the same in each run. A node that would raise has none. */
 static bool is_constant(const struct opscope__graph_node *node, struct opscope__graph_constant *out)
 {
     return node->outputs.count == 1 && opscope__graph_is_immutable(node->outputs.at[0]->type) &&
-           opscope__graph_node_effect(node) == OPSCOPE__GRAPH_PURE &&
+           opscope__graph_node_effect(node) != OPSCOPE__GRAPH_CHANGES &&
            (is_known_none(node, out) || (takes_constants(node) && compute(node, out)));
 }
 

@@ -1,8 +1,10 @@
 /* tests/native/model/fuzz_program.c -- any bytes as the functions "forward" and "g" of a model,
- * separated by a NUL: a program that runs within its limits and releases all, or a reason. */
+ * separated by a NUL: a program that runs within its limits and releases all, or a reason; and
+ * passes that leave a graph in order. */
 #include <stdlib.h>
 
 #include "graph_texts.h"
+#include "model/program/passes.h"
 #include "model/program/program.h"
 
 enum { TENSOR_BYTES = 1 << 20, HEAP_BYTES = 1 << 20, ROUNDS = 200, INPUTS = 16, OUTPUTS = 64 };
@@ -126,6 +128,23 @@ static void run(const struct opscope__program *program)
     CHECK_EQUAL(heap.live_bytes, 0);
 }
 
+/* Those whose bit is set; only a lack of memory may stop one. */
+static void run_passes(struct opscope__model_graph *graph, size_t bits)
+{
+    if (opscope__graph_verify(graph) != OPSCOPE_OK) {
+        return;
+    }
+    for (const struct opscope__graph_pass *pass = opscope__graph_passes; pass->name != NULL;
+         pass++, bits /= 2) {
+        size_t changed;
+        if (bits % 2 == 1 && pass->run(graph, &changed) != OPSCOPE_OK) {
+            CHECK(strstr(opscope_tensor_error(), "memory") != NULL ||
+                  strstr(opscope_tensor_error(), "levels") != NULL);
+        }
+        graph_verify(graph);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     const char *text = (const char *)data;
@@ -137,6 +156,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (count == 1 && first < bytes) {
         count += opscope__graph_parse(text + first + 1, bytes - first - 1, 1 << 22,
                                       &functions[1].graph) == OPSCOPE_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        run_passes(functions[i].graph, bytes);
     }
     opscope_tensor *weight = tensor();
     const struct opscope__program_attribute attribute = {"w", weight};

@@ -1,8 +1,10 @@
 /* model/graph/passes/peephole.c -- see the header.
  *
- * A rule gives a value that the node's only output can be replaced by. It has the same elements
- * and shares its memory with the same tensors, so that writes in place stay right: x.t().t() is x,
- * but -(-x), which has memory of its own, is not.
+ * A rule gives a value that the node's only output can be replaced by. A tensor has the same
+ * elements and shares its memory with the same tensors: x.t().t() is x, but -(-x), which has memory
+ * of its own, is not. Only nodes take it instead, in a graph in which nothing changes a value: what
+ * the graph returns stays, because the caller would get the graph's tensor in place of one of its
+ * own.
  */
 #include "model/graph/passes/peephole.h"
 
@@ -219,6 +221,36 @@ static bool has_uses(const struct opscope__graph_value *value)
     return value->first_use != NULL;
 }
 
+/* Lets nodes without blocks take the value instead; whether there was one. */
+static bool replace_in_nodes(struct opscope__graph_value *old, struct opscope__graph_value *value)
+{
+    bool any = false;
+    struct opscope__graph_use *next;
+    for (struct opscope__graph_use *use = old->first_use; use != NULL; use = next) {
+        next = use->next;
+        if (use->node != NULL && use->node->block_count == 0) {
+            opscope__graph_replace_use(use, value);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void replace(struct pass *pass, struct opscope__graph_value *old,
+                    struct opscope__graph_value *value)
+{
+    if (!opscope__graph_type_equal(value->type, old->type)) {
+        return;
+    }
+    /* Others give the very tensor that they take. */
+    if (strncmp(old->node->kind, "core::", 6) == 0 && !is_kind(old->node, "core::dropout")) {
+        pass->changed += !pass->may_change && replace_in_nodes(old, value);
+    } else {
+        opscope__graph_replace_uses(old, value);
+        pass->changed++;
+    }
+}
+
 static void apply_rules(struct pass *pass, struct opscope__graph_node *node)
 {
     if (node->outputs.count != 1 || !has_uses(node->outputs.at[0])) {
@@ -229,9 +261,8 @@ static void apply_rules(struct pass *pass, struct opscope__graph_node *node)
             continue;
         }
         struct opscope__graph_value *value = rules[i].rule(pass, node);
-        if (value != NULL && opscope__graph_type_equal(value->type, node->outputs.at[0]->type)) {
-            opscope__graph_replace_uses(node->outputs.at[0], value);
-            pass->changed++;
+        if (value != NULL) {
+            replace(pass, node->outputs.at[0], value);
         }
         return;
     }
