@@ -13,14 +13,14 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 NATIVE = ROOT / "native"
 OBJECTS = ROOT / "build" / "editable" / "CMakeFiles"
-# Parts of a generated file, not compiled by themselves.
-PARTS = "python/"
+# Parts of a generated file, not compiled by themselves; and what npm compiles.
+ELSEWHERE = ("python/", "node/")
 
 
 def sources() -> set[str]:
     """The C files that are compiled, relative to native/."""
     names = {path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.c")}
-    return {name for name in names if not name.startswith(PARTS)}
+    return {name for name in names if not name.startswith(ELSEWHERE)}
 
 
 @cache

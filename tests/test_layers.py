@@ -74,6 +74,8 @@ C_BELOW: dict[str, tuple[str, ...]] = {
     "bench": ("base", "record"),
     # Included before all others, in wheels.
     "cross": (),
+    # It is built against the installed headers.
+    "node": (),
     # Parts of the cffi module.
     "python": ("base", "recorder"),
 }

@@ -380,13 +380,35 @@ static napi_value record(napi_env env, napi_callback_info info)
     return result;
 }
 
+/* blas(path, prefix, suffix): null, or why not. */
+static napi_value load_blas(napi_env env, napi_callback_info info)
+{
+    napi_value arguments[3], result = NULL;
+    size_t count = 3;
+    CHECK(napi_get_cb_info(env, info, &count, arguments, NULL, NULL));
+    char *path = text_of(env, arguments[0]), *prefix = text_of(env, arguments[1]);
+    char *suffix = text_of(env, arguments[2]);
+    if (path != NULL && prefix != NULL && suffix != NULL) {
+        if (opscope_blas_load(path, prefix, suffix) == OPSCOPE_OK) {
+            (void)napi_get_null(env, &result);
+        } else {
+            (void)napi_create_string_utf8(env, opscope_tensor_error(), NAPI_AUTO_LENGTH, &result);
+        }
+    }
+    free(path);
+    free(prefix);
+    free(suffix);
+    return result;
+}
+
 NAPI_MODULE_INIT()
 {
     static const struct {
         const char *name;
         napi_callback function;
     } functions[] = {{"open", open_model},      {"run", run_model},     {"describe", describe},
-                     {"extraFile", extra_file}, {"close", close_model}, {"record", record}};
+                     {"extraFile", extra_file}, {"close", close_model}, {"record", record},
+                     {"blas", load_blas}};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         napi_value function;
         CHECK(napi_create_function(env, functions[i].name, NAPI_AUTO_LENGTH, functions[i].function,

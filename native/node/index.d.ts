@@ -27,6 +27,13 @@ export class Model {
 export function load(file: string): Promise<Model>;
 export function loadSync(file: string): Model;
 
+/**
+ * Takes matrix products from a BLAS with the CBLAS interface, such as libopenblas.so.0; before this
+ * call they are plain loops. A name is prefix + "cblas_sgemm" + suffix; a suffix that ends in "64_"
+ * means 64-bit integers.
+ */
+export function loadBlas(file: string, names?: { prefix?: string; suffix?: string }): void;
+
 /** Records this process's operators for the host agent. */
 export function record(options?: {
   directory?: string;

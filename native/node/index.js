@@ -92,4 +92,9 @@ function record(options = {}) {
   if (message !== null) throw Object.assign(new Error(message), { code: 'ERR_OPSCOPE' });
 }
 
-module.exports = { load, loadSync, record, Model };
+function loadBlas(file, { prefix = '', suffix = '' } = {}) {
+  const message = addon.blas(file, prefix, suffix);
+  if (message !== null) throw Object.assign(new Error(message), { code: 'ERR_OPSCOPE' });
+}
+
+module.exports = { load, loadSync, loadBlas, record, Model };

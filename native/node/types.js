@@ -16,6 +16,7 @@ const OF_ARRAY = new Map([
 function parse(text) {
   let at = 0;
   const type = () => {
+    const start = at;
     const name = /^[A-Za-z]+/.exec(text.slice(at))[0];
     at += name.length;
     const parts = [];
@@ -26,7 +27,7 @@ function parse(text) {
       } while (text[at] === ',');
       at += 1;
     }
-    return { name, parts, text };
+    return { name, parts, text: text.slice(start, at) };
   };
   return type();
 }
