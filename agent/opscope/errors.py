@@ -72,6 +72,10 @@ class ScriptError(OpscopeError):
             text += f"\nWrite instead: {remedy}."
         super().__init__(text)
 
+    def add_caller(self, file: str, line: int) -> None:
+        """Adds to the text where the function with the error is called."""
+        self.args = (f"{self}\nCalled at {file}:{line}.",)
+
 
 def check(status: int, what: str, error: type[OpscopeError] = OpscopeError) -> None:
     """Raise `error` with `what` and the meaning of `status`, unless it is OPSCOPE_OK."""

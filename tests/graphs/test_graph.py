@@ -66,6 +66,6 @@ def test_a_wrong_text_is_refused_with_its_place(text: str, reason: str) -> None:
 
 def test_an_unknown_pass_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(
-        ValueError, match='no pass is named "x": dead_code, fold_constants, merge_equal'
+        ValueError, match='no pass is named "x": dead_code, fold_constants, fuse_elementwise'
     ):
         Graph(TEXT).run_pass("x")

@@ -138,6 +138,9 @@ OPSCOPE_API void *opscope_tensor_storage_data(const opscope_tensor *tensor);
 OPSCOPE_API size_t opscope_tensor_storage_bytes(const opscope_tensor *tensor);
 OPSCOPE_API bool opscope_tensor_is_contiguous(const opscope_tensor *tensor);
 OPSCOPE_API bool opscope_tensor_is_read_only(const opscope_tensor *tensor);
+/* Whether the caller's reference is the only one to the tensor, and no other tensor shares its
+ * storage: what writes to its memory changes nothing else. */
+OPSCOPE_API bool opscope_tensor_is_alone(const opscope_tensor *tensor);
 /* Increases with every write in place to the storage, through any view. */
 OPSCOPE_API uint64_t opscope_tensor_version(const opscope_tensor *tensor);
 

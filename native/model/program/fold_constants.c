@@ -14,8 +14,6 @@
 
 /* Longer texts stay to be computed. */
 enum { TEXT_BYTES_LIMIT = 1 << 12, HEAP_BYTES_LIMIT = 1 << 20 };
-/* Lists that are used more often are not followed, so that no graph is slow to fold. */
-enum { USES_LIMIT = 100 };
 
 static const struct opscope__graph_constant *constant_of(const struct opscope__graph_value *value)
 {
@@ -85,16 +83,12 @@ static bool compute(const struct opscope__graph_node *node, struct opscope__grap
 /* Whether nothing can change a constant list: what takes it only reads it, and keeps no part. */
 static bool is_only_read(const struct opscope__graph_value *list)
 {
-    int uses = 0;
     for (const struct opscope__graph_use *use = list->first_use; use != NULL; use = use->next) {
-        if (++uses > USES_LIMIT) {
-            return false;
-        }
         bool is_operator = use->node != NULL && opscope_operator_find(use->node->kind) != NULL;
         bool reads = use->node != NULL && strncmp(use->node->kind, "py::", 4) == 0 &&
                      use->node->outputs.count == 1 &&
                      opscope__graph_is_immutable(use->node->outputs.at[0]->type) &&
-                     opscope__graph_node_effect(use->node) < OPSCOPE__GRAPH_CHANGES;
+                     opscope__graph_node_effect(use->node) != OPSCOPE__GRAPH_CHANGES;
         if (!is_operator && !reads) {
             return false;
         }
@@ -128,11 +122,11 @@ static bool is_known_none(const struct opscope__graph_node *node,
     return node->outputs.at[0]->type->kind == OPSCOPE__GRAPH_BOOL;
 }
 
-/* The node's only output, the same in each run. */
+/* The node's only output, the same in each run. A node that would raise has none. */
 static bool is_constant(const struct opscope__graph_node *node, struct opscope__graph_constant *out)
 {
     return node->outputs.count == 1 && opscope__graph_is_immutable(node->outputs.at[0]->type) &&
-           opscope__graph_node_effect(node) < OPSCOPE__GRAPH_CHANGES &&
+           opscope__graph_node_effect(node) != OPSCOPE__GRAPH_CHANGES &&
            (is_known_none(node, out) || (takes_constants(node) && compute(node, out)));
 }
 

@@ -311,6 +311,13 @@ bool opscope_tensor_is_contiguous(const opscope_tensor *tensor)
     return tensor->is_contiguous;
 }
 
+bool opscope_tensor_is_alone(const opscope_tensor *tensor)
+{
+    /* Partner: the release of the last other reference, whose owner does nothing with it after. */
+    return opscope__load_acquire(&tensor->reference_count) == 1 && tensor->storage != NULL &&
+           opscope__load_acquire(&tensor->storage->reference_count) == 1;
+}
+
 bool opscope_tensor_is_read_only(const opscope_tensor *tensor)
 {
     return tensor->storage->read_only;

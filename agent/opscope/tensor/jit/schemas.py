@@ -19,6 +19,15 @@ class Parameter(NamedTuple):
     is_optional: bool
     is_keyword: bool
     """Whether a call has to name it."""
+    default: str | None
+    """As the schema writes it."""
+    length: int
+    """Of int[N]: an int stands for so many; otherwise 0."""
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it takes a list."""
+        return self.type.endswith("[]")
 
 
 class Schema(NamedTuple):
@@ -30,7 +39,10 @@ class Schema(NamedTuple):
 
 
 _SIGNATURE = re.compile(r"\s*[\w.]+\((?P<parameters>.*)\)\s*->\s*(?P<results>.*)", re.DOTALL)
-_PARAMETER = re.compile(r"(?P<type>[\w|]+(\[\d*\])?)(?P<optional>\?)?\s+(?P<name>\w+)")
+_PARAMETER = re.compile(
+    r"(?P<type>[\w|]+(\[(?P<length>\d*)\])?)(?P<optional>\?)?\s+(?P<name>\w+)"
+    r"(=(?P<default>\[[^\]]*\]|'[^']*'|[^,\s]+))?"
+)
 
 
 @functools.cache
@@ -49,6 +61,8 @@ def _parse(text: str) -> Schema:
             re.sub(r"\[\d+\]", "[]", each["type"]),
             bool(each["optional"]),
             0 <= star < each.start(),
+            each["default"],
+            int(each["length"] or 0),
         )
         for each in _PARAMETER.finditer(found["parameters"])
     )

@@ -19,6 +19,14 @@ def _zeros(shape: tuple[int, ...], dtype: dtype) -> Tensor:
     return made
 
 
+def _text(shape: Sequence[int]) -> str:
+    """A shape in an error, in Python that can be scripted."""
+    text = ""
+    for size in shape:
+        text += (", " if text else "") + str(size)
+    return f"({text})"
+
+
 class LayerNorm(Module):
     """Normalizes over the last dimensions, whose sizes are `normalized_shape`."""
 
@@ -91,7 +99,8 @@ class _BatchNorm(Module):
     def forward(self, input: Tensor) -> Any:
         if input.ndim not in self.dims:
             raise ValueError(
-                f"{type(self).__name__}: the input has {self.expected} dimensions, not {input.ndim}"
+                f"{type(self).__name__}: the input has {self.expected} dimensions, "
+                f"not {input.ndim}: shape {_text(input.shape)}"
             )
         momentum = self.momentum or 0.0
         if self.training and self.num_batches_tracked is not None:

@@ -1,14 +1,17 @@
 /* model/graph/passes/peephole.c -- see the header.
  *
- * A rule gives a value that the node's only output can be replaced by. It has the same elements
- * and shares its memory with the same tensors, so that writes in place stay right: x.t().t() is x,
- * but -(-x), which has memory of its own, is not.
+ * A rule gives a value that the node's only output can be replaced by. A tensor has the same
+ * elements and shares its memory with the same tensors: x.t().t() is x, but -(-x), which has memory
+ * of its own, is not. Only nodes take it instead, in a graph in which nothing changes a value: what
+ * the graph returns stays, because the caller would get the graph's tensor in place of one of its
+ * own.
  */
 #include "model/graph/passes/peephole.h"
 
 #include <string.h>
 
 #include "model/graph/effect.h"
+#include "model/graph/sharing.h"
 #include "opscope/status.h"
 
 struct pass {
@@ -155,7 +158,7 @@ static struct opscope__graph_value *twice_not(const struct pass *pass,
     return inner != NULL ? input(inner, 0) : NULL;
 }
 
-/* int(n) of an int, and the like: n */
+/* int(n) of an int, and the like, or an Unwrap of what cannot be None: n */
 static struct opscope__graph_value *same_type(const struct pass *pass,
                                               const struct opscope__graph_node *node)
 {
@@ -209,12 +212,43 @@ static const struct {
              {"py::float", same_type},
              {"py::bool", same_type},
              {"py::str", same_type},
+             {"prim::Unwrap", same_type},
              {"prim::TupleIndex", part_of_tuple},
              {"py::getitem", item_of_list}};
 
 static bool has_uses(const struct opscope__graph_value *value)
 {
     return value->first_use != NULL;
+}
+
+/* Lets nodes without blocks take the value instead; whether there was one. */
+static bool replace_in_nodes(struct opscope__graph_value *old, struct opscope__graph_value *value)
+{
+    bool any = false;
+    struct opscope__graph_use *next;
+    for (struct opscope__graph_use *use = old->first_use; use != NULL; use = next) {
+        next = use->next;
+        if (use->node != NULL && use->node->block_count == 0) {
+            opscope__graph_replace_use(use, value);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void replace(struct pass *pass, struct opscope__graph_value *old,
+                    struct opscope__graph_value *value)
+{
+    if (!opscope__graph_type_equal(value->type, old->type)) {
+        return;
+    }
+    /* Others give the very tensor that they take. */
+    if (strncmp(old->node->kind, "core::", 6) == 0 && !is_kind(old->node, "core::dropout")) {
+        pass->changed += !pass->may_change && replace_in_nodes(old, value);
+    } else {
+        opscope__graph_replace_uses(old, value);
+        pass->changed++;
+    }
 }
 
 static void apply_rules(struct pass *pass, struct opscope__graph_node *node)
@@ -227,12 +261,37 @@ static void apply_rules(struct pass *pass, struct opscope__graph_node *node)
             continue;
         }
         struct opscope__graph_value *value = rules[i].rule(pass, node);
-        if (value != NULL && opscope__graph_type_equal(value->type, node->outputs.at[0]->type)) {
-            opscope__graph_replace_uses(node->outputs.at[0], value);
-            pass->changed++;
+        if (value != NULL) {
+            replace(pass, node->outputs.at[0], value);
         }
         return;
     }
+}
+
+/* ---- reshape -------------------------------------------------------------------------------------- */
+
+/* Whether no memory of the value gets further than to the nodes that take it. */
+static bool stays_inside(const struct opscope__graph_value *value)
+{
+    for (const struct opscope__graph_use *use = value->first_use; use != NULL; use = use->next) {
+        if (use->node == NULL || !opscope__graph_is_fresh(use->node)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* x.reshape(a).reshape(b): x.reshape(b). The first may be a copy, so the result may share memory
+ * with x that it did not share before. */
+static void join_reshapes(struct pass *pass, struct opscope__graph_node *node)
+{
+    const struct opscope__graph_node *inner = before(node, 0, "core::reshape");
+    if (pass->may_change || inner == NULL || node->inputs.count != 2 || inner->inputs.count != 2 ||
+        !stays_inside(node->outputs.at[0])) {
+        return;
+    }
+    opscope__graph_replace_use(&node->inputs.at[0], input(inner, 0));
+    pass->changed++;
 }
 
 /* ---- several outputs, and blocks -------------------------------------------------------------------- */
@@ -290,6 +349,8 @@ static void visit_block(struct pass *pass, struct opscope__graph_block *block)
             take_branch(pass, node);
         } else if (is_kind(node, "prim::TupleUnpack") || is_kind(node, "prim::ListUnpack")) {
             skip_unpacking(pass, node);
+        } else if (is_kind(node, "core::reshape")) {
+            join_reshapes(pass, node);
         } else {
             apply_rules(pass, node);
         }

@@ -4,7 +4,7 @@
 # mypy: ignore-errors
 # pyright: reportOptionalMemberAccess=false, reportUndefinedVariable=false
 # pyright: reportOperatorIssue=false, reportAssignmentType=false, reportCallIssue=false
-# pyright: reportPossiblyUnbound=false
+# pyright: reportPossiblyUnboundVariable=false
 # pyright: reportArgumentType=false
 # ruff: noqa
 # fmt: off
@@ -313,3 +313,15 @@ def default_int(x, n=3):
 
 def default_none(x, y: Tensor = None):
     return x
+
+
+def inner_error(x, n: int):
+    return x + unknown_name
+
+
+def called(x):
+    return called_too(x)
+
+
+def called_too(x):
+    return inner_error(x, 3)

@@ -74,6 +74,13 @@ def test_a_layer_is_scripted_from_its_source(place: int, is_training: bool) -> N
     assert equal(*results)
 
 
+def test_errors_of_layers_are_those_of_their_source() -> None:
+    with pytest.raises(ValueError, match=r"BatchNorm2d: .* 4 dimensions, not 2: shape \(2, 3\)"):
+        jit.script(nn.BatchNorm2d(3))(ot.zeros((2, 3)))
+    with pytest.raises(IndexError, match="the input has 2 dimensions"):
+        jit.script(nn.Flatten(3))(ot.zeros((2, 3)))
+
+
 class Block(nn.Module):
     """A module of one's own: submodules, a buffer, constants, a method."""
 

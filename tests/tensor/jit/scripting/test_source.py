@@ -91,5 +91,5 @@ def test_a_pyc_alone_in_a_zip_file_is_refused(
 def test_code_that_has_no_file_is_refused() -> None:
     names: dict[str, object] = {}
     exec("def double(x):\n    return x * 2\n", names)
-    with pytest.raises(ScriptError, match="its source is not deployed"):
+    with pytest.raises(ScriptError, match="double: it is in no file"):
         jit.script(names["double"])  # type: ignore[arg-type]

@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any, List, Optional, Tuple  # noqa: UP035 - what people write
 
 import pytest
 
 from opscope import tensor as ot
+from opscope.tensor import Tensor
 from tests.tensor.jit.scripting.same import check
 
 
@@ -155,10 +157,48 @@ def test_names_outside_the_function() -> None:
     weights, factor = ot.tensor([2.0, 3.0]), 4
 
     def use(x):
-        return x * weights * factor + CONSTANTS[1]
+        return x * weights * factor + CONSTANTS[1] - weights
 
     scripted = check(use, [ot.ones(2)])
+    assert list(scripted.attributes) == ["constants.0"]
     assert scripted.attributes["constants.0"] is weights
 
 
 CONSTANTS = (1, 2.5)
+
+
+def test_constants_of_any_size_are_left_to_the_run() -> None:
+    def huge(n: int):
+        if n == 0:
+            return 2**4096
+        if n == 1:
+            return 1 << 2000
+        if n == 2:
+            return 1 // 0
+        return len("ab" * 3) + 2**62
+
+    scripted = check(huge, [2], [3])
+    for n in (0, 1):
+        with pytest.raises(OverflowError):
+            scripted(n)
+
+
+def test_annotations_of_all_kinds() -> None:
+    def annotated(
+        a: int,
+        b: Optional[List[float]],  # noqa: UP006, UP045 - what people write
+        c: Tuple[int, str],  # noqa: UP006
+        d: List[Tensor] | None = None,  # noqa: UP006
+        e: tuple[int, ...] = (1, 2),
+        f: Any = None,
+    ) -> Tuple[Optional[int], int]:  # noqa: UP006, UP045
+        total = 0
+        for each in e:
+            total += each
+        if b is not None:
+            total += len(b)
+        if d is not None:
+            total += len(d)
+        return (a if a > 0 else None), total + c[0]
+
+    check(annotated, [1, None, (1, "a")], [-1, [1.5], (2, "b"), [ot.ones(1)], [3]])

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from opscope.tensor.jit.scripting.annotations import annotated_type
 from opscope.tensor.jit.scripting.convert import need
 from opscope.tensor.jit.scripting.dispatch import expression, list_items, scripts
-from opscope.tensor.jit.scripting.frame import Bound, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import GraphValue
 from opscope.tensor.jit.scripting.numbers import BINARY, binary, is_number
 from opscope.tensor.jit.scripting.subscripts import get_item, read_key, set_item
 from opscope.tensor.jit.scripting.types import ANY, INT, TENSOR, ListOf, Type, plain
 from opscope.tensor.jit.scripting.values import AttributeTensor, Items, Value, describe, type_of
+from opscope.tensor.jit.scripting.variables import Bound
 
 
 def assign_target(frame: Frame, target: ast.expr, value: Value) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from opscope.tensor.jit.scripting.convert import convert
-from opscope.tensor.jit.scripting.frame import FLAGS, Bound, Frame, Unbound, Variables
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import Block, GraphValue
 from opscope.tensor.jit.scripting.types import NONE, Type, join, optional
 from opscope.tensor.jit.scripting.values import (
@@ -21,6 +21,7 @@ from opscope.tensor.jit.scripting.values import (
     describe,
     type_of,
 )
+from opscope.tensor.jit.scripting.variables import FLAGS, Bound, Unbound, Variables
 
 
 @dataclass
@@ -29,12 +30,13 @@ class Branch:
 
     block: Block
     variables: Variables
-    is_dead: bool
+    is_dead: bool = False
+    is_leaving: bool = False
 
     @property
     def has_left(self) -> bool:
         """Whether a return, break, continue or raise has certainly run."""
-        return self.is_dead or True in [self._flag(name) for name in FLAGS]
+        return self.is_dead or self.is_leaving
 
     @property
     def has_stayed(self) -> bool:
@@ -65,21 +67,21 @@ def same(one: Value, other: Value) -> bool:
 
 def run_branch(frame: Frame, work: Callable[[], None]) -> Branch:
     """What the work writes, in a block of its own; the frame is as before."""
-    variables, is_dead = frame.variables, frame.is_dead
-    branch = Branch(Block(frame.block), dict(variables), False)
+    branch = Branch(Block(frame.block), dict(frame.variables))
     continue_branch(frame, branch, work)
-    frame.variables, frame.is_dead = variables, is_dead
     return branch
 
 
 def continue_branch(frame: Frame, branch: Branch, work: Callable[[], None]) -> None:
     """More work at the end of a branch."""
-    variables, is_dead = frame.variables, frame.is_dead
+    before = frame.variables, frame.is_dead, frame.is_leaving
     frame.variables, frame.is_dead = branch.variables, branch.is_dead
+    frame.is_leaving = branch.is_leaving
     with frame.inside(branch.block):
         work()
     branch.variables, branch.is_dead = frame.variables, frame.is_dead
-    frame.variables, frame.is_dead = variables, is_dead
+    branch.is_leaving = frame.is_leaving
+    frame.variables, frame.is_dead, frame.is_leaving = before
 
 
 @dataclass
@@ -204,6 +206,7 @@ def merge(frame: Frame, condition: GraphValue, then: Branch, other: Branch, at: 
     merging = _Merge(frame, then, other, at)
     frame.variables = merging.all_variables()
     frame.is_dead = then.is_dead and other.is_dead
+    frame.is_leaving = then.has_left and other.has_left and not frame.is_dead
     blocks = [then.block, other.block]
     frame.append("prim::If", [condition], merging.produced, at, blocks=blocks)
     for name, each in frame.variables.items():

@@ -12,27 +12,26 @@ from dataclasses import dataclass, field
 
 from opscope.tensor.jit.scripting.branches import choose
 from opscope.tensor.jit.scripting.convert import convert
-from opscope.tensor.jit.scripting.frame import (
-    BROKEN,
-    FLAGS,
-    RESULT,
-    RETURNED,
-    Bound,
-    Frame,
-    Unbound,
-    Variables,
-)
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import Block, GraphValue
 from opscope.tensor.jit.scripting.sequence import (
     Step,
     any_flag,
+    clear_flags,
     flag,
     know_returned,
     run_steps,
-    set_flag,
 )
 from opscope.tensor.jit.scripting.types import INT, Type, join, plain
 from opscope.tensor.jit.scripting.values import Constant, Value, describe, type_of
+from opscope.tensor.jit.scripting.variables import (
+    BROKEN,
+    RESULT,
+    RETURNED,
+    Bound,
+    Unbound,
+    Variables,
+)
 
 _OWN_NAMES = (ast.FunctionDef, ast.ListComp, ast.GeneratorExp)
 
@@ -116,7 +115,7 @@ class Loop:
 
     def _pass(self) -> _Pass:
         frame = self.frame
-        before, was_dead = frame.variables, frame.is_dead
+        before, was_dead, was_leaving = frame.variables, frame.is_dead, frame.is_leaving
         frame.variables = {**before, **self.lost}
         block = Block(frame.block)
         with frame.inside(block):
@@ -126,8 +125,7 @@ class Loop:
                 assert isinstance(known, Bound)
                 taken = frame.receive(block.take(type_), self.at)
                 frame.variables[name] = Bound(taken, known.line, known.declared)
-            for name in FLAGS:
-                set_flag(frame, name, False)
+            clear_flags(frame)
             frame.loops.append(self.at.lineno)
             run_steps(frame, self.steps(place))
             frame.loops.pop()
@@ -135,7 +133,7 @@ class Loop:
             block.outputs.append(frame.graph_value(again, self.at))
             is_broken = not frame.is_dead and flag(frame, BROKEN)
             done = _Pass(block, frame.variables, is_broken, frame.is_dead)
-        frame.variables, frame.is_dead = before, was_dead
+        frame.variables, frame.is_dead, frame.is_leaving = before, was_dead, was_leaving
         return done
 
     def _again(self) -> Value:

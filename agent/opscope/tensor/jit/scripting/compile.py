@@ -15,10 +15,11 @@ from opscope.tensor.jit.scripting.parameters import (
     Parameter,
     Passed,
     default_object,
+    default_value,
     read_signature,
 )
-from opscope.tensor.jit.scripting.types import ANY, FLOAT, TENSOR
-from opscope.tensor.jit.scripting.values import FunctionValue
+from opscope.tensor.jit.scripting.types import ANY, FLOAT, NONE, TENSOR, ListOf, Type, optional
+from opscope.tensor.jit.scripting.values import FunctionValue, type_of
 from opscope.tensor.nn import Module
 
 ENTRY = "forward"
@@ -82,9 +83,7 @@ def script(target: Callable[..., Any] | Module) -> CompiledModel:
             "the number of arguments has to be known",
             "named parameters, or a list",
         )
-    passed: Passed = {
-        each.name: TENSOR if each.type == ANY else each.type for each in signature.parameters
-    }
+    passed: Passed = {each.name: _entry_type(frame, each) for each in signature.parameters}
     compile_function(frame, function, signature, passed, context.unused_name(ENTRY))
     parameters = [] if root is None else [name for name, _ in root.named_parameters()]
     model = CompiledModel(
@@ -103,7 +102,17 @@ def script(target: Callable[..., Any] | Module) -> CompiledModel:
     return model
 
 
+def _entry_type(frame: Frame, parameter: Parameter) -> Type:
+    """The type of a parameter; Any is what its default is, or else a Tensor."""
+    if parameter.type != ANY:
+        return parameter.type
+    found = type_of(default_value(frame, parameter)) if parameter.has_default else None
+    return optional(TENSOR) if found == NONE else found or TENSOR
+
+
 def _default(frame: Frame, parameter: Parameter) -> object:
-    """A parameter's default, an int as a float where that is annotated."""
+    """A parameter's default as a graph takes it: a float, a list, where these are annotated."""
     default = default_object(frame, parameter)
+    if isinstance(parameter.type, ListOf) and isinstance(default, tuple):
+        return list(default)
     return float(default) if parameter.type == FLOAT else default

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from opscope.tensor.jit.scripting.branches import merge, run_branch
 from opscope.tensor.jit.scripting.dispatch import expression
-from opscope.tensor.jit.scripting.frame import Bound, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import GraphValue
 from opscope.tensor.jit.scripting.truth import NOTHING, Condition, negate, truth
 from opscope.tensor.jit.scripting.types import (
@@ -28,6 +28,7 @@ from opscope.tensor.jit.scripting.values import (
     Object,
     type_of,
 )
+from opscope.tensor.jit.scripting.variables import Bound
 
 
 def condition(frame: Frame, node: ast.expr) -> Condition:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
+from opscope.errors import ScriptError
 from opscope.tensor.jit.scripting import source as sources
 from opscope.tensor.jit.scripting.context import Compiled, Context
 from opscope.tensor.jit.scripting.convert import convert, need
-from opscope.tensor.jit.scripting.frame import FLAGS, RESULT, Bound, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import GraphValue, to_text
 from opscope.tensor.jit.scripting.parameters import Passed, Signature, default_value, read_signature
 from opscope.tensor.jit.scripting.returns import give_back
-from opscope.tensor.jit.scripting.sequence import result_type, run_steps, set_flag
+from opscope.tensor.jit.scripting.sequence import clear_flags, result_type, run_steps
 from opscope.tensor.jit.scripting.types import ANY, TENSOR, ListOf, TupleOf, Type, Unknown
 from opscope.tensor.jit.scripting.values import (
     Constant,
@@ -23,6 +25,7 @@ from opscope.tensor.jit.scripting.values import (
     Value,
     type_of,
 )
+from opscope.tensor.jit.scripting.variables import RESULT, Bound
 
 
 def new_frame(context: Context, function: FunctionValue) -> Frame:
@@ -31,8 +34,7 @@ def new_frame(context: Context, function: FunctionValue) -> Frame:
     bound_to = function.bound_to
     scope = bound_to.path if isinstance(bound_to, ModuleValue) else ""
     frame = Frame(context, function.function, source, scope, _owner(function))
-    for name in FLAGS:
-        set_flag(frame, name, False)
+    clear_flags(frame)
     frame.variables[RESULT] = Bound(Constant(None), 0)
     return frame
 
@@ -128,6 +130,16 @@ def _resolved(type_: Type) -> Type:
     return type_
 
 
+@contextmanager
+def _called(frame: Frame, at: ast.AST) -> Iterator[None]:
+    """Lets errors of a called function say where it is called."""
+    try:
+        yield
+    except ScriptError as error:
+        error.add_caller(frame.source.file, frame.source.line(at))
+        raise
+
+
 def call_function(
     frame: Frame,
     function: FunctionValue,
@@ -145,8 +157,9 @@ def call_function(
         frame.fail(
             at, f"recursion cannot be scripted: {' calls '.join(names)}", "a loop, such as while"
         )
-    callee = new_frame(context, function)
-    signature = read_signature(callee, function.bound_to is not None)
+    with _called(frame, at):
+        callee = new_frame(context, function)
+        signature = read_signature(callee, function.bound_to is not None)
     given = _bind(frame, callee, signature, arguments, keywords, at)
     passed: Passed = {}
     inputs = []
@@ -174,7 +187,8 @@ def call_function(
         made = frame.graph_value(value, at)
         passed[f"{signature.rest}.{place}"] = made.type
         inputs.append(made)
-    compiled = compile_function(callee, function, signature, passed)
+    with _called(frame, at):
+        compiled = compile_function(callee, function, signature, passed)
     attributes = f'[name="{compiled.name}"]'
     result = frame.emit_one("prim::CallFunction", inputs, compiled.result, at, attributes)
     return frame.receive(result, at)

@@ -9,12 +9,13 @@ from opscope.tensor.jit.scripting.assign import assign_target
 from opscope.tensor.jit.scripting.carried import Loop, assigned_names
 from opscope.tensor.jit.scripting.conditions import condition
 from opscope.tensor.jit.scripting.dispatch import expression, scripts
-from opscope.tensor.jit.scripting.frame import BROKEN, CONTINUED, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import Block, GraphValue
 from opscope.tensor.jit.scripting.iteration import loopable
-from opscope.tensor.jit.scripting.sequence import Step, run_steps, set_flag
+from opscope.tensor.jit.scripting.sequence import Step, clear_flags, run_steps
 from opscope.tensor.jit.scripting.types import BOOL, INT
 from opscope.tensor.jit.scripting.values import Items, Value
+from opscope.tensor.jit.scripting.variables import BROKEN, CONTINUED
 
 _MOST_ROUNDS = 2**63 - 1
 _CHANGE_LENGTH = ("append", "clear", "extend", "insert", "pop")
@@ -72,7 +73,7 @@ def _unroll(frame: Frame, node: ast.For, rounds: Items) -> None:
         def work() -> None:
             assign_target(frame, node.target, item)
             run_steps(frame, node.body)
-            set_flag(frame, CONTINUED, False)
+            clear_flags(frame, [CONTINUED])
 
         return work
 
@@ -80,8 +81,7 @@ def _unroll(frame: Frame, node: ast.For, rounds: Items) -> None:
     run_steps(frame, [one(item) for item in rounds.items])
     frame.loops.pop()
     # No flag is set before the loop; what comes after one that is set does not run.
-    set_flag(frame, BROKEN, False)
-    set_flag(frame, CONTINUED, False)
+    clear_flags(frame, [BROKEN, CONTINUED])
 
 
 def _refuse_else(frame: Frame, node: ast.While | ast.For) -> None:

@@ -57,9 +57,7 @@ def compute(function: Callable[..., Any], *values: Value) -> Constant | None:
     if not all(isinstance(value, Constant) for value in values):
         return None
     numbers = [value.value for value in values if isinstance(value, Constant)]
-    if any(isinstance(each, int) and abs(each) > 2**63 for each in numbers):
-        return None
-    if function is operator.pow and all(abs(each) > 64 for each in numbers):  # type: ignore[arg-type]
+    if _may_be_huge(function, numbers):
         return None
     try:
         result = function(*numbers)
@@ -70,6 +68,16 @@ def compute(function: Callable[..., Any], *values: Value) -> Constant | None:
     if type(result) is int and not -(2**63) <= result < 2**63:
         return None
     return Constant(result) if isinstance(result, (bool, int, float, str)) else None
+
+
+def _may_be_huge(function: Callable[..., Any], numbers: list[Any]) -> bool:
+    """Whether computing might take for ever; such a result does not fit into a graph."""
+    if any(isinstance(each, int) and abs(each) > 2**63 for each in numbers):
+        return True
+    if function in (operator.pow, operator.lshift):
+        return isinstance(numbers[1], int) and numbers[1] > 64
+    is_repeated = function is operator.mul and any(isinstance(each, str) for each in numbers)
+    return is_repeated and any(isinstance(each, int) and each > _LONGEST for each in numbers)
 
 
 def common_number(frame: Frame, values: list[Value], at: ast.AST) -> tuple[Type, list[GraphValue]]:

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Mapping, Sequence
 
 import opscope._tensor as core
+from opscope.tensor.jit.schemas import Parameter, Schema, schema_of
 from opscope.tensor.jit.scripting.convert import convert
 from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import GraphValue
 from opscope.tensor.jit.scripting.numbers import is_number
-from opscope.tensor.jit.scripting.schema import Parameter, Schema, schema_of
 from opscope.tensor.jit.scripting.types import (
     BOOL,
     DTYPE,
@@ -45,14 +45,14 @@ def call_operator(
     inputs = []
     for parameter, value in zip(schema.parameters[: last + 1], given[: last + 1], strict=True):
         used = _default(parameter) if value is None else value
-        inputs.append(_argument(frame, name, schema, parameter, used, at))
+        inputs.append(_argument(frame, name, parameter, used, at))
     for parameter in schema.parameters[last + 1 :]:
         if parameter.default is None:
             frame.fail(at, f"{name}: the argument {parameter.name} is missing")
-    if schema.returns_list:
+    if schema.is_list:
         return frame.emit_one(name, inputs, ListOf(TENSOR), at)
-    made = frame.emit(name, inputs, [TENSOR] * len(schema.outputs), at)
-    return made[0] if len(made) == 1 else Items(tuple(made), schema.outputs)
+    made = frame.emit(name, inputs, [TENSOR] * len(schema.results), at)
+    return made[0] if len(made) == 1 else Items(tuple(made), schema.results)
 
 
 def _bind(
@@ -65,7 +65,7 @@ def _bind(
 ) -> list[Value | None]:
     """The value of each parameter, None for those that are not given."""
     parameters = schema.parameters
-    positional = [each for each in parameters if not each.is_keyword_only]
+    positional = [each for each in parameters if not each.is_keyword]
     given: list[Value | None] = [None] * len(parameters)
     for place, value in enumerate(arguments):
         if _is_spread(positional, place, arguments):
@@ -99,18 +99,19 @@ def _bind(
 
 def _is_spread(positional: list[Parameter], place: int, arguments: Sequence[Value]) -> bool:
     """Whether the arguments from there on are one list of ints, as in x.view(2, 3)."""
-    if place + 1 != len(positional) or positional[place].type != "int":
+    if place + 1 != len(positional) or positional[place].type != "int[]":
         return False
     rest = arguments[place:]
-    if not positional[place].is_list or any(type_of(each) not in (INT, TENSOR) for each in rest):
+    if any(type_of(each) not in (INT, TENSOR) for each in rest):
         return False
     return len(rest) > 1 or positional[place].length == 0
 
 
 def _default(parameter: Parameter) -> Value:
-    value = parameter.default_value
-    if parameter.type == "dtype" and isinstance(value, str):
-        return Constant(getattr(core, value))
+    assert parameter.default is not None
+    if parameter.type == "dtype" and parameter.default != "None":
+        return Constant(getattr(core, parameter.default))
+    value = ast.literal_eval(parameter.default)
     if isinstance(value, (list, tuple)):
         return Items(tuple(map(Constant, value)))
     assert value is None or isinstance(value, (bool, int, float, str))
@@ -118,11 +119,12 @@ def _default(parameter: Parameter) -> Value:
 
 
 def _argument(
-    frame: Frame, name: str, schema: Schema, parameter: Parameter, value: Value, at: ast.AST
+    frame: Frame, name: str, parameter: Parameter, value: Value, at: ast.AST
 ) -> GraphValue:
-    found = _converted(frame, schema, parameter, value, at)
+    found = _converted(frame, name, parameter, value, at)
     if found is None:
-        wanted = f"list of {parameter.type}" if parameter.is_list else parameter.type
+        part = parameter.type.partition("|")[0].removesuffix("[]")
+        wanted = f"list of {part}" if parameter.is_list else part
         wanted += " or None" if parameter.is_optional else ""
         have = describe(value)
         remedy = f"an argument of type {wanted}"
@@ -133,7 +135,7 @@ def _argument(
 
 
 def _converted(
-    frame: Frame, schema: Schema, parameter: Parameter, value: Value, at: ast.AST
+    frame: Frame, name: str, parameter: Parameter, value: Value, at: ast.AST
 ) -> GraphValue | None:
     type_ = type_of(value)
     type_ = type_ and plain(type_)
@@ -147,7 +149,7 @@ def _converted(
         if type_ == TENSOR:
             return frame.emit_one("py::float", [frame.graph_value(value, at)], FLOAT, at)
         return frame.graph_value(value, at) if is_number(value) else None
-    if parameter.type == "Tensor" and schema.takes_numbers and is_number(value):
+    if parameter.type == "Tensor" and core.operators[name].takes_numbers and is_number(value):
         return frame.graph_value(value, at)
     wanted: Type = _TYPES[parameter.type.partition("|")[0]]
     if type_ == TENSOR and wanted in (INT, FLOAT, BOOL):
@@ -158,12 +160,12 @@ def _converted(
 def _list(frame: Frame, parameter: Parameter, value: Value, at: ast.AST) -> GraphValue | None:
     """An argument of a list; an int stands for a list of it, or itself for "int|int[]"."""
     type_ = type_of(value)
-    if parameter.type == "int|int" and type_ == INT:
+    if parameter.type == "int|int[]" and type_ == INT:
         return frame.graph_value(value, at)
-    if parameter.type != "Tensor" and type_ in (INT, TENSOR):
+    if parameter.type != "Tensor[]" and type_ in (INT, TENSOR):
         number = value
         if type_ == TENSOR:
             number = frame.emit_one("py::int", [frame.graph_value(value, at)], INT, at)
         value = Items((number,) * (parameter.length or 1))
-    wanted = ListOf(TENSOR if parameter.type == "Tensor" else INT)
+    wanted = ListOf(TENSOR if parameter.type == "Tensor[]" else INT)
     return convert(frame, value, optional(wanted) if parameter.is_optional else wanted, at)

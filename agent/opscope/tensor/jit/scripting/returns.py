@@ -7,10 +7,11 @@ import ast
 from opscope.tensor.jit.scripting.annotations import annotated_type
 from opscope.tensor.jit.scripting.convert import need
 from opscope.tensor.jit.scripting.dispatch import expression, scripts
-from opscope.tensor.jit.scripting.frame import RESULT, RETURNED, Bound, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.sequence import result_type, set_flag
 from opscope.tensor.jit.scripting.types import ANY, join
 from opscope.tensor.jit.scripting.values import Constant, Value, type_of
+from opscope.tensor.jit.scripting.variables import RESULT, RETURNED, Bound
 
 
 @scripts(ast.Return)

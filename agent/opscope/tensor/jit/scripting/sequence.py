@@ -15,10 +15,11 @@ from typing import TypeAlias
 from opscope.tensor.jit.scripting.branches import Branch, continue_branch, merge, run_branch
 from opscope.tensor.jit.scripting.conditions import condition
 from opscope.tensor.jit.scripting.dispatch import statement
-from opscope.tensor.jit.scripting.frame import FLAGS, RESULT, RETURNED, Bound, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import GraphValue
 from opscope.tensor.jit.scripting.types import BOOL, NONE, OptionalOf, Type, join, plain
 from opscope.tensor.jit.scripting.values import Constant
+from opscope.tensor.jit.scripting.variables import FLAGS, RESULT, RETURNED, Bound
 
 Step: TypeAlias = ast.stmt | Callable[[], None]
 """A statement, or what stands for several, such as a round of an unrolled loop."""
@@ -37,6 +38,14 @@ def flag(frame: Frame, name: str) -> bool | GraphValue:
 def set_flag(frame: Frame, name: str, value: bool) -> None:
     """Record it as known."""
     frame.variables[name] = Bound(Constant(value), 0)
+    frame.is_leaving = frame.is_leaving or value
+
+
+def clear_flags(frame: Frame, names: Sequence[str] = FLAGS) -> None:
+    """Record that those have not run, or have no effect any more."""
+    for name in names:
+        set_flag(frame, name, False)
+    frame.is_leaving = True in [flag(frame, name) for name in FLAGS]
 
 
 def any_flag(frame: Frame, names: Sequence[str], at: ast.AST) -> bool | GraphValue:
@@ -87,7 +96,7 @@ def run_steps(frame: Frame, steps: Sequence[Step]) -> None:
         else:
             assert not isinstance(step, ast.AST)
             step()
-        if not rest or frame.is_dead:
+        if not rest or frame.is_dead or frame.is_leaving:
             return
         left = any_flag(frame, FLAGS, at)
         if isinstance(left, GraphValue):
@@ -105,8 +114,7 @@ def _run_unless(frame: Frame, left: GraphValue, rest: Sequence[Step], at: ast.AS
             know_returned(frame, at)
 
     def go_on() -> None:
-        for name in FLAGS:
-            set_flag(frame, name, False)
+        clear_flags(frame)
         frame.variables[RESULT] = Bound(Constant(None), 0)
         run_steps(frame, rest)
 

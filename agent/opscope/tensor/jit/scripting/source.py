@@ -91,6 +91,12 @@ def read(function: Callable[..., Any]) -> Source:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
         file = function.__code__.co_filename
+        if file.startswith("<"):  # "<stdin>", "<string>"
+            _refuse(
+                function,
+                "it is in no file, and scripting reads the source",
+                "the function in a file that is imported",
+            )
         _refuse(
             function,
             f"its source is not deployed: {file} is not there, perhaps only its .pyc. "

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from opscope.tensor.jit.scripting.dispatch import expression, scripts
-from opscope.tensor.jit.scripting.frame import BROKEN, CONTINUED, Frame
+from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.sequence import set_flag
+from opscope.tensor.jit.scripting.variables import BROKEN, CONTINUED
 
 
 @scripts(ast.Expr)
