@@ -3,67 +3,12 @@
 #include <stdlib.h>
 
 #include "../check.h"
-#include "model/archive/zip.h"
+#include "model_zip.h"
 #include "opscope/model.h"
 
 enum { TENSOR_BYTES = 1 << 20, HEAP_BYTES = 1 << 20, ROUNDS = 100, INPUTS = 8, OUTPUTS = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-/* ---- an archive in memory ------------------------------------------------------------------------ */
-
-struct zip {
-    uint8_t *at;
-    size_t bytes;
-    uint8_t directory[1024];
-    size_t directory_bytes;
-    uint16_t count;
-};
-
-static void put(uint8_t *at, uint64_t number, int bytes)
-{
-    for (int i = 0; i < bytes; i++) {
-        at[i] = (uint8_t)(number >> 8 * i);
-    }
-}
-
-/* A stored entry; `at` has room for it. */
-static void add(struct zip *zip, const char *name, const void *content, size_t bytes)
-{
-    uint8_t central[OPSCOPE__ZIP_CENTRAL_BYTES] = {0}, local[OPSCOPE__ZIP_LOCAL_BYTES] = {0};
-    size_t length = strlen(name);
-    put(central, OPSCOPE__ZIP_CENTRAL, 4);
-    put(central + 4, OPSCOPE__ZIP_VERSION, 2);
-    put(central + 6, OPSCOPE__ZIP_VERSION, 2);
-    put(central + 16, opscope__crc32(0, content, bytes), 4);
-    put(central + 20, bytes, 4);
-    put(central + 24, bytes, 4);
-    put(central + 28, length, 2);
-    put(central + 42, zip->bytes, 4);
-    put(local, OPSCOPE__ZIP_LOCAL, 4);
-    memcpy(local + 4, central + 6, 26);
-    memcpy(zip->at + zip->bytes, local, sizeof local);
-    memcpy(zip->at + zip->bytes + sizeof local, name, length);
-    memcpy(zip->at + zip->bytes + sizeof local + length, content, bytes);
-    zip->bytes += sizeof local + length + bytes;
-    memcpy(zip->directory + zip->directory_bytes, central, sizeof central);
-    memcpy(zip->directory + zip->directory_bytes + sizeof central, name, length);
-    zip->directory_bytes += sizeof central + length;
-    zip->count++;
-}
-
-static void finish(struct zip *zip)
-{
-    uint8_t end[OPSCOPE__ZIP_END_BYTES] = {0};
-    put(end, OPSCOPE__ZIP_END, 4);
-    put(end + 8, zip->count, 2);
-    put(end + 10, zip->count, 2);
-    put(end + 12, zip->directory_bytes, 4);
-    put(end + 16, zip->bytes, 4);
-    memcpy(zip->at + zip->bytes, zip->directory, zip->directory_bytes);
-    memcpy(zip->at + zip->bytes + zip->directory_bytes, end, sizeof end);
-    zip->bytes += zip->directory_bytes + sizeof end;
-}
 
 /* ---- a run ----------------------------------------------------------------------------------------- */
 
@@ -114,17 +59,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     const uint8_t *nul = bytes > 0 ? memchr(data, 0, bytes) : NULL;
     size_t first = nul != NULL ? (size_t)(nul - data) : bytes;
-    /* Room for the headers and names as well. */
-    struct zip zip = {.at = malloc(bytes + 4096)};
+    struct model_zip zip = {.at = malloc(bytes + ZIP_HEADERS_BYTES)};
     opscope_model *model;
     opscope_allocator_set_default(&small);
     CHECK(zip.at != NULL);
-    add(&zip, "a/version", "1\n", 2);
-    add(&zip, "a/byteorder", "little", 6);
-    add(&zip, "a/model.json", data, first);
-    add(&zip, "a/graph/forward.ir", data + first + (nul != NULL), bytes - first - (nul != NULL));
-    add(&zip, "a/tensors/0", "0123456789abcdef0123456789abcdef", 32);
-    finish(&zip);
+    zip_add(&zip, "a/version", "1\n", 2);
+    zip_add(&zip, "a/byteorder", "little", 6);
+    zip_add(&zip, "a/model.json", data, first);
+    zip_add(&zip, "a/graph/forward.ir", data + first + (nul != NULL),
+            bytes - first - (nul != NULL));
+    zip_add(&zip, "a/tensors/0", "0123456789abcdef0123456789abcdef", 32);
+    zip_finish(&zip);
     if (opscope_model_open_memory("fuzz", zip.at, zip.bytes, &model) == OPSCOPE_OK) {
         run(model);
         opscope_model_close(model);
