@@ -161,6 +161,8 @@ def c_folder(path: Path) -> str:
 def c_includes() -> Iterator[tuple[Path, str]]:
     """(file, folder of what it includes) for each `#include "..."` below native/."""
     for path in sorted(NATIVE.rglob("*.[ch]")):
+        if c_folder(path) == "node":
+            continue  # what it includes is installed, or beside it
         for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE):
             yield path, c_folder(NATIVE / ("include" if name.startswith(OUTSIDE) else "") / name)
 
