@@ -89,6 +89,7 @@ class Program:
         attributes: dict[str, Tensor],
         entry: str = "forward",
         optimize: builtins.bool = True,
+        model_id: str = "",
     ) -> Self: ...
     def __call__(self, *inputs: Any) -> Any: ...
     @property

@@ -1,6 +1,10 @@
 /* Programs: graphs that are run without Python: the type Program. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "model/graph/clone.h"
 #include "model/program/program.h"
+#include "opscope/debug_info.h"
 #include "tensor/python/graph.h"
 #include "tensor/python/program_value.h"
 
@@ -8,6 +12,7 @@ typedef struct {
     PyObject_HEAD
     struct opscope__program *core; /* never NULL once made */
     PyObject *entry;
+    char *model_id; /* the label of its runs; NULL: none */
 } program_object;
 
 static PyTypeObject *program_type;
@@ -62,6 +67,21 @@ static PyObject *run(struct opscope__program *core, struct opscope__heap *heap,
     return result;
 }
 
+/* The same with the label of the program. Without memory for it, the run has none. */
+static PyObject *run_labelled(const program_object *self, struct opscope__heap *heap,
+                              const struct opscope__value *inputs)
+{
+    opscope_debug_info_guard guard;
+    const bool has_label =
+        self->model_id != NULL &&
+        opscope_debug_info_push("model_id", self->model_id, &guard) == OPSCOPE_OK;
+    PyObject *result = run(self->core, heap, inputs);
+    if (has_label) {
+        opscope_debug_info_pop(&guard);
+    }
+    return result;
+}
+
 static PyObject *program_call(PyObject *object, PyObject *args, PyObject *keywords)
 {
     program_object *self = (program_object *)object;
@@ -91,7 +111,7 @@ static PyObject *program_call(PyObject *object, PyObject *args, PyObject *keywor
         }
     }
     if (inputs != NULL && made == given) {
-        result = run(self->core, &heap, inputs);
+        result = run_labelled(self, &heap, inputs);
     }
     for (Py_ssize_t i = 0; i < made; i++) {
         opscope__value_release(&inputs[i]);
@@ -147,7 +167,7 @@ static int read_attributes(PyObject *dict, struct named *out)
 }
 
 /* Takes the program, also on failure. */
-static PyObject *wrap(struct opscope__program *core, PyObject *entry)
+static PyObject *wrap(struct opscope__program *core, PyObject *entry, const char *model_id)
 {
     program_object *self = PyObject_New(program_object, program_type);
     if (self == NULL) {
@@ -156,17 +176,20 @@ static PyObject *wrap(struct opscope__program *core, PyObject *entry)
     }
     self->core = core;
     self->entry = Py_NewRef(entry);
+    self->model_id = *model_id != '\0' ? strdup(model_id) : NULL;
     return (PyObject *)self;
 }
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)type;
-    static char *names[] = {"functions", "attributes", "entry", "optimize", NULL};
+    static char *names[] = {"functions", "attributes", "entry", "optimize", "model_id", NULL};
     PyObject *functions, *attributes, *entry = NULL;
+    const char *model_id = "";
     int optimizes = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|Up:Program", names, &PyDict_Type,
-                                     &functions, &PyDict_Type, &attributes, &entry, &optimizes)) {
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|Ups:Program", names, &PyDict_Type,
+                                     &functions, &PyDict_Type, &attributes, &entry, &optimizes,
+                                     &model_id)) {
         return NULL;
     }
     entry = entry != NULL ? Py_NewRef(entry) : PyUnicode_FromString("forward");
@@ -184,7 +207,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
             .is_as_written = optimizes == 0};
         struct opscope__program *core;
         int status = opscope__program_new(&source, &core);
-        result = status == OPSCOPE_OK ? wrap(core, entry) : opscope__py_raise(status);
+        result = status == OPSCOPE_OK ? wrap(core, entry, model_id) : opscope__py_raise(status);
     }
     PyMem_Free(named.functions);
     PyMem_Free(named.attributes);
@@ -198,6 +221,7 @@ static void program_dealloc(PyObject *object)
     program_object *self = (program_object *)object;
     opscope__program_release(self->core);
     Py_DECREF(self->entry);
+    free(self->model_id);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -219,9 +243,10 @@ static PyGetSetDef getters[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "Program(functions, attributes, entry='forward', optimize=True)\n--\n\nGraphs by "
-                "their names, which are run without Python; native/model/GRAPHS.md has their "
-                "meaning. optimize: run the passes first."},
+    {Py_tp_doc,
+     "Program(functions, attributes, entry='forward', optimize=True, model_id='')\n--\n\n"
+     "Graphs by their names, which are run without Python; native/model/GRAPHS.md has "
+     "their meaning. optimize: run the passes first. model_id: the label of its runs."},
     {Py_tp_new, (void *)program_new},
     {Py_tp_dealloc, (void *)program_dealloc},
     {Py_tp_call, (void *)program_call},

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from opscope._tensor import Graph, Program, Tensor
-from opscope.record.thread_label import ThreadLabel
+from opscope.record import texts
 from opscope.tensor.jit import archive, recording
 from opscope.tensor.jit.parts import ModelParts, Signature
 from opscope.tensor.jit.python_code import python_code
@@ -69,8 +69,8 @@ class CompiledModel:
                 f"the signature has {self._arity} parameters, but the function "
                 f"{entry!r} takes {len(inputs)} values"
             )
-        self._label = ThreadLabel("model_id", self.model_id)
-        self._program = Program(self._graphs, dict(attributes), entry)
+        label = texts.c_text(self.model_id).decode()
+        self._program = Program(self._graphs, dict(attributes), entry, model_id=label)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the entry. Raises TypeError for arguments that do not fit its signature."""
@@ -84,7 +84,7 @@ class CompiledModel:
                 f"the control flow of the compiled model {self.name} is not traced; the graph has "
                 "what runs for the examples"
             )
-        return self._label.run(self._program, *args)
+        return self._program(*args)
 
     # ---- what it consists of ----------------------------------------------------------------
 
