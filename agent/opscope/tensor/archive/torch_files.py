@@ -43,7 +43,7 @@ _FOREIGN_DTYPES = tuple(
 """Dtypes whose storages are untyped."""
 _DTYPES = {f"torch.{name}": DTYPES[name] for name in _STORAGES.values()}
 
-_GLOBALS = (
+GLOBALS = (
     "collections.OrderedDict",
     "collections.Counter",
     "builtins.bytes",
@@ -101,7 +101,7 @@ def read(archive: Archive, reader: Reader, prefixes: tuple[str, ...] = ()) -> An
     content = archive.read(PICKLE)
     try:
         return read_pickle(
-            content, _GLOBALS, prefixes, reader.call, reader.global_of, reader.storage
+            content, GLOBALS, prefixes, reader.call, reader.global_of, reader.storage
         )
     except _FAULTS as error:
         if str(error).startswith(f"{archive.path}: "):
@@ -122,8 +122,10 @@ def _bytes(name: str, content: Any = b"", encoding: Any = "latin1") -> bytes | b
 class Reader:
     """Makes what the globals of a file stand for."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: Archive, folder: str = "data/") -> None:
+        """`folder` has the storages."""
         self._archive = archive
+        self._folder = folder
 
     def global_of(self, name: str) -> object:
         return _DTYPES.get(name, Name(name))
@@ -138,7 +140,7 @@ class Reader:
                 pass
             case _:
                 raise ValueError(f"a persistent id that torch.save does not write: {key!r:.80}")
-        name = f"data/{number}"
+        name = f"{self._folder}{number}"
         if kind == _UNTYPED:
             return self._archive.tensor(name, DTYPES["uint8"])
         if kind not in _STORAGES:

@@ -9,6 +9,7 @@ from opscope.record.usage import log_api_usage_once
 from opscope.tensor.archive.files import Archive
 from opscope.tensor.jit import archive
 from opscope.tensor.jit.compiled import CompiledModel
+from opscope.tensor.jit.torchscript.archive import is_torchscript
 
 
 def save(
@@ -47,6 +48,11 @@ def load(
     """
     log_api_usage_once("opscope.tensor.jit.load")
     opened = Archive(path)
+    if is_torchscript(opened):
+        raise ValueError(
+            f"{opened.path}: a TorchScript program, whose code is not translated to graphs; "
+            "compile the model with opscope.tensor.jit.script or trace"
+        )
     parts = archive.read(opened)
     try:
         model = CompiledModel.of(parts)
