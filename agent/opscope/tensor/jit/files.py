@@ -10,6 +10,7 @@ from opscope.tensor.archive.files import Archive
 from opscope.tensor.jit import archive
 from opscope.tensor.jit.compiled import CompiledModel
 from opscope.tensor.jit.torchscript.archive import is_torchscript
+from opscope.tensor.jit.torchscript.translate import translate
 
 
 def save(
@@ -39,6 +40,9 @@ def load(
 ) -> CompiledModel:
     """Load a compiled model; its tensors are mapped from the file, as by `opscope.tensor.load`.
 
+    Files of `torch.jit.save` are loaded too, if the core has their operators
+    (`opscope.tensor.jit.torchscript`).
+
     Loading runs no code of the file: its graphs call operators of the tensor core alone, and are
     verified before. `extra_files`: the value of each key becomes the content of that extra file;
     KeyError for one that the file lacks.
@@ -48,12 +52,7 @@ def load(
     """
     log_api_usage_once("opscope.tensor.jit.load")
     opened = Archive(path)
-    if is_torchscript(opened):
-        raise ValueError(
-            f"{opened.path}: a TorchScript program, whose code is not translated to graphs; "
-            "compile the model with opscope.tensor.jit.script or trace"
-        )
-    parts = archive.read(opened)
+    parts = translate(opened) if is_torchscript(opened) else archive.read(opened)
     try:
         model = CompiledModel.of(parts)
     except (ValueError, TypeError, RuntimeError, MemoryError) as error:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from opscope.tensor import jit
 from opscope.tensor.archive.files import Archive
 from opscope.tensor.jit.torchscript.archive import Instance, is_torchscript, read
 
@@ -83,8 +82,3 @@ def test_damaged_entries_are_refused(saved: Path, entry: str, content: bytes, re
     with pytest.raises(ValueError, match=reason) as raised:
         read(Archive(changed))
     assert str(changed) in str(raised.value)
-
-
-def test_load_says_that_a_program_is_torchscript(saved: Path) -> None:
-    with pytest.raises(ValueError, match=r"net\.pt: a TorchScript program"):
-        jit.load(saved)

@@ -1,5 +1,10 @@
-"""TorchScript archives, as `torch.jit.save` writes them, read without PyTorch.
+"""TorchScript archives, as `torch.jit.save` writes them, loaded without PyTorch.
 
-Read: the tree of modules with their tensors and constants, and the code of their methods as syntax
-trees. The code is parsed and never run. It is not yet translated to graphs.
+`jit.load` of such a file walks the code of the model's `forward`, traced or scripted, and writes
+one graph: what is constant is computed, methods and functions are inlined, and PyTorch's operators
+become those of the core (operators.py has the table). The code is parsed, and never run.
+
+Not translated, with an error that says so: loops whose number of rounds depends on the input,
+`while`, dicts, classes other than modules, and operators or options that the core lacks; those are
+all named in one error. Gradients, devices and autocast are those of inference on a CPU.
 """

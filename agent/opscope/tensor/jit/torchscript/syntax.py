@@ -1,0 +1,73 @@
+"""What parts of TorchScript's syntax trees say: declarations, types."""
+
+from __future__ import annotations
+
+import ast
+
+from opscope.tensor.jit.torchscript.archive import Instance, TorchScript
+from opscope.tensor.jit.torchscript.values import Value, type_of
+
+
+class RefusedError(Exception):
+    """A construct that has no translation."""
+
+
+def raises(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and ast.unparse(statement.value.func) == "ops.prim.RaiseException"
+    )
+
+
+def defaults(function: ast.FunctionDef) -> dict[int, ast.expr]:
+    """By the parameters' numbers."""
+    defaults = function.args.defaults
+    return dict(enumerate(defaults, len(function.args.args) - len(defaults)))
+
+
+def declared(program: TorchScript, instance: Instance, name: str) -> list[str]:
+    """The names in a class's `__parameters__` or the like."""
+    defined = program.classes.get(instance.class_name)
+    for statement in defined.body if defined else ():
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=found)], value=ast.List(elts=items)) if (
+                found == name
+            ):
+                return [str(each.value) for each in items if isinstance(each, ast.Constant)]
+    return []
+
+
+def final(program: TorchScript, instance: Instance, name: str) -> ast.expr | None:
+    """The value of a class's `name : Final[int] = 8`."""
+    defined = program.classes.get(instance.class_name)
+    for statement in defined.body if defined else ():
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=found), value=value) if found == name:
+                return value
+    return None
+
+
+def annotation(node: ast.expr | None) -> str:
+    """A declared type as a graph writes it."""
+    match node:
+        case ast.Name(id="Tensor" | "int" | "float" | "bool" | "str" as name):
+            return name
+        case ast.Name(id="NoneType"):
+            return "None"
+        case ast.Subscript(value=ast.Name(id="Optional" | "List" | "Tuple" as name), slice=part):
+            parts = part.elts if isinstance(part, ast.Tuple) else [part]
+            return f"{name}[{', '.join(map(annotation, parts))}]"
+        case None:
+            return "Tensor"
+    raise RefusedError(f"the type {ast.unparse(node)}")
+
+
+def common_type(one: Value, other: Value, name: str) -> str:
+    types = [type_of(one), type_of(other)]
+    if types[0] == types[1]:
+        return types[0]
+    if "None" in types:
+        kind = types[types[0] == "None"]
+        return kind if kind.startswith("Optional[") else f"Optional[{kind}]"
+    raise RefusedError(f"{name} is {types[0]} in one branch and {types[1]} in the other")

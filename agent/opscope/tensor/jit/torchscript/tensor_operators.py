@@ -1,0 +1,137 @@
+"""Operators of tensors: elementwise, shapes, products, reductions."""
+
+from __future__ import annotations
+
+from opscope.tensor.jit.torchscript import scalars
+from opscope.tensor.jit.torchscript.table import (
+    TABLE,
+    MissingError,
+    cast,
+    need,
+    register,
+    same,
+)
+from opscope.tensor.jit.torchscript.values import Value, is_tensor
+from opscope.tensor.jit.torchscript.writer import Writer
+
+# Of the same name and meaning, taking one tensor; each in place too.
+_ELEMENTWISE = (
+    "relu sigmoid tanh exp log sqrt rsqrt sin cos tan abs neg erf floor ceil round reciprocal "
+    "square log1p expm1 log2 log10 exp2 sign trunc asin acos atan sinh cosh silu"
+).split()
+_COMPARING = "eq ne lt le gt ge logical_and logical_or maximum minimum".split()
+
+for _name in _ELEMENTWISE:
+    same(_name, 1)
+    same(f"{_name}_", 1)
+for _name, _count in {
+    "flatten": 3, "matmul": 2, "mm": 2, "bmm": 2, "mv": 2, "dot": 2, "linear": 3, "t": 1,
+    "transpose": 3, "permute": 2, "unsqueeze": 2, "reshape": 2, "view": 2, "detach": 1, "where": 3,
+    "adaptive_avg_pool2d": 2, "cumsum": 2, "select": 3, "unbind": 2, "split": 3, "chunk": 3,
+    "masked_fill": 3, "tril": 2, "triu": 2, "index_select": 3, "gather": 3, "argmax": 3,
+    "argmin": 3,
+    "leaky_relu": 2, "logsumexp": 3, "isnan": 1, "outer": 2, "roll": 3, "flip": 2, "repeat": 2,
+    "stack": 2, "cat": 2, "broadcast_to": 2,
+}.items():  # fmt: skip
+    same(_name, _count)
+
+
+def _arithmetic(name: str) -> None:
+    """Operators of tensors, numbers and lists alike; `alpha` scales the second operand."""
+
+    def translate(writer: Writer, a: Value, b: Value, alpha: Value = 1) -> Value:
+        plain = name.removesuffix("_")
+        if scalars.are_numbers(a, b):
+            return scalars.two(writer, plain, a, b)
+        if plain in ("add", "sub"):
+            if not is_tensor(a):
+                raise MissingError("of a number and a tensor")
+            return writer.core(name, a, b, alpha)
+        return writer.core(name, a, b)
+
+    TABLE[name] = translate
+
+
+for _name in ("add", "sub", "mul", "div", "pow", "floor_divide", "remainder"):
+    _arithmetic(_name)
+    _arithmetic(f"{_name}_")
+for _name in _COMPARING:
+    _arithmetic(_name)
+
+
+@register("rsub")
+def _rsub(writer: Writer, a: Value, b: Value, alpha: Value = 1) -> Value:
+    need(alpha == 1, f"with alpha={alpha}")
+    return writer.core("add", writer.core("neg", a), b)
+
+
+@register("sum")
+def _sum(writer: Writer, x: Value, *options: Value) -> Value:
+    return _reduced(writer, "sum", x, *options)
+
+
+@register("mean")
+def _mean(writer: Writer, x: Value, *options: Value) -> Value:
+    return _reduced(writer, "mean", x, *options)
+
+
+def _reduced(
+    writer: Writer,
+    name: str,
+    x: Value,
+    dim: Value = None,
+    keepdim: Value = False,
+    dtype: Value = None,
+) -> Value:
+    return writer.core(name, cast(writer, x, dtype), dim or None, keepdim)
+
+
+@register("squeeze")
+def _squeeze(writer: Writer, x: Value, dim: Value = None) -> Value:
+    return writer.core("squeeze", x, [dim] if isinstance(dim, int) else dim)
+
+
+@register("slice")
+def _slice(
+    writer: Writer,
+    x: Value,
+    dim: Value = 0,
+    start: Value = None,
+    end: Value = None,
+    step: Value = 1,
+) -> Value:
+    if isinstance(x, list):
+        return x[dim if isinstance(dim, int) else None : start : end or 1]
+    return writer.core("slice", x, dim, start, end, step)
+
+
+@register("expand")
+def _expand(writer: Writer, x: Value, size: Value, implicit: Value = False) -> Value:
+    return writer.core("expand", x, size)
+
+
+@register("addmm")
+def _addmm(
+    writer: Writer, x: Value, a: Value, b: Value, beta: Value = 1, alpha: Value = 1
+) -> Value:
+    need(beta == 1 and alpha == 1, f"with beta={beta}, alpha={alpha}")
+    return writer.core("addmm", x, a, b)
+
+
+@register("contiguous alias lift_fresh")
+def _contiguous(writer: Writer, x: Value, *memory_format: Value) -> Value:
+    return writer.core("contiguous", x)
+
+
+@register("clone")
+def _clone(writer: Writer, x: Value, *memory_format: Value) -> Value:
+    return writer.core("clone", x)
+
+
+@register("to")
+def _cast(writer: Writer, x: Value, *options: Value) -> Value:
+    """Of dtype, device and dtype, or another tensor; devices do not matter."""
+    if options and is_tensor(options[0]):
+        raise MissingError("the dtype of another tensor")
+    dtypes = [each for each in options if isinstance(each, int) and not isinstance(each, bool)]
+    return cast(writer, x, dtypes[0] if dtypes else None)

@@ -1,0 +1,437 @@
+"""From TorchScript's code to one graph: methods are walked with values in place of arguments.
+
+What is constant is computed: configurations, branches on `training`, loops over ranges that are
+known. What is left are nodes of the core. Calls of methods and functions are inlined: TorchScript
+has no recursion. No code of the file runs; this file alone says what a syntax tree means.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from opscope._tensor import Tensor
+from opscope.tensor.archive.files import Archive
+from opscope.tensor.jit.nodes import to_text
+from opscope.tensor.jit.parts import ModelParts
+from opscope.tensor.jit.torchscript import archive as archives
+from opscope.tensor.jit.torchscript import scalars
+from opscope.tensor.jit.torchscript.operators import TABLE, MissingError
+from opscope.tensor.jit.torchscript.syntax import (
+    RefusedError,
+    annotation,
+    common_type,
+    declared,
+    defaults,
+    final,
+    raises,
+)
+from opscope.tensor.jit.torchscript.values import (
+    UNKNOWN,
+    Function,
+    Module,
+    Symbol,
+    Value,
+    has_unknown,
+    is_constant,
+    type_of,
+)
+from opscope.tensor.jit.torchscript.writer import Writer
+
+_CALL_DEPTH = 100
+_ROUNDS = 10_000
+_NUMBERS = {"inf": math.inf, "nan": math.nan, "True": True, "False": False, "None": None}
+# What has no effect on results.
+_IGNORED = frozenset({"ops.prim.SetAttr", "torch.warn", "ops.prim.Print"})
+
+
+def translate(opened: Archive) -> ModelParts:
+    """The model in a TorchScript archive. ValueError names the file and what is wrong, or all
+    operators that are missing."""
+    program = archives.read(opened)
+    walk = _Walk(program)
+    try:
+        results, inputs = walk.entry()
+        signature = [(name, *default) for name, default in inputs]
+    except (
+        RefusedError,
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{opened.path}: {walk.place}{reason}{walk.missing_text('; ')}") from None
+    if walk.missing:
+        raise ValueError(f"{opened.path}: {walk.missing_text('')}")
+    walk.writer.body.results = results
+    return ModelParts(
+        {"forward": to_text(walk.writer.body)},
+        walk.attributes,
+        tuple(name for name in walk.parameters if name in walk.attributes),
+        program.root.class_name.rpartition(".")[2],
+        tuple(signature),
+        {},
+        "forward",
+        "",
+    )
+
+
+class _Walk:
+    def __init__(self, program: archives.TorchScript) -> None:
+        self.program = program
+        self.writer = Writer()
+        self.attributes: dict[str, Tensor] = {}
+        self.parameters: list[str] = []
+        self.missing: dict[str, None] = {}
+        self.place = ""
+        self._depth = 0
+        self._running = ""
+        self._paths: dict[int, str] = {}
+
+    def missing_text(self, before: str) -> str:
+        if not self.missing:
+            return ""
+        return f"{before}the tensor core lacks {', '.join(sorted(self.missing))}"
+
+    # ---- functions ---------------------------------------------------------------------------
+
+    def entry(self) -> tuple[list[str], list[tuple[str, tuple[Any, ...]]]]:
+        """Walks `forward` of the root. The names of the results; the inputs with defaults."""
+        root = Module("", self.program.root)
+        method = self.program.method(root.instance, "forward")
+        if method is None:
+            raise ValueError("the module has no forward")
+        inputs, values = [], []
+        given = defaults(method)
+        for number, argument in enumerate(method.args.args[1:], 1):
+            made = self.writer.new(annotation(argument.annotation))
+            self.writer.body.inputs.append((made.name, made.type))
+            values.append(made)
+            default = (self._expression(given[number], {}),) if number in given else ()
+            inputs.append((argument.arg, default))
+        result = self._call(method, [root, *values], {})
+        return [] if has_unknown(result) else [self.writer.symbol(result).name], inputs
+
+    def _call(
+        self, function: ast.FunctionDef, arguments: Sequence[Value], named: dict[str, Value]
+    ) -> Value:
+        parameters = [each.arg for each in function.args.args]
+        names: dict[str, Value] = dict(zip(parameters, arguments, strict=False)) | named
+        for number, default in defaults(function).items():
+            if parameters[number] not in names:
+                names[parameters[number]] = self._expression(default, names)
+        if names.keys() != {*parameters} or len(arguments) > len(parameters):
+            raise RefusedError(f"a call of {function.name} with other arguments than it takes")
+        self._depth += 1
+        if self._depth > _CALL_DEPTH:
+            raise RefusedError("calls nested too deeply")
+        before = self.writer.scope
+        owner = arguments[0] if arguments and isinstance(arguments[0], Module) else None
+        if owner is not None:
+            self.writer.scope = owner.path or None
+        outer, self._running = self._running, function.name
+        result = self._body(function.body, names)
+        self._running = outer
+        self.writer.scope = before
+        self._depth -= 1
+        return result
+
+    # ---- statements --------------------------------------------------------------------------
+
+    def _body(self, statements: Sequence[ast.stmt], names: dict[str, Value]) -> Value:
+        """Runs them; what a `return` gives, None without one."""
+        for statement in statements:
+            self.place = f"{self._running}, line {statement.lineno}: "
+            if isinstance(statement, ast.Return):
+                return None if statement.value is None else self._expression(statement.value, names)
+            self._statement(statement, names)
+        return None
+
+    def _statement(self, statement: ast.stmt, names: dict[str, Value]) -> None:
+        match statement:
+            case ast.Assign(targets=[target], value=value):
+                self._assign(target, self._expression(value, names), names)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._assign(target, self._expression(value, names), names)
+            case ast.Expr(value=value):
+                self._expression(value, names)
+            case ast.If(test=test, body=body, orelse=otherwise):
+                self._if(self._expression(test, names), body, otherwise, names)
+            case ast.For(target=ast.Name(id=name), iter=iterable, body=body):
+                self._for(name, self._expression(iterable, names), body, names)
+            case ast.Pass():
+                pass
+            case _:
+                raise RefusedError(f"{type(statement).__name__.lower()} is not translated")
+
+    def _assign(self, target: ast.expr, value: Value, names: dict[str, Value]) -> None:
+        if isinstance(target, ast.Name):
+            names[target.id] = value
+        elif isinstance(target, ast.Tuple | ast.List):
+            parts = self._parts(value, len(target.elts))
+            for each, part in zip(target.elts, parts, strict=True):
+                self._assign(each, part, names)
+        else:
+            raise RefusedError("an assignment to an attribute or an item")
+
+    def _parts(self, value: Value, count: int) -> Sequence[Value]:
+        if isinstance(value, list | tuple):
+            if len(value) != count:
+                raise RefusedError(f"{len(value)} values for {count} names")
+            return value
+        if has_unknown(value):
+            return [UNKNOWN] * count
+        kind = type_of(value)
+        if not kind.startswith("List["):
+            raise RefusedError(f"parts of {kind}")
+        item = kind.removeprefix("List[")[:-1]
+        return self.writer.add("prim::ListUnpack", [value], [item] * count)
+
+    def _for(
+        self, name: str, values: Value, body: Sequence[ast.stmt], names: dict[str, Value]
+    ) -> None:
+        if not isinstance(values, range | list | tuple):
+            raise RefusedError("a loop whose rounds depend on the input")
+        if len(values) > _ROUNDS:
+            raise RefusedError(f"a loop of more than {_ROUNDS} rounds")
+        for each in values:
+            names[name] = each
+            for statement in body:
+                self._statement(statement, names)
+
+    def _if(
+        self,
+        condition: Value,
+        body: Sequence[ast.stmt],
+        otherwise: Sequence[ast.stmt],
+        names: dict[str, Value],
+    ) -> None:
+        if has_unknown(condition):
+            raise RefusedError("a branch on the result of a missing operator")
+        if not isinstance(condition, Symbol):
+            for statement in body if condition else otherwise:
+                self._statement(statement, names)
+            return
+        condition = scalars.convert(self.writer, "bool", condition)
+        raising = [any(map(raises, each)) for each in (body, otherwise)]
+        if any(raising):
+            # The run ends in that branch, so what follows is the other one.
+            failing, going = (body, otherwise) if raising[0] else (otherwise, body)
+            own = dict(names)
+            with self.writer.block() as block:
+                for statement in failing:
+                    self._statement(statement, own)
+            with self.writer.block() as empty:
+                pass
+            blocks = (block, empty) if raising[0] else (empty, block)
+            self.writer.conditional(condition, blocks, [])
+            for statement in going:
+                self._statement(statement, names)
+            return
+        self._branches(condition, body, otherwise, names)
+
+    def _branches(
+        self,
+        condition: Symbol,
+        body: Sequence[ast.stmt],
+        otherwise: Sequence[ast.stmt],
+        names: dict[str, Value],
+    ) -> None:
+        found = []
+        for statements in (body, otherwise):
+            own = dict(names)
+            with self.writer.block() as block:
+                for statement in statements:
+                    self._statement(statement, own)
+            found.append((block, own))
+        (first, one), (second, two) = found
+        changed = [
+            name
+            for name in one
+            if name in two
+            and (one[name] is not names.get(name) or two[name] is not names.get(name))
+        ]
+        changed = [name for name in changed if not self._is_same(one[name], two[name])]
+        types = [common_type(one[name], two[name], name) for name in changed]
+        for block, own in ((first, one), (second, two)):
+            for name in changed:
+                with self.writer.inside(block):
+                    block.results.append(self.writer.symbol(own[name]).name)
+        outputs = self.writer.conditional(condition, (first, second), types)
+        for name in one:
+            if name in two:
+                names[name] = one[name]
+        names.update(zip(changed, outputs, strict=True))
+
+    @staticmethod
+    def _is_same(one: Value, other: Value) -> bool:
+        return one is other or (is_constant(one) and type(one) is type(other) and one == other)
+
+    # ---- expressions ---------------------------------------------------------------------------
+
+    def _expression(self, node: ast.expr, names: dict[str, Value]) -> Value:
+        match node:
+            case ast.Constant(value=None | bool() | int() | float() | str() as value):
+                return value
+            case ast.Name(id=name):
+                return self._name(name, names)
+            case ast.Attribute():
+                return self._attribute(node, names)
+            case ast.List(elts=items):
+                return [self._expression(each, names) for each in items]
+            case ast.Tuple(elts=items):
+                return tuple(self._expression(each, names) for each in items)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return self._operator("neg", [self._expression(operand, names)])
+            case ast.Subscript(value=value, slice=index):
+                given = [self._expression(value, names), self._expression(index, names)]
+                return UNKNOWN if has_unknown(given) else scalars.item(self.writer, *given)
+            case ast.IfExp(test=test, body=body, orelse=otherwise):
+                condition = self._expression(test, names)
+                if isinstance(condition, Symbol) or has_unknown(condition):
+                    raise RefusedError("a conditional expression on what the input decides")
+                return self._expression(body if condition else otherwise, names)
+            case ast.Call():
+                return self._called(node, names)
+            case _:
+                raise RefusedError(f"{type(node).__name__.lower()} is not translated")
+
+    def _name(self, name: str, names: dict[str, Value]) -> Value:
+        if name in names:
+            return names[name]
+        if name in _NUMBERS:
+            return _NUMBERS[name]
+        if name in ("torch", "ops", "__torch__", "CONSTANTS", "int", "float", "bool", "range"):
+            return Function(name)
+        if name in ("annotate", "unchecked_cast", "uninitialized", "getattr", "list", "str"):
+            return Function(name)
+        raise RefusedError(f"the name {name}")
+
+    def _attribute(self, node: ast.Attribute, names: dict[str, Value]) -> Value:
+        owner = self._expression(node.value, names)
+        if isinstance(owner, Function):
+            if owner.name == "CONSTANTS":
+                return self._constant(node.attr)
+            return Function(f"{owner.name}.{node.attr}")
+        if isinstance(owner, Module):
+            return self._member(owner, node.attr)
+        raise RefusedError(f"the attribute {node.attr}")
+
+    def _constant(self, name: str) -> Value:
+        number = int(name.removeprefix("c"))
+        value = self.program.constants[number]
+        return self._tensor(f"constants.{number}", value) if isinstance(value, Tensor) else value
+
+    def _member(self, owner: Module, name: str) -> Value:
+        if name not in owner.instance.attributes:
+            declared_value = final(self.program, owner.instance, name)
+            if declared_value is None:
+                raise RefusedError(f"the attribute {name} of {owner.path or 'the model'}")
+            return self._expression(declared_value, {})
+        value = owner.instance.attributes[name]
+        path = f"{owner.path}.{name}" if owner.path else name
+        if isinstance(value, archives.Instance):
+            return Module(self._paths.setdefault(id(value), path), value)
+        if isinstance(value, Tensor):
+            is_parameter = name in declared(self.program, owner.instance, "__parameters__")
+            return self._tensor(path, value, is_parameter)
+        return value
+
+    def _tensor(self, path: str, value: Tensor, is_parameter: bool = False) -> Symbol:
+        if path not in self.attributes and is_parameter:
+            self.parameters.append(path)
+        self.attributes.setdefault(path, value)
+        return self.writer.attribute(path)
+
+    # ---- calls -----------------------------------------------------------------------------------
+
+    def _called(self, node: ast.Call, names: dict[str, Value]) -> Value:
+        if isinstance(node.func, ast.Name) and node.func.id in ("annotate", "unchecked_cast"):
+            return self._cast(node, names)
+        if isinstance(node.func, ast.Name) and node.func.id == "uninitialized":
+            return None
+        arguments = [self._expression(each, names) for each in node.args]
+        named = {each.arg or "": self._expression(each.value, names) for each in node.keywords}
+        if isinstance(node.func, ast.Attribute):
+            owner = self._expression(node.func.value, names)
+            if isinstance(owner, Module):
+                method = self.program.method(owner.instance, node.func.attr)
+                if method is None:
+                    raise RefusedError(
+                        f"the method {node.func.attr} of {owner.path or 'the model'}"
+                    )
+                return self._call(method, [owner, *arguments], named)
+        called = self._expression(node.func, names)
+        if not isinstance(called, Function):
+            raise RefusedError("a call of what is no function")
+        return self._function(called.name, arguments, named)
+
+    def _cast(self, node: ast.Call, names: dict[str, Value]) -> Value:
+        value = self._expression(node.args[1], names)
+        if isinstance(value, Symbol) and value.type.startswith("Optional["):
+            wanted = annotation(node.args[0])
+            if not wanted.startswith("Optional["):
+                return self.writer.one("prim::Unwrap", [value], wanted)
+        return value
+
+    def _function(self, name: str, arguments: list[Value], named: dict[str, Value]) -> Value:
+        if name in self.program.functions:
+            return self._call(self.program.functions[name], arguments, named)
+        if name in ("int", "float", "bool"):
+            if has_unknown(arguments):
+                return UNKNOWN
+            return scalars.convert(self.writer, name, *arguments)
+        if name == "range":
+            return range(*arguments) if is_constant(arguments) else self._refuse_range()
+        if name == "getattr":
+            return self._member(arguments[0], arguments[1])
+        if name == "ops.prim.RaiseException":
+            return self._raise(*arguments)
+        if name in _IGNORED:
+            return None
+        plain = name.removeprefix("torch.").removeprefix("ops.aten.")
+        if name in ("ops.prim.NumToTensor", "ops.prim.unchecked_unwrap_optional", "ops.prim.data"):
+            return arguments[0]
+        if name in ("ops.prim.device", "ops.prim.is_cuda", "ops.prim.requires_grad"):
+            return False
+        if name in ("torch.list", "list"):
+            plain = "list"
+        return self._operator(
+            plain, arguments, named, f"aten::{plain}" if "ops." not in name else name
+        )
+
+    @staticmethod
+    def _refuse_range() -> Value:
+        raise RefusedError("a loop whose rounds depend on the input")
+
+    def _raise(self, text: Value, kind: Value = None) -> None:
+        """Without a class, the text begins with its name: "AssertionError: ..."."""
+        shown = text if isinstance(text, str) else "an error"
+        name = str(kind or "RuntimeError").removeprefix("builtins.")
+        if kind is None and shown.startswith("AssertionError: "):
+            name, shown = "AssertionError", shown.removeprefix("AssertionError: ")
+        self.writer.add("prim::RaiseException", [shown, name], [])
+
+    def _operator(
+        self,
+        name: str,
+        arguments: list[Value],
+        named: dict[str, Value] | None = None,
+        shown: str = "",
+    ) -> Value:
+        shown = shown or f"aten::{name}"
+        translation = TABLE.get(name)
+        if translation is None:
+            self.missing[shown] = None
+            return UNKNOWN
+        if has_unknown(arguments) or has_unknown(list((named or {}).values())):
+            return UNKNOWN
+        try:
+            return translation(self.writer, *arguments, **(named or {}))
+        except MissingError as error:
+            self.missing[f"{shown} {error}"] = None
+            return UNKNOWN

@@ -1,0 +1,109 @@
+"""Operators of numbers, lists and sizes."""
+
+from __future__ import annotations
+
+from opscope.tensor.jit.torchscript import scalars
+from opscope.tensor.jit.torchscript.table import (
+    TABLE,
+    MissingError,
+    Translation,
+    need,
+    register,
+)
+from opscope.tensor.jit.torchscript.values import Symbol, Value, is_tensor
+from opscope.tensor.jit.torchscript.writer import Writer
+
+
+@register("size")
+def _size(writer: Writer, x: Value, dim: Value = None) -> Value:
+    return scalars.size(writer, x, dim)
+
+
+@register("dim")
+def _dim(writer: Writer, x: Value) -> Value:
+    return writer.one("py::dim", [x], "int")
+
+
+@register("numel")
+def _numel(writer: Writer, x: Value) -> Value:
+    return writer.one("py::numel", [x], "int")
+
+
+@register("Int IntImplicit")
+def _int(writer: Writer, x: Value) -> Value:
+    return scalars.convert(writer, "int", x)
+
+
+@register("Float FloatImplicit")
+def _float(writer: Writer, x: Value) -> Value:
+    return scalars.convert(writer, "float", x)
+
+
+@register("ScalarImplicit")
+def _scalar(writer: Writer, x: Value) -> Value:
+    return x
+
+
+@register("__is__")
+def _is(writer: Writer, a: Value, b: Value) -> Value:
+    if isinstance(a, Symbol) and a.type.startswith("Optional["):
+        return writer.one("py::is_none", [a], "bool")
+    return a is None and b is None if b is None or a is None else a is b
+
+
+@register("__isnot__")
+def _isnot(writer: Writer, a: Value, b: Value) -> Value:
+    found = _is(writer, a, b)
+    return writer.one("py::not", [found], "bool") if isinstance(found, Symbol) else not found
+
+
+@register("__getitem__")
+def _getitem(writer: Writer, x: Value, index: Value) -> Value:
+    return scalars.item(writer, x, index)
+
+
+@register("append")
+def _append(writer: Writer, x: Value, item: Value) -> Value:
+    need(isinstance(x, list) and not writer.is_conditional, "to a list that is not known")
+    x.append(item)
+    return x
+
+
+@register("list")
+def _list(writer: Writer, x: Value) -> Value:
+    return list(x) if isinstance(x, list | tuple) else x
+
+
+@register("format")
+def _format(writer: Writer, *values: Value) -> Value:
+    return scalars.text(*values)
+
+
+def _of_number(name: str, of_tensor: Translation | None) -> None:
+    """Of a number, or what `of_tensor` does with a tensor."""
+
+    def translate(writer: Writer, x: Value) -> Value:
+        if not is_tensor(x):
+            return scalars.one(writer, name, x)
+        if of_tensor is None:
+            raise MissingError("of a tensor")
+        return of_tensor(writer, x)
+
+    TABLE[name] = translate
+
+
+for _name in ("__not__", "neg", "floor", "ceil", "sqrt"):
+    _of_number(_name, TABLE.get(_name))
+_of_number("len", lambda writer, x: scalars.size(writer, x, 0))
+
+
+def _of_numbers(name: str) -> None:
+    def translate(writer: Writer, a: Value, b: Value) -> Value:
+        need(scalars.are_numbers(a, b), "of tensors")
+        return scalars.two(writer, name, a, b)
+
+    TABLE[name] = translate
+
+
+for _name in ("floordiv", "__and__", "__or__"):
+    _of_numbers(_name)

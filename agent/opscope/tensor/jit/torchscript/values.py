@@ -1,0 +1,79 @@
+"""What expressions of a TorchScript program are while it is translated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from opscope.tensor.jit.torchscript.archive import Instance
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A value of the graph: known when it runs."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Module:
+    """An object of the program, with its path from the root."""
+
+    path: str
+    instance: Instance
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the program, or one of PyTorch: "torch.add", "ops.prim.data"."""
+
+    name: str
+
+
+class Unknown:
+    """The result of an operator that has no translation; it is named in the error at the end."""
+
+
+UNKNOWN = Unknown()
+
+Value = Any
+"""A Symbol, Module, Function or UNKNOWN; a constant (None, bool, int, float, str); or a list or
+tuple of values."""
+
+
+def is_constant(value: Value) -> bool:
+    """Whether it is the same in each run, with all that it contains."""
+    if isinstance(value, list | tuple):
+        return all(map(is_constant, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def is_tensor(value: Value) -> bool:
+    return isinstance(value, Symbol) and value.type == "Tensor"
+
+
+def has_unknown(values: Any) -> bool:
+    """Whether one of the values is the result of a missing operator, or contains one."""
+    if isinstance(values, list | tuple):
+        return any(map(has_unknown, values))
+    return isinstance(values, Unknown)
+
+
+def type_of(value: Value) -> str:
+    """The type of a value in a graph. ValueError for one that has none."""
+    if isinstance(value, Symbol):
+        return value.type
+    if isinstance(value, list):
+        parts = {type_of(each) for each in value}
+        if len(parts) > 1:
+            raise ValueError(f"a list of {' and '.join(sorted(parts))}")
+        return f"List[{parts.pop() if parts else 'int'}]"
+    if isinstance(value, tuple):
+        return f"Tuple[{', '.join(map(type_of, value))}]"
+    if isinstance(value, Unknown):
+        raise ValueError("what follows depends on an operator that is missing")
+    names = {bool: "bool", int: "int", float: "float", str: "str", type(None): "None"}
+    if type(value) not in names:
+        raise ValueError(f"a {type(value).__name__.lower()} where a graph needs a value")
+    return names[type(value)]
