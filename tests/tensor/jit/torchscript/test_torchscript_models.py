@@ -8,7 +8,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -23,6 +23,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 F = torch.nn.functional
 
+if TYPE_CHECKING:
+    Tensor = Any
+else:
+    Tensor = torch.Tensor
+
 
 class Residual(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, inside: int, out: int, stride: int) -> None:
@@ -36,7 +41,7 @@ class Residual(torch.nn.Module):  # type: ignore[misc]
             conv = torch.nn.Conv2d(inside, out, 1, stride)
             self.down = torch.nn.Sequential(conv, torch.nn.BatchNorm2d(out))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         identity = x
         out = self.relu(self.bn1(self.conv1(x)))
         out = self.conv2(out)
@@ -54,7 +59,7 @@ class Squeeze(torch.nn.Module):  # type: ignore[misc]
         self.pool = torch.nn.AdaptiveAvgPool2d(1)
         self.fc = torch.nn.Conv2d(width, width, 1)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x * F.hardsigmoid(self.fc(F.hardswish(self.pool(x))))
 
 
@@ -246,7 +251,7 @@ def test_operators(function: Callable[..., Any], how: str, tmp_path: Path) -> No
     assert_close(plain(own(*ours(x, y))), plain(function(x, y)))
 
 
-# ---- control flow, and what is refused ------------------------------------------------------------
+# ---- control flow, and what is refused ----------------------------------------------------------
 
 
 class Flow(torch.nn.Module):  # type: ignore[misc]
@@ -254,9 +259,7 @@ class Flow(torch.nn.Module):  # type: ignore[misc]
         super().__init__()
         self.rounds = 3
 
-    def forward(
-        self, x: torch.Tensor, mask: torch.Tensor | None = None, n: int = 2
-    ) -> torch.Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None, n: int = 2) -> Tensor:
         for step in range(self.rounds):
             x = x * 0.5 + step
         y = x + n
@@ -295,7 +298,7 @@ def test_all_missing_operators_are_named_at_once(tmp_path: Path) -> None:
 
 def test_an_operator_that_is_missing_in_code_that_does_not_run_is_no_error(tmp_path: Path) -> None:
     class Rare(torch.nn.Module):  # type: ignore[misc]
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def forward(self, x: Tensor) -> Tensor:
             if self.training:
                 return torch.linalg.inv(x)
             return x + 1
@@ -326,7 +329,7 @@ HOSTILE = {
 @pytest.mark.parametrize("body", HOSTILE)
 def test_code_that_is_no_model_is_refused(body: str, tmp_path: Path) -> None:
     class Net(torch.nn.Module):  # type: ignore[misc]
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def forward(self, x: Tensor) -> Tensor:
             return x + 1
 
     torch.jit.save(torch.jit.script(Net()), str(tmp_path / "net.pt"))
