@@ -60,6 +60,10 @@ def _cases(effort: Effort, folder: Path) -> Iterator[Result]:
         chain = make(_NODES, folder) if effort.wants(case) else None
         if chain is not None:
             yield _ratio(case, name, 1.0, rounds, chain, _chain_call(is_fusible=True))
+    for case, bound in (("resnet18_vs_torchscript", 0.8), ("load_ms", 10.0)):
+        sides = peers.RESNET[case](folder) if effort.wants(case) else None
+        if sides is not None:
+            yield _ratio(case, "torch.jit", bound, rounds, *sides)
     if effort.wants("library_size"):
         yield _library_size()
 

@@ -1,4 +1,4 @@
-"""The peers of `bench graph`: the same chains in other runtimes."""
+"""The peers of `bench graph`: the same chains and networks in other runtimes."""
 
 from __future__ import annotations
 
@@ -85,3 +85,62 @@ CHAINS: dict[str, Callable[[int, Path], _Call | None]] = {
     "executorch": _executorch,
 }
 """By the peer's name: a chain of so many additions of one element; None: it is not installed."""
+
+
+# ---- resnet18 ------------------------------------------------------------------------------------
+
+
+def _resnet_file(folder: Path) -> Path | None:
+    """A frozen resnet18 with random weights, as TorchScript."""
+    if find_spec("torch") is None or find_spec("torchvision") is None:
+        return None
+    torch: Any = import_module("torch")
+    torchvision: Any = import_module("torchvision")
+    path = folder / "resnet18.torchscript.pt"
+    if not path.exists():
+        torch.manual_seed(0)
+        net = torchvision.models.resnet18(weights=None).eval()
+        torch.jit.save(torch.jit.trace(net, torch.randn(1, 3, 224, 224)), path)
+    return path
+
+
+def _resnet_run(folder: Path) -> tuple[_Call, _Call] | None:
+    path = _resnet_file(folder)
+    if path is None:
+        return None
+    from opscope import tensor
+    from opscope.tensor import jit
+
+    torch: Any = import_module("torch")
+    torch.set_num_threads(1)
+    theirs = torch.jit.freeze(torch.jit.load(path).eval())
+    image = torch.randn(1, 3, 224, 224)
+    own = jit.freeze(jit.load(path))
+    own_image = tensor.from_numpy(image.numpy())
+
+    def call() -> object:
+        with torch.no_grad():
+            return theirs(image)
+
+    for _ in range(5):
+        call()
+    return call, partial(own, own_image)
+
+
+def _resnet_load(folder: Path) -> tuple[_Call, _Call] | None:
+    path = _resnet_file(folder)
+    if path is None:
+        return None
+    from opscope.tensor import jit
+
+    torch: Any = import_module("torch")
+    own = folder / "resnet18.pt"
+    jit.save(jit.load(path), own)
+    return partial(torch.jit.load, path), partial(jit.load, own)
+
+
+RESNET: dict[str, Callable[[Path], tuple[_Call, _Call] | None]] = {
+    "resnet18_vs_torchscript": _resnet_run,
+    "load_ms": _resnet_load,
+}
+"""By the case: the peer's call and that of a graph; None: PyTorch or torchvision is missing."""
