@@ -4,8 +4,9 @@
  * column for each output. With a vertical stride of 1 only the kernel's columns have rows of their
  * own: the patches of the next kernel row are the same matrix, shifted by one line of outputs. A
  * convolution is then one product for each kernel row ("turn"), and the image is copied once for
- * each kernel column. Otherwise each position has its row, and there is one turn. A kernel with a
- * single position needs no copy. Strips are small enough that patches stay in the cache and that a
+ * each kernel column. The weight must then be arranged by kernel row, which does not pay off for
+ * few outputs. Otherwise each position has its row, and there is one turn. A kernel with a single
+ * position needs no copy. Strips are small enough that patches stay in the cache and that a
  * BLAS multiplies them without packing.
  */
 #ifndef OPSCOPE_TENSOR_OPS_NN_CONVOLUTION_H
@@ -23,6 +24,7 @@ enum {
     OPSCOPE__PRODUCT_WORK = 1000000, /* multiplications up to which OpenBLAS does not pack */
     OPSCOPE__PATCH_ELEMENTS = 65536, /* of a strip, to fit the second-level cache */
     OPSCOPE__STRIP_LEAST = 256,      /* number of outputs from which packing pays off */
+    OPSCOPE__ARRANGE_LEAST = 16,     /* outputs for each channel from which arranging pays off */
 };
 
 struct opscope__convolution {
@@ -89,7 +91,9 @@ static inline void opscope__convolution_plan(struct opscope__convolution *c)
     const struct opscope__window *high = &c->window[0], *wide = &c->window[1];
     c->is_bare = high->kernel == 1 && wide->kernel == 1 && high->stride == 1 && wide->stride == 1 &&
                  high->padding == 0 && wide->padding == 0;
-    for (c->turns = high->stride == 1 ? high->kernel : 1;; c->turns = 1) {
+    bool is_arranged = high->stride == 1 && c->batch * c->out_size[0] * c->out_size[1] >=
+                                                OPSCOPE__ARRANGE_LEAST * c->out;
+    for (c->turns = is_arranged ? high->kernel : 1;; c->turns = 1) {
         c->depth = wide->kernel * (high->kernel / c->turns);
         int64_t height = c->in * c->depth > 0 ? c->in * c->depth : 1;
         int64_t outputs = OPSCOPE__PRODUCT_WORK / (height * (c->out > 0 ? c->out : 1));
