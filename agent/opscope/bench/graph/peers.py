@@ -91,15 +91,14 @@ CHAINS: dict[str, Callable[[int, Path], _Call | None]] = {
 
 
 def _resnet_file(folder: Path) -> Path | None:
-    """A frozen resnet18 with random weights, as TorchScript."""
-    if find_spec("torch") is None or find_spec("torchvision") is None:
+    """A traced resnet18 with random weights, as TorchScript."""
+    if find_spec("torch") is None:
         return None
     torch: Any = import_module("torch")
-    torchvision: Any = import_module("torchvision")
+    resnet18 = import_module("opscope.bench.truth.programs.resnet18").resnet18
     path = folder / "resnet18.torchscript.pt"
     if not path.exists():
-        torch.manual_seed(0)
-        net = torchvision.models.resnet18(weights=None).eval()
+        net = resnet18(classes=1000).eval()
         torch.jit.save(torch.jit.trace(net, torch.randn(1, 3, 224, 224)), path)
     return path
 
@@ -143,4 +142,4 @@ RESNET: dict[str, Callable[[Path], tuple[_Call, _Call] | None]] = {
     "resnet18_vs_torchscript": _resnet_run,
     "load_ms": _resnet_load,
 }
-"""By the case: the peer's call and that of a graph; None: PyTorch or torchvision is missing."""
+"""By the case: the peer's call and that of a graph; None: PyTorch is missing."""

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from opscope.bench.truth.programs import Drive, in_turn
+from opscope.bench.truth.programs.resnet18 import resnet18 as make_resnet18
 
 _VOCABULARY = 1000
 
@@ -111,44 +112,10 @@ def gpt2() -> Drive:
     return in_turn(step)
 
 
-def _residual(inputs: int, outputs: int, stride: int) -> tuple[nn.ModuleList, Callable[[Any], Any]]:
-    body = nn.Sequential(
-        nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
-        nn.BatchNorm2d(outputs),
-        nn.ReLU(inplace=True),
-        nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
-        nn.BatchNorm2d(outputs),
-    )
-    shortcut: Any = nn.Identity()
-    if stride != 1:
-        convolution = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-        shortcut = nn.Sequential(convolution, nn.BatchNorm2d(outputs))
-    return nn.ModuleList([body, shortcut]), lambda x: (body(x) + shortcut(x)).relu_()
-
-
 def resnet18() -> Drive:
     """In its published shape, training with SGD on 4 images of 64 x 64."""
-    torch.manual_seed(0)
-    stem = nn.Sequential(
-        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
-        nn.BatchNorm2d(64),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, 2, 1),
-    )
-    tail = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
-    modules, blocks = nn.ModuleList([stem, tail]), []
-    for inputs, outputs in ((64, 64), (64, 128), (128, 256), (256, 512)):
-        for first, stride in ((inputs, 1 if inputs == outputs else 2), (outputs, 1)):
-            layers, block = _residual(first, outputs, stride)
-            modules.append(layers)
-            blocks.append(block)
-    optimizer = torch.optim.SGD(modules.parameters(), 0.01, momentum=0.9, weight_decay=1e-4)
+    net = make_resnet18(classes=10)
+    optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9, weight_decay=1e-4)
     images, targets = torch.randn(4, 3, 64, 64), torch.randint(10, (4,))
-
-    def forward() -> Any:
-        x = stem(images)
-        for block in blocks:
-            x = block(x)
-        return functional.cross_entropy(tail(x), targets)
-
-    return in_turn(_training(optimizer, forward))
+    loss = nn.CrossEntropyLoss()
+    return in_turn(_training(optimizer, lambda: loss(net(images), targets)))
