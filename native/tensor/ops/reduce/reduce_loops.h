@@ -82,14 +82,16 @@ enum {
         totals[j] = (wide)(join_step);                                                             \
     }
 
-/* Folds into `total` the values of `element`, an expression in `i`, for 0 to count. In a long run,
- * each step from `done` on begins with `ahead`. */
-#define OPSCOPE__FOLD_AHEAD(ahead, total, wide, lane, start_value, type, element, count, step,     \
-                            join_step)                                                             \
+/* Folds into `total` the values of `element`, an expression in `i`, for 0 to count. Each stretch
+ * from `done` on, and the rest after the last one, begins with `enter`; each step of a stretch with
+ * `ahead`. */
+#define OPSCOPE__FOLD_BY(enter, ahead, total, wide, lane, start_value, type, element, count, step, \
+                         join_step)                                                                \
     do {                                                                                           \
         int64_t done = 0;                                                                          \
         OPSCOPE__START(totals, OPSCOPE__TOTALS, wide, start_value)                                 \
         while ((count) - done >= OPSCOPE__STRETCH) {                                               \
+            enter;                                                                                 \
             OPSCOPE__START(lanes, OPSCOPE__MANY(lane), lane, start_value)                          \
             for (int turn = OPSCOPE__STRETCH / OPSCOPE__MANY(lane); turn > 0; turn--) {            \
                 ahead;                                                                             \
@@ -98,6 +100,7 @@ enum {
             OPSCOPE__HALVE(lanes, OPSCOPE__MANY(lane), OPSCOPE__TOTALS, lane, join_step)           \
             OPSCOPE__JOIN_TOTALS(totals, wide, lanes, lane, join_step)                             \
         }                                                                                          \
+        enter;                                                                                     \
         if ((count) - done >= OPSCOPE__LANES) {                                                    \
             OPSCOPE__START(lanes, OPSCOPE__MANY(lane), lane, start_value)                          \
             while ((count) - done >= OPSCOPE__MANY(lane)) {                                        \
@@ -123,25 +126,34 @@ enum {
     } while (0)
 
 #define OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type, element, count, step, join_step)   \
-    OPSCOPE__FOLD_AHEAD((void)0, total, wide, lane, start_value, type, element, count, step,       \
-                        join_step)
+    OPSCOPE__FOLD_BY((void)0, (void)0, total, wide, lane, start_value, type, element, count, step, \
+                     join_step)
 
+/* Elements that are not side by side are copied to `room`, stretch by stretch. */
 #define OPSCOPE__FOLD_ROWS(name, type, wide, lane, start_value, step, join_step)                   \
+    static const type *name##_gather(type *room, const char *data, int64_t next, int64_t count)    \
+    {                                                                                              \
+        for (int64_t i = 0; i < count && i < OPSCOPE__STRETCH; i++) {                              \
+            room[i] = *(const type *)(const void *)(data + i * next);                              \
+        }                                                                                          \
+        return room;                                                                               \
+    }                                                                                              \
     OPSCOPE__WIDTH static void name##_rows(void *accumulators, const char *data, int64_t stride,   \
                                            int64_t count, int64_t next, int64_t length)            \
     {                                                                                              \
         wide *into = accumulators;                                                                 \
+        type room[OPSCOPE__STRETCH];                                                               \
         for (; count > 0; count--, into++, data += stride) {                                       \
             wide total = *into;                                                                    \
-            if (next == sizeof(type)) {                                                            \
-                const type *in = (const type *)(const void *)data;                                 \
-                OPSCOPE__FOLD_AHEAD(OPSCOPE__FETCH(in + done, lane), total, wide, lane,            \
-                                    start_value, type, in[i], length, step, join_step);            \
-            } else {                                                                               \
-                OPSCOPE__FOLD_RUN(total, wide, lane, start_value, type,                            \
-                                  *(const type *)(const void *)(data + i * next), length, step,    \
-                                  join_step);                                                      \
-            }                                                                                      \
+            const type *in = (const type *)(const void *)data;                                     \
+            int64_t first = 0; /* the number of the element at `in` */                             \
+            OPSCOPE__FOLD_BY(                                                                      \
+                if (next != sizeof(type)) {                                                        \
+                    in = name##_gather(room, data + done * next, next, length - done);             \
+                    first = done;                                                                  \
+                },                                                                                 \
+                OPSCOPE__FETCH(in + (done - first), lane), total, wide, lane, start_value, type,   \
+                in[i - first], length, step, join_step);                                           \
             *into = total;                                                                         \
         }                                                                                          \
     }
