@@ -1,5 +1,5 @@
-# The tensor core. Every C file below ops/ is one operator, compiled once for each level of CPU that its
-# kernels can use; registry.c asks the CPU at run time and takes one level's operators.
+# The tensor core. Every C file below ops/ is one operator. Those that compute are compiled once for each
+# level of CPU; registry.c asks the CPU at run time and takes one level's operators.
 
 file(GLOB OPSCOPE_TENSOR_SOURCES CONFIGURE_DEPENDS
     tensor/base/*.c tensor/memory/*.c tensor/core/*.c tensor/kernels/*.c
@@ -17,6 +17,10 @@ if(OPSCOPE_CPU_LEVELS AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
         -mprefer-vector-width=512)
 endif()
 
+# The folders whose operators are faster with wider vectors. The others move elements, search, or call the
+# BLAS: every level uses the baseline's.
+set(OPSCOPE_FOLDERS_WITH_LEVELS elementwise nn random reduce)
+
 # Loops over elements are for the vectoriser.
 set(OPSCOPE_OPTIMIZE -O3)
 # A loop of a few instructions that lies across two lines of code is a third slower at times: a product of
@@ -27,6 +31,13 @@ endif()
 if(OPSCOPE_SANITIZER)
     set(OPSCOPE_OPTIMIZE "")
 endif()
+# Where there are levels, the baseline is for CPUs that are rare, and is kept small.
+set(OPSCOPE_OPTIMIZE_baseline ${OPSCOPE_OPTIMIZE})
+if(OPSCOPE_LEVELS MATCHES ";" AND NOT OPSCOPE_SANITIZER)
+    set(OPSCOPE_OPTIMIZE_baseline -O2 -ftree-vectorize)
+endif()
+set(OPSCOPE_OPTIMIZE_avx2 ${OPSCOPE_OPTIMIZE})
+set(OPSCOPE_OPTIMIZE_avx512 ${OPSCOPE_OPTIMIZE})
 set_source_files_properties(tensor/kernels/convert.c PROPERTIES COMPILE_OPTIONS "${OPSCOPE_OPTIMIZE}")
 
 add_library(opscope_tensor STATIC ${OPSCOPE_TENSOR_SOURCES})
@@ -35,10 +46,17 @@ target_include_directories(opscope_tensor PUBLIC include PRIVATE ${CMAKE_CURRENT
 target_link_libraries(opscope_tensor PUBLIC opscope_flags ${CMAKE_DL_LIBS} m)
 
 foreach(level IN LISTS OPSCOPE_LEVELS)
+    set(sources "")
     set(names "")
     foreach(source IN LISTS OPSCOPE_OPERATOR_SOURCES)
         get_filename_component(name ${source} NAME_WE)
+        get_filename_component(folder ${source} DIRECTORY)
+        get_filename_component(folder ${folder} NAME)
         list(APPEND names ${name})
+        if(level STREQUAL baseline OR folder IN_LIST OPSCOPE_FOLDERS_WITH_LEVELS)
+            list(APPEND sources ${source})
+            set(level_of_${name} ${level})
+        endif()
     endforeach()
     # In the order of names, whatever their folders.
     list(SORT names)
@@ -46,9 +64,9 @@ foreach(level IN LISTS OPSCOPE_LEVELS)
     set(declared "")
     set(listed "")
     foreach(name IN LISTS names)
-        string(APPEND declared
-            "extern const struct opscope__operator_spec opscope__operator_${name}_${level};\n")
-        string(APPEND listed "    &opscope__operator_${name}_${level},\n")
+        set(operator opscope__operator_${name}_${level_of_${name}})
+        string(APPEND declared "extern const struct opscope__operator_spec ${operator};\n")
+        string(APPEND listed "    &${operator},\n")
     endforeach()
     set(list_source ${CMAKE_CURRENT_BINARY_DIR}/operators_${level}.c)
     file(GENERATE OUTPUT ${list_source} CONTENT
@@ -58,12 +76,12 @@ ${declared}
 const struct opscope__operator_spec *const opscope__operators_${level}[] = {
 ${listed}    NULL};
 ")
-    add_library(opscope_ops_${level} OBJECT ${OPSCOPE_OPERATOR_SOURCES} ${list_source})
+    add_library(opscope_ops_${level} OBJECT ${sources} ${list_source})
     target_include_directories(opscope_ops_${level} PRIVATE include ${CMAKE_CURRENT_SOURCE_DIR})
     target_link_libraries(opscope_ops_${level} PRIVATE opscope_flags)
     # Contraction would make results differ from level to level; integers wrap around.
     target_compile_options(opscope_ops_${level} PRIVATE
-        -ffp-contract=off -fno-trapping-math -fwrapv ${OPSCOPE_LEVEL_${level}} ${OPSCOPE_OPTIMIZE})
+        -ffp-contract=off -fno-trapping-math -fwrapv ${OPSCOPE_LEVEL_${level}} ${OPSCOPE_OPTIMIZE_${level}})
     target_compile_definitions(opscope_ops_${level} PRIVATE OPSCOPE__LEVEL=${level})
     target_sources(opscope_tensor PRIVATE $<TARGET_OBJECTS:opscope_ops_${level}>)
 endforeach()
