@@ -90,6 +90,7 @@ class Program:
         entry: str = "forward",
         optimize: builtins.bool = True,
         model_id: str = "",
+        reuse_memory: builtins.bool = True,
     ) -> Self: ...
     def __call__(self, *inputs: Any) -> Any: ...
     @property

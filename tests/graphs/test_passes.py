@@ -320,7 +320,9 @@ def facts(value: Any, known: list[Any]) -> Any:
 def outcome(graph: Graph, flag: bool, optimize: bool) -> Any:
     x, y = ot.tensor([[1.0, -2.0], [0.5, 3.0]]), ot.tensor([[2.0, 0.0], [-1.0, 1.0]])
     try:
-        results = Program({"forward": graph}, {}, optimize=optimize)(x, y, 3, flag)
+        results = Program({"forward": graph}, {}, optimize=optimize, reuse_memory=optimize)(
+            x, y, 3, flag
+        )
     except (ZeroDivisionError, OverflowError, MemoryError) as error:
         return type(error)
     known: list[Any] = []

@@ -6,6 +6,7 @@
 
 #include "model/program/argument.h"
 #include "opscope/status.h"
+#include "tensor/dispatch/spare.h"
 
 /* Memory for arguments that are lists. Most fit into the array. */
 enum { SCRATCH = 32 };
@@ -51,7 +52,8 @@ static int give_list(struct opscope__heap *heap, opscope_tensor_list *list,
 }
 
 static int call(const struct opscope__call_plan *plan, struct opscope__heap *heap,
-                const opscope_argument *arguments, struct opscope__value *outputs)
+                const opscope_argument *arguments, opscope_tensor *spare,
+                struct opscope__value *outputs)
 {
     int status;
     if (plan->is_list) {
@@ -60,7 +62,7 @@ static int call(const struct opscope__call_plan *plan, struct opscope__heap *hea
         return status == OPSCOPE_OK ? give_list(heap, &list, outputs) : status;
     }
     opscope_tensor *made[OPSCOPE_OUTPUT_LIMIT];
-    status = opscope_call(plan->op, arguments, plan->argument_count, made);
+    status = opscope__call_with_spare(plan->op, arguments, plan->argument_count, spare, made);
     size_t count = status == OPSCOPE_OK ? plan->output_count : 0;
     for (size_t i = 0; i < count; i++) {
         outputs[i] = opscope__value_tensor(made[i]);
@@ -69,7 +71,8 @@ static int call(const struct opscope__call_plan *plan, struct opscope__heap *hea
 }
 
 int opscope__call_with(const struct opscope__call_plan *plan, struct opscope__heap *heap,
-                       const struct opscope__value *const *inputs, struct opscope__value *outputs)
+                       const struct opscope__value *const *inputs, opscope_tensor *spare,
+                       struct opscope__value *outputs)
 {
     opscope_argument arguments[OPSCOPE_ARGUMENT_LIMIT];
     struct scratch scratch;
@@ -87,7 +90,7 @@ int opscope__call_with(const struct opscope__call_plan *plan, struct opscope__he
         opscope__argument_fill(given, inputs[i], memory, &arguments[given->argument]);
     }
     if (status == OPSCOPE_OK) {
-        status = call(plan, heap, arguments, outputs);
+        status = call(plan, heap, arguments, spare, outputs);
     }
     for (size_t i = 0; i < scratch.block_count; i++) {
         free(scratch.blocks[i]);

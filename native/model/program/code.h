@@ -50,6 +50,7 @@ struct opscope__call_plan {
     uint8_t output_count;
     uint8_t given_count; /* the inputs of the instruction */
     bool is_list;        /* it returns a list */
+    bool takes_spare;    /* its result may take the memory of an input */
     struct opscope__given given[OPSCOPE_ARGUMENT_LIMIT];
     opscope_argument arguments[OPSCOPE_ARGUMENT_LIMIT];
     void *memory[OPSCOPE_ARGUMENT_LIMIT]; /* of constant lists; owned */
@@ -58,6 +59,7 @@ struct opscope__call_plan {
 struct opscope__fused_jump {
     struct opscope__fused_call *call;
     uint32_t target;
+    uint32_t spares; /* bits: the inputs that are used for the last time */
 };
 
 struct opscope__instruction {

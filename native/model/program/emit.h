@@ -20,6 +20,7 @@ struct opscope__emitter {
     /* By the values' numbers: the node of the value's own block that uses it last, itself or by
      * its blocks; NULL: none. (last_use.c) */
     const struct opscope__graph_node **last_use;
+    bool keeps_operands;
     uint32_t *last_operand; /* by the values' numbers: that is "last", its index + 1 */
 };
 

@@ -193,7 +193,8 @@ static bool wants_grad(const opscope_argument *inputs, size_t count)
 }
 
 int opscope__fused_call_run(const struct opscope__fused_call *call,
-                            const struct opscope__value *const *inputs, struct opscope__value *out)
+                            const struct opscope__value *const *inputs, opscope_tensor *spare,
+                            struct opscope__value *out)
 {
     opscope_argument arguments[OPSCOPE__FUSED_INPUT_LIMIT];
     opscope_tensor *made = NULL;
@@ -205,7 +206,7 @@ int opscope__fused_call_run(const struct opscope__fused_call *call,
     }
     opscope_range range;
     opscope_range_open(&range, call->range, NULL);
-    const int status = opscope__fused_run(&call->plan, arguments, &made);
+    const int status = opscope__fused_run(&call->plan, arguments, spare, &made);
     if (__builtin_expect(range.snapshot != NULL && status != OPSCOPE_OK, 0)) {
         opscope_range_fail(&range);
     }

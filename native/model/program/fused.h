@@ -20,8 +20,9 @@ int opscope__fused_call_new(const struct opscope__graph_node *node,
                             struct opscope__fused_call **out);
 void opscope__fused_call_free(struct opscope__fused_call *call); /* NULL is allowed */
 /* Runs it. 1, with a new reference in `*out`; 0: run the block instead; or a negative status.
- * `inputs`: of the node. */
+ * `inputs`: of the node. `spare`: one of them that may be the result, or NULL. */
 int opscope__fused_call_run(const struct opscope__fused_call *call,
-                            const struct opscope__value *const *inputs, struct opscope__value *out);
+                            const struct opscope__value *const *inputs, opscope_tensor *spare,
+                            struct opscope__value *out);
 
 #endif

@@ -64,6 +64,7 @@ static int lower(struct opscope__program *program, const struct opscope__program
         .graph = program->graph,
         .attributes = attributes,
         .attribute_count = source->attribute_count,
+        .keeps_operands = source->keeps_operands,
         .of_value = calloc(values, sizeof *emitter.of_value),
         .last_use = calloc(values, sizeof *emitter.last_use),
         .last_operand = calloc(values, sizeof *emitter.last_operand)};

@@ -284,8 +284,13 @@ static int emit_fused(struct opscope__emitter *emitter, const struct opscope__gr
     }
     opscope__emit_last(emitter)->as.fused = jump;
     for (uint32_t i = 0; status == OPSCOPE_OK && i < node->inputs.count; i++) {
-        status =
-            opscope__emit_input(emitter, opscope__emit_operand(emitter, node->inputs.at[i].value));
+        const struct opscope__graph_value *value = node->inputs.at[i].value;
+        opscope__operand operand = opscope__emit_operand(emitter, value);
+        if (!emitter->keeps_operands && emitter->last_use[value->number] == node &&
+            (operand & OPSCOPE__OPERAND_CONSTANT) == 0) {
+            jump->spares |= UINT32_C(1) << i;
+        }
+        status = opscope__emit_input(emitter, operand);
     }
     if (status == OPSCOPE_OK) {
         status = opscope__emit_output(emitter, opscope__emit_operand(emitter, node->outputs.at[0]));

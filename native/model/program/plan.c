@@ -163,6 +163,7 @@ int opscope__lower_call(struct opscope__emitter *emitter, const struct opscope__
     plan->argument_count = (uint8_t)node->inputs.count;
     plan->output_count = (uint8_t)opscope__operator_schema(op)->output_count;
     plan->is_list = opscope__operator_schema(op)->output_is_list;
+    plan->takes_spare = !emitter->keeps_operands && opscope__operator_spec(op)->elementwise != NULL;
     for (uint32_t i = 0; status == OPSCOPE_OK && i < node->inputs.count; i++) {
         status = plan_argument(emitter, plan, node, i);
     }

@@ -26,7 +26,8 @@ struct opscope__program_source {
     const struct opscope__program_attribute *attributes;
     size_t attribute_count;
     const char *entry;
-    bool is_as_written; /* run the graphs without passes (optimize.h) */
+    bool is_as_written;  /* run the graphs without passes (optimize.h) */
+    bool keeps_operands; /* no result takes the memory of an operand that is not needed any more */
 };
 
 /* The program keeps copies of the graphs that it needs, and references to the tensors. */

@@ -8,6 +8,7 @@
 #include "model/program/place.h"
 #include "model/program/steps.h"
 #include "opscope/status.h"
+#include "tensor/dispatch/spare.h"
 
 /* A loop polls after so many rounds. */
 enum { POLL_ROUNDS = 1 << 14 };
@@ -25,19 +26,34 @@ static int stopped(void)
     return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "the run was stopped");
 }
 
+/* The memory that a result may take: of the largest tensor that this instruction uses last, if
+ * nothing else holds it. */
+static inline opscope_tensor *better_spare(opscope_tensor *spare,
+                                           const struct opscope__value *value)
+{
+    return value->kind == OPSCOPE__VALUE_TENSOR && opscope__is_spare(value->as.tensor) &&
+                   (spare == NULL || value->as.tensor->count > spare->count)
+               ? value->as.tensor
+               : spare;
+}
+
 static inline int run_call(const struct opscope__frame *frame,
                            const struct opscope__instruction *instruction,
                            const opscope__operand *operands)
 {
     const struct opscope__value *inputs[OPSCOPE_ARGUMENT_LIMIT];
     struct opscope__value outputs[OPSCOPE_OUTPUT_LIMIT];
+    opscope_tensor *spare = NULL;
     if (is_stopped(frame)) {
         return stopped();
     }
     for (uint32_t i = 0; i < instruction->input_count; i++) {
         inputs[i] = opscope__frame_at(frame, operands[i]);
+        if (instruction->as.call->takes_spare && (operands[i] & OPSCOPE__OPERAND_LAST) != 0) {
+            spare = better_spare(spare, inputs[i]);
+        }
     }
-    int status = opscope__call_with(instruction->as.call, frame->heap, inputs, outputs);
+    int status = opscope__call_with(instruction->as.call, frame->heap, inputs, spare, outputs);
     if (status == OPSCOPE_OK) {
         opscope__frame_drop_last(frame, operands, instruction->input_count);
         for (uint32_t i = 0; i < instruction->output_count; i++) {
@@ -54,13 +70,17 @@ static int run_fused(const struct opscope__frame *frame,
 {
     const struct opscope__value *inputs[OPSCOPE__GRAPH_FUSED_INPUTS];
     struct opscope__value output;
+    opscope_tensor *spare = NULL;
     if (is_stopped(frame)) {
         return stopped();
     }
     for (uint32_t i = 0; i < instruction->input_count; i++) {
         inputs[i] = opscope__frame_at(frame, operands[i]);
+        if ((instruction->as.fused->spares >> i & 1) != 0) {
+            spare = better_spare(spare, inputs[i]);
+        }
     }
-    int status = opscope__fused_call_run(instruction->as.fused->call, inputs, &output);
+    int status = opscope__fused_call_run(instruction->as.fused->call, inputs, spare, &output);
     if (status > 0) {
         opscope__frame_set(frame, operands[instruction->input_count], &output);
     }

@@ -9,6 +9,7 @@
 #include "tensor/base/error.h"
 #include "tensor/dispatch/inplace.h"
 #include "tensor/dispatch/into.h"
+#include "tensor/dispatch/spare.h"
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
@@ -285,7 +286,8 @@ static int compute(struct opscope__call *call, opscope_argument *arguments,
 
 /* The caller chooses one destination of the results: outputs, list or targets. */
 static inline int run(const opscope_operator *op, const opscope_argument *arguments, size_t count,
-                      opscope_tensor **outputs, opscope_tensor_list *list, opscope_tensor **targets)
+                      opscope_tensor **outputs, opscope_tensor_list *list, opscope_tensor **targets,
+                      opscope_tensor *spare)
 {
     opscope_argument bound[OPSCOPE_ARGUMENT_LIMIT];
     opscope_tensor *made[OPSCOPE_OUTPUT_LIMIT] = {NULL};
@@ -308,6 +310,9 @@ static inline int run(const opscope_operator *op, const opscope_argument *argume
     }
     call.wants_grad =
         bad == OPSCOPE_OK && op->has_node && opscope_grad_mode() && wants_grad(op, bound);
+    if (spare != NULL && op->spec->elementwise != NULL && !op->is_inplace && !call.wants_grad) {
+        call.into = spare;
+    }
     if (call.wants_grad) {
         call.info.sequence_nr = opscope__tape_next_sequence();
     }
@@ -342,14 +347,20 @@ static inline int run(const opscope_operator *op, const opscope_argument *argume
 int opscope_call(const opscope_operator *op, const opscope_argument *arguments, size_t count,
                  opscope_tensor **outputs)
 {
-    return run(op, arguments, count, outputs, NULL, NULL);
+    return run(op, arguments, count, outputs, NULL, NULL, NULL);
+}
+
+int opscope__call_with_spare(const opscope_operator *op, const opscope_argument *arguments,
+                             size_t count, opscope_tensor *spare, opscope_tensor **outputs)
+{
+    return run(op, arguments, count, outputs, NULL, NULL, spare);
 }
 
 int opscope_call_list(const opscope_operator *op, const opscope_argument *arguments, size_t count,
                       opscope_tensor_list *out)
 {
     opscope_tensor_list list = {NULL, 0};
-    int status = run(op, arguments, count, NULL, &list, NULL);
+    int status = run(op, arguments, count, NULL, &list, NULL, NULL);
     if (status != OPSCOPE_OK) {
         opscope_tensor_list_release(&list);
         return status;
@@ -361,5 +372,5 @@ int opscope_call_list(const opscope_operator *op, const opscope_argument *argume
 int opscope_call_out(const opscope_operator *op, const opscope_argument *arguments, size_t count,
                      opscope_tensor **into)
 {
-    return run(op, arguments, count, NULL, NULL, into);
+    return run(op, arguments, count, NULL, NULL, into, NULL);
 }

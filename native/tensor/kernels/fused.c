@@ -229,14 +229,19 @@ bool opscope__fused_fits(const struct opscope__fused *fused, const opscope_argum
 }
 
 int opscope__fused_run(const struct opscope__fused *fused, const opscope_argument *inputs,
-                       opscope_tensor **out)
+                       opscope_tensor *spare, opscope_tensor **out)
 {
     const opscope_tensor *shape = find_shape(fused, inputs);
     opscope_tensor *made;
-    const int status =
-        opscope__tensor_empty(shape->dims, opscope__sizes(shape), shape->dtype, &made);
-    if (status != OPSCOPE_OK) {
-        return status;
+    /* Each stretch of an input is read for the last time before or by the step that writes it. */
+    if (spare != NULL && is_same_shape(spare, shape)) {
+        made = opscope_tensor_retain(spare);
+    } else {
+        const int status =
+            opscope__tensor_empty(shape->dims, opscope__sizes(shape), shape->dtype, &made);
+        if (status != OPSCOPE_OK) {
+            return status;
+        }
     }
     struct run run = {.fused = fused,
                       .count = made->count,

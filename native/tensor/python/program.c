@@ -183,13 +183,14 @@ static PyObject *wrap(struct opscope__program *core, PyObject *entry, const char
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)type;
-    static char *names[] = {"functions", "attributes", "entry", "optimize", "model_id", NULL};
+    static char *names[] = {"functions", "attributes",   "entry", "optimize",
+                            "model_id",  "reuse_memory", NULL};
     PyObject *functions, *attributes, *entry = NULL;
     const char *model_id = "";
-    int optimizes = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|Ups:Program", names, &PyDict_Type,
+    int optimizes = 1, reuses = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!O!|Upsp:Program", names, &PyDict_Type,
                                      &functions, &PyDict_Type, &attributes, &entry, &optimizes,
-                                     &model_id)) {
+                                     &model_id, &reuses)) {
         return NULL;
     }
     entry = entry != NULL ? Py_NewRef(entry) : PyUnicode_FromString("forward");
@@ -204,7 +205,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
             .attributes = named.attributes,
             .attribute_count = (size_t)PyDict_Size(attributes),
             .entry = entry_name,
-            .is_as_written = optimizes == 0};
+            .is_as_written = optimizes == 0,
+            .keeps_operands = reuses == 0};
         struct opscope__program *core;
         int status = opscope__program_new(&source, &core);
         result = status == OPSCOPE_OK ? wrap(core, entry, model_id) : opscope__py_raise(status);

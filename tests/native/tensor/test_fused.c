@@ -109,7 +109,7 @@ static void random_chains_have_the_bits_of_their_operators_one_by_one(void)
         if (opscope__fused_plan(&chain.fused)) {
             opscope_tensor *fused = NULL;
             CHECK(opscope__fused_fits(&chain.fused, inputs));
-            CHECK_EQUAL(opscope__fused_run(&chain.fused, inputs, &fused), OPSCOPE_OK);
+            CHECK_EQUAL(opscope__fused_run(&chain.fused, inputs, NULL, &fused), OPSCOPE_OK);
             opscope_tensor *wanted = one_by_one(&chain, inputs);
             CHECK(has_equal_bits(fused, wanted));
             opscope_tensor_release(wanted);
@@ -164,7 +164,7 @@ static void tensors_without_elements_give_one_without(void)
     opscope_tensor *a = empty(OPSCOPE_FLOAT32, SIZES(0, 3)), *out = NULL;
     const opscope_argument inputs[] = {T(a), T(a), I(1)};
     CHECK(opscope__fused_fits(&fused, inputs));
-    CHECK_EQUAL(opscope__fused_run(&fused, inputs, &out), OPSCOPE_OK);
+    CHECK_EQUAL(opscope__fused_run(&fused, inputs, NULL, &out), OPSCOPE_OK);
     CHECK_EQUAL(opscope_tensor_count(out), 0);
     CHECK_EQUAL(opscope_tensor_sizes(out)[1], 3);
     opscope_tensor_release(out);

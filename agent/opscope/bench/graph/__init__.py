@@ -191,7 +191,10 @@ def _fused_chain() -> tuple[_Call, _Call]:
         last = f"v{number}"
     graph = Graph("\n".join([*lines, f"  return (%{last})"]))
     x, y = tensor.randn([_FUSED_SIZE]), tensor.randn([_FUSED_SIZE])
-    sides = [Program({"forward": graph}, {}, optimize=optimize) for optimize in (False, True)]
+    sides = [
+        Program({"forward": graph}, {}, optimize=is_new, reuse_memory=is_new)
+        for is_new in (False, True)
+    ]
     return partial(sides[0], x, y), partial(sides[1], x, y)
 
 

@@ -1,0 +1,23 @@
+/* tensor/dispatch/spare.h -- calls whose result may take the memory of an argument that nobody
+ * needs any more. */
+#ifndef OPSCOPE_TENSOR_DISPATCH_SPARE_H
+#define OPSCOPE_TENSOR_DISPATCH_SPARE_H
+
+#include "tensor/core/call.h"
+#include "tensor/core/tensor.h"
+
+/* Whether a result may be written to the tensor, if its one owner gives it up: nobody else can read
+ * its memory, which its elements fill in order, and no gradient is recorded for it. */
+static inline bool opscope__is_spare(const opscope_tensor *tensor)
+{
+    return opscope_tensor_is_alone(tensor) && tensor->is_contiguous && tensor->grad == NULL &&
+           tensor->storage->allocator != NULL && !tensor->storage->read_only;
+}
+
+/* As opscope_call. The result of an elementwise operator is `spare`, an argument for which
+ * opscope__is_spare holds, if it has the result's dtype and sizes and the call records no gradient;
+ * then outputs[0] is another reference to it. NULL: there is none. */
+int opscope__call_with_spare(const opscope_operator *op, const opscope_argument *arguments,
+                             size_t count, opscope_tensor *spare, opscope_tensor **outputs);
+
+#endif
