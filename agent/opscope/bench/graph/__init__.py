@@ -3,8 +3,9 @@
 `node_overhead` is the time of a node beyond that of the same operator called in a loop in C, in a
 chain of 100 additions of tensors with one element. The second operands have another shape than the
 first, so that the nodes stay apart; `node_fused` is the same for equal shapes, which run in one
-pass. The others are ratios of times: the peer's, or the slower way's, over the graph's. Peers that
-are not installed are left out: onnxruntime and executorch are not dependencies of anything here.
+pass. The others are ratios of times: the peer's, or the slower way's, over the graph's. `pass_*`
+are the gains of single passes (passes.py). Peers that are not installed are left out: onnxruntime
+and executorch are not dependencies of anything here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from opscope.bench import RATIO, Effort, Result, interleaved, median_interval
-from opscope.bench.graph import peers
+from opscope.bench.graph import passes, peers
 from opscope.errors import OpscopeError
 
 _ROUNDS = 41
@@ -55,6 +56,9 @@ def _cases(effort: Effort, folder: Path) -> Iterator[Result]:
         yield _ratio("eager_vs_graph", "Python modules", 2.0, rounds, *_small_mlp())
     if effort.wants("fusion"):
         yield _ratio("fusion", "the operators one by one", 3.0, rounds, *_fused_chain())
+    for case, of_pass in passes.CASES.items():
+        if effort.wants(case):
+            yield _ratio(case, "the graph as it is written", None, rounds, *of_pass())
     for name, make in peers.CHAINS.items():
         case = f"chain_vs_{name}"
         chain = make(_NODES, folder) if effort.wants(case) else None
@@ -90,7 +94,9 @@ def _in_turns(rounds: int, sides: dict[str, _Call]) -> dict[str, list[float]]:
     )
 
 
-def _ratio(case: str, against: str, bound: float, rounds: int, slow: _Call, own: _Call) -> Result:
+def _ratio(
+    case: str, against: str, bound: float | None, rounds: int, slow: _Call, own: _Call
+) -> Result:
     ns = _in_turns(rounds, {"slow": slow, "own": own})
     ratios = [a / b for a, b in zip(ns["slow"], ns["own"], strict=True)]
     return Result(
@@ -125,20 +131,21 @@ def _chain_operands(is_fusible: bool) -> tuple[Any, Any]:
     return tensor.ones([1]), tensor.ones([1] if is_fusible else [])
 
 
-def _chain_call(*, is_fusible: bool, nodes: int = _NODES) -> _Call:
+def _chain_call(*, is_fusible: bool, nodes: int = _NODES, reuse: bool = True) -> _Call:
     from opscope._tensor import Graph, Program
 
-    program = Program({"forward": Graph(_chain_text(nodes))}, {})
+    program = Program({"forward": Graph(_chain_text(nodes))}, {}, reuse_memory=reuse)
     return partial(program, *_chain_operands(is_fusible))
 
 
 def _node(case: str, rounds: int, *, is_fusible: bool) -> Result:
-    """The difference of two chains leaves out what a call of a program costs."""
+    """The difference of two chains leaves out what a call of a program costs. The nodes allocate
+    memory as the operator does that is called in a loop."""
     from opscope._tensor import repeat_call
 
     sides: dict[str, _Call] = {
-        "one": _chain_call(is_fusible=is_fusible, nodes=1),
-        "chain": _chain_call(is_fusible=is_fusible, nodes=_NODES + 1),
+        "one": _chain_call(is_fusible=is_fusible, nodes=1, reuse=False),
+        "chain": _chain_call(is_fusible=is_fusible, nodes=_NODES + 1, reuse=False),
         "calls": partial(repeat_call, "core::add", *_chain_operands(is_fusible), _NODES),
     }
     ns = _in_turns(rounds, sides)
@@ -183,13 +190,7 @@ def _fused_chain() -> tuple[_Call, _Call]:
     from opscope import tensor
     from opscope._tensor import Graph, Program
 
-    operators = ("mul", "add", "relu", "mul", "sub", "abs", "maximum", "add")
-    lines, last = ["graph(%x : Tensor, %y : Tensor):"], "x"
-    for number, name in enumerate(operators):
-        given = f"%{last}" if name in ("relu", "abs") else f"%{last}, %y"
-        lines.append(f"  %v{number} : Tensor = core::{name}({given})")
-        last = f"v{number}"
-    graph = Graph("\n".join([*lines, f"  return (%{last})"]))
+    graph = Graph(passes.chain_text())
     x, y = tensor.randn([_FUSED_SIZE]), tensor.randn([_FUSED_SIZE])
     sides = [
         Program({"forward": graph}, {}, optimize=is_new, reuse_memory=is_new)
