@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-# Numbers last: of `neg` and the like they keep what these do with tensors.
+# In this order: of `neg` and the like, numbers keep what the tensors' translations do with tensors,
+# and properties keep what both do.
 from opscope.tensor.jit.torchscript import (  # isort: skip
+    creation_operators,
     network_operators,
     tensor_operators,
     value_operators,
+    property_operators,
 )
 from opscope.tensor.jit.torchscript.table import TABLE, MissingError
 
-__all__ = ["TABLE", "MissingError", "network_operators", "tensor_operators", "value_operators"]
+__all__ = [
+    "TABLE",
+    "MissingError",
+    "creation_operators",
+    "network_operators",
+    "property_operators",
+    "tensor_operators",
+    "value_operators",
+]

@@ -72,6 +72,18 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
+def truncated(writer: Writer, a: Value, b: Value) -> Value:
+    """The quotient of two ints, rounded to zero."""
+    if is_constant(a) and is_constant(b):
+        found = abs(a) // abs(b)
+        return found if (a < 0) == (b < 0) else -found
+    found = two(writer, "floordiv", *(writer.one("py::abs", [each], "int") for each in (a, b)))
+    for each in (a, b):
+        least = writer.one("py::max", [each, -1], "int")
+        found = two(writer, "mul", found, writer.one("py::min", [least, 1], "int"))
+    return found
+
+
 def one(writer: Writer, name: str, value: Value) -> Value:
     """The same of one value."""
     kind, compute, result = _ONE[name]

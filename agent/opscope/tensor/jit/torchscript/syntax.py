@@ -64,10 +64,16 @@ def annotation(node: ast.expr | None) -> str:
 
 
 def common_type(one: Value, other: Value, name: str) -> str:
+    """The type of a value that is one or the other."""
     types = [type_of(one), type_of(other)]
     if types[0] == types[1]:
         return types[0]
-    if "None" in types:
-        kind = types[types[0] == "None"]
-        return kind if kind.startswith("Optional[") else f"Optional[{kind}]"
+    parts = {_part(each) for each in types} - {"None"}
+    if len(parts) == 1 and any(each == "None" or _part(each) != each for each in types):
+        return f"Optional[{parts.pop()}]"
     raise RefusedError(f"{name} is {types[0]} in one branch and {types[1]} in the other")
+
+
+def _part(kind: str) -> str:
+    """What an optional has if it is not None."""
+    return kind[len("Optional[") : -1] if kind.startswith("Optional[") else kind

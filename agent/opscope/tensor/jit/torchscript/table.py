@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from opscope.tensor.jit.torchscript.values import Value
+from opscope.tensor.jit.torchscript.values import Symbol, Value
 from opscope.tensor.jit.torchscript.writer import Writer
 
 Translation = Callable[..., Value]
@@ -54,9 +54,14 @@ def need(condition: bool, what: str) -> None:
         raise MissingError(what)
 
 
-def cast(writer: Writer, x: Value, dtype: Value) -> Value:
-    """The tensor in the dtype of that number, None: as it is."""
-    if dtype is None:
-        return x
+def dtype_of(writer: Writer, dtype: Value) -> Value:
+    """The dtype of PyTorch's number, or one that the run knows, as a value of the graph."""
+    if isinstance(dtype, Symbol):
+        return dtype
     need(dtype in _DTYPES, f"dtype {dtype}")
-    return writer.core("to", x, writer.dtype(_DTYPES[dtype]))
+    return writer.dtype(_DTYPES[dtype])
+
+
+def cast(writer: Writer, x: Value, dtype: Value) -> Value:
+    """The tensor in that dtype, None: as it is."""
+    return x if dtype is None else writer.core("to", x, dtype_of(writer, dtype))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from opscope.tensor.jit.torchscript import scalars
 from opscope.tensor.jit.torchscript.table import (
     TABLE,
@@ -11,7 +13,7 @@ from opscope.tensor.jit.torchscript.table import (
     register,
     same,
 )
-from opscope.tensor.jit.torchscript.values import Value, is_tensor
+from opscope.tensor.jit.torchscript.values import OwnList, Value, is_constant, is_tensor, type_of
 from opscope.tensor.jit.torchscript.writer import Writer
 
 # Of the same name and meaning, taking one tensor; each in place too.
@@ -31,7 +33,8 @@ for _name, _count in {
     "masked_fill": 3, "tril": 2, "triu": 2, "index_select": 3, "gather": 3, "argmax": 3,
     "argmin": 3,
     "leaky_relu": 2, "logsumexp": 3, "isnan": 1, "outer": 2, "roll": 3, "flip": 2, "repeat": 2,
-    "stack": 2, "cat": 2, "broadcast_to": 2,
+    "stack": 2, "cat": 2, "broadcast_to": 2, "masked_fill_": 3, "copy_": 2, "fill_": 2, "amax": 3,
+    "amin": 3, "all": 3, "topk": 5, "index_add": 4, "logical_not": 1,
 }.items():  # fmt: skip
     same(_name, _count)
 
@@ -57,6 +60,28 @@ for _name in ("add", "sub", "mul", "div", "pow", "floor_divide", "remainder"):
     _arithmetic(f"{_name}_")
 for _name in _COMPARING:
     _arithmetic(_name)
+
+
+def _rounded(name: str) -> None:
+    """A quotient, rounded to zero or down where that is asked for."""
+    plain = TABLE[name]
+
+    def translate(writer: Writer, a: Value, b: Value, rounding_mode: Value = None) -> Value:
+        if rounding_mode is None:
+            return plain(writer, a, b)
+        if not scalars.are_numbers(a, b):
+            rounded = {"trunc": "trunc", "floor": "floor"}[rounding_mode]
+            quotient = writer.core(rounded, writer.core("div", a, b))
+            return writer.core("copy_", a, quotient) if name.endswith("_") else quotient
+        if rounding_mode == "floor":
+            return scalars.two(writer, "floordiv", a, b)
+        return scalars.truncated(writer, a, b)
+
+    TABLE[name] = translate
+
+
+_rounded("div")
+_rounded("div_")
 
 
 @register("rsub")
@@ -86,6 +111,15 @@ def _reduced(
     return writer.core(name, cast(writer, x, dtype), dim or None, keepdim)
 
 
+@register("split_with_sizes")
+def _split_with_sizes(writer: Writer, x: Value, sizes: Value, dim: Value = 0) -> Value:
+    need(isinstance(sizes, list), "of sizes that are not known")
+    ends = [0]
+    for size in sizes:
+        ends.append(scalars.two(writer, "add", ends[-1], size))
+    return [writer.core("slice", x, dim, *each, 1) for each in pairwise(ends)]
+
+
 @register("squeeze")
 def _squeeze(writer: Writer, x: Value, dim: Value = None) -> Value:
     return writer.core("squeeze", x, [dim] if isinstance(dim, int) else dim)
@@ -100,8 +134,11 @@ def _slice(
     end: Value = None,
     step: Value = 1,
 ) -> Value:
-    if isinstance(x, list):
-        return x[dim if isinstance(dim, int) else None : start : end or 1]
+    if not is_tensor(x):  # then the arguments are start, end and step
+        begin, stop, stride = dim or None, start, end or 1
+        if isinstance(x, list) and is_constant([begin, stop, stride]):
+            return OwnList(x[begin:stop:stride], writer.here)
+        return writer.one("py::slice", [x, begin, stop, stride], type_of(x))
     return writer.core("slice", x, dim, start, end, step)
 
 
@@ -116,6 +153,29 @@ def _addmm(
 ) -> Value:
     need(beta == 1 and alpha == 1, f"with beta={beta}, alpha={alpha}")
     return writer.core("addmm", x, a, b)
+
+
+@register("baddbmm")
+def _baddbmm(
+    writer: Writer, x: Value, a: Value, b: Value, beta: Value = 1, alpha: Value = 1
+) -> Value:
+    need(beta == 1 and alpha == 1, f"with beta={beta}, alpha={alpha}")
+    return writer.core("add", x, writer.core("bmm", a, b))
+
+
+@register("unflatten")
+def _unflatten(writer: Writer, x: Value, dim: Value, sizes: Value) -> Value:
+    need(dim == -1 and isinstance(sizes, list), "of another dimension than the last")
+    before = writer.one("py::slice", [scalars.size(writer, x), None, -1, 1], "List[int]")
+    return writer.core("reshape", x, scalars.two(writer, "add", before, sizes))
+
+
+@register("any")
+def _any(writer: Writer, x: Value, *options: Value) -> Value:
+    if isinstance(x, list) and is_constant(x):
+        return any(x)
+    need(is_tensor(x), "of a list")
+    return writer.core("any", x, *options[:2])
 
 
 @register("contiguous alias lift_fresh")

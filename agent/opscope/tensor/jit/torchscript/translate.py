@@ -18,31 +18,32 @@ from opscope.tensor.jit.nodes import to_text
 from opscope.tensor.jit.parts import ModelParts
 from opscope.tensor.jit.torchscript import archive as archives
 from opscope.tensor.jit.torchscript import scalars
+from opscope.tensor.jit.torchscript.control import Control
 from opscope.tensor.jit.torchscript.operators import TABLE, MissingError
 from opscope.tensor.jit.torchscript.syntax import (
     RefusedError,
     annotation,
-    common_type,
     declared,
     defaults,
     final,
-    raises,
 )
 from opscope.tensor.jit.torchscript.values import (
     UNKNOWN,
     Function,
     Module,
+    OwnList,
     Symbol,
     Value,
     has_unknown,
-    is_constant,
     type_of,
 )
 from opscope.tensor.jit.torchscript.writer import Writer
 
 _CALL_DEPTH = 100
-_ROUNDS = 10_000
 _NUMBERS = {"inf": math.inf, "nan": math.nan, "True": True, "False": False, "None": None}
+# Functions of the file whose result is known. The fast paths of nn.Transformer's parts call fused
+# operators; without them the same is computed one by one.
+_KNOWN = {"__torch__.torch.backends.mha.get_fastpath_enabled": False}
 # What has no effect on results.
 _IGNORED = frozenset({"ops.prim.SetAttr", "torch.warn", "ops.prim.Print"})
 
@@ -80,7 +81,7 @@ def translate(opened: Archive) -> ModelParts:
     )
 
 
-class _Walk:
+class _Walk(Control):
     def __init__(self, program: archives.TorchScript) -> None:
         self.program = program
         self.writer = Writer()
@@ -162,7 +163,9 @@ class _Walk:
             case ast.If(test=test, body=body, orelse=otherwise):
                 self._if(self._expression(test, names), body, otherwise, names)
             case ast.For(target=ast.Name(id=name), iter=iterable, body=body):
-                self._for(name, self._expression(iterable, names), body, names)
+                self._for(name, self._iterated(iterable, names), body, names)
+            case ast.While(test=test, body=body):
+                self._while(test, body, names)
             case ast.Pass():
                 pass
             case _:
@@ -191,86 +194,6 @@ class _Walk:
         item = kind.removeprefix("List[")[:-1]
         return self.writer.add("prim::ListUnpack", [value], [item] * count)
 
-    def _for(
-        self, name: str, values: Value, body: Sequence[ast.stmt], names: dict[str, Value]
-    ) -> None:
-        if not isinstance(values, range | list | tuple):
-            raise RefusedError("a loop whose rounds depend on the input")
-        if len(values) > _ROUNDS:
-            raise RefusedError(f"a loop of more than {_ROUNDS} rounds")
-        for each in values:
-            names[name] = each
-            for statement in body:
-                self._statement(statement, names)
-
-    def _if(
-        self,
-        condition: Value,
-        body: Sequence[ast.stmt],
-        otherwise: Sequence[ast.stmt],
-        names: dict[str, Value],
-    ) -> None:
-        if has_unknown(condition):
-            raise RefusedError("a branch on the result of a missing operator")
-        if not isinstance(condition, Symbol):
-            for statement in body if condition else otherwise:
-                self._statement(statement, names)
-            return
-        condition = scalars.convert(self.writer, "bool", condition)
-        raising = [any(map(raises, each)) for each in (body, otherwise)]
-        if any(raising):
-            # The run ends in that branch, so what follows is the other one.
-            failing, going = (body, otherwise) if raising[0] else (otherwise, body)
-            own = dict(names)
-            with self.writer.block() as block:
-                for statement in failing:
-                    self._statement(statement, own)
-            with self.writer.block() as empty:
-                pass
-            blocks = (block, empty) if raising[0] else (empty, block)
-            self.writer.conditional(condition, blocks, [])
-            for statement in going:
-                self._statement(statement, names)
-            return
-        self._branches(condition, body, otherwise, names)
-
-    def _branches(
-        self,
-        condition: Symbol,
-        body: Sequence[ast.stmt],
-        otherwise: Sequence[ast.stmt],
-        names: dict[str, Value],
-    ) -> None:
-        found = []
-        for statements in (body, otherwise):
-            own = dict(names)
-            with self.writer.block() as block:
-                for statement in statements:
-                    self._statement(statement, own)
-            found.append((block, own))
-        (first, one), (second, two) = found
-        changed = [
-            name
-            for name in one
-            if name in two
-            and (one[name] is not names.get(name) or two[name] is not names.get(name))
-        ]
-        changed = [name for name in changed if not self._is_same(one[name], two[name])]
-        types = [common_type(one[name], two[name], name) for name in changed]
-        for block, own in ((first, one), (second, two)):
-            for name in changed:
-                with self.writer.inside(block):
-                    block.results.append(self.writer.symbol(own[name]).name)
-        outputs = self.writer.conditional(condition, (first, second), types)
-        for name in one:
-            if name in two:
-                names[name] = one[name]
-        names.update(zip(changed, outputs, strict=True))
-
-    @staticmethod
-    def _is_same(one: Value, other: Value) -> bool:
-        return one is other or (is_constant(one) and type(one) is type(other) and one == other)
-
     # ---- expressions ---------------------------------------------------------------------------
 
     def _expression(self, node: ast.expr, names: dict[str, Value]) -> Value:
@@ -282,7 +205,7 @@ class _Walk:
             case ast.Attribute():
                 return self._attribute(node, names)
             case ast.List(elts=items):
-                return [self._expression(each, names) for each in items]
+                return OwnList((self._expression(each, names) for each in items), self.writer.here)
             case ast.Tuple(elts=items):
                 return tuple(self._expression(each, names) for each in items)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -372,21 +295,23 @@ class _Walk:
 
     def _cast(self, node: ast.Call, names: dict[str, Value]) -> Value:
         value = self._expression(node.args[1], names)
-        if isinstance(value, Symbol) and value.type.startswith("Optional["):
-            wanted = annotation(node.args[0])
-            if not wanted.startswith("Optional["):
-                return self.writer.one("prim::Unwrap", [value], wanted)
+        if isinstance(value, OwnList):
+            value.kind = annotation(node.args[0])
+        is_optional = isinstance(value, Symbol) and value.type.startswith("Optional[")
+        if is_optional and not annotation(node.args[0]).startswith("Optional["):
+            # Not of the type that stands there: a dtype is declared as an int.
+            return self.writer.one("prim::Unwrap", [value], value.type[len("Optional[") : -1])
         return value
 
     def _function(self, name: str, arguments: list[Value], named: dict[str, Value]) -> Value:
+        if name in _KNOWN:
+            return _KNOWN[name]
         if name in self.program.functions:
             return self._call(self.program.functions[name], arguments, named)
         if name in ("int", "float", "bool"):
             if has_unknown(arguments):
                 return UNKNOWN
             return scalars.convert(self.writer, name, *arguments)
-        if name == "range":
-            return range(*arguments) if is_constant(arguments) else self._refuse_range()
         if name == "getattr":
             return self._member(arguments[0], arguments[1])
         if name == "ops.prim.RaiseException":
@@ -396,17 +321,11 @@ class _Walk:
         plain = name.removeprefix("torch.").removeprefix("ops.aten.")
         if name in ("ops.prim.NumToTensor", "ops.prim.unchecked_unwrap_optional", "ops.prim.data"):
             return arguments[0]
-        if name in ("ops.prim.device", "ops.prim.is_cuda", "ops.prim.requires_grad"):
-            return False
         if name in ("torch.list", "list"):
             plain = "list"
         return self._operator(
             plain, arguments, named, f"aten::{plain}" if "ops." not in name else name
         )
-
-    @staticmethod
-    def _refuse_range() -> Value:
-        raise RefusedError("a loop whose rounds depend on the input")
 
     def _raise(self, text: Value, kind: Value = None) -> None:
         """Without a class, the text begins with its name: "AssertionError: ..."."""

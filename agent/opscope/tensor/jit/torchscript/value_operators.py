@@ -10,7 +10,7 @@ from opscope.tensor.jit.torchscript.table import (
     need,
     register,
 )
-from opscope.tensor.jit.torchscript.values import Symbol, Value, is_tensor
+from opscope.tensor.jit.torchscript.values import OwnList, Symbol, Value, is_tensor
 from opscope.tensor.jit.torchscript.writer import Writer
 
 
@@ -44,10 +44,22 @@ def _scalar(writer: Writer, x: Value) -> Value:
     return x
 
 
+def _is_value(writer: Writer, a: Symbol, b: Value) -> Value:
+    """Whether an optional bool is True, or False."""
+    need(isinstance(b, bool) and a.type == "Optional[bool]", "of an optional that is no bool")
+    with writer.block() as without:
+        without.results.append(writer.symbol(False).name)
+    with writer.block() as with_one:
+        found = writer.one("prim::Unwrap", [a], "bool")
+        with_one.results.append(writer.one("py::eq", [found, b], "bool").name)
+    is_none = writer.one("py::is_none", [a], "bool")
+    return writer.conditional(is_none, (without, with_one), ["bool"])[0]
+
+
 @register("__is__")
 def _is(writer: Writer, a: Value, b: Value) -> Value:
     if isinstance(a, Symbol) and a.type.startswith("Optional["):
-        return writer.one("py::is_none", [a], "bool")
+        return writer.one("py::is_none", [a], "bool") if b is None else _is_value(writer, a, b)
     return a is None and b is None if b is None or a is None else a is b
 
 
@@ -64,7 +76,10 @@ def _getitem(writer: Writer, x: Value, index: Value) -> Value:
 
 @register("append")
 def _append(writer: Writer, x: Value, item: Value) -> Value:
-    need(isinstance(x, list) and not writer.is_conditional, "to a list that is not known")
+    if isinstance(x, Symbol):
+        writer.add("py::append", [x, item], [])
+        return x
+    need(isinstance(x, OwnList) and x.block is writer.here, "to a list of another block")
     x.append(item)
     return x
 

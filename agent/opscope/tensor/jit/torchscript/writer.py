@@ -60,9 +60,9 @@ class Writer:
         return made
 
     @property
-    def is_conditional(self) -> bool:
-        """Whether what is written now runs only under a condition."""
-        return self._block is not self.body
+    def here(self) -> Block:
+        """The block that is written now."""
+        return self._block
 
     def attribute(self, name: str) -> Symbol:
         """The tensor of that name, read once, where the graph begins."""
@@ -107,6 +107,14 @@ class Writer:
         self._block.nodes.append(node)
         if self._count > _NODE_LIMIT:
             raise ValueError(f"more than {_NODE_LIMIT} values")
+
+    def loop(self, inputs: Sequence[Value], block: Block, types: Sequence[str]) -> list[Symbol]:
+        """A Loop: of the most rounds, the condition and what is carried, which has these types."""
+        names = [self.symbol(each).name for each in inputs]
+        outputs = [self.new(each) for each in types]
+        pairs = [(each.name, each.type) for each in outputs]
+        self._append(Node("prim::Loop", names, pairs, blocks=[block]))
+        return outputs
 
     def conditional(
         self, condition: Symbol, blocks: tuple[Block, Block], type: list[str]

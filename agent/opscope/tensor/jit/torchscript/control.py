@@ -1,0 +1,235 @@
+"""Control flow: what is known is walked as it will be, the rest becomes If and Loop.
+
+A name that is bound in a branch or a loop has one type in the graph. Parts of tuples are values of
+their own. A list that is changed where it depends on the input whether that happens becomes a list
+of the graph first.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from opscope.tensor.jit.torchscript import scalars
+from opscope.tensor.jit.torchscript.syntax import RefusedError, common_type, raises
+from opscope.tensor.jit.torchscript.values import (
+    OwnList,
+    Symbol,
+    Value,
+    differing,
+    has_unknown,
+    is_constant,
+    leaves,
+    merged,
+    rebuilt,
+    type_of,
+)
+from opscope.tensor.jit.torchscript.writer import Writer
+
+_ROUNDS = 10_000
+_MOST_ROUNDS = (1 << 63) - 1
+_TRIES = 4
+_CHANGING = frozenset({"append", "insert", "extend", "pop", "clear", "reverse", "_set_item"})
+
+
+class Control:
+    """The part of a walk that decides what runs."""
+
+    writer: Writer
+
+    def _statement(self, statement: ast.stmt, names: dict[str, Value]) -> None:
+        raise NotImplementedError
+
+    def _expression(self, node: ast.expr, names: dict[str, Value]) -> Value:
+        raise NotImplementedError
+
+    # ---- loops -------------------------------------------------------------------------------
+
+    def _iterated(self, node: ast.expr, names: dict[str, Value]) -> Value:
+        """What a `for` goes over: a range of ints, some of which may be known by the run alone."""
+        match node:
+            case ast.Call(func=ast.Name(id="range"), args=given):
+                bounds = [self._expression(each, names) for each in given]
+                if is_constant(bounds):
+                    return range(*bounds)
+                return _Range(*({1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)))
+            case _:
+                return self._expression(node, names)
+
+    def _for(
+        self, name: str, values: Value, body: Sequence[ast.stmt], names: dict[str, Value]
+    ) -> None:
+        if isinstance(values, range | list | tuple):
+            if len(values) > _ROUNDS:
+                raise RefusedError(f"a loop of more than {_ROUNDS} rounds")
+            for each in values:
+                names[name] = each
+                for statement in body:
+                    self._statement(statement, names)
+            return
+        if has_unknown(values):
+            raise RefusedError("a loop over the result of a missing operator")
+        if isinstance(values, _Range):
+            most, item_at = values.rounds(self.writer), values.item_at
+        else:
+            most = scalars.one(self.writer, "len", values)
+
+            def item_at(writer: Writer, round: Value) -> Value:
+                return scalars.item(writer, values, round)
+
+        def rounds(round: Symbol, own: dict[str, Value]) -> Value:
+            own[name] = item_at(self.writer, round)
+            for statement in body:
+                self._statement(statement, own)
+            return True
+
+        self._loop(body, names, most, True, rounds)
+
+    def _while(self, test: ast.expr, body: Sequence[ast.stmt], names: dict[str, Value]) -> None:
+        def rounds(round: Symbol, own: dict[str, Value]) -> Value:
+            for statement in body:
+                self._statement(statement, own)
+            return self._expression(test, own)
+
+        self._loop(body, names, _MOST_ROUNDS, self._expression(test, names), rounds)
+
+    def _loop(
+        self,
+        body: Sequence[ast.stmt],
+        names: dict[str, Value],
+        most: Value,
+        condition: Value,
+        rounds: Callable[[Symbol, dict[str, Value]], Value],
+    ) -> None:
+        """`rounds` writes one round and gives whether there is another one."""
+        self._share_lists(body, names)
+        bound = {each.id for one in body for each in ast.walk(one) if _is_bound(each)}
+        carried = [name for name in names if name in bound]
+        first = [leaf for name in carried for leaf in leaves(names[name])]
+        kinds = [type_of(each) for each in first]
+        for _ in range(_TRIES):
+            round, taken = self.writer.new("int"), [self.writer.new(kind) for kind in kinds]
+            own, given = dict(names), iter(taken)
+            for name in carried:
+                own[name] = rebuilt(names[name], given)
+            with self.writer.block() as block:
+                again = rounds(round, own)
+                results = [leaf for name in carried for leaf in leaves(own[name])]
+                if len(results) != len(first):
+                    raise RefusedError(f"other tuples after a round: {', '.join(carried)}")
+                block.results = [self.writer.symbol(each).name for each in (again, *results)]
+            pairs = zip(taken, results, strict=True)
+            wider = [common_type(a, b, ", ".join(carried)) for a, b in pairs]
+            if wider == kinds:
+                break
+            kinds = wider
+        else:
+            raise RefusedError(f"types that change in each round: {', '.join(carried)}")
+        block.inputs = [(each.name, each.type) for each in (round, *taken)]
+        outputs = iter(self.writer.loop([most, condition, *first], block, kinds))
+        for name in carried:
+            names[name] = rebuilt(names[name], outputs)
+
+    def _share_lists(self, body: Sequence[ast.stmt], names: dict[str, Value]) -> None:
+        """Lists that `body` may change become lists of the graph, by each of their names."""
+        for one in body:
+            for node in ast.walk(one):
+                match node:
+                    case ast.Call(func=ast.Attribute(attr=attr), args=[ast.Name(id=name), *_]) if (
+                        attr in _CHANGING and isinstance(names.get(name), OwnList)
+                    ):
+                        known = names[name]
+                        shared = self.writer.symbol(known)
+                        for each, value in names.items():
+                            if value is known:
+                                names[each] = shared
+
+    # ---- branches ----------------------------------------------------------------------------
+
+    def _if(
+        self,
+        condition: Value,
+        body: Sequence[ast.stmt],
+        otherwise: Sequence[ast.stmt],
+        names: dict[str, Value],
+    ) -> None:
+        if has_unknown(condition):
+            raise RefusedError("a branch on the result of a missing operator")
+        if not isinstance(condition, Symbol):
+            for statement in body if condition else otherwise:
+                self._statement(statement, names)
+            return
+        condition = scalars.convert(self.writer, "bool", condition)
+        raising = [any(map(raises, each)) for each in (body, otherwise)]
+        if any(raising):
+            # The run ends in that branch, so what follows is the other one.
+            failing, going = (body, otherwise) if raising[0] else (otherwise, body)
+            own = dict(names)
+            with self.writer.block() as block:
+                for statement in failing:
+                    self._statement(statement, own)
+            with self.writer.block() as empty:
+                pass
+            blocks = (block, empty) if raising[0] else (empty, block)
+            self.writer.conditional(condition, blocks, [])
+            for statement in going:
+                self._statement(statement, names)
+            return
+        self._branches(condition, body, otherwise, names)
+
+    def _branches(
+        self,
+        condition: Symbol,
+        body: Sequence[ast.stmt],
+        otherwise: Sequence[ast.stmt],
+        names: dict[str, Value],
+    ) -> None:
+        self._share_lists([*body, *otherwise], names)
+        found = []
+        for statements in (body, otherwise):
+            own = dict(names)
+            with self.writer.block() as block:
+                for statement in statements:
+                    self._statement(statement, own)
+            found.append((block, own))
+        (first, one), (second, two) = found
+        changed = [
+            name
+            for name in one
+            if name in two
+            and (one[name] is not names.get(name) or two[name] is not names.get(name))
+        ]
+        pairs = [pair for name in changed for pair in differing(one[name], two[name])]
+        types = [common_type(*pair, ", ".join(changed)) for pair in pairs]
+        for number, block in enumerate((first, second)):
+            with self.writer.inside(block):
+                block.results.extend(self.writer.symbol(pair[number]).name for pair in pairs)
+        outputs = iter(self.writer.conditional(condition, (first, second), types))
+        for name in one:
+            if name in two:
+                names[name] = one[name]
+        names.update({name: merged(one[name], two[name], outputs) for name in changed})
+
+
+class _Range:
+    """A range whose bounds the run knows."""
+
+    def __init__(self, start: Value, stop: Value, step: Value) -> None:
+        if not isinstance(step, int) or step < 1:
+            raise RefusedError("a range whose step is not known, or below one")
+        self.start, self.stop, self.step = start, stop, step
+
+    def rounds(self, writer: Writer) -> Value:
+        distance = scalars.two(writer, "sub", self.stop, self.start)
+        if self.step == 1:
+            return distance
+        more = scalars.two(writer, "add", distance, self.step - 1)
+        return scalars.two(writer, "floordiv", more, self.step)
+
+    def item_at(self, writer: Writer, round: Value) -> Value:
+        past = round if self.step == 1 else scalars.two(writer, "mul", round, self.step)
+        return past if self.start == 0 else scalars.two(writer, "add", self.start, past)
+
+
+def _is_bound(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
