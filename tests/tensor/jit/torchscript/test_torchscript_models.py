@@ -15,6 +15,7 @@ import pytest
 
 from opscope import tensor as ot
 from opscope.tensor import jit
+from tests.tensor.jit.torchscript.compare import assert_close, compiled, loaded, ours, plain
 
 torch: Any = pytest.importorskip("torch")
 
@@ -73,44 +74,6 @@ def network() -> Any:
     ).eval()  # fmt: skip
 
 
-def encoder(**options: Any) -> Any:
-    torch.manual_seed(1)
-    layer = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **options)
-    return torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
-
-
-def compiled(model: Any, how: str, *examples: Any) -> Any:
-    with torch.no_grad():
-        return torch.jit.script(model) if how == "script" else torch.jit.trace(model, examples)
-
-
-def loaded(model: Any, path: Path) -> jit.CompiledModel:
-    torch.jit.save(model, str(path))
-    return jit.load(path)
-
-
-def ours(*values: Any) -> list[Any]:
-    return [
-        ot.from_numpy(each.numpy().copy()) if isinstance(each, torch.Tensor) else each
-        for each in values
-    ]
-
-
-def plain(result: Any) -> Any:
-    if isinstance(result, list | tuple):
-        return [plain(each) for each in result]
-    return np.asarray(result.detach()) if hasattr(result, "detach") else result
-
-
-def assert_close(found: Any, wanted: Any) -> None:
-    if isinstance(wanted, list):
-        assert len(found) == len(wanted)
-        for one, other in zip(found, wanted, strict=True):
-            assert_close(one, other)
-    else:
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("how", ["trace", "script"])
 def test_a_network_of_residual_and_squeeze_blocks(how: str, tmp_path: Path) -> None:
     images = torch.randn(2, 3, 32, 32)
@@ -121,13 +84,6 @@ def test_a_network_of_residual_and_squeeze_blocks(how: str, tmp_path: Path) -> N
     assert {name for name, _ in own.named_parameters()} <= names
     jit.save(jit.freeze(own), tmp_path / "own.pt")
     assert_close(plain(jit.load(tmp_path / "own.pt")(*ours(images))), plain(model(images)))
-
-
-@pytest.mark.parametrize("options", [{}, {"norm_first": True, "activation": "gelu"}])
-def test_a_traced_transformer_encoder(options: dict[str, Any], tmp_path: Path) -> None:
-    x = torch.randn(2, 5, 16)
-    model = compiled(encoder(**options), "trace", x)
-    assert_close(plain(loaded(model, tmp_path / "net.pt")(*ours(x))), plain(model(x)))
 
 
 @pytest.mark.external
@@ -316,7 +272,7 @@ HOSTILE = {
     f"n = [1]\n    {DOUBLED}": "a list or text of more",
     "for i in range(1000000000):\n      pass\n    return x": "a loop of more than",
     "return (self).forward(x, )": "nested too deeply",
-    "while True:\n      pass\n    return x": "while is not translated",
+    "del x\n    return x": "delete is not translated",
     "import os\n    return x": "import is not translated",
     'return __import__("os")': "the name __import__",
     "return x.__class__": "the attribute __class__",

@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
+from opscope.tensor.jit.nodes import Block
 from opscope.tensor.jit.torchscript import scalars
+from opscope.tensor.jit.torchscript.ranges import Range
 from opscope.tensor.jit.torchscript.syntax import RefusedError, common_type, raises
 from opscope.tensor.jit.torchscript.values import (
     OwnList,
@@ -30,6 +32,9 @@ _ROUNDS = 10_000
 _MOST_ROUNDS = (1 << 63) - 1
 _TRIES = 4
 _CHANGING = frozenset({"append", "insert", "extend", "pop", "clear", "reverse", "_set_item"})
+
+
+_Rounds = Callable[[Symbol, dict[str, Value]], Value]
 
 
 class Control:
@@ -52,7 +57,7 @@ class Control:
                 bounds = [self._expression(each, names) for each in given]
                 if is_constant(bounds):
                     return range(*bounds)
-                return _Range(*({1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)))
+                return Range(*({1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)))
             case _:
                 return self._expression(node, names)
 
@@ -69,7 +74,7 @@ class Control:
             return
         if has_unknown(values):
             raise RefusedError("a loop over the result of a missing operator")
-        if isinstance(values, _Range):
+        if isinstance(values, Range):
             most, item_at = values.rounds(self.writer), values.item_at
         else:
             most = scalars.one(self.writer, "len", values)
@@ -99,36 +104,57 @@ class Control:
         names: dict[str, Value],
         most: Value,
         condition: Value,
-        rounds: Callable[[Symbol, dict[str, Value]], Value],
+        rounds: _Rounds,
     ) -> None:
         """`rounds` writes one round and gives whether there is another one."""
         self._share_lists(body, names)
-        bound = {each.id for one in body for each in ast.walk(one) if _is_bound(each)}
+        bound = _bound_names(body)
         carried = [name for name in names if name in bound]
         first = [leaf for name in carried for leaf in leaves(names[name])]
         kinds = [type_of(each) for each in first]
+        if None in first:  # what becomes of it shows its type
+            kinds = self._round(rounds, names, carried, first, kinds, is_first=True)[2]
         for _ in range(_TRIES):
-            round, taken = self.writer.new("int"), [self.writer.new(kind) for kind in kinds]
-            own, given = dict(names), iter(taken)
-            for name in carried:
-                own[name] = rebuilt(names[name], given)
-            with self.writer.block() as block:
-                again = rounds(round, own)
-                results = [leaf for name in carried for leaf in leaves(own[name])]
-                if len(results) != len(first):
-                    raise RefusedError(f"other tuples after a round: {', '.join(carried)}")
-                block.results = [self.writer.symbol(each).name for each in (again, *results)]
-            pairs = zip(taken, results, strict=True)
-            wider = [common_type(a, b, ", ".join(carried)) for a, b in pairs]
+            block, taken, wider = self._round(rounds, names, carried, first, kinds)
             if wider == kinds:
                 break
             kinds = wider
         else:
             raise RefusedError(f"types that change in each round: {', '.join(carried)}")
-        block.inputs = [(each.name, each.type) for each in (round, *taken)]
-        outputs = iter(self.writer.loop([most, condition, *first], block, kinds))
+        block.inputs = [(each.name, each.type) for each in taken]
+        found = self.writer.loop([most, condition, *first], block, kinds)
+        outputs = iter([None if each.type == "None" else each for each in found])
         for name in carried:
             names[name] = rebuilt(names[name], outputs)
+
+    def _round(
+        self,
+        rounds: _Rounds,
+        names: dict[str, Value],
+        carried: list[str],
+        first: list[Value],
+        kinds: list[str],
+        is_first: bool = False,
+    ) -> tuple[Block, list[Symbol], list[str]]:
+        """The block of a loop that carries values of these kinds, in the first round with each None
+        as it is; the block's inputs; and the kinds that it carries on."""
+        round, taken = self.writer.new("int"), [self.writer.new(kind) for kind in kinds]
+        own = dict(names)
+        begun = zip(first, taken, strict=True)
+        given = iter(
+            [None if b.type == "None" or (is_first and a is None) else b for a, b in begun]
+        )
+        for name in carried:
+            own[name] = rebuilt(names[name], given)
+        with self.writer.block() as block:
+            again = rounds(round, own)
+            results = [leaf for name in carried for leaf in leaves(own[name])]
+            if len(results) != len(first):
+                raise RefusedError(f"other tuples after a round: {', '.join(carried)}")
+            block.results = [self.writer.symbol(each).name for each in (again, *results)]
+        pairs = zip(taken, results, strict=True)
+        wider = [common_type(a, b, ", ".join(carried)) for a, b in pairs]
+        return block, [round, *taken], wider
 
     def _share_lists(self, body: Sequence[ast.stmt], names: dict[str, Value]) -> None:
         """Lists that `body` may change become lists of the graph, by each of their names."""
@@ -211,25 +237,8 @@ class Control:
         names.update({name: merged(one[name], two[name], outputs) for name in changed})
 
 
-class _Range:
-    """A range whose bounds the run knows."""
-
-    def __init__(self, start: Value, stop: Value, step: Value) -> None:
-        if not isinstance(step, int) or step < 1:
-            raise RefusedError("a range whose step is not known, or below one")
-        self.start, self.stop, self.step = start, stop, step
-
-    def rounds(self, writer: Writer) -> Value:
-        distance = scalars.two(writer, "sub", self.stop, self.start)
-        if self.step == 1:
-            return distance
-        more = scalars.two(writer, "add", distance, self.step - 1)
-        return scalars.two(writer, "floordiv", more, self.step)
-
-    def item_at(self, writer: Writer, round: Value) -> Value:
-        past = round if self.step == 1 else scalars.two(writer, "mul", round, self.step)
-        return past if self.start == 0 else scalars.two(writer, "add", self.start, past)
-
-
-def _is_bound(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+def _bound_names(body: Sequence[ast.stmt]) -> set[str]:
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    return {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }

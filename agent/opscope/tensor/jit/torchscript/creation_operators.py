@@ -20,7 +20,9 @@ def _made(name: str) -> None:
     ) -> Value:
         return writer.core(f"{name}_like", x, _dtype(writer, dtype))
 
-    def new(writer: Writer, x: Value, size: Value, dtype: Value = None, *rest: Value) -> Value:
+    def new(
+        writer: Writer, x: Value, size: Value, dtype: Value = None, *rest: Value, **options: Value
+    ) -> Value:
         own = writer.one("py::dtype", [x], "Dtype") if dtype is None else dtype_of(writer, dtype)
         return writer.core(name, size, own)
 
@@ -47,7 +49,13 @@ def _full_like(
 
 @register("new_full")
 def _new_full(
-    writer: Writer, x: Value, size: Value, value: Value, dtype: Value = None, *rest: Value
+    writer: Writer,
+    x: Value,
+    size: Value,
+    value: Value,
+    dtype: Value = None,
+    *rest: Value,
+    **options: Value,
 ) -> Value:
     own = writer.one("py::dtype", [x], "Dtype") if dtype is None else dtype_of(writer, dtype)
     return writer.core("full", size, value, own)

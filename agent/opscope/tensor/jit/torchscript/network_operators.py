@@ -1,4 +1,4 @@
-"""Operators of networks: convolutions, norms, pools, activations, attention."""
+"""Operators of networks: convolutions, norms, pools, activations."""
 
 from __future__ import annotations
 
@@ -29,6 +29,29 @@ def _conv2d(
     return writer.core("conv2d", x, weight, bias, stride, padding, dilation, groups)
 
 
+@register("conv1d")
+def _conv1d(
+    writer: Writer,
+    x: Value,
+    weight: Value,
+    bias: Value = None,
+    stride: Value = 1,
+    padding: Value = 0,
+    dilation: Value = 1,
+    groups: Value = 1,
+) -> Value:
+    """An image of one row."""
+    need(not isinstance(padding, str), f"with padding={padding!r}")
+
+    def wide(value: Value, high: int) -> list[Value]:
+        return [high, value[0] if isinstance(value, list) else value]
+
+    image, kernel = writer.core("unsqueeze", x, -2), writer.core("unsqueeze", weight, -2)
+    sizes = [wide(stride, 1), wide(padding, 0), wide(dilation, 1)]
+    found = writer.core("conv2d", image, kernel, bias, *sizes, groups)
+    return writer.core("squeeze", found, [-2])
+
+
 @register("_convolution")
 def _convolution(
     writer: Writer,
@@ -44,7 +67,9 @@ def _convolution(
     *flags: Value,
 ) -> Value:
     need(transposed is False, "transposed")
-    need(isinstance(stride, list) and len(stride) == 2, "of other than two dimensions")
+    need(isinstance(stride, list) and len(stride) in (1, 2), "of three dimensions")
+    if len(stride) == 1:
+        return _conv1d(writer, x, weight, bias, stride, padding, dilation, groups)
     return writer.core("conv2d", x, weight, bias, stride, padding, dilation, groups)
 
 
@@ -75,6 +100,28 @@ def _layer_norm(
     cudnn: Value = True,
 ) -> Value:
     return writer.core("layer_norm", x, shape, weight, bias, eps)
+
+
+@register("group_norm")
+def _group_norm(
+    writer: Writer,
+    x: Value,
+    groups: Value,
+    weight: Value = None,
+    bias: Value = None,
+    eps: Value = 1e-5,
+    cudnn: Value = True,
+) -> Value:
+    """Each group is a row that layer_norm takes."""
+    sizes, batch = scalars.size(writer, x), scalars.size(writer, x, 0)
+    rows = writer.core("reshape", x, [batch, groups, -1])
+    rows = writer.core("layer_norm", rows, [scalars.size(writer, rows, 2)], None, None, eps)
+    planes = writer.core("reshape", rows, [batch, scalars.size(writer, x, 1), -1])
+    if weight is not None:
+        planes = writer.core("mul", planes, writer.core("unsqueeze", weight, -1))
+    if bias is not None:
+        planes = writer.core("add", planes, writer.core("unsqueeze", bias, -1))
+    return writer.core("reshape", planes, sizes)
 
 
 @register("max_pool2d")
@@ -176,60 +223,3 @@ def _softplus(writer: Writer, x: Value, beta: Value = 1, threshold: Value = 20) 
 @register("embedding")
 def _embedding(writer: Writer, weight: Value, indices: Value, *options: Value) -> Value:
     return writer.core("embedding", weight, indices)
-
-
-@register("scaled_dot_product_attention")
-def _attention(
-    writer: Writer,
-    query: Value,
-    key: Value,
-    value: Value,
-    mask: Value = None,
-    dropout: Value = 0.0,
-    is_causal: Value = False,
-    scale: Value = None,
-    gqa: Value = False,
-) -> Value:
-    need(gqa is False, "with enable_gqa")
-    return writer.core(
-        "scaled_dot_product_attention", query, key, value, mask, dropout, is_causal, scale
-    )
-
-
-@register("_transformer_encoder_layer_fwd")
-def _encoder_layer(
-    writer: Writer,
-    x: Value,
-    width: Value,
-    heads: Value,
-    *weights_and_options: Value,
-) -> Value:
-    """The fused layer of nn.TransformerEncoder, of its parts."""
-    qkv, qkv_bias, out, out_bias, is_gelu, is_norm_first, eps = weights_and_options[:7]
-    norms = weights_and_options[7:9], weights_and_options[9:11]
-    first, first_bias, second, second_bias = weights_and_options[11:15]
-    need(all(each is None for each in weights_and_options[15:]), "with a mask")
-
-    def normed(value: Value, number: int) -> Value:
-        return writer.core("layer_norm", value, [width], *norms[number], eps)
-
-    def attended(value: Value) -> Value:
-        rows, steps = scalars.size(writer, value, 0), scalars.size(writer, value, 1)
-        parts = writer.core("linear", value, qkv, qkv_bias)
-        parts = writer.core("reshape", parts, [rows, steps, 3, heads, width // heads])
-        parts = writer.core("permute", parts, [2, 0, 3, 1, 4])
-        each = [writer.core("select", parts, 0, number) for number in range(3)]
-        found = writer.core("transpose", writer.core("scaled_dot_product_attention", *each), 1, 2)
-        found = writer.core("reshape", found, [rows, steps, width])
-        return writer.core("linear", found, out, out_bias)
-
-    def fed(value: Value) -> Value:
-        hidden = writer.core("linear", value, first, first_bias)
-        hidden = writer.core("gelu" if is_gelu else "relu", hidden)
-        return writer.core("linear", hidden, second, second_bias)
-
-    if is_norm_first:
-        x = writer.core("add", x, attended(normed(x, 0)))
-        return writer.core("add", x, fed(normed(x, 1)))
-    x = normed(writer.core("add", x, attended(x)), 0)
-    return normed(writer.core("add", x, fed(x)), 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 # In this order: of `neg` and the like, numbers keep what the tensors' translations do with tensors,
 # and properties keep what both do.
 from opscope.tensor.jit.torchscript import (  # isort: skip
+    attention_operators,
     creation_operators,
     network_operators,
     tensor_operators,
@@ -16,6 +17,7 @@ from opscope.tensor.jit.torchscript.table import TABLE, MissingError
 __all__ = [
     "TABLE",
     "MissingError",
+    "attention_operators",
     "creation_operators",
     "network_operators",
     "property_operators",

@@ -19,6 +19,8 @@ _TWO: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "floor_divide": ("floordiv", operator.floordiv),
     "remainder": ("mod", operator.mod),
     "pow": ("pow", operator.pow),
+    "max": ("max", max),
+    "min": ("min", min),
     "eq": ("eq", operator.eq),
     "ne": ("ne", operator.ne),
     "lt": ("lt", operator.lt),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 from opscope.tensor.jit.torchscript import scalars
@@ -33,7 +34,7 @@ for _name, _count in {
     "masked_fill": 3, "tril": 2, "triu": 2, "index_select": 3, "gather": 3, "argmax": 3,
     "argmin": 3,
     "leaky_relu": 2, "logsumexp": 3, "isnan": 1, "outer": 2, "roll": 3, "flip": 2, "repeat": 2,
-    "stack": 2, "cat": 2, "broadcast_to": 2, "masked_fill_": 3, "copy_": 2, "fill_": 2, "amax": 3,
+    "stack": 2, "cat": 2, "broadcast_to": 2, "masked_fill_": 3, "copy_": 2, "amax": 3,
     "amin": 3, "all": 3, "topk": 5, "index_add": 4, "logical_not": 1,
 }.items():  # fmt: skip
     same(_name, _count)
@@ -109,6 +110,98 @@ def _reduced(
     dtype: Value = None,
 ) -> Value:
     return writer.core(name, cast(writer, x, dtype), dim or None, keepdim)
+
+
+@register("index")
+def _index(writer: Writer, x: Value, indices: Value) -> Value:
+    """Index tensors for dimensions side by side, or one mask: the run knows which."""
+    need(isinstance(indices, list), "by a list that is not known")
+    given = [place for place, each in enumerate(indices) if each is not None]
+    first = given[0] if given else 0
+    need(given == [*range(first, first + len(given))], "of dimensions that are apart")
+    tensors = [indices[place] for place in given]
+    if len(tensors) != 1 or first != 0:
+        return writer.core("index", x, tensors, first)
+    (mask,) = tensors
+    own = writer.one("py::dtype", [mask], "Dtype")
+    is_mask = writer.one("py::eq", [own, writer.dtype("bool")], "bool")
+    return _either(
+        writer,
+        is_mask,
+        lambda: _either(
+            writer,
+            scalars.two(writer, "eq", writer.one("py::dim", [mask], "int"), 1),
+            lambda: writer.core(
+                "index", x, [writer.core("reshape", writer.core("nonzero", mask), [-1])], 0
+            ),
+            lambda: writer.core("masked_select", x, mask),
+        ),
+        lambda: writer.core("index", x, tensors, 0),
+    )
+
+
+def _either(
+    writer: Writer, condition: Value, one: Callable[[], Value], other: Callable[[], Value]
+) -> Value:
+    """One tensor or the other; only that is computed."""
+    blocks = []
+    for compute in (one, other):
+        with writer.block() as block:
+            block.results.append(writer.symbol(compute()).name)
+        blocks.append(block)
+    return writer.conditional(condition, (blocks[0], blocks[1]), ["Tensor"])[0]
+
+
+@register("fill_")
+def _fill(writer: Writer, x: Value, value: Value) -> Value:
+    return writer.core("copy_" if is_tensor(value) else "fill_", x, value)
+
+
+@register("pad constant_pad_nd")
+def _pad(writer: Writer, x: Value, widths: Value, *options: Value) -> Value:
+    """The last dimensions first, each before and behind, with zeros or a number."""
+    mode = options[0] if options and isinstance(options[0], str) else "constant"
+    value = options[-1] if options and not isinstance(options[-1], str) else 0
+    need(mode == "constant", f"with mode {mode!r}")
+    need(is_constant(widths) and min(widths) >= 0, "by widths that are not known, or negative")
+    for number, pair in enumerate(zip(widths[::2], widths[1::2], strict=True), 1):
+        parts = [x]
+        for place, width in enumerate(pair):
+            if width > 0:
+                sizes = scalars.size(writer, x)
+                before = writer.one("py::slice", [sizes, None, -number, 1], "List[int]")
+                behind: Value = (
+                    writer.one("py::slice", [sizes, 1 - number, None, 1], "List[int]")
+                    if number > 1
+                    else []
+                )
+                shape = scalars.two(writer, "add", before, [width])
+                shape = scalars.two(writer, "add", shape, behind) if behind else shape
+                dtype = writer.one("py::dtype", [x], "Dtype")
+                edge = writer.core("full", shape, value or 0, dtype)
+                parts.insert(0 if place == 0 else len(parts), edge)
+        x = writer.core("cat", parts, -number) if len(parts) > 1 else x
+    return x
+
+
+def _extreme(name: str, over_all: str, of_two: str) -> None:
+    """Over all elements, over a dimension (with the indices), of two tensors, or of numbers."""
+
+    def translate(writer: Writer, x: Value, other: Value = None, *options: Value) -> Value:
+        if not is_tensor(x):
+            need(other is not None, "of a list")
+            return scalars.two(writer, name, x, other)
+        if other is None:
+            return writer.core(over_all, x)
+        if is_tensor(other):
+            return writer.core(of_two, x, other)
+        return writer.core(name, x, other, *options)
+
+    TABLE[name] = translate
+
+
+_extreme("max", "amax", "maximum")
+_extreme("min", "amin", "minimum")
 
 
 @register("split_with_sizes")

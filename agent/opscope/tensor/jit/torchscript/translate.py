@@ -295,10 +295,14 @@ class _Walk(Control):
 
     def _cast(self, node: ast.Call, names: dict[str, Value]) -> Value:
         value = self._expression(node.args[1], names)
+        wanted = annotation(node.args[0])
         if isinstance(value, OwnList):
-            value.kind = annotation(node.args[0])
-        is_optional = isinstance(value, Symbol) and value.type.startswith("Optional[")
-        if is_optional and not annotation(node.args[0]).startswith("Optional["):
+            value.kind = wanted
+        if (
+            isinstance(value, Symbol)
+            and value.type.startswith("Optional[")
+            and not wanted.startswith("Optional[")
+        ):
             # Not of the type that stands there: a dtype is declared as an int.
             return self.writer.one("prim::Unwrap", [value], value.type[len("Optional[") : -1])
         return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opscope.tensor.jit.torchscript import scalars
+from opscope.tensor.jit.torchscript.ranges import Range
 from opscope.tensor.jit.torchscript.table import (
     TABLE,
     MissingError,
@@ -82,6 +83,16 @@ def _append(writer: Writer, x: Value, item: Value) -> Value:
     need(isinstance(x, OwnList) and x.block is writer.here, "to a list of another block")
     x.append(item)
     return x
+
+
+@register("__range_length")
+def _range_length(writer: Writer, start: Value, stop: Value, step: Value) -> Value:
+    return Range(start, stop, step).rounds(writer)
+
+
+@register("__derive_index")
+def _derive_index(writer: Writer, round: Value, start: Value, step: Value) -> Value:
+    return Range(start, 0, step).item_at(writer, round)
 
 
 @register("list")
