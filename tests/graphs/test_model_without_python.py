@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import opscope
 from opscope import _tensor
 from opscope._tensor import write_archive
+from tests.model_runs import Run, c_runner
 
-SOURCE = Path(__file__).parents[1] / "native" / "model" / "run_model.c"
 FORWARD = """graph(%x : Tensor):
   %w : Tensor = prim::GetAttr[name="fc.weight"]()
   %t : Tensor = prim::GetAttr[name="fc.turned"]()
@@ -70,33 +67,8 @@ def write(path: Path, entries: dict[str, Any]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    program = tmp_path_factory.mktemp("run_model") / "run_model"
-    libraries = Path(_tensor.__file__).parent
-    subprocess.run(
-        [
-            *(compiler, str(SOURCE), f"-I{opscope.get_include()}"),
-            *(str(libraries / "libopscope_tensor.so"), str(libraries / "libopscope.so")),
-            *(f"-Wl,-rpath,{libraries}", "-Wall", "-Werror", "-o", str(program)),
-        ],
-        check=True,
-        timeout=300,
-    )
-
-    def run(path: Path, *sizes: int, numbers: str) -> Any:
-        return subprocess.run(
-            [str(program), str(path), *map(str, sizes)],
-            input=numbers,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    return run
+def run_model(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return c_runner(tmp_path_factory.mktemp("run_model"))
 
 
 def works() -> str:
@@ -105,7 +77,7 @@ def works() -> str:
     return "".join(line for line in lines if "py::" not in line and "zero" not in line)
 
 
-def test_a_c_program_runs_a_model(tmp_path: Path, run_model: Callable[..., Any]) -> None:
+def test_a_c_program_runs_a_model(tmp_path: Path, run_model: Run) -> None:
     done = run_model(write(tmp_path / "net.pt", contents(works())), 1, 2, numbers="1 1")
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
@@ -116,7 +88,7 @@ def test_a_c_program_runs_a_model(tmp_path: Path, run_model: Callable[..., Any])
     ]
 
 
-def test_a_failure_names_its_place(tmp_path: Path, run_model: Callable[..., Any]) -> None:
+def test_a_failure_names_its_place(tmp_path: Path, run_model: Run) -> None:
     done = run_model(write(tmp_path / "net.pt", contents(FORWARD)), 1, 2, numbers="1 1")
     assert done.returncode == 1
     assert done.stderr == "integer modulo by zero (net.py:4:4)\n"
@@ -176,7 +148,7 @@ def test_a_wrong_archive_is_refused_with_the_reason(
     change: Callable[[dict[str, Any]], Any],
     reason: str,
     tmp_path: Path,
-    run_model: Callable[..., Any],
+    run_model: Run,
 ) -> None:
     path = write(tmp_path / "net.pt", changed(change))
     done = run_model(path, 1, 2, numbers="1 1")
@@ -186,7 +158,7 @@ def test_a_wrong_archive_is_refused_with_the_reason(
     assert done.stderr.startswith(str(path)[:100])
 
 
-def test_a_call_of_itself_is_refused(tmp_path: Path, run_model: Callable[..., Any]) -> None:
+def test_a_call_of_itself_is_refused(tmp_path: Path, run_model: Run) -> None:
     entries = contents(works())
     entries["graph/fc.forward.ir"] = (
         b"graph(%x : Tensor, %w : Tensor):\n"

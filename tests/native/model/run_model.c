@@ -28,7 +28,7 @@ static void print_item(const opscope_item *item)
             return;
         }
         for (int64_t i = 0; i < count; i++) {
-            printf("%s%g", i > 0 ? " " : "", (double)numbers[i]);
+            printf("%s%.9g", i > 0 ? " " : "", (double)numbers[i]);
         }
         printf("\n");
         return;

@@ -6,9 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,56 +17,12 @@ from opscope.segments import layout
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.segment import read_header, read_segment
 from opscope.tensor import jit, nn
-from tests.c_symbols import NATIVE
-
-SOURCE = NATIVE / "node"
-TIMEOUT_S = 300
-
-Run = Callable[..., Any]
-
-
-def node() -> str:
-    return shutil.which("node") or pytest.skip("needs Node.js")
+from tests.model_runs import NODE_SOURCE, Run, node, node_runner
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs JavaScript in a process of its own; returns what it gives to `say`."""
-    addon = tmp_path_factory.mktemp("node") / "opscope.node"
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("OPSCOPE_")}
-    environ |= {"OPSCOPE_NODE_ADDON": str(addon), "OPSCOPE_NODE_OUT": str(addon)}
-    environ["OPSCOPE_HOME"] = str(Path(opscope.get_include()).parent)
-    if shutil.which("cc") is None:
-        pytest.skip("needs a C compiler")
-    built = subprocess.run(
-        [node(), SOURCE / "build.js"],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    if "node_api.h is in none of" in built.stderr:
-        pytest.skip("needs the headers of Node.js")
-    assert built.returncode == 0, built.stderr
-
-    def run(program: str, *arguments: object, **variables: str) -> Any:
-        text = f"""
-const opscope = require({json.dumps(str(SOURCE))});
-const args = process.argv.slice(1);
-const say = (value) => console.log(JSON.stringify(value));
-(async () => {{ {program} }})().catch((error) => {{ console.error(error); process.exit(3); }});
-"""
-        done = subprocess.run(
-            [node(), "--expose-gc", "-e", text, "--", *map(str, arguments)],
-            env=environ | variables,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return run
+    return node_runner(tmp_path_factory.mktemp("node"))
 
 
 def collatz(
@@ -319,7 +273,7 @@ def test_the_addon_is_built_by_one_command(tmp_path: Path) -> None:
     if shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
     copy = tmp_path / "node"
-    shutil.copytree(SOURCE, copy)
+    shutil.copytree(NODE_SOURCE, copy)
     environ = {key: value for key, value in os.environ.items() if key != "OPSCOPE_NODE_OUT"}
     environ["OPSCOPE_HOME"] = str(Path(opscope.get_include()).parent)
     done = subprocess.run(

@@ -295,15 +295,12 @@ class _Walk(Control):
 
     def _cast(self, node: ast.Call, names: dict[str, Value]) -> Value:
         value = self._expression(node.args[1], names)
-        wanted = annotation(node.args[0])
         if isinstance(value, OwnList):
-            value.kind = wanted
-        if (
-            isinstance(value, Symbol)
-            and value.type.startswith("Optional[")
-            and not wanted.startswith("Optional[")
-        ):
-            # Not of the type that stands there: a dtype is declared as an int.
+            value.kind = annotation(node.args[0])
+        if not isinstance(value, Symbol) or not value.type.startswith("Optional["):
+            return value
+        # Not of the type that stands there: a dtype is declared as an int.
+        if not annotation(node.args[0]).startswith("Optional["):
             return self.writer.one("prim::Unwrap", [value], value.type[len("Optional[") : -1])
         return value
 
