@@ -64,6 +64,12 @@ void opscope__emit_land(const struct opscope__emitter *emitter, size_t index)
     all[index].as.target = (uint32_t)opscope__emit_count(emitter);
 }
 
+int opscope__emit_reserve(struct opscope__emitter *emitter)
+{
+    const opscope__operand unused = 0;
+    return push(&emitter->operands, &unused, sizeof unused);
+}
+
 int opscope__emit_input(struct opscope__emitter *emitter, opscope__operand operand)
 {
     opscope__emit_last(emitter)->input_count++;

@@ -46,6 +46,8 @@ int opscope__emit_constant(struct opscope__emitter *emitter, struct opscope__val
 /* An instruction whose operands follow: its inputs, then its outputs. */
 int opscope__emit_begin(struct opscope__emitter *emitter, enum opscope__code code,
                         const struct opscope__graph_node *node);
+/* Before anything: also a program without operands has memory for them. */
+int opscope__emit_reserve(struct opscope__emitter *emitter);
 int opscope__emit_input(struct opscope__emitter *emitter, opscope__operand operand);
 int opscope__emit_output(struct opscope__emitter *emitter, opscope__operand operand);
 /* The instruction that was begun last. */

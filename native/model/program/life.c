@@ -77,6 +77,9 @@ static int lower(struct opscope__program *program, const struct opscope__program
             memcpy(attributes, source->attributes, source->attribute_count * sizeof *attributes);
         }
         qsort(attributes, source->attribute_count, sizeof *attributes, compare_attributes);
+        status = opscope__emit_reserve(&emitter);
+    }
+    if (status == OPSCOPE_OK) {
         status = opscope__lower_graph(&emitter);
     }
     hand_over(&emitter, program);

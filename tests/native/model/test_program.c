@@ -98,6 +98,14 @@ static void threads_run_one_program_at_once(void)
     opscope__program_release(program);
 }
 
+static void a_program_may_have_no_operands(void)
+{
+    struct opscope__program *program = program_of("graph():\n  return ()\n");
+    struct opscope__heap heap = {0};
+    CHECK_EQUAL(opscope__program_run(program, &heap, NULL, NULL, NULL), OPSCOPE_OK);
+    opscope__program_release(program);
+}
+
 /* ---- how runs end ------------------------------------------------------------------------------- */
 
 static const char endless[] = "graph(%x : Tensor, %most : int):\n"
@@ -270,6 +278,7 @@ int main(void)
 {
     RUN(a_run_releases_all_that_it_made);
     RUN(threads_run_one_program_at_once);
+    RUN(a_program_may_have_no_operands);
     RUN(a_heap_without_room_ends_a_run);
     RUN(a_limit_of_rounds_ends_a_run);
     RUN(a_stop_flag_ends_a_run);
