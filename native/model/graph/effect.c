@@ -56,6 +56,8 @@ static const char *const changing[] = {
     "prim::Enter",
     "prim::Exit",
     "prim::fork",
+    "prim::Fork",
+    "prim::Wait",
     "aten::wait",
     "aten::append",
     "aten::extend",

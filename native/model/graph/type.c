@@ -13,7 +13,7 @@ static const char *const names[] = {
     [OPSCOPE__GRAPH_STR] = "str",           [OPSCOPE__GRAPH_NONE] = "None",
     [OPSCOPE__GRAPH_DTYPE] = "Dtype",       [OPSCOPE__GRAPH_LIST] = "List",
     [OPSCOPE__GRAPH_OPTIONAL] = "Optional", [OPSCOPE__GRAPH_TUPLE] = "Tuple",
-    [OPSCOPE__GRAPH_CLASS] = "class",
+    [OPSCOPE__GRAPH_FUTURE] = "Future",     [OPSCOPE__GRAPH_CLASS] = "class",
 };
 
 static const struct opscope__graph_type simple[OPSCOPE__GRAPH_SIMPLE_COUNT] = {

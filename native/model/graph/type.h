@@ -30,7 +30,8 @@ enum opscope__graph_type_kind {
     OPSCOPE__GRAPH_LIST = OPSCOPE__GRAPH_SIMPLE_COUNT,
     OPSCOPE__GRAPH_OPTIONAL,
     OPSCOPE__GRAPH_TUPLE,
-    OPSCOPE__GRAPH_CLASS /* of a module */
+    OPSCOPE__GRAPH_FUTURE, /* what a task gives */
+    OPSCOPE__GRAPH_CLASS   /* of a module */
 };
 
 struct opscope__graph_type {
@@ -38,7 +39,7 @@ struct opscope__graph_type {
     uint8_t depth; /* levels of types, this one included */
     uint32_t size; /* types that a print of it names, this one included */
     uint32_t count;
-    const struct opscope__graph_type *const *parts; /* `count`: of LIST and OPTIONAL one */
+    const struct opscope__graph_type *const *parts; /* `count`: of LIST, OPTIONAL and FUTURE one */
     const char *name;                               /* of a CLASS: names separated by dots */
 };
 
@@ -49,7 +50,7 @@ OPSCOPE_API const char *opscope__graph_type_kind_name(enum opscope__graph_type_k
 /* A type without parts. */
 OPSCOPE_API const struct opscope__graph_type *opscope__graph_simple_type(
     enum opscope__graph_type_kind kind);
-/* A LIST, OPTIONAL or TUPLE. NULL: reported; too deep, too large, or no memory. */
+/* A LIST, OPTIONAL, TUPLE or FUTURE. NULL: reported; too deep, too large, or no memory. */
 OPSCOPE_API const struct opscope__graph_type *opscope__graph_type_of(
     struct opscope__model_graph *graph, enum opscope__graph_type_kind kind,
     const struct opscope__graph_type *const *parts, size_t count);

@@ -27,6 +27,8 @@ enum opscope__code {
     OPSCOPE__CODE_UNWRAP,
     OPSCOPE__CODE_RAISE,
     OPSCOPE__CODE_PRINT,
+    OPSCOPE__CODE_FORK, /* as.forked, with the inputs */
+    OPSCOPE__CODE_WAIT,
     OPSCOPE__CODE_RETURN /* its inputs are the results */
 };
 
@@ -71,9 +73,17 @@ struct opscope__instruction {
         struct opscope__call_plan *call;
         struct opscope__fused_jump *fused;
         opscope__kind_function *function;
+        const struct opscope__program *forked;
         uint32_t target;
     } as;
     const struct opscope__graph_node *node; /* for failures; NULL: the program's own */
+};
+
+/* The program of a function that is forked. */
+struct opscope__forked {
+    struct opscope__forked *next;
+    struct opscope__program *program; /* owned */
+    char name[];
 };
 
 struct opscope__program {
@@ -83,8 +93,9 @@ struct opscope__program {
     opscope__operand *operands;
     struct opscope__value *constants;
     size_t constant_count;
-    struct opscope__heap heap; /* of constant lists */
-    uint32_t register_count;   /* the first ones are the inputs */
+    struct opscope__heap heap;      /* of constant lists */
+    uint32_t register_count;        /* the first ones are the inputs */
+    struct opscope__forked *forked; /* owned; of a program that is forked itself, empty */
 };
 
 #endif

@@ -21,7 +21,11 @@ struct opscope__emitter {
      * its blocks; NULL: none. (last_use.c) */
     const struct opscope__graph_node **last_use;
     bool keeps_operands;
-    uint32_t *last_operand; /* by the values' numbers: that is "last", its index + 1 */
+    const struct opscope__program_source *source;
+    /* opscope__program_new, of functions that are forked. */
+    int (*make)(const struct opscope__program_source *source, struct opscope__program **out);
+    struct opscope__forked **forked; /* all functions that are forked so far */
+    uint32_t *last_operand;          /* by the values' numbers: that is "last", its index + 1 */
 };
 
 /* Stands for the end of the block in `last_use`: the block returns the value. */

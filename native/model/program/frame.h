@@ -4,13 +4,24 @@
 
 #include "model/program/code.h"
 
+/* opscope__program_run, by which tasks run. */
+typedef int opscope__program_runner(const struct opscope__program *program,
+                                    struct opscope__heap *heap, const struct opscope__value *inputs,
+                                    const struct opscope__run_options *options,
+                                    struct opscope__value *outputs);
+
 /* One run: what an instruction works on. */
 struct opscope__frame {
     const struct opscope__program *program;
     struct opscope__value *registers;
     struct opscope__heap *heap;
     const struct opscope__run_options *options;
-    uint64_t rounds;
+    opscope__program_runner *run;
+    uint64_t rounds; /* of this run alone */
+    struct opscope__run_scope scope;
+    struct opscope__task *tasks; /* forked by this run (task.c) */
+    size_t task_count;
+    size_t sweep_count; /* so many tasks are looked through for those that are over */
 };
 
 static inline const struct opscope__value *opscope__frame_at(const struct opscope__frame *frame,

@@ -34,6 +34,12 @@ void opscope__program_release(struct opscope__program *program)
     free(program->instructions);
     free(program->operands);
     free(program->constants);
+    while (program->forked != NULL) {
+        struct opscope__forked *next = program->forked->next;
+        opscope__program_release(program->forked->program);
+        free(program->forked);
+        program->forked = next;
+    }
     opscope__graph_release(program->graph);
     free(program);
 }
@@ -65,6 +71,9 @@ static int lower(struct opscope__program *program, const struct opscope__program
         .attributes = attributes,
         .attribute_count = source->attribute_count,
         .keeps_operands = source->keeps_operands,
+        .source = source,
+        .make = opscope__program_new,
+        .forked = source->forked != NULL ? source->forked : &program->forked,
         .of_value = calloc(values, sizeof *emitter.of_value),
         .last_use = calloc(values, sizeof *emitter.last_use),
         .last_operand = calloc(values, sizeof *emitter.last_operand)};

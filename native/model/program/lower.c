@@ -341,7 +341,10 @@ int opscope__lower_graph(struct opscope__emitter *emitter)
         opscope__emit_value(emitter, body->inputs.at[i]);
     }
     opscope__find_last_uses(emitter);
-    int status = lower_block(emitter, body);
+    int status = opscope__check_futures(body);
+    if (status == OPSCOPE_OK) {
+        status = lower_block(emitter, body);
+    }
     if (status == OPSCOPE_OK) {
         status = opscope__emit_begin(emitter, OPSCOPE__CODE_RETURN, NULL);
     }

@@ -31,4 +31,11 @@ void opscope__call_plan_free(struct opscope__call_plan *plan); /* NULL is allowe
 /* Whether all uses of a constant list are arguments of operators, which never change it. */
 bool opscope__is_argument_only(const struct opscope__graph_value *value);
 
+/* prim::Fork and prim::Wait (lower_task.c). */
+int opscope__lower_fork(struct opscope__emitter *emitter, const struct opscope__graph_node *node);
+int opscope__lower_wait(struct opscope__emitter *emitter, const struct opscope__graph_node *node);
+bool opscope__type_has_future(const struct opscope__graph_type *type);
+/* Fails for futures among what a program takes and returns. */
+int opscope__check_futures(const struct opscope__graph_block *body);
+
 #endif

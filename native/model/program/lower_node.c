@@ -279,6 +279,12 @@ int opscope__lower_node(struct opscope__emitter *emitter, const struct opscope__
     if (is_kind(node, "prim::TupleIndex")) {
         return lower_part(emitter, node);
     }
+    if (is_kind(node, "prim::Fork")) {
+        return opscope__lower_fork(emitter, node);
+    }
+    if (is_kind(node, "prim::Wait")) {
+        return opscope__lower_wait(emitter, node);
+    }
     if (strncmp(node->kind, "prim::", 6) == 0) {
         return lower_prim(emitter, node);
     }

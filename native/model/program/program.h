@@ -14,6 +14,7 @@
 #include "model/program/value.h"
 
 struct opscope__program;
+struct opscope__forked;
 
 struct opscope__program_attribute {
     const char *name;
@@ -28,6 +29,9 @@ struct opscope__program_source {
     const char *entry;
     bool is_as_written;  /* run the graphs without passes (optimize.h) */
     bool keeps_operands; /* no result takes the memory of an operand that is not needed any more */
+    /* Of a function that the program of another source forks; else NULL. */
+    const struct opscope__program_source *outer;
+    struct opscope__forked **forked;
 };
 
 /* The program keeps copies of the graphs that it needs, and references to the tensors. */
@@ -39,13 +43,22 @@ OPSCOPE_API void opscope__program_release(struct opscope__program *program); /* 
 OPSCOPE_API const struct opscope__model_graph *opscope__program_graph(
     const struct opscope__program *program);
 
-/* Zero is a run without limits that prints to standard output. */
+/* What a run and its tasks share. */
+struct opscope__run_scope {
+    uint32_t is_stopped; /* atomic: asks the tasks to stop, and the tasks of those */
+    uint64_t rounds;     /* atomic: in the outermost, if rounds are limited, those of all */
+    struct opscope__run_scope *outer; /* of the run that forked this one; NULL: none did */
+};
+
+/* Zero is a run without limits that prints to standard output. Tasks have the options of the run
+ * that forked them: `poll` and `print` are called on their threads too. */
 struct opscope__run_options {
     const uint32_t *stop;    /* any thread may set it, atomically; NULL: none */
-    uint64_t rounds_limit;   /* of all loops together; 0: none */
+    uint64_t rounds_limit;   /* of all loops together, those of tasks too; 0: none */
     int (*poll)(void *user); /* called now and then by loops; a negative status ends the run */
     int (*print)(void *user, const struct opscope__value *values, size_t count);
     void *user;
+    struct opscope__run_scope *outer; /* of the run that forked this one; NULL: none did */
 };
 
 /* `inputs` are borrowed, and as many as the program takes; those whose type is wrong are refused.

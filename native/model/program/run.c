@@ -7,6 +7,7 @@
 #include "model/program/fused.h"
 #include "model/program/place.h"
 #include "model/program/steps.h"
+#include "model/program/task.h"
 #include "opscope/status.h"
 #include "tensor/dispatch/spare.h"
 
@@ -18,6 +19,13 @@ enum { POLL_ROUNDS = 1 << 14 };
 static bool is_stopped(const struct opscope__frame *frame)
 {
     const uint32_t *stop = frame->options->stop;
+    const struct opscope__run_scope *outer = frame->options->outer;
+    while (__builtin_expect(outer != NULL, 0)) {
+        if (opscope__load_relaxed(&outer->is_stopped) != 0) {
+            return true;
+        }
+        outer = outer->outer;
+    }
     return stop != NULL && opscope__load_relaxed(stop) != 0;
 }
 
@@ -87,6 +95,33 @@ static int run_fused(const struct opscope__frame *frame,
     return status;
 }
 
+static int run_fork(struct opscope__frame *frame, const struct opscope__instruction *instruction,
+                    const opscope__operand *operands)
+{
+    struct opscope__value future;
+    if (is_stopped(frame)) {
+        return stopped();
+    }
+    int status = opscope__task_fork(frame, instruction->as.forked, operands,
+                                    instruction->input_count, &future);
+    if (status == OPSCOPE_OK) {
+        opscope__frame_drop_last(frame, operands, instruction->input_count);
+        opscope__frame_set(frame, operands[instruction->input_count], &future);
+    }
+    return status;
+}
+
+static int run_wait(struct opscope__frame *frame, const opscope__operand *operands)
+{
+    struct opscope__value result;
+    int status = opscope__task_wait(frame, opscope__frame_at(frame, operands[0]), &result);
+    if (status == OPSCOPE_OK) {
+        opscope__frame_drop_last(frame, operands, 1);
+        opscope__frame_set(frame, operands[1], &result);
+    }
+    return status;
+}
+
 static inline int run_kind(const struct opscope__frame *frame,
                            const struct opscope__instruction *instruction,
                            const opscope__operand *operands)
@@ -105,6 +140,16 @@ static inline int run_kind(const struct opscope__frame *frame,
     return status;
 }
 
+/* How many the outermost run and all its tasks have begun. */
+static uint64_t count_round(struct opscope__frame *frame)
+{
+    struct opscope__run_scope *scope = &frame->scope;
+    while (scope->outer != NULL) {
+        scope = scope->outer;
+    }
+    return opscope__add_relaxed(&scope->rounds, 1) + 1;
+}
+
 /* Whether there is another round: 1, 0, or a negative status. */
 static int run_loop(struct opscope__frame *frame, const opscope__operand *operands)
 {
@@ -118,7 +163,7 @@ static int run_loop(struct opscope__frame *frame, const opscope__operand *operan
     if (is_stopped(frame)) {
         return stopped();
     }
-    if (options->rounds_limit > 0 && frame->rounds > options->rounds_limit) {
+    if (options->rounds_limit > 0 && count_round(frame) > options->rounds_limit) {
         return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "more than %llu rounds of loops",
                                    (unsigned long long)options->rounds_limit);
     }
@@ -204,6 +249,12 @@ static int run_instructions(struct opscope__frame *frame, struct opscope__value 
         case OPSCOPE__CODE_PRINT:
             status = opscope__run_print(frame, instruction, operands);
             break;
+        case OPSCOPE__CODE_FORK:
+            status = run_fork(frame, instruction, operands);
+            break;
+        case OPSCOPE__CODE_WAIT:
+            status = run_wait(frame, operands);
+            break;
         case OPSCOPE__CODE_RETURN:
             run_return(frame, instruction, operands, outputs);
             return OPSCOPE_OK;
@@ -230,7 +281,9 @@ int opscope__program_run(const struct opscope__program *program, struct opscope_
         .program = program,
         .registers = calloc((size_t)program->register_count + 1, sizeof *inputs),
         .heap = heap,
+        .run = opscope__program_run,
         .options = options != NULL ? options : &usual};
+    frame.scope.outer = frame.options->outer;
     if (frame.registers == NULL) {
         return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "out of memory");
     }
@@ -238,9 +291,18 @@ int opscope__program_run(const struct opscope__program *program, struct opscope_
         frame.registers[i] = opscope__value_retain(&inputs[i]);
     }
     int status = run_instructions(&frame, outputs);
+    const int joined = opscope__tasks_join(&frame, status);
+    if (status == OPSCOPE_OK && joined != OPSCOPE_OK) {
+        for (uint32_t i = 0; i < program->graph->body->outputs.count; i++) {
+            opscope__value_release(&outputs[i]);
+            outputs[i] = opscope__value_none;
+        }
+    }
+    status = joined;
     for (uint32_t i = 0; i < program->register_count; i++) {
         opscope__value_release(&frame.registers[i]);
     }
     free(frame.registers);
+    opscope__tasks_free(&frame);
     return status;
 }

@@ -123,6 +123,9 @@ static void show_value(FILE *file, const struct opscope__value *value, bool in_c
     case OPSCOPE__VALUE_TUPLE:
         show_items(file, value->as.sequence, value->kind == OPSCOPE__VALUE_TUPLE);
         break;
+    case OPSCOPE__VALUE_FUTURE:
+        fputs("Future", file);
+        break;
     default:
         opscope__show_number(value, shown);
         fputs(shown, file);

@@ -4,29 +4,62 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomics.h"
+
 static const uint32_t FOREVER = UINT32_MAX;
 
-/* False: reported. */
-static bool take_bytes(struct opscope__heap *heap, size_t bytes)
+/* ---- heaps ----------------------------------------------------------------------------------- */
+
+void opscope__heap_below(struct opscope__heap *below, struct opscope__heap *heap)
 {
-    if (heap->limit_bytes > 0 &&
-        (bytes > heap->limit_bytes || heap->live_bytes > heap->limit_bytes - bytes)) {
+    below->limit_bytes = heap->limit_bytes;
+    below->above = heap->above != NULL ? heap->above : heap;
+}
+
+/* Whether all of it are within the limit, if this heap has so many. */
+static bool fits(struct opscope__heap *heap, size_t bytes)
+{
+    size_t live = heap->live_bytes + bytes, others;
+    if (heap->above == NULL) {
+        others = opscope__load_relaxed(&heap->below_bytes);
+    } else {
+        live = opscope__add_relaxed(&heap->above->below_bytes, bytes) + bytes;
+        others = opscope__load_relaxed(&heap->above->live_bytes);
+    }
+    bool is_within = live <= heap->limit_bytes && others <= heap->limit_bytes - live;
+    if (!is_within && heap->above != NULL) {
+        opscope__add_relaxed(&heap->above->below_bytes, 0 - bytes);
+    }
+    return is_within;
+}
+
+bool opscope__heap_take(struct opscope__heap *heap, size_t bytes)
+{
+    if (heap->limit_bytes > 0 && (bytes > heap->limit_bytes || !fits(heap, bytes))) {
         opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "lists and texts need more than %zu bytes",
                             heap->limit_bytes);
         return false;
     }
-    heap->live_bytes += bytes;
+    opscope__store_relaxed(&heap->live_bytes, heap->live_bytes + bytes);
     return true;
+}
+
+void opscope__heap_give(struct opscope__heap *heap, size_t bytes)
+{
+    opscope__store_relaxed(&heap->live_bytes, heap->live_bytes - bytes);
+    if (heap->limit_bytes > 0 && heap->above != NULL) {
+        opscope__add_relaxed(&heap->above->below_bytes, 0 - bytes);
+    }
 }
 
 static void *allocate(struct opscope__heap *heap, size_t bytes)
 {
-    if (!take_bytes(heap, bytes)) {
+    if (!opscope__heap_take(heap, bytes)) {
         return NULL;
     }
     void *memory = malloc(bytes);
     if (memory == NULL) {
-        heap->live_bytes -= bytes;
+        opscope__heap_give(heap, bytes);
         opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "out of memory");
     }
     return memory;
@@ -37,7 +70,7 @@ static void *allocate(struct opscope__heap *heap, size_t bytes)
 static void text_release(struct opscope__text *text)
 {
     if (text->references != FOREVER && --text->references == 0) {
-        text->heap->live_bytes -= sizeof *text + text->bytes + 1;
+        opscope__heap_give(text->heap, sizeof *text + text->bytes + 1);
         free(text);
     }
 }
@@ -50,7 +83,7 @@ void opscope__sequence_release(struct opscope__sequence *sequence)
     for (size_t i = 0; i < sequence->count; i++) {
         opscope__value_release(&sequence->items[i]);
     }
-    sequence->heap->live_bytes -= sizeof *sequence + sequence->room * sizeof *sequence->items;
+    opscope__heap_give(sequence->heap, sizeof *sequence + sequence->room * sizeof *sequence->items);
     free(sequence->items);
     free(sequence);
 }
@@ -67,6 +100,9 @@ void opscope__value_drop(const struct opscope__value *value)
     case OPSCOPE__VALUE_LIST:
     case OPSCOPE__VALUE_TUPLE:
         opscope__sequence_release(value->as.sequence);
+        break;
+    case OPSCOPE__VALUE_FUTURE:
+        value->as.future->references--;
         break;
     default:
         break;
@@ -88,6 +124,9 @@ void opscope__value_hold(const struct opscope__value *value)
     case OPSCOPE__VALUE_LIST:
     case OPSCOPE__VALUE_TUPLE:
         value->as.sequence->references++;
+        break;
+    case OPSCOPE__VALUE_FUTURE:
+        value->as.future->references++;
         break;
     default:
         break;
@@ -181,12 +220,12 @@ int opscope__sequence_reserve(struct opscope__sequence *sequence, size_t room)
         return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "a list of too many items");
     }
     size_t more = (room - sequence->room) * sizeof *sequence->items;
-    if (!take_bytes(sequence->heap, more)) {
+    if (!opscope__heap_take(sequence->heap, more)) {
         return OPSCOPE_ERR_NO_MEMORY;
     }
     struct opscope__value *larger = realloc(sequence->items, room * sizeof *larger);
     if (larger == NULL) {
-        sequence->heap->live_bytes -= more;
+        opscope__heap_give(sequence->heap, more);
         return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "out of memory");
     }
     sequence->items = larger;
@@ -236,6 +275,8 @@ bool opscope__value_equal(const struct opscope__value *one, const struct opscope
         return one->as.real == other->as.real;
     case OPSCOPE__VALUE_TENSOR:
         return one->as.tensor == other->as.tensor;
+    case OPSCOPE__VALUE_FUTURE:
+        return one->as.future == other->as.future;
     case OPSCOPE__VALUE_TEXT:
         return one->as.text->bytes == other->as.text->bytes &&
                memcmp(one->as.text->at, other->as.text->at, one->as.text->bytes) == 0;

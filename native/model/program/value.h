@@ -1,9 +1,9 @@
 /* model/program/value.h -- the values that a running program computes with.
  *
- * A value is a number, or a reference to a tensor, text, list or tuple. Texts, lists and tuples
- * belong to one run, whose heap counts their memory: they are used by one thread at a time, so that
- * references are counted without atomics. The texts of constants are shared by all runs: they are
- * never counted and live as long as the program.
+ * A value is a number, or a reference to a tensor, text, list, tuple or task. Texts, lists and
+ * tuples belong to one run, whose heap counts their memory: they are used by one thread at a time,
+ * so that references are counted without atomics. The texts of constants are shared by all runs:
+ * they are never counted and live as long as the program.
  *
  * No list contains itself, because its type would have to contain itself. So a release is never
  * deeper than a type.
@@ -22,7 +22,8 @@ enum opscope__value_kind {
     OPSCOPE__VALUE_TENSOR, /* from here on a value holds a reference */
     OPSCOPE__VALUE_TEXT,
     OPSCOPE__VALUE_LIST,
-    OPSCOPE__VALUE_TUPLE
+    OPSCOPE__VALUE_TUPLE,
+    OPSCOPE__VALUE_FUTURE /* of a task (task.h) */
 };
 
 struct opscope__value {
@@ -33,14 +34,27 @@ struct opscope__value {
         opscope_tensor *tensor;
         struct opscope__text *text;
         struct opscope__sequence *sequence;
+        struct opscope__future *future;
     } as;
 };
 
-/* The memory of one run's texts, lists and tuples. Zero is one without a limit. */
+/* The memory of one run's texts, lists and tuples. Zero is one without a limit.
+ *
+ * A task's heap is below the heap of the run that forked it, and shares its limit. One thread uses
+ * a heap; others read `live_bytes` of the topmost, and change its `below_bytes`, both atomically.
+ */
 struct opscope__heap {
     size_t live_bytes;
-    size_t limit_bytes; /* 0: none */
+    size_t limit_bytes;          /* 0: none; of the topmost and all below it together */
+    size_t below_bytes;          /* of all below, if there is a limit */
+    struct opscope__heap *above; /* the topmost; NULL: this is it */
 };
+
+/* Zeroed memory becomes a heap below `heap`, which must outlive it. */
+void opscope__heap_below(struct opscope__heap *below, struct opscope__heap *heap);
+/* For memory beside lists and texts. False: reported. */
+bool opscope__heap_take(struct opscope__heap *heap, size_t bytes);
+void opscope__heap_give(struct opscope__heap *heap, size_t bytes);
 
 /* Never changed once made. */
 struct opscope__text {
@@ -49,6 +63,11 @@ struct opscope__text {
     size_t characters;
     struct opscope__heap *heap;
     char at[]; /* valid UTF-8: `bytes` bytes and a NUL */
+};
+
+/* A task, whose run keeps it until no value refers to it (task.c). */
+struct opscope__future {
+    uint32_t references;
 };
 
 /* A list or a tuple. */
@@ -75,6 +94,8 @@ struct opscope__sequence {
     ((struct opscope__value){OPSCOPE__VALUE_LIST, {.sequence = (made)}})
 #define opscope__value_tuple(made)                                                                 \
     ((struct opscope__value){OPSCOPE__VALUE_TUPLE, {.sequence = (made)}})
+#define opscope__value_future(made)                                                                \
+    ((struct opscope__value){OPSCOPE__VALUE_FUTURE, {.future = (made)}})
 
 OPSCOPE_API void opscope__value_drop(const struct opscope__value *value);
 OPSCOPE_API void opscope__value_hold(const struct opscope__value *value);

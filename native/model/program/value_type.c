@@ -31,6 +31,8 @@ bool opscope__value_is_of(const struct opscope__value *value,
         return value->kind == OPSCOPE__VALUE_NONE;
     case OPSCOPE__GRAPH_DTYPE:
         return value->kind == OPSCOPE__VALUE_DTYPE;
+    case OPSCOPE__GRAPH_FUTURE:
+        return value->kind == OPSCOPE__VALUE_FUTURE;
     case OPSCOPE__GRAPH_OPTIONAL:
         return value->kind == OPSCOPE__VALUE_NONE || opscope__value_is_of(value, type->parts[0]);
     case OPSCOPE__GRAPH_LIST:

@@ -235,7 +235,11 @@ static PyObject *graph_attributes(PyObject *self, PyObject *unused)
 static PyObject *graph_callees(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return named(self, "prim::CallFunction");
+    PyObject *called = named(self, "prim::CallFunction"), *forked = named(self, "prim::Fork");
+    PyObject *both = called != NULL && forked != NULL ? PySequence_Concat(called, forked) : NULL;
+    Py_XDECREF(called);
+    Py_XDECREF(forked);
+    return both;
 }
 
 /* ---- the type ------------------------------------------------------------------------------- */

@@ -111,8 +111,20 @@ class CompiledModel:
     @property
     def inlined_graph(self) -> Graph:
         """The graph of the entry with the functions that it calls inlined, a copy."""
-        parts = self._parts
-        return Program(self._graphs, dict(parts.attributes), parts.entry, optimize=False).graph
+        return self.inlined_graphs()[self._parts.entry]
+
+    def inlined_graphs(self) -> dict[str, Graph]:
+        """By name, the entry and what runs as tasks, each with the functions that it calls
+        inlined; copies."""
+        attributes = dict(self._parts.attributes)
+        graphs: dict[str, Graph] = {}
+        pending = [self._parts.entry]
+        while pending:
+            name = pending.pop()
+            if name not in graphs:
+                graphs[name] = Program(self._graphs, attributes, name, optimize=False).graph
+                pending += graphs[name].callees()
+        return graphs
 
     def graph_for(self, *inputs: Any) -> Graph:
         """The inlined graph after all passes, as it runs for inputs that the model takes."""

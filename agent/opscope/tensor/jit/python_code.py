@@ -1,7 +1,8 @@
 """Graphs as Python code again, for people.
 
-The code runs with `from opscope import tensor`, `import math` and `attributes`, the model's tensors
-by name. It does what the graphs do, except that Python's integers have no limit.
+The code runs with `import opscope`, `from opscope import tensor`, `import math` and `attributes`,
+the model's tensors by name. It does what the graphs do, except that Python's integers have no
+limit.
 """
 
 from __future__ import annotations
@@ -121,6 +122,8 @@ class _Function:
     def _expression(self, node: Node, inputs: list[str]) -> str:
         if node.kind == "prim::CallFunction":
             return f"{function_name(node.attributes['name'])}({', '.join(inputs)})"
+        if node.kind == "prim::Fork":
+            return f"opscope.fork({', '.join([function_name(node.attributes['name']), *inputs])})"
         if node.kind == "prim::TupleIndex":
             return f"{inputs[0]}[{node.attributes['index']}]"
         return expression(node.kind, inputs)

@@ -50,6 +50,7 @@ EXPRESSIONS = {
     "py::dtype": "{}.dtype",
     "py::pop": "{}.pop({})",
     "prim::Unwrap": "{}",
+    "prim::Wait": "opscope.wait({})",
 }
 """Those of a fixed number of inputs."""
 STATEMENTS = {

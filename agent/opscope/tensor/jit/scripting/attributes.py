@@ -9,7 +9,7 @@ from opscope._tensor import Tensor
 from opscope.tensor.jit.scripting.dispatch import expression, scripts
 from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.functions import call_function
-from opscope.tensor.jit.scripting.types import DTYPE, INT, STR, TENSOR, ListOf, plain
+from opscope.tensor.jit.scripting.types import DTYPE, INT, STR, TENSOR, FutureOf, ListOf, plain
 from opscope.tensor.jit.scripting.values import (
     AttributeTensor,
     Constant,
@@ -62,7 +62,7 @@ def get_attribute(frame: Frame, owner: Value, name: str, at: ast.AST) -> Value:
         return owner.items[owner.names.index(name)]
     if (isinstance(type_, ListOf) or isinstance(owner, Items)) and name in _LIST_ATTRIBUTES:
         return Method(owner, name)
-    if type_ == STR:
+    if type_ == STR or (isinstance(type_, FutureOf) and name == "wait"):
         return Method(owner, name)
     if type_ == DTYPE and isinstance(owner, Constant):
         return frame.context.value_of(getattr(owner.value, name))

@@ -13,9 +13,10 @@ from opscope.tensor.jit.scripting.functions import call_function
 from opscope.tensor.jit.scripting.iteration import loopable
 from opscope.tensor.jit.scripting.list_methods import call_method
 from opscope.tensor.jit.scripting.operator_calls import call_operator
+from opscope.tensor.jit.scripting.tasks import call_task_function, call_wait, forward_of
 from opscope.tensor.jit.scripting.tensor_functions import call_tensor_function, operator_name
 from opscope.tensor.jit.scripting.tensor_methods import call_tensor_method
-from opscope.tensor.jit.scripting.types import TENSOR
+from opscope.tensor.jit.scripting.types import TENSOR, FutureOf, plain
 from opscope.tensor.jit.scripting.values import (
     FunctionValue,
     Items,
@@ -65,18 +66,19 @@ def call(
 ) -> Value:
     """function(*arguments, **keywords)"""
     if isinstance(function, FunctionValue):
-        special = call_tensor_function(frame, function.function, arguments, keywords, at)
-        if special is not None:
-            return special
+        for special in (call_task_function, call_tensor_function):
+            result = special(frame, function.function, arguments, keywords, at)
+            if result is not None:
+                return result
         return call_function(frame, function, arguments, keywords, at)
     if isinstance(function, ModuleValue):
-        forward: Any = frame.context.value_of(function.module.forward)
         if type(function.module).forward is Module.forward:
             frame.fail(at, f"{type(function.module).__name__} defines no forward", "its methods")
-        return call_function(
-            frame, FunctionValue(forward.function, function), arguments, keywords, at
-        )
+        return call_function(frame, forward_of(frame, function), arguments, keywords, at)
     if isinstance(function, Method):
+        owner = type_of(function.owner)
+        if isinstance(owner and plain(owner), FutureOf) and function.name == "wait":
+            return call_wait(frame, [function.owner, *arguments], keywords, at)
         if type_of(function.owner) == TENSOR:
             return call_tensor_method(frame, function.owner, function.name, arguments, keywords, at)
         return call_method(frame, function, arguments, keywords, at)

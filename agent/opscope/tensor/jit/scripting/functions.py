@@ -15,7 +15,15 @@ from opscope.tensor.jit.scripting.graph import GraphValue, to_text
 from opscope.tensor.jit.scripting.parameters import Passed, Signature, default_value, read_signature
 from opscope.tensor.jit.scripting.returns import give_back
 from opscope.tensor.jit.scripting.sequence import clear_flags, result_type, run_steps
-from opscope.tensor.jit.scripting.types import ANY, TENSOR, ListOf, TupleOf, Type, Unknown
+from opscope.tensor.jit.scripting.types import (
+    ANY,
+    TENSOR,
+    FutureOf,
+    ListOf,
+    TupleOf,
+    Type,
+    Unknown,
+)
 from opscope.tensor.jit.scripting.values import (
     Constant,
     FunctionValue,
@@ -146,8 +154,9 @@ def call_function(
     arguments: Sequence[Value],
     keywords: Mapping[str, Value],
     at: ast.AST,
+    is_task: bool = False,
 ) -> Value:
-    """A call of a Python function: prim::CallFunction."""
+    """A call of a Python function: prim::CallFunction, or prim::Fork of a task."""
     context = frame.context
     who = (function.function, identity(function.bound_to))
     chain = [name for each, name in context.calls if each == who]
@@ -190,6 +199,8 @@ def call_function(
     with _called(frame, at):
         compiled = compile_function(callee, function, signature, passed)
     attributes = f'[name="{compiled.name}"]'
+    if is_task:
+        return frame.emit_one("prim::Fork", inputs, FutureOf(compiled.result), at, attributes)
     result = frame.emit_one("prim::CallFunction", inputs, compiled.result, at, attributes)
     return frame.receive(result, at)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opscope._tensor import Tensor, dtype
+from opscope.record.tasks import Future
 
 
 class Type:
@@ -54,6 +55,16 @@ class OptionalOf(Type):
 
 
 @dataclass(frozen=True)
+class FutureOf(Type):
+    """What a task gives."""
+
+    part: Type
+
+    def __str__(self) -> str:
+        return f"Future[{self.part}]"
+
+
+@dataclass(frozen=True)
 class TupleOf(Type):
     """A tuple, with the type of each item."""
 
@@ -81,6 +92,8 @@ def plain(type_: Type) -> Type:
         return ListOf(plain(type_.part))
     if isinstance(type_, OptionalOf):
         return OptionalOf(plain(type_.part))
+    if isinstance(type_, FutureOf):
+        return FutureOf(plain(type_.part))
     if isinstance(type_, TupleOf):
         return TupleOf(tuple(map(plain, type_.parts)))
     return type_
@@ -157,6 +170,8 @@ def from_annotation(annotation: Any) -> Type | None:
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):
         return None
+    if origin is Future:
+        return FutureOf(found[0])
     if origin in _LISTS or (origin is tuple and ... in arguments):
         return ANY if found[0] == ANY else ListOf(found[0])
     if origin is tuple:
