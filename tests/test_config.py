@@ -177,5 +177,7 @@ def test_what_archives_say_is_named_by_known_words(tmp_path: Path) -> None:
     assert config.load({"OPSCOPE_PRODUCER": "image, user"}, path).producer == ("image", "user")
     assert config.load({"OPSCOPE_PRODUCER": "none"}, path).producer == ()
     assert config.load({"OPSCOPE_STAMP": "torch.save"}, path).stamp == ("torch.save",)
-    with pytest.raises(ConfigError, match=r"OPSCOPE_PRODUCER='host,name'.*host, user, image, git"):
+    with pytest.raises(
+        ConfigError, match=r"OPSCOPE_PRODUCER='host,name'.*host, user, image, git, service, opscope"
+    ):
         config.load({"OPSCOPE_PRODUCER": "host,name"}, path)

@@ -127,6 +127,7 @@ HEIGHT = {
     "opscope.extras": 2,
     "opscope.record": 3,
     "opscope.bridges": 4,
+    "opscope.stamps": 4,
     "opscope.tensor": 4,
     "opscope.attachment": 5,
     "opscope.models": 5,

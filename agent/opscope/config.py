@@ -62,8 +62,8 @@ ON = ("1", "true", "yes", "on")
 OFF = ("0", "false", "no", "off")
 _LABEL_KEYS_LIMIT = 2
 _TORCH_VERSIONS = ("verified", "tried")
-_PRODUCER_FACTS = ("host", "user", "image", "git")
-_STAMPED = ("torch.save", "torch.export")
+_PRODUCER_FACTS = ("host", "user", "image", "git", "service", "opscope")
+_STAMPED = ("torch.save", "torch.export", "safetensors", "onnx")
 
 
 class Config(SimpleNamespace):

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from opscope import bridges
+from opscope import bridges, stamps
 from opscope.attachment import policy
 from opscope.attachment.program import (
     identify,
@@ -83,6 +83,8 @@ def attach() -> None:
             awaited.append(_MULTIPROCESSING)
         for name in (*bridges.modules(), _CORE):
             awaited += _attach_bridge(name) if _is_whole(name) else [name]
+        awaited += [name for name in stamps.FORMATS if not _is_whole(name)]
+        _follow_stamps()
         if awaited:
             _session.hook = ImportHook(awaited, arriving, arrived)
             _session.hook.install()
@@ -111,6 +113,7 @@ def arrived(name: str) -> Sequence[str]:
         if name == _MULTIPROCESSING:
             _follow_children()
         elif _session.code == ATTACHED:
+            _follow_stamps(name)
             return _attach_bridge(name)
     return ()
 
@@ -132,6 +135,7 @@ def detach() -> None:
             if outcome == ATTACHED:
                 bridges.take_off(framework)
         _session.bridges.clear()
+        stamps.leave()
         if _EXTRA_FILES in sys.modules:
             sys.modules[_EXTRA_FILES].set_producer(())
         if _session.code == ATTACHED:
@@ -157,6 +161,16 @@ def status() -> "AttachStatus":
             segment=segment,
             bridges=dict(_session.bridges),
         )
+
+
+def _follow_stamps(arrived: str = "") -> None:
+    """Stamps what the packages write that are imported by now, the one that arrived included."""
+    formats = _session.config.stamp if _session.config is not None else ()
+    try:
+        wanted = [name for name in stamps.FORMATS if name in formats]
+        stamps.follow(name for name in wanted if name == arrived or _is_whole(name))
+    except (Exception, SystemExit) as error:
+        _write_ledger("stamp", repr(error))
 
 
 def _follow_children() -> None:
@@ -227,7 +241,8 @@ def _begin(*, asked: bool) -> None:
     if config.producer:
         from opscope.record import extra_files
 
-        extra_files.set_producer(config.producer)
+        known = {"service": service, "opscope_version": sys.modules["opscope"].__version__}
+        extra_files.set_producer(config.producer, known)
     if config.debug:
         from opscope.attachment import ledger
 
@@ -299,10 +314,11 @@ def _framework(module: str) -> str:
 
 
 def _wants_bridge(module: str) -> bool:
-    # The session waits for these two without a bridge.
+    # The session waits for these without a bridge.
     config = _session.config
     return (
         module not in (_CORE, _MULTIPROCESSING)
+        and module not in stamps.FORMATS
         and config is not None
         and config.attaches_to(_framework(module))
     )

@@ -21,6 +21,7 @@ PRODUCER_FILE = "producer_info.json"
 
 _hook: Hook | None = None
 _producer_facts: Collection[str] = ()
+_producer_known: Mapping[str, str] = {}
 _has_warned = False
 
 
@@ -53,7 +54,8 @@ def _producer_file() -> dict[str, bytes]:
 
     from opscope.record import producer_facts
 
-    return {PRODUCER_FILE: json.dumps(producer_facts.select(_producer_facts)).encode()}
+    found = producer_facts.select(_producer_facts, _producer_known)
+    return {PRODUCER_FILE: json.dumps(found).encode()}
 
 
 def _given_files() -> dict[str, bytes]:
@@ -91,10 +93,13 @@ def set_export_extra_files_hook(hook: Hook | None) -> None:
     _connect()
 
 
-def set_producer(facts: Collection[str]) -> None:
-    """Add `producer_info.json` with these facts (record/producer_facts.py) to every archive."""
-    global _producer_facts
-    _producer_facts = frozenset(facts)
+def set_producer(facts: Collection[str], known: Mapping[str, str] | None = None) -> None:
+    """Add `producer_info.json` with these facts (record/producer_facts.py) to every archive.
+
+    `known`: those that the caller knows, by their keys.
+    """
+    global _producer_facts, _producer_known
+    _producer_facts, _producer_known = frozenset(facts), dict(known or {})
     _connect()
 
 

@@ -9,13 +9,15 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 _FACTS = {
     "host": "host",
     "user": "user",
     "image": "image",
     "git": "git_revision",
+    "service": "service",
+    "opscope": "opscope_version",
 }
 """The facts by the setting's words."""
 
@@ -23,10 +25,10 @@ _IMAGE_VARIABLES = ("OPSCOPE_IMAGE", "CONTAINER_IMAGE", "IMAGE_NAME")
 _REVISION_VARIABLES = ("OPSCOPE_GIT_REVISION", "GIT_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA")
 
 
-def select(words: Collection[str]) -> dict[str, str]:
-    """The facts that these words of the setting `producer` select."""
+def select(words: Collection[str], known: Mapping[str, str]) -> dict[str, str]:
+    """The facts that these words of the setting `producer` select; `known` are the caller's."""
     names = {_FACTS[word] for word in words}
-    return {key: value for key, value in facts().items() if key in names}
+    return {key: value for key, value in (facts() | dict(known)).items() if key in names}
 
 
 def facts() -> dict[str, str]:

@@ -35,6 +35,13 @@ def own_frameworks():
     return [name for name in names if "." not in name and not name.startswith("_")]
 
 
+def own_stamps():
+    # type: () -> list[str]
+    """The packages whose files this opscope can stamp: the modules in stamps/."""
+    names = os.listdir(os.path.join(_package(), "stamps"))
+    return [name[:-3] for name in names if name.endswith(".py") and not name.startswith("_")]
+
+
 class ImportHook(object):
     """A finder on sys.meta_path that reports the import of modules in `names`.
 
@@ -153,6 +160,7 @@ class _Entry(object):
         self.module = None  # type: Any
         self.passed_over = []  # type: list[str]
         """Directories of other opscopes that would have attached."""
+        self.stamps = own_stamps()
 
     def wins(self):
         # type: () -> bool
@@ -179,6 +187,8 @@ class _Entry(object):
 
     def arriving(self, name):
         # type: (str) -> None
+        if self.module is None and name in self.stamps:
+            return  # it does not begin a session; a framework that it imports does
         try:
             self.load().arriving(name)
         except Exception:
@@ -244,7 +254,7 @@ def _start(by_program):
     _hide(sys._getframe(1).f_code, "attachment/site/sitecustomize.py")
     frameworks = own_frameworks()
     frameworks.append(_CORE)
-    hook = ImportHook(frameworks, entry.arriving, entry.arrived)
+    hook = ImportHook(frameworks + entry.stamps, entry.arriving, entry.arrived)
     hook.opscope_entry = entry
     for name in frameworks:
         if name in sys.modules:
