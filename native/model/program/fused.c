@@ -8,6 +8,7 @@
 #include "opscope/range_inline.h"
 #include "opscope/status.h"
 #include "tensor/core/registry.h"
+#include "model/graph/passes/fuse_elementwise.h"
 #include "tensor/kernels/fused.h"
 
 enum { OVERLOAD_BYTES = 80 };
@@ -27,12 +28,31 @@ bool opscope__is_fusible(const char *kind)
 
 /* ---- making a call -------------------------------------------------------------------------------- */
 
-static bool add_default(struct opscope__fused_call *call, const opscope_argument *otherwise)
+_Static_assert((int)OPSCOPE__GRAPH_FUSED_INPUTS < (int)OPSCOPE__FUSED_INPUT_LIMIT,
+               "there is room for defaults beside the inputs of a node");
+
+/* Of defaults of elementwise operators, which are numbers. */
+static bool is_equal(const opscope_argument *one, const opscope_argument *other)
 {
-    if (call->plan.input_count == OPSCOPE__FUSED_INPUT_LIMIT) {
+    return one->kind == other->kind && memcmp(&one->as, &other->as, sizeof one->as) == 0;
+}
+
+/* The place of an argument that the graph leaves out, once for all steps that leave it out. False:
+ * there is no room. */
+static bool add_default(struct opscope__fused_call *call, const opscope_argument *otherwise,
+                        uint8_t *place)
+{
+    size_t at = call->given_count;
+    while (at < call->plan.input_count && !is_equal(&call->inputs[at], otherwise)) {
+        at++;
+    }
+    if (at == OPSCOPE__FUSED_INPUT_LIMIT) {
         return false;
     }
-    call->inputs[call->plan.input_count++] = *otherwise;
+    if (at == call->plan.input_count) {
+        call->inputs[call->plan.input_count++] = *otherwise;
+    }
+    *place = (uint8_t)at;
     return true;
 }
 
@@ -63,9 +83,9 @@ static bool add_step(struct opscope__fused_call *call, const struct opscope__gra
     }
     step->spec = spec;
     for (size_t i = 0; i < count; i++) {
-        struct opscope__fused_source source = {.index = (uint8_t)plan->input_count};
+        struct opscope__fused_source source = {0};
         if (i >= node->inputs.count) {
-            if (!add_default(call, &op->schema.parameters[i].otherwise)) {
+            if (!add_default(call, &op->schema.parameters[i].otherwise, &source.index)) {
                 return false;
             }
         } else {

@@ -12,7 +12,7 @@
 
 enum {
     OPSCOPE__FUSED_STEP_LIMIT = 32,
-    OPSCOPE__FUSED_INPUT_LIMIT = 16,
+    OPSCOPE__FUSED_INPUT_LIMIT = 24,
     /* Results that are alive at the same time. */
     OPSCOPE__FUSED_LIVE_LIMIT = 6,
     OPSCOPE__FUSED_NUMBER_LIMIT = 2

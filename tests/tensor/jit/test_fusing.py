@@ -53,6 +53,17 @@ def test_a_chain_is_one_range(sizes: tuple[int, ...], dtype: type) -> None:
     assert names(x, x.clone()) == ["core::fused"]
 
 
+@pytest.mark.parametrize("count", [8, 16, 32])
+def test_a_long_chain_with_omitted_arguments_is_one_range(count: int) -> None:
+    lines = [f"  %{place + 1} : Tensor = core::add(%{place}, %y)" for place in range(count)]
+    text = "\n".join(["graph(%0 : Tensor, %y : Tensor):", *lines, f"  return (%{count})"])
+    run, x, y = Program({"forward": Graph(text)}, {}), ot.ones([3]), ot.ones([3])
+    with ranges() as seen:
+        result = run(x, y)
+    assert [name for name, _ in seen] == ["core::fused"]
+    assert result.tolist() == [count + 1.0] * 3
+
+
 def test_one_element_goes_with_all() -> None:
     assert names(numbers(3, 5), ot.ones([])) == ["core::fused"]
     assert names(numbers(3, 5), ot.ones([1, 1])) == ["core::fused"]
