@@ -9,7 +9,7 @@
 #include "tensor/dispatch/spare.h"
 
 /* Memory for arguments that are lists. Most fit into the array. */
-enum { SCRATCH = 32 };
+enum { SCRATCH = 32, FEW = 4 };
 
 struct scratch {
     size_t used;
@@ -77,11 +77,20 @@ int opscope__call_with(const struct opscope__call_plan *plan, struct opscope__he
     opscope_argument arguments[OPSCOPE_ARGUMENT_LIMIT];
     struct scratch scratch;
     scratch.used = scratch.block_count = 0;
-    memcpy(arguments, plan->arguments, plan->argument_count * sizeof *arguments);
+    if (plan->argument_count <= FEW) { /* a size that the compiler knows takes no call */
+        memcpy(arguments, plan->arguments, FEW * sizeof *arguments);
+    } else {
+        memcpy(arguments, plan->arguments, plan->argument_count * sizeof *arguments);
+    }
     int status = OPSCOPE_OK;
     for (size_t i = 0; i < plan->given_count; i++) {
         const struct opscope__given *given = &plan->given[i];
         void *memory = NULL;
+        if (inputs[i]->kind == OPSCOPE__VALUE_TENSOR) { /* most are: no call either */
+            arguments[given->argument] =
+                (opscope_argument){OPSCOPE_ARGUMENT_TENSOR, 0, {.tensor = inputs[i]->as.tensor}};
+            continue;
+        }
         size_t count = opscope__argument_items(given, inputs[i]);
         if (count > 0 && (memory = take(&scratch, count)) == NULL) {
             status = OPSCOPE_ERR_NO_MEMORY;
