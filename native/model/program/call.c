@@ -52,17 +52,16 @@ static int give_list(struct opscope__heap *heap, opscope_tensor_list *list,
 }
 
 static int call(const struct opscope__call_plan *plan, struct opscope__heap *heap,
-                const opscope_argument *arguments, opscope_tensor *spare,
-                struct opscope__value *outputs)
+                opscope_argument *arguments, opscope_tensor *spare, struct opscope__value *outputs)
 {
     int status;
     if (plan->is_list) {
         opscope_tensor_list list;
-        status = opscope_call_list(plan->op, arguments, plan->argument_count, &list);
+        status = opscope_call_list(plan->op, arguments, plan->shown_count, &list);
         return status == OPSCOPE_OK ? give_list(heap, &list, outputs) : status;
     }
     opscope_tensor *made[OPSCOPE_OUTPUT_LIMIT];
-    status = opscope__call_with_spare(plan->op, arguments, plan->argument_count, spare, made);
+    status = opscope__call_checked(plan->op, arguments, plan->shown_count, spare, made);
     size_t count = status == OPSCOPE_OK ? plan->output_count : 0;
     for (size_t i = 0; i < count; i++) {
         outputs[i] = opscope__value_tensor(made[i]);

@@ -48,7 +48,8 @@ struct opscope__given {
 /* A call of an operator: its arguments, of which constants are complete already. */
 struct opscope__call_plan {
     const opscope_operator *op;
-    uint8_t argument_count;
+    uint8_t argument_count; /* all, defaults included */
+    uint8_t shown_count;    /* those that the graph gives */
     uint8_t output_count;
     uint8_t given_count; /* the inputs of the instruction */
     bool is_list;        /* it returns a list */

@@ -160,12 +160,16 @@ int opscope__lower_call(struct opscope__emitter *emitter, const struct opscope__
         return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "out of memory");
     }
     plan->op = op;
-    plan->argument_count = (uint8_t)node->inputs.count;
+    plan->argument_count = (uint8_t)opscope__operator_schema(op)->count;
+    plan->shown_count = (uint8_t)node->inputs.count;
     plan->output_count = (uint8_t)opscope__operator_schema(op)->output_count;
     plan->is_list = opscope__operator_schema(op)->output_is_list;
     plan->takes_spare = !emitter->keeps_operands && opscope__operator_spec(op)->elementwise != NULL;
     for (uint32_t i = 0; status == OPSCOPE_OK && i < node->inputs.count; i++) {
         status = plan_argument(emitter, plan, node, i);
+    }
+    for (uint32_t i = node->inputs.count; i < plan->argument_count; i++) {
+        plan->arguments[i] = opscope__operator_schema(op)->parameters[i].otherwise;
     }
     return status == OPSCOPE_OK ? opscope__emit_outputs(emitter, node) : status;
 }

@@ -284,12 +284,13 @@ static int compute(struct opscope__call *call, opscope_argument *arguments,
     return status;
 }
 
-/* The caller chooses one destination of the results: outputs, list or targets. */
+/* `bound` has room for all arguments. With `is_checked` it has them already, complete and of kinds
+ * that fit; else they are checked and completed there. The caller chooses one destination of the
+ * results: outputs, list or targets. */
 static inline int run(const opscope_operator *op, const opscope_argument *arguments, size_t count,
-                      opscope_tensor **outputs, opscope_tensor_list *list, opscope_tensor **targets,
-                      opscope_tensor *spare)
+                      opscope_argument *bound, bool is_checked, opscope_tensor **outputs,
+                      opscope_tensor_list *list, opscope_tensor **targets, opscope_tensor *spare)
 {
-    opscope_argument bound[OPSCOPE_ARGUMENT_LIMIT];
     opscope_tensor *made[OPSCOPE_OUTPUT_LIMIT] = {NULL};
     struct boxed boxed = {arguments, count};
     struct opscope__call call;
@@ -304,8 +305,8 @@ static inline int run(const opscope_operator *op, const opscope_argument *argume
     call.info = (opscope_range_info){-1, 0, box_inputs, &boxed, false};
 
     /* Checks the arguments inside the range, so that a call that fails is also recorded. */
-    int bad = bind(op, arguments, count, bound);
-    if (bad == OPSCOPE_OK) {
+    int bad = is_checked ? OPSCOPE_OK : bind(op, arguments, count, bound);
+    if (bad == OPSCOPE_OK && !is_checked) {
         bad = check_results(&call);
     }
     call.wants_grad =
@@ -347,20 +348,22 @@ static inline int run(const opscope_operator *op, const opscope_argument *argume
 int opscope_call(const opscope_operator *op, const opscope_argument *arguments, size_t count,
                  opscope_tensor **outputs)
 {
-    return run(op, arguments, count, outputs, NULL, NULL, NULL);
+    opscope_argument bound[OPSCOPE_ARGUMENT_LIMIT];
+    return run(op, arguments, count, bound, false, outputs, NULL, NULL, NULL);
 }
 
-int opscope__call_with_spare(const opscope_operator *op, const opscope_argument *arguments,
-                             size_t count, opscope_tensor *spare, opscope_tensor **outputs)
+int opscope__call_checked(const opscope_operator *op, opscope_argument *arguments, size_t count,
+                          opscope_tensor *spare, opscope_tensor **outputs)
 {
-    return run(op, arguments, count, outputs, NULL, NULL, spare);
+    return run(op, arguments, count, arguments, true, outputs, NULL, NULL, spare);
 }
 
 int opscope_call_list(const opscope_operator *op, const opscope_argument *arguments, size_t count,
                       opscope_tensor_list *out)
 {
+    opscope_argument bound[OPSCOPE_ARGUMENT_LIMIT];
     opscope_tensor_list list = {NULL, 0};
-    int status = run(op, arguments, count, NULL, &list, NULL, NULL);
+    int status = run(op, arguments, count, bound, false, NULL, &list, NULL, NULL);
     if (status != OPSCOPE_OK) {
         opscope_tensor_list_release(&list);
         return status;
@@ -372,5 +375,6 @@ int opscope_call_list(const opscope_operator *op, const opscope_argument *argume
 int opscope_call_out(const opscope_operator *op, const opscope_argument *arguments, size_t count,
                      opscope_tensor **into)
 {
-    return run(op, arguments, count, NULL, NULL, into, NULL);
+    opscope_argument bound[OPSCOPE_ARGUMENT_LIMIT];
+    return run(op, arguments, count, bound, false, NULL, NULL, into, NULL);
 }

@@ -14,10 +14,14 @@ static inline bool opscope__is_spare(const opscope_tensor *tensor)
            tensor->storage->allocator != NULL && !tensor->storage->read_only;
 }
 
-/* As opscope_call. The result of an elementwise operator is `spare`, an argument for which
- * opscope__is_spare holds, if it has the result's dtype and sizes and the call records no gradient;
- * then outputs[0] is another reference to it. NULL: there is none. */
-int opscope__call_with_spare(const opscope_operator *op, const opscope_argument *arguments,
-                             size_t count, opscope_tensor *spare, opscope_tensor **outputs);
+/* As opscope_call, for a caller that has checked the arguments: they are as many as the operator's
+ * parameters, defaults included, and of kinds that these take; it returns no list. Callbacks see
+ * the first `count`. The call may change the array.
+ *
+ * The result of an elementwise operator is `spare`, an argument for which opscope__is_spare holds,
+ * if it has the result's dtype and sizes and the call records no gradient; then outputs[0] is
+ * another reference to it. NULL: there is none. */
+int opscope__call_checked(const opscope_operator *op, opscope_argument *arguments, size_t count,
+                          opscope_tensor *spare, opscope_tensor **outputs);
 
 #endif
