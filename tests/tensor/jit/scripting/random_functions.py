@@ -70,6 +70,7 @@ class Writer:
                 f"int({self.expression('float', known, depth)} % 9)",
                 f"{self.variable('Tensor', known)}.shape[0]",
                 f"count({one}, {other})",
+                f"fork(count, {one}, {other}).wait()",
                 f"sum({listed}) % 30",
             )
         )
@@ -104,6 +105,7 @@ class Writer:
                 f"({one}).clamp(-2, max=2.5)",
                 f"({one})[[2, 1, 0]]",
                 f"scale({one}, by={number})",
+                f"wait(fork(scale, {one}, by={number}))",
                 f"ot.where({one} > {number}, {one}, {other})",
             )
         )

@@ -15,7 +15,7 @@ from tests.tensor.jit.scripting.same import equal, outcome
 
 HEAD = '''"""Random functions."""
 
-from opscope import tensor as ot
+from opscope import fork, tensor as ot, wait
 from opscope.tensor import Tensor
 
 
