@@ -89,6 +89,9 @@ static void set_scopes(struct opscope__torch_callback *callback, uint32_t scopes
     }
 }
 
+OPSCOPE__CXX_ENTRY(opscope__torch_range_start);
+OPSCOPE__CXX_ENTRY(opscope__torch_range_start_drawn);
+
 /* The registration that the demand needs. If a single callback has a probability, PyTorch draws for
  * it, because a miss costs least there. The recorder then observes only operators: for every scope
  * that is sampled, PyTorch would draw again at each node of a backward. */
@@ -100,7 +103,8 @@ static struct opscope__torch_callback callback_for(const struct opscope__demand 
                                          : demand->scopes) &
         ~demand->outer_scopes;
     struct opscope__torch_callback callback = {
-        .start = is_drawn ? opscope__torch_range_start_drawn : opscope__torch_range_start,
+        .start = is_drawn ? OPSCOPE__CXX_ENTRY_OF(opscope__torch_range_start_drawn)
+                          : OPSCOPE__CXX_ENTRY_OF(opscope__torch_range_start),
         .end = opscope__torch_range_end,
         .sampling_prob = demand->prob,
         .needs_inputs = demand->needs_inputs,
@@ -113,11 +117,12 @@ static struct opscope__torch_callback callback_for(const struct opscope__demand 
 static struct opscope__torch_callback outer_callback_for(const struct opscope__demand *demand)
 {
     const bool is_shared = (demand->scopes & demand->outer_scopes) != 0;
-    struct opscope__torch_callback callback = {.start = opscope__torch_range_start,
-                                               .end = opscope__torch_range_end,
-                                               .sampling_prob = 1.0,
-                                               .needs_inputs = is_shared && demand->needs_inputs,
-                                               .needs_outputs = is_shared && demand->needs_outputs};
+    struct opscope__torch_callback callback = {
+        .start = OPSCOPE__CXX_ENTRY_OF(opscope__torch_range_start),
+        .end = opscope__torch_range_end,
+        .sampling_prob = 1.0,
+        .needs_inputs = is_shared && demand->needs_inputs,
+        .needs_outputs = is_shared && demand->needs_outputs};
     set_scopes(&callback, demand->outer_scopes);
     return callback;
 }
@@ -138,7 +143,7 @@ static void follow_demand_basic(const struct opscope__demand *demand)
 {
     for (int scope = 0; scope < OPSCOPE_SCOPE_COUNT; scope++) {
         struct opscope__torch_callback callback = {
-            .start = opscope__torch_range_starts_basic[scope],
+            .start = opscope__torch_range_entries_basic[scope],
             .end = opscope__torch_range_end,
             .sampling_prob = 1.0};
         callback.scopes[scope] = true;

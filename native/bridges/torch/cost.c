@@ -44,10 +44,10 @@ static struct opscope__torch_context **start(struct opscope__torch_context **con
         *context = &passed;
         return context;
     }
-    return opscope__torch.is_basic
-               ? opscope__torch_range_starts_basic[OPSCOPE_FUNCTION](context, fn)
-               : opscope__torch_range_start(context, fn);
+    return opscope__torch.is_basic ? opscope__torch_range_start_basic(context, fn, OPSCOPE_FUNCTION)
+                                   : opscope__torch_range_start(context, fn);
 }
+OPSCOPE__CXX_ENTRY(start);
 
 static void end(const struct opscope__torch_function *fn, struct opscope__torch_context *context)
 {
@@ -64,7 +64,7 @@ static void set_seen(bool is_seen)
     }
     if (is_seen) {
         struct opscope__torch_callback callback = {
-            .start = start, .end = end, .sampling_prob = 1.0};
+            .start = OPSCOPE__CXX_ENTRY_OF(start), .end = end, .sampling_prob = 1.0};
         callback.scopes[OPSCOPE_FUNCTION] = true;
         handle = opscope__torch.add_global_callback(callback);
     }

@@ -13,6 +13,7 @@ static struct opscope__torch_context **start(struct opscope__torch_context **con
     *context = NULL;
     return context;
 }
+OPSCOPE__CXX_ENTRY(start);
 
 static void end(const struct opscope__torch_function *fn, struct opscope__torch_context *context)
 {
@@ -22,7 +23,8 @@ static void end(const struct opscope__torch_function *fn, struct opscope__torch_
 
 int opscope_torch_add_empty_pair(void)
 {
-    struct opscope__torch_callback callback = {.start = start, .end = end, .sampling_prob = 1.0};
+    struct opscope__torch_callback callback = {
+        .start = OPSCOPE__CXX_ENTRY_OF(start), .end = end, .sampling_prob = 1.0};
     memset(callback.scopes, true, sizeof callback.scopes);
     if (opscope__torch.registry == NULL) {
         return OPSCOPE_ERR_NOT_FOUND;

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "base/atomics.h"
+#include "bridges/torch/abi.h"
 #include "bridges/torch/symbols.h"
 #include "record/debug_info.h"
 
@@ -51,6 +52,13 @@ struct shared_ptr {
     struct box *control;
 };
 
+/* One that a C++ function returns, in its memory. */
+struct returned {
+    struct shared_ptr value;
+    void *beyond;
+};
+_Static_assert(sizeof(struct returned) > OPSCOPE__CXX_REGISTER_BYTES, "returned through memory");
+
 /* c10::ThreadLocalDebugInfo. Never written. */
 struct link {
     struct shared_ptr info;
@@ -60,7 +68,7 @@ struct link {
 
 static struct {
     void *(*get)(uint64_t kind);
-    void (*current)(struct shared_ptr *out);
+    struct returned (*current)(void);
     void (*force)(struct shared_ptr *by_value);
     void (*push)(uint64_t kind, struct shared_ptr *by_value);
 } torch;
@@ -160,11 +168,10 @@ static uint64_t kind_of(const struct link *link)
  * chain changes. */
 static const struct link *first_link(void)
 {
-    struct shared_ptr current;
-    torch.current(&current);
-    const struct link *link = current.object;
-    torch.force(
-        &current); /* restores the chain: our reference goes in, the chain's own comes out */
+    struct returned current = torch.current();
+    const struct link *link = current.value.object;
+    /* Restores the chain: our reference goes in, the chain's own comes out. */
+    torch.force(&current.value);
     return link;
 }
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/atomics.h"
+#include "bridges/torch/abi.h"
 #include "bridges/torch/symbols.h"
 #include "record/extra_files.h"
 
@@ -56,7 +57,7 @@ struct map {
 struct function {
     void *unused[2];
     bool (*manage)(void *into, const void *from, int operation);
-    struct map *(*invoke)(struct map *out, const void *function, const void *module);
+    opscope__cxx_entry invoke; /* of add_files */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -123,6 +124,7 @@ static struct map *add_files(struct map *out, const void *function, const void *
     out->only_bucket = out->first != NULL ? (struct node *)(void *)&out->first : NULL;
     return out;
 }
+OPSCOPE__CXX_ENTRY(add_files);
 
 static bool manage(void *into, const void *from, int operation)
 {
@@ -176,7 +178,7 @@ static bool set_hook(void)
     if (set == NULL || pthread_atfork(fork_prepare, fork_done, fork_done) != 0) {
         return false;
     }
-    struct function hook = {.manage = manage, .invoke = add_files};
+    struct function hook = {.manage = manage, .invoke = OPSCOPE__CXX_ENTRY_OF(add_files)};
     set(&hook);
     return true;
 }

@@ -272,7 +272,7 @@ struct opscope__torch_context **opscope__torch_range_start_drawn(
 
 /* ---- start, without a layout ------------------------------------------------------------------ */
 
-static __attribute__((noinline)) struct opscope__torch_context **start_basic(
+__attribute__((noinline)) struct opscope__torch_context **opscope__torch_range_start_basic(
     struct opscope__torch_context **context, const struct opscope__torch_function *fn,
     uint8_t scope)
 {
@@ -283,22 +283,26 @@ static __attribute__((noinline)) struct opscope__torch_context **start_basic(
     static struct opscope__torch_context **start_basic_##scope(                                    \
         struct opscope__torch_context **context, const struct opscope__torch_function *fn)         \
     {                                                                                              \
-        return start_basic(context, fn, scope);                                                    \
-    }
-START_BASIC(0)
-START_BASIC(1)
-START_BASIC(2)
-START_BASIC(3)
-START_BASIC(4)
-START_BASIC(5)
-START_BASIC(6)
-START_BASIC(7)
-START_BASIC(8)
-START_BASIC(9)
+        return opscope__torch_range_start_basic(context, fn, scope);                               \
+    }                                                                                              \
+    OPSCOPE__CXX_ENTRY(start_basic_##scope)
+START_BASIC(0);
+START_BASIC(1);
+START_BASIC(2);
+START_BASIC(3);
+START_BASIC(4);
+START_BASIC(5);
+START_BASIC(6);
+START_BASIC(7);
+START_BASIC(8);
+START_BASIC(9);
 
-const opscope__torch_start opscope__torch_range_starts_basic[OPSCOPE_SCOPE_COUNT] = {
-    start_basic_0, start_basic_1, start_basic_2, start_basic_3, start_basic_4,
-    start_basic_5, start_basic_6, start_basic_7, start_basic_8, start_basic_9};
+const opscope__cxx_entry opscope__torch_range_entries_basic[OPSCOPE_SCOPE_COUNT] = {
+    OPSCOPE__CXX_ENTRY_OF(start_basic_0), OPSCOPE__CXX_ENTRY_OF(start_basic_1),
+    OPSCOPE__CXX_ENTRY_OF(start_basic_2), OPSCOPE__CXX_ENTRY_OF(start_basic_3),
+    OPSCOPE__CXX_ENTRY_OF(start_basic_4), OPSCOPE__CXX_ENTRY_OF(start_basic_5),
+    OPSCOPE__CXX_ENTRY_OF(start_basic_6), OPSCOPE__CXX_ENTRY_OF(start_basic_7),
+    OPSCOPE__CXX_ENTRY_OF(start_basic_8), OPSCOPE__CXX_ENTRY_OF(start_basic_9)};
 
 /* ---- end ------------------------------------------------------------------------------------- */
 

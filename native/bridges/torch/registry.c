@@ -177,6 +177,7 @@ static struct opscope__torch_context **start(struct opscope__torch_context **con
     *context = NULL;
     return context;
 }
+OPSCOPE__CXX_ENTRY(start);
 
 static void end(const struct opscope__torch_function *fn, struct opscope__torch_context *context)
 {
@@ -186,7 +187,8 @@ static void end(const struct opscope__torch_function *fn, struct opscope__torch_
 
 pthread_mutex_t *opscope__torch_find_registry(void)
 {
-    struct search search = {.callback = {.start = start, .end = end, .sampling_prob = 1.0}};
+    struct search search = {
+        .callback = {.start = OPSCOPE__CXX_ENTRY_OF(start), .end = end, .sampling_prob = 1.0}};
     memcpy(&search.inside, &opscope__torch.add_global_callback, sizeof search.inside);
     const uint64_t handle = opscope__torch.add_global_callback(search.callback);
     /* After PyTorch has allocated the vector. */

@@ -94,8 +94,8 @@ static const char *missing_function(void *library)
 
 const char *opscope__torch_find(void)
 {
-#if !defined(__x86_64__) || !defined(__GLIBC__)
-    return "only x86-64 with glibc is supported";
+#if !(defined(__x86_64__) || defined(__aarch64__)) || !defined(__GLIBC__)
+    return "only x86-64 and aarch64 with glibc are supported";
 #endif
     void *library = opscope__torch_library("libtorch_cpu.so");
     if (library == NULL) {

@@ -2,9 +2,8 @@
  *
  * These are exported functions by their C++ names, and offsets of fields. C++ objects cross the
  * boundary as follows. RecordFunctionCallback is passed by value and trivially copyable, so it is
- * passed like a C struct. A start callback returns a std::unique_ptr<ObserverContext> through a
- * pointer in place of the first argument (x86-64 only). An ObserverContext has a virtual destructor
- * and nothing else.
+ * passed like a C struct. A start callback returns a std::unique_ptr<ObserverContext> through
+ * memory (torch/abi.h). An ObserverContext has a virtual destructor and nothing else.
  */
 #ifndef OPSCOPE_BRIDGES_TORCH_SYMBOLS_H
 #define OPSCOPE_BRIDGES_TORCH_SYMBOLS_H
@@ -15,6 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "bridges/torch/abi.h"
 #include "opscope/record.h"
 
 /* at::RecordFunction: read through offsets, never created. */
@@ -30,14 +30,13 @@ struct opscope__torch_context_type {
     void (*destroy_and_free)(struct opscope__torch_context *context);
 };
 
-typedef struct opscope__torch_context **(*opscope__torch_start)(
-    struct opscope__torch_context **context, const struct opscope__torch_function *fn);
 typedef void (*opscope__torch_end)(const struct opscope__torch_function *fn,
                                    struct opscope__torch_context *context);
 
 /* at::RecordFunctionCallback. */
 struct opscope__torch_callback {
-    opscope__torch_start start;
+    /* Of a function that takes a struct opscope__torch_context ** and the range. */
+    opscope__cxx_entry start;
     opscope__torch_end end;
     double sampling_prob;
     bool scopes[OPSCOPE_SCOPE_COUNT];

@@ -101,6 +101,10 @@ static struct opscope__torch_context **start_node(struct opscope__torch_context 
     return is_trying ? see(NODE, context, fn) : context;
 }
 
+OPSCOPE__CXX_ENTRY(start_operator);
+OPSCOPE__CXX_ENTRY(start_block);
+OPSCOPE__CXX_ENTRY(start_node);
+
 static void end(const struct opscope__torch_function *fn, struct opscope__torch_context *context)
 {
     for (int kind = 0; is_trying && kind < KINDS; kind++) {
@@ -120,11 +124,11 @@ static void end(const struct opscope__torch_function *fn, struct opscope__torch_
 void opscope__torch_trial_start(void)
 {
     static const struct {
-        opscope__torch_start start;
+        opscope__cxx_entry start;
         opscope_scope scope;
-    } callbacks[KINDS] = {[OPERATOR] = {start_operator, OPSCOPE_FUNCTION},
-                          [BLOCK] = {start_block, OPSCOPE_USER_SCOPE},
-                          [NODE] = {start_node, OPSCOPE_BACKWARD_FUNCTION}};
+    } callbacks[KINDS] = {[OPERATOR] = {OPSCOPE__CXX_ENTRY_OF(start_operator), OPSCOPE_FUNCTION},
+                          [BLOCK] = {OPSCOPE__CXX_ENTRY_OF(start_block), OPSCOPE_USER_SCOPE},
+                          [NODE] = {OPSCOPE__CXX_ENTRY_OF(start_node), OPSCOPE_BACKWARD_FUNCTION}};
     memset(&trial, 0, sizeof trial);
     trial.sequence_nr = -1;
     opscope__torch_fields_begin();

@@ -21,8 +21,15 @@ _Static_assert(offsetof(struct fake_function, forward_thread_id) == 0x130 - SHOR
                "forward_thread_id");
 _Static_assert(offsetof(struct fake_function, is_async) == 0x140 - SHORTER, "is_async");
 
+/* A std::unique_ptr to a context, in the memory through which a C++ function returns it: C returns
+ * so large a struct in the same way (torch/abi.h). Only the pointer is written. */
+struct returned {
+    void *context;
+    void *unwritten[2];
+};
+
 struct callback {
-    void **(*start)(void **context, const struct fake_function *fn);
+    struct returned (*start)(const struct fake_function *fn);
     void (*end)(const struct fake_function *fn, void *context);
     double sampling_prob;
     bool scopes[10];
@@ -257,7 +264,7 @@ static void run_starts(struct fake_function *fn)
     }
     for (uint32_t i = 0; i < fn->fired; i++) {
         fn->ends[i] = fire[i].end;
-        fire[i].start(&fn->contexts[i], fn);
+        fn->contexts[i] = fire[i].start(fn).context;
     }
 }
 
