@@ -18,8 +18,8 @@ def follow(package: Any) -> None:
     """Stamps what the package writes from now on."""
     global _original
     if _original is None:
-        _original = package.save_model
-        _replace(_original, _stamping(_original, package))
+        original = _original = package.save_model
+        _replace(original, _stamping(original, package))
 
 
 def leave(package: Any) -> None:
