@@ -36,6 +36,7 @@ _KEYS = (
     "max_overhead",
     "labels",
     "bridges",
+    "extensions",
     "torch_versions",
     "producer",
     "stamp",
@@ -85,6 +86,9 @@ class Config(SimpleNamespace):
     """Debug-info keys that become labels; at most two."""
     bridges: tuple[str, ...] | None
     """Frameworks to attach to; None: all that have a bridge."""
+    extensions: tuple[str, ...]
+    """Extension modules of any package whose compiled functions become operators
+    (bridges/extension_modules.py)."""
     torch_versions: str
     """`verified`: attach to each PyTorch that passes the bridge's checks; `tried`: only to releases
     that Opscope's tests have run with (bridges/torch/__init__.py)."""
@@ -214,6 +218,7 @@ def load(environ: Mapping[str, str] | None = None, path: str = CONFIG_PATH) -> C
         max_overhead_ppb=_max_overhead(given),
         budget_is_default=not given.has("max_overhead"),
         bridges=given.words("bridges", ()) if given.has("bridges") else None,
+        extensions=given.words("extensions", ()),
         torch_versions=_torch_versions(given),
         include=given.words("include", ()),
         exclude=given.words("exclude", ()),

@@ -39,6 +39,7 @@ ATTACHED = "attached"
 _MULTIPROCESSING = "multiprocessing.process"
 _CHILDREN = "opscope.record.children"
 _EXTRA_FILES = "opscope.record.extra_files"
+_EXTENSIONS = "opscope.bridges.extension_modules"
 _CORE = "opscope.tensor"
 
 
@@ -84,6 +85,7 @@ def attach() -> None:
         for name in (*bridges.modules(), _CORE):
             awaited += _attach_bridge(name) if _is_whole(name) else [name]
         awaited += [name for name in stamps.FORMATS if not _is_whole(name)]
+        awaited += _attach_extensions()
         _follow_stamps()
         if awaited:
             _session.hook = ImportHook(awaited, arriving, arrived)
@@ -114,7 +116,7 @@ def arrived(name: str) -> Sequence[str]:
             _follow_children()
         elif _session.code == ATTACHED:
             _follow_stamps(name)
-            return _attach_bridge(name)
+            return [*_attach_bridge(name), *_attach_extensions()]
     return ()
 
 
@@ -135,6 +137,8 @@ def detach() -> None:
             if outcome == ATTACHED:
                 bridges.take_off(framework)
         _session.bridges.clear()
+        if _EXTENSIONS in sys.modules:
+            sys.modules[_EXTENSIONS].detach_listed()
         stamps.leave()
         if _EXTRA_FILES in sys.modules:
             sys.modules[_EXTRA_FILES].set_producer(())
@@ -303,6 +307,20 @@ def _attach_bridge(module: str) -> Sequence[str]:
     return late
 
 
+def _attach_extensions() -> Sequence[str]:
+    """Makes the modules of the setting `extensions` visible; returns those to wait for."""
+    listed = _session.config.extensions if _session.config is not None else ()
+    if not listed:
+        return ()
+    from opscope.bridges import extension_modules
+
+    try:
+        return extension_modules.attach_listed(listed)
+    except (Exception, SystemExit) as error:
+        _write_ledger("extensions", str(error) if isinstance(error, BridgeError) else repr(error))
+        return ()
+
+
 def _is_whole(name: str) -> bool:
     # Another thread may be in the middle of the import; waiting for it could deadlock.
     spec = getattr(sys.modules.get(name), "__spec__", None)
@@ -320,6 +338,7 @@ def _wants_bridge(module: str) -> bool:
         module not in (_CORE, _MULTIPROCESSING)
         and module not in stamps.FORMATS
         and config is not None
+        and module not in config.extensions
         and config.attaches_to(_framework(module))
     )
 

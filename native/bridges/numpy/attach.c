@@ -1,11 +1,35 @@
 /* numpy/attach.c -- attaches and detaches the NumPy bridge as a whole. agent/opscope/bridges/numpy/
- * chooses the operators and their names; numpy/ufunc.c, numpy/builtin.c and numpy/index.c find and
+ * chooses the operators and their names; numpy/ufunc.c, numpy/index.c and builtin.c find and
  * replace each kind of pointer. */
+#include "bridges/builtin.h"
 #include "bridges/numpy/pointers.h"
+#include "private/extension.h"
 
 #include <string.h>
 
 static size_t attached_count; /* under the GIL */
+
+static int attach_function(const opscope_numpy_target *target, const struct opscope__pages *pages)
+{
+    return opscope__builtin_attach((PyObject *)target->object, target->name,
+                                   OPSCOPE_EXTENSION_NUMPY, NULL, pages);
+}
+
+static int attach_ufunc_method(const opscope_numpy_target *target,
+                               const struct opscope__pages *pages)
+{
+    static const char *const methods[OPSCOPE__UFUNC_METHOD_LIMIT] = {"reduce", "accumulate",
+                                                                     "reduceat", "outer", "at"};
+    const char *method = strrchr(target->name, '.');
+    for (int i = 0; method != NULL && i < OPSCOPE__UFUNC_METHOD_LIMIT; i++) {
+        if (strcmp(method + 1, methods[i]) == 0) {
+            return opscope__builtin_attach_by_self((PyObject *)target->object, target->name,
+                                                   OPSCOPE_EXTENSION_NUMPY, pages,
+                                                   opscope__ufunc_method_op, i);
+        }
+    }
+    return OPSCOPE_ERR_UNSUPPORTED;
+}
 
 static int attach_one(const opscope_numpy_target *target, const struct opscope__pages *pages)
 {
@@ -13,8 +37,9 @@ static int attach_one(const opscope_numpy_target *target, const struct opscope__
     case OPSCOPE_NUMPY_UFUNC:
         return opscope__ufunc_attach(target, pages);
     case OPSCOPE_NUMPY_FUNCTION:
+        return attach_function(target, pages);
     case OPSCOPE_NUMPY_UFUNC_METHOD:
-        return opscope__builtin_attach(target, pages);
+        return attach_ufunc_method(target, pages);
     case OPSCOPE_NUMPY_GETITEM:
     case OPSCOPE_NUMPY_SETITEM:
         return opscope__index_attach(target, pages);
@@ -73,11 +98,34 @@ int opscope_numpy_attach(opscope_numpy_target *targets, size_t count)
 void opscope_numpy_detach(void)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
+    opscope__ufunc_makers_detach();
     opscope__index_detach();
-    opscope__builtin_detach();
+    opscope__builtin_detach(OPSCOPE_EXTENSION_NUMPY);
     opscope__ufunc_detach();
     attached_count = 0;
     PyGILState_Release(gil);
+}
+
+int opscope_numpy_follow_ufuncs(uintptr_t capsule, uintptr_t ufunc)
+{
+    struct opscope__pages pages;
+    int status = opscope__pages_read(&pages);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    PyGILState_STATE gil = PyGILState_Ensure();
+    status = opscope__ufunc_makers_attach((PyObject *)capsule, (PyObject *)ufunc, &pages);
+    PyGILState_Release(gil);
+    opscope__pages_release(&pages);
+    return status;
+}
+
+int opscope_numpy_adopt_ufunc(uintptr_t ufunc, const char *library)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    const int status = opscope__ufunc_adopt_from((PyObject *)ufunc, library);
+    PyGILState_Release(gil);
+    return status;
 }
 
 size_t opscope_numpy_attached_count(void)

@@ -1,23 +1,10 @@
-/* numpy/cost.c -- the operators of the bridge, and the extra cost of their ranges beyond the
- * recorder's own part: the path through the trampoline, measured once while attaching. */
+/* numpy/cost.c -- measures the extra cost of a range of NumPy beyond the recorder's own part, once,
+ * while the bridge attaches. */
 #include "bridges/numpy/pointers.h"
-#include "opscope/recorder.h"
+#include "bridges/python_op.h"
 #include "recorder/cost_trial.h"
 
 enum { TURNS = 10, CALLS = 10 };
-/* Used if the measurement fails: a typical value of the machines measured so far. */
-static const uint64_t USUAL_EXTRA_PS = 35000;
-
-static uint64_t extra_cost_ps; /* under the GIL; 0: unknown */
-
-const opscope_op *opscope__numpy_op(const char *name)
-{
-    const opscope_op *op = opscope_op_other();
-    if (opscope_op_intern(name, "", OPSCOPE_FUNCTION, OPSCOPE_OTHER, &op) == OPSCOPE_OK) {
-        opscope_recorder_extra_cost(op->id, extra_cost_ps);
-    }
-    return op;
-}
 
 static bool run(PyObject *add, PyObject *array)
 {
@@ -52,12 +39,13 @@ static uint64_t measure(PyObject *add, PyObject *array)
 
 void opscope__numpy_measure(PyObject *add, PyObject *array, const char *name)
 {
-    if (extra_cost_ps != 0) {
-        return;
+    static bool is_measured; /* under the GIL */
+    if (!is_measured && add != NULL && array != NULL) {
+        const uint64_t extra_ps = measure(add, array);
+        if (extra_ps != 0) {
+            opscope__python_op_set_cost(extra_ps);
+        }
+        is_measured = true;
     }
-    if (add != NULL && array != NULL) {
-        extra_cost_ps = measure(add, array);
-    }
-    extra_cost_ps = extra_cost_ps != 0 ? extra_cost_ps : USUAL_EXTRA_PS;
-    (void)opscope__numpy_op(name);
+    (void)opscope__python_op(name);
 }

@@ -5,7 +5,8 @@
  * slots, or calls of ndarray.__getitem__ by name.
  */
 #include "bridges/numpy/pointers.h"
-#include "bridges/numpy/range.h"
+#include "bridges/python_call.h"
+#include "bridges/python_op.h"
 
 static PyTypeObject *array_type;
 static struct opscope__mapping_layout *mapping;
@@ -42,16 +43,16 @@ static inline bool is_advanced(PyObject *index)
 static __attribute__((noinline)) PyObject *read_seen(PyObject *array, PyObject *index)
 {
     PyObject *const inputs[] = {array, index};
-    struct opscope__numpy_arguments call = {.vector = inputs, .vector_count = 2};
-    const opscope_range_info info = OPSCOPE__NUMPY_RANGE_INFO(&call);
+    struct opscope__python_arguments call = {.vector = inputs, .vector_count = 2};
+    const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&call);
     opscope_range range;
     opscope__range_open_slow(&range, read_op, &info);
-    return opscope__numpy_range_close(&range, original_read(array, index));
+    return opscope__python_range_close(&range, original_read(array, index));
 }
 
 static PyObject *read_trampoline(PyObject *array, PyObject *index)
 {
-    if (!is_advanced(index) || opscope__numpy_range_is_skipped()) {
+    if (!is_advanced(index) || opscope__python_range_is_skipped()) {
         return original_read(array, index);
     }
     return read_seen(array, index);
@@ -60,19 +61,19 @@ static PyObject *read_trampoline(PyObject *array, PyObject *index)
 static __attribute__((noinline)) int write_seen(PyObject *array, PyObject *index, PyObject *value)
 {
     PyObject *const inputs[] = {array, index, value};
-    struct opscope__numpy_arguments call = {.vector = inputs,
-                                            .vector_count = value == NULL ? 2 : 3};
-    const opscope_range_info info = OPSCOPE__NUMPY_RANGE_INFO(&call);
+    struct opscope__python_arguments call = {.vector = inputs,
+                                             .vector_count = value == NULL ? 2 : 3};
+    const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&call);
     opscope_range range;
     opscope__range_open_slow(&range, write_op, &info);
     int status = original_write(array, index, value);
-    opscope__numpy_range_close(&range, status == 0 ? Py_None : NULL);
+    opscope__python_range_close(&range, status == 0 ? Py_None : NULL);
     return status;
 }
 
 static int write_trampoline(PyObject *array, PyObject *index, PyObject *value)
 {
-    if (!is_advanced(index) || opscope__numpy_range_is_skipped()) {
+    if (!is_advanced(index) || opscope__python_range_is_skipped()) {
         return original_write(array, index, value);
     }
     return write_seen(array, index, value);
@@ -158,7 +159,7 @@ int opscope__index_attach(const opscope_numpy_target *target, const struct opsco
     if (found == NULL || tuple_items_offset == 0) {
         return OPSCOPE_ERR_UNSUPPORTED;
     }
-    const opscope_op *op = opscope__numpy_op(target->name);
+    const opscope_op *op = opscope__python_op(target->name);
     mapping = found;
     array_type = Py_TYPE(array);
     if (target->kind == OPSCOPE_NUMPY_GETITEM) {

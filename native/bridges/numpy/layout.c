@@ -5,27 +5,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-PyMethodDef *opscope__builtin_definition(PyObject *builtin, const struct opscope__pages *pages)
-{
-    if (!PyCFunction_Check(builtin)) {
-        return NULL;
-    }
-    PyMethodDef *definition = ((struct opscope__builtin_layout *)builtin)->definition;
-    if (!opscope__pages_grant(pages, definition, sizeof *definition, PROT_READ | PROT_WRITE) ||
-        definition->ml_meth != PyCFunction_GetFunction(builtin) ||
-        definition->ml_flags != PyCFunction_GetFlags(builtin) ||
-        !opscope__pages_grant(pages, definition->ml_name, 1, PROT_READ)) {
-        return NULL;
-    }
-    PyObject *name = PyObject_GetAttrString(builtin, "__name__");
-    if (name == NULL || PyUnicode_CompareWithASCIIString(name, definition->ml_name) != 0) {
-        PyErr_Clear();
-        definition = NULL;
-    }
-    Py_XDECREF(name);
-    return definition;
-}
-
 static bool attribute_equals(PyTypeObject *type, const char *attribute, Py_ssize_t expected)
 {
     PyObject *value = PyObject_GetAttrString((PyObject *)type, attribute);
@@ -63,23 +42,39 @@ static const struct opscope__type_layout *checked_type(PyTypeObject *type, const
     return layout;
 }
 
-opscope__vectorcall *opscope__ufunc_vectorcall(PyObject *ufunc, const struct opscope__pages *pages)
+static const struct opscope__type_layout *ufunc_type; /* under the GIL; the same for all ufuncs */
+
+opscope__vectorcall *opscope__ufunc_known_vectorcall(PyObject *ufunc)
+{
+    return ufunc_type == (const void *)Py_TYPE(ufunc)
+               ? (opscope__vectorcall *)(void *)((char *)ufunc + ufunc_type->vectorcall_offset)
+               : NULL;
+}
+
+static bool find_ufunc_type(PyObject *ufunc)
 {
     const unsigned long have_vectorcall = 1UL << 11; /* Py_TPFLAGS_HAVE_VECTORCALL */
-    static const struct opscope__type_layout *type;  /* under the GIL; the same for all ufuncs */
-    if (type != (const void *)Py_TYPE(ufunc)) {
-        type = checked_type(Py_TYPE(ufunc), "numpy.ufunc");
+    if (ufunc_type == (const void *)Py_TYPE(ufunc)) {
+        return true;
     }
+    const struct opscope__type_layout *type = checked_type(Py_TYPE(ufunc), "numpy.ufunc");
     if (type == NULL || (PyType_GetFlags(Py_TYPE(ufunc)) & have_vectorcall) == 0) {
-        return NULL;
+        return false;
     }
-    Py_ssize_t offset = type->vectorcall_offset;
+    const Py_ssize_t offset = type->vectorcall_offset;
     if (offset < (Py_ssize_t)sizeof(PyObject) || offset % (Py_ssize_t)alignof(void *) != 0 ||
         offset > type->basic_size - (Py_ssize_t)sizeof(void *)) {
-        return NULL;
+        return false;
     }
-    opscope__vectorcall *slot = (opscope__vectorcall *)(void *)((char *)ufunc + offset);
-    if (!opscope__pages_grant(pages, slot, sizeof *slot, PROT_READ | PROT_WRITE) ||
+    ufunc_type = type;
+    return true;
+}
+
+opscope__vectorcall *opscope__ufunc_vectorcall(PyObject *ufunc, const struct opscope__pages *pages)
+{
+    opscope__vectorcall *slot =
+        find_ufunc_type(ufunc) ? opscope__ufunc_known_vectorcall(ufunc) : NULL;
+    if (slot == NULL || !opscope__pages_grant(pages, slot, sizeof *slot, PROT_READ | PROT_WRITE) ||
         !opscope__pages_grant(pages, (void *)*slot, 1, PROT_EXEC)) {
         return NULL;
     }

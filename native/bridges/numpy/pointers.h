@@ -1,4 +1,5 @@
-/* numpy/pointers.h -- the three kinds of pointers that the bridge replaces, one file for each.
+/* numpy/pointers.h -- the kinds of pointers that only NumPy's bridge replaces, one file for each;
+ * bridges/builtin.h has those of functions.
  *
  * attach: the caller holds the GIL and has switched recording off on its thread. detach: the caller
  * holds the GIL. private/numpy.h lists the statuses.
@@ -21,6 +22,9 @@ void opscope__numpy_measure(PyObject *add, PyObject *array, const char *name);
 /* numpy/ufunc.c: the vectorcall of a ufunc object. */
 int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opscope__pages *pages);
 void opscope__ufunc_detach(void);
+/* The same for a ufunc of the type that was verified with another one: a single new one, without
+ * a map of the memory. */
+int opscope__ufunc_adopt(PyObject *ufunc, const char *name);
 /* From now on the pointers of attached ufuncs are replaced only while a callback needs operators;
  * before this call they are replaced all the time. Idempotent. */
 void opscope__ufunc_follow_demand(void);
@@ -30,9 +34,13 @@ const opscope_op *opscope__ufunc_method_op(PyObject *ufunc, int index, const cha
 
 enum { OPSCOPE__UFUNC_METHOD_LIMIT = 5 };
 
-/* numpy/builtin.c: the ml_meth of a builtin's definition. */
-int opscope__builtin_attach(const opscope_numpy_target *target, const struct opscope__pages *pages);
-void opscope__builtin_detach(void);
+/* numpy/ufunc_maker.c: the functions that make ufuncs, in the table behind NumPy's `capsule`; what
+ * they make from now on is attached. `ufunc` is any ufunc that is attached. */
+int opscope__ufunc_makers_attach(PyObject *capsule, PyObject *ufunc,
+                                 const struct opscope__pages *pages);
+void opscope__ufunc_makers_detach(void);
+/* Attaches a ufunc of that library, and names it after the library's path. */
+int opscope__ufunc_adopt_from(PyObject *ufunc, const char *library);
 
 /* numpy/index.c: the subscript slots of ndarray. */
 int opscope__index_attach(const opscope_numpy_target *target, const struct opscope__pages *pages);

@@ -2,7 +2,8 @@
  *
  * Every ufunc object has a vectorcall pointer to the same NumPy function; the operators of ndarray
  * also call the object. One trampoline serves all ufuncs: it finds the ufunc in a hash table. Does
- * not see ufuncs that were not attached.
+ * not see ufuncs that were not attached. The ufuncs of other packages come one by one, as they are
+ * made (numpy/ufunc_maker.c).
  *
  * The trampoline is in place only while a callback needs operators, as in a window. Between windows
  * a ufunc costs the same as without Opscope (the path through a trampoline takes 2 % of an addition
@@ -15,7 +16,8 @@
  */
 #include "base/hot.h"
 #include "bridges/numpy/pointers.h"
-#include "bridges/numpy/range.h"
+#include "bridges/python_call.h"
+#include "bridges/python_op.h"
 #include "record/demand.h"
 
 #include <pthread.h>
@@ -23,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TABLE_LOG2 = 9, TABLE_SIZE = 1 << TABLE_LOG2, TABLE_LIMIT = TABLE_SIZE * 3 / 4 };
+enum { TABLE_LOG2 = 11, TABLE_SIZE = 1 << TABLE_LOG2, TABLE_LIMIT = TABLE_SIZE * 3 / 4 };
 
 /* The GIL guards all fields; `slot` also needs the lock to write. Entries stay for ever, so that a
  * call in flight survives a detach. */
@@ -36,6 +38,8 @@ struct entry {
 
 static struct entry table[TABLE_SIZE];
 static size_t table_count;
+static struct entry *attached[TABLE_LIMIT]; /* lock: those with a slot */
+static size_t attached_count;               /* lock */
 static opscope__vectorcall original; /* NumPy's, the same for every attached ufunc; or the probe */
 
 /* Taken with or without the GIL, and never held while Python runs. In a fork it comes in the order
@@ -67,18 +71,18 @@ static __attribute__((noinline)) OPSCOPE__HOT PyObject *call_seen(PyObject *ufun
     if (op == NULL) {
         return original(ufunc, args, nargsf, names);
     }
-    struct opscope__numpy_arguments call = {
+    struct opscope__python_arguments call = {
         .vector = args, .vector_count = nargsf & ~offset_flag, .names = names};
-    const opscope_range_info info = OPSCOPE__NUMPY_RANGE_INFO(&call);
+    const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&call);
     opscope_range range;
     opscope__range_open_slow(&range, op, &info);
-    return opscope__numpy_range_close(&range, original(ufunc, args, nargsf, names));
+    return opscope__python_range_close(&range, original(ufunc, args, nargsf, names));
 }
 
 static OPSCOPE__HOT PyObject *trampoline(PyObject *ufunc, PyObject *const *args, size_t nargsf,
                                          PyObject *names)
 {
-    if (opscope__numpy_range_is_skipped()) {
+    if (opscope__python_range_is_skipped()) {
         return original(ufunc, args, nargsf, names);
     }
     return call_seen(ufunc, args, nargsf, names);
@@ -93,7 +97,7 @@ const opscope_op *opscope__ufunc_method_op(PyObject *ufunc, int index, const cha
     if (entry->method_ops[index] == NULL) {
         char name[256];
         snprintf(name, sizeof name, "%s.%s", entry->op->name, method);
-        entry->method_ops[index] = opscope__numpy_op(name);
+        entry->method_ops[index] = opscope__python_op(name);
     }
     return entry->method_ops[index];
 }
@@ -122,10 +126,8 @@ static void follow_demand(void)
     const bool is_in = (demand.scopes >> OPSCOPE_FUNCTION & 1) != 0;
     if (is_in != is_wanted && !is_frozen) {
         is_wanted = is_in;
-        for (const struct entry *entry = table; entry < table + TABLE_SIZE; entry++) {
-            if (entry->slot != NULL) {
-                put(entry, is_in);
-            }
+        for (size_t i = 0; i < attached_count; i++) {
+            put(attached[i], is_in);
         }
     }
     pthread_mutex_unlock(&lock);
@@ -184,31 +186,24 @@ static bool call_arrives(PyObject *ufunc)
     return arrived;
 }
 
-int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opscope__pages *pages)
+/* The entry of a ufunc that is not attached, or a free one; NULL: it is, or there is no room. */
+static struct entry *find_room(PyObject *ufunc, int *status)
 {
-    PyObject *ufunc = (PyObject *)target->object;
-    opscope__vectorcall *slot = opscope__ufunc_vectorcall(ufunc, pages);
-    if (slot == NULL) {
-        return OPSCOPE_ERR_UNSUPPORTED;
-    }
     struct entry *entry = find(ufunc);
-    if (entry->slot != NULL || *slot == trampoline) {
-        return OPSCOPE_ERR_BUSY;
-    }
-    if (original != NULL && *slot != original) {
-        return OPSCOPE_ERR_UNSUPPORTED;
+    if (entry->slot != NULL) {
+        *status = OPSCOPE_ERR_BUSY;
+        return NULL;
     }
     if (entry->ufunc == NULL && table_count == TABLE_LIMIT) {
-        return OPSCOPE_ERR_FULL;
+        *status = OPSCOPE_ERR_FULL;
+        return NULL;
     }
-    const opscope__vectorcall found = *slot;
-    *slot = trampoline;
-    if (!call_arrives(ufunc)) {
-        *slot = found; /* no other code has changed it */
-        return OPSCOPE_ERR_UNSUPPORTED;
-    }
-    original = found;
-    const opscope_op *op = opscope__numpy_op(target->name);
+    return entry;
+}
+
+static void take(struct entry *entry, PyObject *ufunc, const char *name, opscope__vectorcall *slot)
+{
+    const opscope_op *op = opscope__python_op(name);
     table_count += entry->ufunc == NULL;
     if (op != entry->op) {
         memset(entry->method_ops, 0, sizeof entry->method_ops);
@@ -217,27 +212,62 @@ int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opsco
     entry->op = op;
     Py_INCREF(ufunc);
     pthread_mutex_lock(&lock);
-    numpys = found;
+    numpys = original;
     entry->slot = slot;
-    if (!is_wanted) {
-        put(entry, false);
-    }
+    attached[attached_count++] = entry;
+    put(entry, is_wanted);
     pthread_mutex_unlock(&lock);
+}
+
+int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opscope__pages *pages)
+{
+    PyObject *ufunc = (PyObject *)target->object;
+    opscope__vectorcall *slot = opscope__ufunc_vectorcall(ufunc, pages);
+    if (slot == NULL || (original != NULL && *slot != original && *slot != trampoline)) {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    int status = OPSCOPE_ERR_BUSY;
+    struct entry *entry = *slot != trampoline ? find_room(ufunc, &status) : NULL;
+    if (entry == NULL) {
+        return status;
+    }
+    const opscope__vectorcall found = *slot;
+    *slot = trampoline;
+    const bool arrives = call_arrives(ufunc);
+    *slot = found; /* no other code has changed it */
+    if (!arrives) {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    original = found;
+    take(entry, ufunc, target->name, slot);
     return OPSCOPE_OK;
+}
+
+int opscope__ufunc_adopt(PyObject *ufunc, const char *name)
+{
+    opscope__vectorcall *slot = opscope__ufunc_known_vectorcall(ufunc);
+    if (slot == NULL || original == NULL || *slot != original) {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    int status = OPSCOPE_OK;
+    struct entry *entry = find_room(ufunc, &status);
+    if (entry != NULL) {
+        take(entry, ufunc, name, slot);
+    }
+    return status;
 }
 
 void opscope__ufunc_detach(void)
 {
-    for (struct entry *entry = table; entry < table + TABLE_SIZE; entry++) {
-        pthread_mutex_lock(&lock);
-        const bool was_attached = entry->slot != NULL;
-        if (was_attached) {
-            put(entry, false);
-            entry->slot = NULL;
-        }
-        pthread_mutex_unlock(&lock);
-        if (was_attached) {
-            Py_DECREF(entry->ufunc);
-        }
+    pthread_mutex_lock(&lock);
+    const size_t count = attached_count;
+    for (size_t i = 0; i < count; i++) {
+        put(attached[i], false);
+        attached[i]->slot = NULL;
+    }
+    attached_count = 0;
+    pthread_mutex_unlock(&lock);
+    for (size_t i = 0; i < count; i++) {
+        Py_DECREF(attached[i]->ufunc);
     }
 }

@@ -49,6 +49,13 @@ OPSCOPE_API void opscope_numpy_detach(void);
  * Before that it replaces them only while a callback needs operators, as the recorder's does in its
  * windows. */
 OPSCOPE_API void opscope_numpy_freeze(void);
+/* From now on attaches each ufunc that an extension module makes, until the detach: those of other
+ * packages than NumPy. `capsule` is NumPy's `_UFUNC_API`, `ufunc` one that is attached.
+ * ERR_UNSUPPORTED if its layout is unexpected. */
+OPSCOPE_API int opscope_numpy_follow_ufuncs(uintptr_t capsule, uintptr_t ufunc);
+/* Attaches one that exists already; `library` is the path of the extension module that made it. OK,
+ * or a status as of a target. */
+OPSCOPE_API int opscope_numpy_adopt_ufunc(uintptr_t ufunc, const char *library);
 /* Enables shapes of arrays in traces: `sample` is an array of sizes 2 and 3, as id() gives it.
  * ERR_UNSUPPORTED if its layout is unexpected. */
 OPSCOPE_API int opscope_numpy_read_shapes(uintptr_t sample);

@@ -2,8 +2,9 @@
 
 One call is one range: of a ufunc (also through an operator of ndarray), of a ufunc's method, of a
 function or method listed here, or of indexing by an array or a list. native/include/private/numpy.h
-describes the interception. Not seen: arithmetic on NumPy scalars, creation of arrays, views and
-basic indexing (all too cheap to record), numpy.random (Cython), and ufuncs of other packages.
+describes the interception. The ufuncs that other packages' extension modules make are seen too, and
+named after the module: `scipy::special.gamma`. Not seen: arithmetic on NumPy scalars, creation of
+arrays, views and basic indexing (all too cheap to record), numpy.random (Cython).
 """
 
 import atexit
@@ -141,6 +142,20 @@ def _attach() -> None:
         raise BridgeError(f"unexpected layout of NumPy's ufuncs: {why}")
     sample: Any = numpy.empty((2, 3))
     lib.opscope_numpy_read_shapes(id(sample))  # on failure, shapes of arrays stay unknown
+    _follow_ufuncs(numpy)
+
+
+def _follow_ufuncs(numpy: ModuleType) -> None:
+    """Attaches the ufuncs of other packages: those that exist, and those made from now on."""
+    capsule = getattr(_core(), "_UFUNC_API", None)
+    if lib.opscope_numpy_follow_ufuncs(id(capsule), id(numpy.add)) != lib.OPSCOPE_OK:
+        _missed["ufuncs of other packages"] = "unexpected layout of NumPy's interface"
+        return
+    for module in list(sys.modules.values()):
+        library = getattr(module, "__file__", None)
+        if isinstance(library, str) and library.endswith(".so"):
+            for ufunc in _distinct_ufuncs(numpy, module):
+                lib.opscope_numpy_adopt_ufunc(id(ufunc), library.encode())
 
 
 def _detach(reason: str) -> None:
@@ -172,11 +187,7 @@ def _minor_version(version: str) -> tuple[int, int]:
 
 def _targets(numpy: ModuleType) -> list[_Target]:
     """All pointers to replace in this NumPy, without those that it lacks."""
-    core: Any = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get(
-        "numpy.core._multiarray_umath"
-    )
-    if core is None:
-        raise BridgeError("numpy has no _multiarray_umath")
+    core = _core()
     targets = _ufuncs(numpy, core, "numpy::")
     for name, prefix in (
         ("numpy.linalg._umath_linalg", "numpy::linalg."),
@@ -200,11 +211,26 @@ def _targets(numpy: ModuleType) -> list[_Target]:
     return targets
 
 
+def _core() -> "Any":
+    """The extension module with most of NumPy. Raises BridgeError without one."""
+    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get(
+        "numpy.core._multiarray_umath"
+    )
+    if core is None:
+        raise BridgeError("numpy has no _multiarray_umath")
+    return core
+
+
 def _ufuncs(numpy: ModuleType, module: ModuleType, prefix: str) -> list[_Target]:
+    kind = lib.OPSCOPE_NUMPY_UFUNC
+    return [(kind, ufunc, prefix + ufunc.__name__) for ufunc in _distinct_ufuncs(numpy, module)]
+
+
+def _distinct_ufuncs(numpy: ModuleType, module: ModuleType) -> "list[Any]":
     """Each ufunc once, since some have several names (`mod` is `remainder`)."""
-    kind, wanted = lib.OPSCOPE_NUMPY_UFUNC, numpy.ufunc
+    wanted = numpy.ufunc
     found = {id(value): value for value in vars(module).values() if type(value) is wanted}
-    return [(kind, ufunc, prefix + ufunc.__name__) for ufunc in found.values()]
+    return list(found.values())
 
 
 def _text(code: int) -> str:

@@ -1,7 +1,7 @@
 /* tests/native/bridges/numpy/test_numpy_ufunc.c -- a ufunc whose pointer CPython does not call
  * leaves nothing behind. It uses a fake Python, because no real one behaves this way. */
 #include "bridges/numpy/pointers.h"
-#include "bridges/numpy/range.h"
+#include "bridges/python_call.h"
 #include "check.h"
 
 /* More than the bridge's table can hold. */
@@ -50,14 +50,14 @@ opscope__vectorcall *opscope__ufunc_vectorcall(PyObject *ufunc, const struct ops
     return &((struct ufunc *)(void *)ufunc)->slot;
 }
 
-const opscope_op *opscope__numpy_op(const char *name)
+const opscope_op *opscope__python_op(const char *name)
 {
     const opscope_op *op;
     CHECK(opscope_op_intern(name, "", OPSCOPE_FUNCTION, OPSCOPE_FORWARD, &op) == OPSCOPE_OK);
     return op;
 }
 
-size_t opscope__numpy_arguments_box(void *call, opscope_value *values, size_t capacity)
+size_t opscope__python_arguments_box(void *call, opscope_value *values, size_t capacity)
 {
     (void)call;
     (void)values;
@@ -65,7 +65,7 @@ size_t opscope__numpy_arguments_box(void *call, opscope_value *values, size_t ca
     return 0;
 }
 
-PyObject *opscope__numpy_range_close_rare(opscope_range *range, PyObject *result)
+PyObject *opscope__python_range_close_rare(opscope_range *range, PyObject *result)
 {
     opscope__range_close_slow(range);
     return result;

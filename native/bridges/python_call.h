@@ -1,10 +1,10 @@
-/* numpy/range.h -- a range around a call into NumPy: its inputs and its end.
+/* python_call.h -- a range around a call from Python into a C function: its inputs and its end.
  *
  * The trampolines use it after opscope__range_is_skipped returned false. Callbacks get borrowed
  * references, which are boxed into values only if a callback needs them.
  */
-#ifndef OPSCOPE_BRIDGES_NUMPY_RANGE_H
-#define OPSCOPE_BRIDGES_NUMPY_RANGE_H
+#ifndef OPSCOPE_BRIDGES_PYTHON_CALL_H
+#define OPSCOPE_BRIDGES_PYTHON_CALL_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,7 +13,7 @@
 #include "record/callback.h"
 
 /* The arguments of a call in flight, in its own calling convention. */
-struct opscope__numpy_arguments {
+struct opscope__python_arguments {
     PyObject *self;          /* if it is an input; else NULL */
     PyObject *const *vector; /* positional arguments, then those named in `names` */
     size_t vector_count;     /* number of positional ones */
@@ -22,31 +22,31 @@ struct opscope__numpy_arguments {
     PyObject *keywords;      /* dict or NULL */
 };
 
-/* An opscope_box for an opscope__numpy_arguments. */
-size_t opscope__numpy_arguments_box(void *call, opscope_value *values, size_t capacity);
+/* An opscope_box for an opscope__python_arguments. */
+size_t opscope__python_arguments_box(void *call, opscope_value *values, size_t capacity);
 /* The same for calls that raised, or whose outputs a callback needs. */
-PyObject *opscope__numpy_range_close_rare(opscope_range *range, PyObject *result);
+PyObject *opscope__python_range_close_rare(opscope_range *range, PyObject *result);
 
-#define OPSCOPE__NUMPY_RANGE_INFO(call)                                                            \
-    {.sequence_nr = -1, .inputs = opscope__numpy_arguments_box, .inputs_arg = (call)}
+#define OPSCOPE__PYTHON_RANGE_INFO(call)                                                           \
+    {.sequence_nr = -1, .inputs = opscope__python_arguments_box, .inputs_arg = (call)}
 
 /* Counts a call down; true if no callback wants to observe it. The countdown does not depend on the
- * operator, because all operators of the bridge have one scope. */
-static inline bool opscope__numpy_range_is_skipped(void)
+ * operator, because all operators of these bridges have one scope. */
+static inline bool opscope__python_range_is_skipped(void)
 {
     static const opscope_op any = {.scope = OPSCOPE_FUNCTION};
     return opscope__range_is_skipped(&any);
 }
 
 /* Closes the range and returns `result`: an object, or NULL with an exception set. */
-static inline PyObject *opscope__numpy_range_close(opscope_range *range, PyObject *result)
+static inline PyObject *opscope__python_range_close(opscope_range *range, PyObject *result)
 {
     if (range->snapshot == NULL) {
         return result;
     }
     if (__builtin_expect(result == NULL || (range->fired & range->snapshot->needs_outputs) != 0,
                          0)) {
-        return opscope__numpy_range_close_rare(range, result);
+        return opscope__python_range_close_rare(range, result);
     }
     opscope__range_close_slow(range);
     return result;

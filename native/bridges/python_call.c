@@ -1,5 +1,5 @@
-/* numpy/range.c -- boxes the arguments and the result of a call, and preserves its exception. */
-#include "bridges/numpy/range.h"
+/* python_call.c -- boxes the arguments and the result of a call, and preserves its exception. */
+#include "bridges/python_call.h"
 
 static void put(opscope_value *values, size_t capacity, size_t index, PyObject *object)
 {
@@ -18,9 +18,9 @@ static size_t put_tuple(opscope_value *values, size_t capacity, size_t count, Py
     return count;
 }
 
-size_t opscope__numpy_arguments_box(void *arg, opscope_value *values, size_t capacity)
+size_t opscope__python_arguments_box(void *arg, opscope_value *values, size_t capacity)
 {
-    const struct opscope__numpy_arguments *call = arg;
+    const struct opscope__python_arguments *call = arg;
     size_t count = 0;
     if (call->self != NULL) {
         put(values, capacity, count++, call->self);
@@ -56,7 +56,7 @@ static size_t box_result(void *arg, opscope_value *values, size_t capacity)
     return 1;
 }
 
-PyObject *opscope__numpy_range_close_rare(opscope_range *range, PyObject *result)
+PyObject *opscope__python_range_close_rare(opscope_range *range, PyObject *result)
 {
     if (result != NULL) {
         opscope_range_outputs(range, box_result, result);

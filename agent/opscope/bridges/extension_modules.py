@@ -1,0 +1,173 @@
+"""Compiled functions of extension modules as operators, for bridges that list such modules.
+
+Each function, method and Cython function of a listed module is one operator, from the module's
+import on: a call from Python is one range. native/include/private/extension.h describes the
+interception, and how each pointer is verified before use; one that cannot be verified is left
+alone. Calls from C to C are not seen.
+
+An operator's name consists of the package, the public parts of the module's name, and the
+function's: `scipy::sparse.csgraph.dijkstra` is in the module `scipy.sparse.csgraph._shortest_path`.
+"""
+
+import sys
+from _thread import allocate_lock
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from opscope._native import ffi, lib
+from opscope.errors import BridgeError
+
+if TYPE_CHECKING:
+    from opscope.bridges.status import BridgeStatus
+
+_FUNCTIONS = ("builtin_function_or_method", "cython_function_or_method")
+_METHODS = ("method_descriptor", "cython_function_or_method", "builtin_function_or_method")
+_owners = count(lib.OPSCOPE_EXTENSION_NUMPY + 1)
+
+
+class ExtensionModules:
+    """The extension modules of one package that a bridge makes visible, and its functions."""
+
+    def __init__(self, package: str, modules: Sequence[str]) -> None:
+        self._package = package
+        self._modules = modules
+        self._owner = next(_owners)
+        self._lock = allocate_lock()
+        self._is_attached = False
+        self._done: set[str] = set()
+        self._seen: set[str] = set()
+        self._missed: dict[str, str] = {}
+
+    def attach(self) -> None:
+        """Makes the modules that the program has imported visible; a second call adds new ones.
+
+        Raises BridgeError if the package is not imported, or the memory map cannot be read.
+        """
+        with self._lock:
+            if self._package not in sys.modules:
+                raise BridgeError(f"{self._package} is not imported")
+            if sys.implementation.name != "cpython" or "t" in sys.abiflags:
+                raise BridgeError("not CPython with the GIL")
+            self._is_attached = True
+            for name in self._modules:
+                module = sys.modules.get(name)
+                if module is None or name in self._done:
+                    continue
+                # One whose import goes on may get more functions; that import ends in a call of
+                # this method.
+                if not getattr(module.__spec__, "_initializing", False):
+                    self._done.add(name)
+                self._attach(module, list(_targets(module, name)))
+
+    def detach(self) -> None:
+        """Restores every pointer. Running calls finish normally; does nothing unless attached."""
+        with self._lock:
+            lib.opscope_extension_detach(self._owner)
+            self._is_attached = False
+            for known in (self._done, self._seen, self._missed):
+                known.clear()
+
+    def facts(self) -> dict[str, str]:
+        """Notes on the process: none."""
+        return {}
+
+    def status(self) -> "BridgeStatus":
+        """The bridge's status."""
+        from opscope.bridges.status import BridgeStatus
+
+        return BridgeStatus(
+            attached=self._is_attached,
+            reason="attached" if self._is_attached else "not attached",
+            version=str(getattr(sys.modules.get(self._package), "__version__", "")),
+            pointers=len(self._seen),
+            missed=dict(self._missed),
+        )
+
+    def seen(self) -> list[str]:
+        """Names of the operators whose calls are visible now, sorted; of functions that f2py has
+        wrapped, only what their names begin with."""
+        return sorted(self._seen)
+
+    def _attach(self, module: ModuleType, targets: list[tuple[object, str]]) -> None:
+        library = getattr(module, "__file__", None)
+        if not isinstance(library, str):
+            return  # built into the interpreter, or no extension module
+        names = [ffi.new("char[]", name.encode()) for _, name in targets]
+        array = ffi.new(
+            "opscope_extension_target[]",
+            [(id(subject), name) for (subject, _), name in zip(targets, names, strict=True)],
+        )
+        code = lib.opscope_extension_attach(self._owner, library.encode(), array, len(targets))
+        if code != lib.OPSCOPE_OK:
+            raise BridgeError(f"cannot read the memory map: {_text(code)}")
+        for native, (_, name) in zip(array, targets, strict=True):
+            # Busy: another name of the same function.
+            if native.status in (lib.OPSCOPE_OK, lib.OPSCOPE_ERR_BUSY):
+                self._seen.add(name)
+            elif native.status != lib.OPSCOPE_ERR_INVALID:  # not a function of another module
+                self._missed[name] = _text(native.status)
+
+
+def _targets(module: ModuleType, name: str) -> Iterator[tuple[object, str]]:
+    """Each callable that C code of the module defines, with its operator's name."""
+    prefix = operator_prefix(name)
+    has_fortran = False
+    for key, value in list(vars(module).items()):
+        kind = type(value).__name__
+        if kind in _FUNCTIONS or kind == "fused_cython_function":
+            yield from _function(prefix, key, value)
+        elif kind == "fortran" and not has_fortran:
+            has_fortran = True  # one stands for all of the module
+            yield value, prefix
+        elif isinstance(value, type) and getattr(value, "__module__", None) == name:
+            for own, method in list(vars(value).items()):
+                if type(method).__name__ in _METHODS:
+                    yield from _function(f"{prefix}{key}.", own, method)
+
+
+def _function(prefix: str, key: str, function: Any) -> Iterator[tuple[object, str]]:
+    if key.startswith("__"):
+        return  # the interpreter's and Cython's own
+    name = prefix + key.lstrip("_")
+    if type(function).__name__ == "fused_cython_function":
+        # The function itself only chooses the one for the types of the arguments.
+        for of_types in (function.__signatures__ or {}).values():
+            yield of_types, name
+    else:
+        yield function, name
+
+
+def operator_prefix(module: str) -> str:
+    """What the names of a module's operators begin with."""
+    package, *inner = module.split(".")
+    return f"{package}::" + "".join(f"{part}." for part in inner if not part.startswith("_"))
+
+
+def _text(code: int) -> str:
+    return str(ffi.string(lib.opscope_status_text(code)).decode())
+
+
+_listed: dict[str, ExtensionModules] = {}
+
+
+def attach_listed(modules: Iterable[str]) -> list[str]:
+    """Makes the modules of the setting `extensions` visible; returns those not imported yet.
+
+    Raises BridgeError if the memory map cannot be read.
+    """
+    awaited = []
+    for name in modules:
+        if name not in sys.modules:
+            awaited.append(name)
+        elif name not in _listed:
+            _listed[name] = ExtensionModules(name, (name,))
+            _listed[name].attach()
+    return awaited
+
+
+def detach_listed() -> None:
+    """Restores them."""
+    while _listed:
+        _listed.popitem()[1].detach()

@@ -1,0 +1,43 @@
+/* extension.c -- attaches and detaches functions of extension modules, of whatever kind. */
+#include "private/extension.h"
+
+#include "bridges/builtin.h"
+#include "bridges/fortran.h"
+
+static int attach_one(const opscope_extension_target *target, uint32_t owner, const char *library,
+                      const struct opscope__pages *pages)
+{
+    PyObject *object = (PyObject *)target->object;
+    if (opscope__is_fortran(object)) {
+        return opscope__fortran_attach(object, target->name, owner, library, pages);
+    }
+    return opscope__builtin_attach(object, target->name, owner, library, pages);
+}
+
+int opscope_extension_attach(uint32_t owner, const char *library, opscope_extension_target *targets,
+                             size_t count)
+{
+    struct opscope__pages pages;
+    const int status = opscope__pages_read(&pages);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    /* The calls that verify a pointer are not the program's. */
+    const bool recording = opscope_recording_set(false);
+    for (size_t i = 0; i < count; i++) {
+        targets[i].status = attach_one(&targets[i], owner, library, &pages);
+    }
+    opscope_recording_set(recording);
+    PyGILState_Release(gil);
+    opscope__pages_release(&pages);
+    return OPSCOPE_OK;
+}
+
+void opscope_extension_detach(uint32_t owner)
+{
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    opscope__builtin_detach(owner);
+    opscope__fortran_detach(owner);
+    PyGILState_Release(gil);
+}

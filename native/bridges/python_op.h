@@ -1,0 +1,16 @@
+/* python_op.h -- operators whose ranges are calls from Python into C functions, and the extra cost
+ * of such a range beyond the recorder's own part: the path through a trampoline. */
+#ifndef OPSCOPE_BRIDGES_PYTHON_OP_H
+#define OPSCOPE_BRIDGES_PYTHON_OP_H
+
+#include <stdint.h>
+
+#include "opscope/record.h"
+
+/* The operator of that name; `other` if there is no room. The caller holds the GIL. */
+const opscope_op *opscope__python_op(const char *name);
+/* Sets the cost of the ranges of operators that are interned from now on, in picoseconds, as
+ * measured in this process; until then it is a typical one. The caller holds the GIL. */
+void opscope__python_op_set_cost(uint64_t extra_ps);
+
+#endif
