@@ -3,9 +3,10 @@
 | entry | content |
 |---|---|
 | `graph/FUNCTION.ir` | the text of a function's graph |
-| `code/NAME.py` | the source that functions were made of, for people: loading reads it as text. Of models that have none, such as traced ones, `code/ENTRY.py` is the Python code of the graphs |
+| `code/NAME.py` | the source that functions were made of, for people: loading reads it as text |
 | `model.json` | the object `model`, and `tensors` as in other archives |
 
+A model without source, such as a traced one, has the Python code of its graphs in `code/ENTRY.py`.
 `model` has `entry`, `id`, `name`, `functions`, `attributes` (the numbers of tensors by dotted
 names), `parameters` (names of attributes) and `signature` (each parameter's name, and its default
 if it has one).

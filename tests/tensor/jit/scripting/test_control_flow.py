@@ -235,7 +235,7 @@ def test_loops_keep_what_tests_have_shown() -> None:
     def lost(x, h: Tensor | None = None, n: int = 3):
         if h is None:
             h = x.sum()
-        for i in range(n):
+        for _ in range(n):
             if h is not None:
                 x = x + h
             h = None
