@@ -267,7 +267,7 @@ HOSTILE = {
     "return x.__class__": "the attribute __class__",
     "return CONSTANTS.c9": "tuple index out of range",
     "return (lambda: x)()": "lambda is not translated",
-    f"return (self).f0(x, )\n{CALLS}": "more than 500000 steps",
+    f"return (self).f0(x, )\n{CALLS}": "more than 100000 steps",
     "a, b = x, x, x\n    return a": "3 values for 2 names",
 }
 

@@ -41,7 +41,7 @@ from opscope.tensor.jit.torchscript.values import (
 from opscope.tensor.jit.torchscript.writer import Writer
 
 _CALL_DEPTH = 100
-_STEPS = 500_000
+_STEPS = 100_000
 """Statements of all calls and known loops: hostile code could walk for ever and write nothing."""
 _NUMBERS = {"inf": math.inf, "nan": math.nan, "True": True, "False": False, "None": None}
 # Functions of the file whose result is known. The fast paths of nn.Transformer's parts call fused
