@@ -17,28 +17,34 @@ from opscope import _tensor
 from tests.c_symbols import NATIVE
 
 TIMEOUT_S = 300
-_C_SOURCE = Path(__file__).parent / "native" / "model" / "run_model.c"
+_C_SOURCES = Path(__file__).parent / "native" / "model"
 NODE_SOURCE = NATIVE / "node"
 
 Run = Callable[..., Any]
 
 
-def c_runner(folder: Path) -> Run:
-    """`run(archive, *sizes, numbers=text)` runs the C example on one tensor."""
+def c_program(folder: Path, name: str) -> Path:
+    """The program of that name, compiled as opscope/model.h says."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
-    program = folder / "run_model"
+    program = folder / name
     libraries = Path(_tensor.__file__).parent
     subprocess.run(
         [
-            *(compiler, str(_C_SOURCE), f"-I{opscope.get_include()}"),
+            *(compiler, str(_C_SOURCES / f"{name}.c"), f"-I{opscope.get_include()}"),
             *(str(libraries / "libopscope_tensor.so"), str(libraries / "libopscope.so")),
             *(f"-Wl,-rpath,{libraries}", "-Wall", "-Werror", "-o", str(program)),
         ],
         check=True,
         timeout=TIMEOUT_S,
     )
+    return program
+
+
+def c_runner(folder: Path) -> Run:
+    """`run(archive, *sizes, numbers=text)` runs the C example on one tensor."""
+    program = c_program(folder, "run_model")
 
     def run(path: Path, *sizes: int, numbers: str) -> Any:
         return subprocess.run(

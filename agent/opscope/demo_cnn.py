@@ -117,7 +117,7 @@ def _show(directory: str) -> None:
     shown = view.view(snapshot, None, view.by_operator, "self")
     console = Console(width=None if "COLUMNS" in os.environ else 100)
     console.print(
-        screen(snapshot, shown, sort="self", limit=_ROWS, by_process=False, width=console.width)
+        screen(snapshot, shown, sort="self", limit=_ROWS, by="operator", width=console.width)
     )
 
 

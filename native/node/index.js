@@ -4,15 +4,13 @@
 const os = require('node:os');
 const path = require('node:path');
 const addon = require(process.env.OPSCOPE_NODE_ADDON || './opscope.node');
-const { parse, item, DTYPES } = require('./types.js');
+const { parse, item, refused, DTYPES } = require('./types.js');
 
 const OF_ERROR = { 1: RangeError, 2: TypeError, 3: RangeError };
 
 // An error of the core, as opscope/tensor.h divides them.
 function raised({ kind, message }) {
-  const error = new (OF_ERROR[kind] ?? Error)(message);
-  error.code = 'ERR_OPSCOPE';
-  return error;
+  return refused(OF_ERROR[kind] ?? Error, message);
 }
 
 function output(value) {
@@ -37,7 +35,7 @@ class Model {
 
   #items(values) {
     if (values.length !== this.inputs.length) {
-      throw new TypeError(`the model takes ${this.inputs.length} inputs, not ${values.length}`);
+      throw refused(TypeError, `the model takes ${this.inputs.length} inputs, not ${values.length}`);
     }
     return values.map((value, index) => item(value, this.#types[index], `input ${this.inputs[index].name}`));
   }
@@ -58,7 +56,7 @@ class Model {
 
   extraFile(name) {
     const content = addon.extraFile(this.#handle, String(name));
-    if (content === null) throw new RangeError(`the model has no extra file ${JSON.stringify(name)}`);
+    if (content === null) throw refused(RangeError, `the model has no extra file ${JSON.stringify(name)}`);
     return content;
   }
 
@@ -72,12 +70,18 @@ function opened(found) {
   return new Model(found.handle);
 }
 
+// The path of a file, whole: C would end it at a NUL.
+function resolved(file) {
+  if (typeof file !== 'string' || file.includes('\0')) throw refused(TypeError, 'a path is a string without NUL');
+  return path.resolve(file);
+}
+
 async function load(file) {
-  return opened(await addon.open(path.resolve(file), true));
+  return opened(await addon.open(resolved(file), true));
 }
 
 function loadSync(file) {
-  return opened(addon.open(path.resolve(file), false));
+  return opened(addon.open(resolved(file), false));
 }
 
 function record(options = {}) {
@@ -85,16 +89,16 @@ function record(options = {}) {
   const service = options.service ?? process.env.OTEL_SERVICE_NAME ?? path.basename(process.argv[1] ?? 'node');
   const sampling = options.sampling ?? 'windows';
   if (sampling !== 'windows' && !(sampling >= 0 && sampling <= 1)) {
-    throw new RangeError(`sampling must be 'windows' or a probability, not ${sampling}`);
+    throw refused(RangeError, `sampling must be 'windows' or a probability, not ${sampling}`);
   }
   const probability = sampling === 'windows' ? -1 : sampling;
   const message = addon.record(directory, service, options.labels ?? 'model_id', probability);
-  if (message !== null) throw Object.assign(new Error(message), { code: 'ERR_OPSCOPE' });
+  if (message !== null) throw refused(Error, message);
 }
 
 function loadBlas(file, { prefix = '', suffix = '' } = {}) {
   const message = addon.blas(file, prefix, suffix);
-  if (message !== null) throw Object.assign(new Error(message), { code: 'ERR_OPSCOPE' });
+  if (message !== null) throw refused(Error, message);
 }
 
 module.exports = { load, loadSync, loadBlas, record, Model };

@@ -10,7 +10,14 @@ const OF_ARRAY = new Map([
   [Int32Array, 'int32'],
   [BigInt64Array, 'int64'],
   [Uint8Array, 'uint8'],
+  [Uint16Array, undefined],
 ]);
+const HALVES = ['bfloat16', 'float16'];
+
+// An exception of this package, to be thrown.
+function refused(Kind, message) {
+  return Object.assign(new Kind(message), { code: 'ERR_OPSCOPE' });
+}
 
 // {name, parts} of a type's text.
 function parse(text) {
@@ -39,30 +46,33 @@ function describe(value) {
 
 function tensor(value, where) {
   const data = value?.data;
-  const usual = data !== undefined ? OF_ARRAY.get(Object.getPrototypeOf(data)?.constructor) : undefined;
-  if (usual === undefined) {
-    throw new TypeError(`${where}: a tensor is {data, shape}, with data one of ${[...OF_ARRAY.keys()].map((each) => each.name).join(', ')}`);
+  const made = data !== undefined && data !== null ? Object.getPrototypeOf(data)?.constructor : undefined;
+  if (!OF_ARRAY.has(made)) {
+    throw refused(TypeError, `${where}: a tensor is {data, shape}, with data one of ${[...OF_ARRAY.keys()].map((each) => each.name).join(', ')}`);
   }
+  const usual = OF_ARRAY.get(made);
   const dtype = value.dtype ?? usual;
-  const fits = dtype === usual || (dtype === 'bool' && usual === 'uint8');
-  if (!fits) throw new TypeError(`${where}: data of ${data.constructor.name} is not ${dtype}`);
+  if (dtype === undefined) throw refused(TypeError, `${where}: dtype says what data of Uint16Array is: ${HALVES.join(' or ')}`);
+  const fits = usual === undefined ? HALVES.includes(dtype) : dtype === usual || (dtype === 'bool' && usual === 'uint8');
+  if (!fits) throw refused(TypeError, `${where}: data of ${data.constructor.name} is not ${dtype}`);
   if (data.buffer instanceof SharedArrayBuffer || data.buffer.resizable) {
-    throw new TypeError(`${where}: the memory of data must neither be shared nor resizable`);
+    throw refused(TypeError, `${where}: the memory of data must neither be shared nor resizable`);
   }
-  const shape = value.shape ?? [data.length];
-  if (!Array.isArray(shape) || !shape.every((size) => Number.isSafeInteger(size) && size >= 0)) {
-    throw new TypeError(`${where}: shape must be an array of sizes`);
+  const given = value.shape ?? [data.length];
+  const shape = Array.isArray(given) ? [...given] : undefined;
+  if (!shape?.every((size) => Number.isSafeInteger(size) && size >= 0)) {
+    throw refused(TypeError, `${where}: shape must be an array of sizes`);
   }
   const count = shape.reduce((product, size) => product * size, 1);
   if (count !== data.length) {
-    throw new RangeError(`${where}: shape [${shape}] has ${count} elements, and data ${data.length}`);
+    throw refused(RangeError, `${where}: shape [${shape}] has ${count} elements, and data ${data.length}`);
   }
   return { kind: KIND.Tensor, data, shape, dtype: DTYPES.indexOf(dtype) };
 }
 
 // An item as addon.c reads it: {kind, value} or a tensor.
 function item(value, type, where) {
-  const wrong = () => new TypeError(`${where} must be ${type.text}, not ${describe(value)}`);
+  const wrong = () => refused(TypeError, `${where} must be ${type.text}, not ${describe(value)}`);
   const { name, parts } = type;
   if (name === 'Optional') {
     return value === null || value === undefined ? { kind: KIND.None } : item(value, parts[0], where);
@@ -87,4 +97,4 @@ function item(value, type, where) {
   return name === 'None' ? { kind: KIND.None } : { kind: KIND[name], value };
 }
 
-module.exports = { parse, item, DTYPES };
+module.exports = { parse, item, refused, DTYPES };

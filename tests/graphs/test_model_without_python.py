@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from opscope import _tensor
 from opscope._tensor import write_archive
-from tests.model_runs import Run, c_runner
+from opscope.cli._group import main
+from tests.model_runs import TIMEOUT_S, Run, c_program, c_runner
 
 FORWARD = """graph(%x : Tensor):
   %w : Tensor = prim::GetAttr[name="fc.weight"]()
@@ -27,6 +30,9 @@ LINEAR = """graph(%x : Tensor, %w : Tensor):
   %y : Tensor = core::matmul(%x, %w)
   return (%y)
 """
+
+
+KINDS = ("matmul", "add")
 
 
 def described(**changes: Any) -> dict[str, Any]:
@@ -86,6 +92,32 @@ def test_a_c_program_runs_a_model(tmp_path: Path, run_model: Run) -> None:
         "returns z : Tensor",
         "5 9 6 10",
     ]
+
+
+def test_top_shows_the_operators_of_a_c_process_by_model(tmp_path: Path) -> None:
+    paths = []
+    for name in ("first", "second"):
+        entries = contents(works())
+        entries["model.json"]["model"]["id"] = name
+        paths.append(str(write(tmp_path / f"{name}.pt", entries)))
+    program, segments = c_program(tmp_path, "record_model"), tmp_path / "segments"
+    with subprocess.Popen(
+        [program, segments, *paths], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdin and running.stdout
+        assert running.stdout.readline() == "ready\n"
+        loaded = Path(f"/proc/{running.pid}/maps").read_text()
+        options = ("top", "--by", "labels", "--directory", str(segments))
+        table = CliRunner(env={"COLUMNS": "100"}).invoke(main, [*options, "--once"]).output
+        rows = json.loads(CliRunner().invoke(main, [*options, "--json"]).output)["operators"]
+        running.stdin.close()
+        assert running.wait(TIMEOUT_S) == 0
+    assert "libopscope_tensor" in loaded and "libpython" not in loaded
+    seen = {(row["labels"]["model_id"], row["operator"]): row["samples"] for row in rows}
+    both = {(model, f"core::{name}"): 10 for model in ("first", "second") for name in KINDS}
+    assert seen == both
+    lines = [line.split()[:2] for line in table.splitlines() if "model_id=" in line]
+    assert sorted(lines) == sorted([f"model_id={model}", name] for model, name in both)
 
 
 def test_a_failure_names_its_place(tmp_path: Path, run_model: Run) -> None:

@@ -115,6 +115,7 @@ CASES: list[tuple[str, list[str], str, Function]] = [
     ("exp", ["float"], "float", math.exp),
     ("log", ["float"], "float", math.log),
     ("add", ["str", "str"], "str", operator.add),
+    ("mul", ["str", "index"], "str", operator.mul),
     ("len", ["str"], "int", len),
     ("getitem", ["str", "index"], "str", operator.getitem),
     ("slice", ["str", "index", "index", "index"], "str", lambda text, *part: text[slice(*part)]),

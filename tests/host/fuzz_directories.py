@@ -39,7 +39,7 @@ from opscope.processes import inventory
 from opscope.processes.pid_namespaces import Pids
 from opscope.record.settings_change import ALONE, SettingsChange, parse
 from opscope.reports.table import screen
-from opscope.reports.view import by_operator, by_process, view
+from opscope.reports.view import GROUPINGS, view
 from opscope.segments import bounds, layout
 from opscope.segments.segment_file import SegmentError
 from opscope.server import live
@@ -180,9 +180,9 @@ class Round:
             for line in jsonl.lines(snapshot, "host"):
                 json.dumps(line, allow_nan=False)
         with self.steps.step("top"):
-            for grouping in (by_operator, by_process):
+            for grouping in GROUPINGS.values():
                 shown = view(snapshot, first, grouping)
-                drawn = screen(snapshot, shown, sort="total", limit=20, by_process=False, width=100)
+                drawn = screen(snapshot, shown, sort="total", limit=20, by="labels", width=100)
                 Console(file=io.StringIO()).print(drawn)
         with self.steps.step("live"):
             clock = itertools.count(0.0, 5.0).__next__

@@ -78,7 +78,7 @@ def test_the_terminal_marks_and_greys_them(place: Path) -> None:
     snapshot = host(place).collect()
     console = Console(width=120, force_terminal=True, color_system="standard")
     with console.capture() as caught:
-        table = screen(snapshot, seen(place), sort="total", limit=5, by_process=False, width=120)
+        table = screen(snapshot, seen(place), sort="total", limit=5, by="operator", width=120)
         console.print(table)
     text = caught.get().splitlines()
     (sure,) = (line for line in text if SURE in line)

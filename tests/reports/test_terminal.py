@@ -32,7 +32,7 @@ def top(place: Path, *options: str, columns: int = 80) -> list[str]:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-@pytest.mark.parametrize("by", ["operator", "process"])
+@pytest.mark.parametrize("by", ["operator", "process", "labels"])
 def test_the_table_fits_and_has_no_escape_codes(tmp_path: Path, columns: int, by: str) -> None:
     writer = SegmentWriter().add([OUTER, INNER])
     writer.note("service.name", "a-service-with-quite-a-name")
@@ -110,6 +110,17 @@ def test_one_process_can_be_picked(tmp_path: Path) -> None:
     text = "\n".join(top(tmp_path, "--pid", str(os.getpid())))
     assert "numpy::add" in text
     assert "elsewhere" not in text
+
+
+def test_rows_by_labels(tmp_path: Path) -> None:
+    names = [("model_id", "resnet50"), ("tenant", "a")]
+    for labels in ((), (names[0],), tuple(names)):
+        SegmentWriter().add([Range("core::add", 1e-3, 9, self_s=1e-3, labels=labels)]).write(
+            tmp_path
+        )
+    found = [line.split("core::add")[0].strip() for line in top(tmp_path, "--by", "labels")[2:5]]
+    assert sorted(found) == ["-", "model_id=resnet50", "model_id=resnet50, tenant=a"]
+    assert len([line for line in top(tmp_path) if "core::add" in line]) == 1
 
 
 def test_without_observed_processes_there_is_a_hint(tmp_path: Path) -> None:

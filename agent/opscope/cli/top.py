@@ -20,7 +20,7 @@ from opscope.cli._shared_options import DIRECTORY
 from opscope.host.host import Host
 from opscope.host.snapshot import Snapshot
 from opscope.reports.table import screen
-from opscope.reports.view import SORTS, View, by_operator, by_process, view
+from opscope.reports.view import GROUPINGS, SORTS, View, view
 from opscope.segments import directories
 
 _SERIES_LIMIT = 20_000
@@ -40,12 +40,12 @@ class _Options(NamedTuple):
             shown,
             sort=self.sort,
             limit=self.limit or max(room, 1),
-            by_process=self.by == "process",
+            by=self.by,
             width=console.width,
         )
 
     def view(self, now: Snapshot, before: Snapshot | None) -> View:
-        return view(now, before, by_process if self.by == "process" else by_operator, self.sort)
+        return view(now, before, GROUPINGS[self.by], self.sort)
 
 
 @click.command("top", short_help="Show where observed processes spend their time.")
@@ -60,10 +60,10 @@ class _Options(NamedTuple):
 )
 @click.option(
     "--by",
-    type=click.Choice(["operator", "process"]),
+    type=click.Choice(list(GROUPINGS)),
     default="operator",
     show_default=True,
-    help="One row per operator, or per operator and process.",
+    help="One row per operator, or per operator and process, or operator and labels (model_id).",
 )
 @click.option("--pid", "pids", type=PID, multiple=True, help="Only this process; repeatable.")
 @click.option(
@@ -133,7 +133,9 @@ def _for_scripts(shown: View) -> dict[str, Any]:
         "samples": shown.samples,
         "shares_of": {"seconds": shown.base_s, "time": "self" if shown.base_is_self else "total"},
         "operators": [
-            {"pid": row.key.process, "service": row.key.service or None} | row.facts()
+            {"pid": row.key.process, "service": row.key.service or None}
+            | {"labels": dict(row.key.labels)}
+            | row.facts()
             for row in shown.rows
         ],
     }

@@ -12,15 +12,19 @@ from opscope.host.snapshot import Snapshot
 from opscope.reports import certainty
 from opscope.reports.view import Row, View, overhead, sampling
 
-_SERVICE_WIDTH = 16
+_WIDTHS = {"service": 16, "labels": 28}
+"""Columns that are cut to so many characters."""
 _OPERATOR_WIDTH = 28
 """Characters of an operator's name that are shown, if necessary in place of other columns."""
 _GIVEN_UP = ("framework", "p95", "bytes", "p50")
 """The columns to drop first, in this order. An operator's name begins with its framework."""
+_ONLY_BY = {"pid": "process", "service": "process", "labels": "labels"}
+"""The columns of which there is one only in a table with such rows."""
 _PADDING = 2
 _HEADINGS = (
     ("pid", "pid"),
     ("service", "service"),
+    ("labels", "labels"),
     ("op", "operator"),
     ("framework", "framework"),
     ("calls", "calls/s"),
@@ -34,14 +38,14 @@ _HEADINGS = (
 
 
 def screen(
-    snapshot: Snapshot, shown: View, *, sort: str, limit: int, by_process: bool, width: int
+    snapshot: Snapshot, shown: View, *, sort: str, limit: int, by: str, width: int
 ) -> RenderableType:
     """The table with the line above and the lines below it."""
     if not snapshot.processes:
         return Text("no process is observed; start one with: opscope run -- COMMAND")
     return Group(
         Text(_title(snapshot, shown), style="dim", no_wrap=True, overflow="ellipsis"),
-        _table(shown, sort, limit, by_process, width)
+        _table(shown, sort, limit, by, width)
         if shown.rows
         else Text(f"\n  {_nothing(snapshot)}\n"),
         *(Text(line, style="dim") for line in _footer(snapshot, shown, limit)),
@@ -64,13 +68,13 @@ def _nothing(snapshot: Snapshot) -> str:
     return "no operator was sampled; `opscope run --sampling 1` records every call"
 
 
-def _table(shown: View, sort: str, limit: int, by_process: bool, width: int) -> Table:
+def _table(shown: View, sort: str, limit: int, by: str, width: int) -> Table:
     table = Table(
         box=None, pad_edge=False, header_style="bold", expand=True, padding=(0, _PADDING // 2)
     )
     rows = shown.rows[:limit]
     cells = [_cells(row) for row in rows]
-    left_out = set() if by_process else {"pid", "service"}
+    left_out = {name for name in _ONLY_BY if _ONLY_BY[name] != by}
     if all(row.bytes_per_s is None for row in shown.rows):
         left_out.add("bytes")
     headings = _fitting(
@@ -80,8 +84,8 @@ def _table(shown: View, sort: str, limit: int, by_process: bool, width: int) -> 
         style = "bold" if name == sort else ""
         if name == "op":
             table.add_column(heading, no_wrap=True, overflow="ellipsis", ratio=1, min_width=12)
-        elif name == "service":
-            table.add_column(heading, no_wrap=True, overflow="ellipsis", max_width=_SERVICE_WIDTH)
+        elif name in _WIDTHS:
+            table.add_column(heading, no_wrap=True, overflow="ellipsis", max_width=_WIDTHS[name])
         elif name == "framework":
             table.add_column(heading, no_wrap=True)
         else:
@@ -101,7 +105,7 @@ def _fitting(
     def width_of(name: str) -> int:
         longest = max((len(texts[name]) for texts in cells), default=0)
         longest = max(longest, len(headings[name]))
-        return _PADDING + (min(longest, _SERVICE_WIDTH) if name == "service" else longest)
+        return _PADDING + (min(longest, _WIDTHS.get(name, longest)))
 
     kept = dict(headings)
     wanted = min(width_of("op"), _OPERATOR_WIDTH)
@@ -116,6 +120,7 @@ def _fitting(
 def _cells(row: Row) -> dict[str, str]:
     pid = "-" if row.key.process is None else str(row.key.process)
     names = {"service": row.key.service, "op": row.key.op, "framework": row.key.framework}
+    names["labels"] = ", ".join(f"{key}={value}" for key, value in row.key.labels) or "-"
     return {"pid": pid, **names, **_numbers(row)}
 
 

@@ -99,6 +99,18 @@ def by_process(key: SeriesKey) -> SeriesKey:
     return SeriesKey(key.service, key.op, "", (), key.process)
 
 
+def by_labels(key: SeriesKey) -> SeriesKey:
+    return SeriesKey("", key.op, "", key.labels)
+
+
+GROUPINGS: dict[str, Grouping] = {
+    "operator": by_operator,
+    "process": by_process,
+    "labels": by_labels,
+}
+"""What one row is of."""
+
+
 def view(
     snapshot: Snapshot, before: Snapshot | None, grouping: Grouping, sort: str = "total"
 ) -> View:

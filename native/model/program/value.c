@@ -161,7 +161,12 @@ static void text_fill(struct opscope__text *text, struct opscope__heap *heap, co
 
 struct opscope__text *opscope__text_new(struct opscope__heap *heap, const char *bytes, size_t size)
 {
-    struct opscope__text *text = allocate(heap, sizeof *text + size + 1);
+    struct opscope__text *text;
+    if (size > SIZE_MAX / 2) {
+        opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "a text of too many bytes");
+        return NULL;
+    }
+    text = allocate(heap, sizeof *text + size + 1);
     if (text != NULL) {
         text_fill(text, heap, bytes, size);
     }

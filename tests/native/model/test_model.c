@@ -1,4 +1,6 @@
-/* tests/native/model/test_model.c -- opscope/model.h: what a model tells, its items, its label. */
+/* tests/native/model/test_model.c -- opscope/model.h: what a model tells, its items, threads, its
+ * label. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "../check.h"
@@ -128,6 +130,44 @@ static void items_of_other_types_are_refused(void)
     opscope_model_close(model);
 }
 
+/* ---- threads ------------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, RUNS = 200 };
+
+/* Each run returns the model's own tensor too, which all threads then hold and release. */
+static void *run_often(void *user)
+{
+    const opscope_model *model = user;
+    for (int i = 0; i < RUNS; i++) {
+        opscope_item outputs[3];
+        const void *data;
+        size_t size;
+        CHECK_EQUAL(run(model, &none, NULL, outputs), OPSCOPE_OK);
+        const float *sum = opscope_tensor_data(outputs[0].as.items[0].as.tensor);
+        CHECK(sum[0] == 11 && sum[1] == 22);
+        CHECK_TEXT(outputs[0].as.items[1].as.items[1].as.text, "True");
+        CHECK(((const float *)opscope_tensor_data(outputs[2].as.tensor))[1] == 20);
+        for (size_t j = 0; j < 3; j++) {
+            opscope_item_release(&outputs[j]);
+        }
+        CHECK_EQUAL(opscope_model_extra_file(model, "labels.txt", &data, &size), OPSCOPE_OK);
+    }
+    return NULL;
+}
+
+static void threads_run_one_model_at_once(void)
+{
+    opscope_model *model = open_model();
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, run_often, model), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    }
+    opscope_model_close(model);
+}
+
 /* ---- the label ------------------------------------------------------------------------------------ */
 
 static char seen[32];
@@ -177,6 +217,7 @@ int main(void)
     RUN(a_model_tells_what_it_takes_and_has);
     RUN(results_outlive_the_model);
     RUN(items_of_other_types_are_refused);
+    RUN(threads_run_one_model_at_once);
     RUN(operators_have_the_label_of_the_model_or_of_the_caller);
     return 0;
 }

@@ -85,6 +85,18 @@ def test_the_entries_are_those_that_are_documented(tmp_path: Path) -> None:
     assert jit.load(tmp_path / "model.pt").parts.code == {"net.py": "class Net: ..."}
 
 
+def test_a_model_without_source_has_the_code_of_its_graphs(tmp_path: Path) -> None:
+    model = digits_model()
+    assert not model.parts.code
+    jit.save(model, tmp_path / "model.pt")
+    with zipfile.ZipFile(tmp_path / "model.pt") as file:
+        assert file.read("archive/code/forward.py").decode() == model.code
+    loaded = jit.load(tmp_path / "model.pt")
+    assert loaded.parts.code == {"forward.py": model.code}
+    jit.save(loaded, tmp_path / "again.pt")
+    assert (tmp_path / "again.pt").read_bytes() == (tmp_path / "model.pt").read_bytes()
+
+
 def test_defaults_of_parameters_are_kept(tmp_path: Path) -> None:
     text = (
         "graph(%x : Tensor, %scale : float):\n"

@@ -121,6 +121,8 @@ say([model.inputs.map((each) => each.type), await model.forward(x, 6, ['a'], 2.5
             "TypeError",
             "must neither be shared nor resizable",
         ),
+        ("{ data: new Uint16Array(2) }, 1, ['a'], null", "TypeError", "bfloat16 or float16"),
+        ("{ data: null }, 1, ['a'], null", "TypeError", "a tensor is {data, shape}"),
     ],
 )
 def test_wrong_inputs_are_exceptions(
@@ -132,13 +134,45 @@ const model = await opscope.load(args[0]);
 const x = {{ data: new Float32Array(2) }};
 const gone = {{ data: new Float32Array(2), shape: [2] }};
 structuredClone(gone.data, {{ transfer: [gone.data.buffer] }});
-try {{ await model.forward({inputs}); say(['none', '']); }}
-catch (error) {{ say([error.name, error.message]); }}
+try {{ await model.forward({inputs}); say(['none', '', '']); }}
+catch (error) {{ say([error.name, error.message, error.code]); }}
 """,
         scripted,
     )
     assert found[0] == name
     assert text in found[1]
+    assert found[2] == "ERR_OPSCOPE"
+
+
+def test_halves_go_both_ways(run: Run, tmp_path: Path) -> None:
+    def twice(x: ot.Tensor) -> ot.Tensor:
+        return (x.to(ot.float32) * 2).to(ot.bfloat16)
+
+    jit.save(jit.trace(twice, ot.ones(2).to(ot.bfloat16)), tmp_path / "halves.pt")
+    found = run(
+        """
+const model = await opscope.load(args[0]);
+const x = { data: Uint16Array.of(0x3f80, 0x4000), dtype: 'bfloat16' };
+const { data, dtype } = await model.forward(x);
+say([dtype, data.constructor.name, [...data]]);
+""",
+        tmp_path / "halves.pt",
+    )
+    assert found == ["bfloat16", "Uint16Array", [0x4000, 0x4080]]
+
+
+def test_a_path_with_a_nul_is_no_other_path(run: Run, scripted: Path) -> None:
+    found = run(
+        """
+const said = [];
+for (const file of [args[0] + '\\0.old', 3, undefined]) {
+  try { await opscope.load(file); said.push(''); } catch (error) { said.push(error.message); }
+}
+say(said);
+""",
+        scripted,
+    )
+    assert found == ["a path is a string without NUL"] * 3
 
 
 def test_a_file_that_is_wrong_or_missing_is_an_exception_with_its_name(

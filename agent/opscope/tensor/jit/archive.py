@@ -6,6 +6,7 @@
 | `code/NAME.py` | the source that functions were made of, for people: loading reads it as text |
 | `model.json` | the object `model`, and `tensors` as in other archives |
 
+A model without source, such as a traced one, has the Python code of its graphs in `code/ENTRY.py`.
 `model` has `entry`, `id`, `name`, `functions`, `attributes` (the numbers of tensors by dotted
 names), `parameters` (names of attributes) and `signature` (each parameter's name, and its default
 if it has one).
@@ -23,6 +24,7 @@ from typing import Any
 from opscope._tensor import Graph, Tensor
 from opscope.tensor.archive import containers, files, storages
 from opscope.tensor.jit.parts import ModelParts, Signature
+from opscope.tensor.jit.python_code import python_code
 
 _GRAPH = "graph/"
 _CODE = "code/"
@@ -59,7 +61,8 @@ def write(
         ],
     }
     texts = {f"{_GRAPH}{name}.ir": text for name, text in parts.functions.items()}
-    texts |= {_CODE + name: text for name, text in parts.code.items()}
+    code = parts.code or {f"{parts.entry}.py": python_code(parts.functions, parts.entry)}
+    texts |= {_CODE + name: text for name, text in code.items()}
     document = {"model": model, "tensors": described}
     files.write(path, {files.MODEL: document}, tensors.contents(), extra_files, texts)
 

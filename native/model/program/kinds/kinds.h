@@ -56,8 +56,8 @@ opscope__kind_function opscope__float_of_int, opscope__float_of_float, opscope__
 opscope__kind_function opscope__bool_of_int, opscope__bool_of_float, opscope__bool_of_tensor;
 opscope__kind_function opscope__str_of_any;
 /* text.c */
-opscope__kind_function opscope__str_add, opscope__str_len, opscope__str_getitem, opscope__str_slice,
-    opscope__str_contains;
+opscope__kind_function opscope__str_add, opscope__str_mul, opscope__str_len, opscope__str_getitem,
+    opscope__str_slice, opscope__str_contains;
 /* list.c */
 opscope__kind_function opscope__list_add, opscope__list_mul, opscope__list_len,
     opscope__list_getitem, opscope__list_slice, opscope__list_contains, opscope__list_copy,

@@ -12,6 +12,7 @@ const struct opscope__kind opscope__kinds[] = {
     {"py::mul", "int, int", "int", opscope__int_mul},
     {"py::mul", "float, float", "float", opscope__float_mul},
     {"py::mul", "List[T], int", "List[T]", opscope__list_mul},
+    {"py::mul", "str, int", "str", opscope__str_mul},
     {"py::floordiv", "int, int", "int", opscope__int_floordiv},
     {"py::floordiv", "float, float", "float", opscope__float_floordiv},
     {"py::mod", "int, int", "int", opscope__int_mod},

@@ -28,6 +28,29 @@ int opscope__str_add(struct opscope__heap *heap, const struct opscope__value *in
     return give(sum, out);
 }
 
+int opscope__str_mul(struct opscope__heap *heap, const struct opscope__value *inputs,
+                     struct opscope__value *out)
+{
+    const struct opscope__text *text = inputs[0].as.text;
+    const size_t times = inputs[1].as.integer > 0 ? (size_t)inputs[1].as.integer : 0;
+    size_t bytes;
+    if (__builtin_mul_overflow(text->bytes, times, &bytes)) {
+        return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "a text of too many bytes");
+    }
+    struct opscope__text *product = opscope__text_new(heap, NULL, bytes);
+    if (product != NULL) {
+        /* The part that is there already is doubled until all is there. */
+        size_t done = bytes < text->bytes ? bytes : text->bytes;
+        memcpy(product->at, text->at, done);
+        for (size_t more; done < bytes; done += more) {
+            more = done < bytes - done ? done : bytes - done;
+            memcpy(product->at + done, product->at, more);
+        }
+        opscope__text_count(product);
+    }
+    return give(product, out);
+}
+
 int opscope__str_len(struct opscope__heap *heap, const struct opscope__value *inputs,
                      struct opscope__value *out)
 {

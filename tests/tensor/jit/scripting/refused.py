@@ -325,3 +325,34 @@ def called(x):
 
 def called_too(x):
     return inner_error(x, 3)
+
+
+def matched(x, n: int):
+    match n:
+        case 1: return x
+    return -x
+
+
+def starred(x):
+    first, *rest = x.shape
+    return x
+
+
+def scaled(x, n: Tensor):
+    return x * n
+
+
+def maybe3(x, y: Tensor | None = None):
+    return scaled(x * 2, n=y)
+
+
+def pops(x, xs: list[int]):
+    return xs.pop(0, 1)
+
+
+def minus_text(text: str):
+    return -text
+
+
+def in_number(n: int):
+    return n in 3.0

@@ -210,6 +210,42 @@ def test_optional_values_are_refined_by_tests() -> None:
     check(add, [X], [X, X], [X, X, 3], [X, None, 3], [X, None, None])
 
 
+def test_loops_keep_what_tests_have_shown() -> None:
+    def times(h, n: int):
+        return h * n
+
+    def grow(x, h: Tensor | None = None, n: int = 3):
+        if h is None:
+            h = ot.zeros(2)
+        for i in range(n):
+            h = times(h, i) + x.sum()
+        return h.abs()
+
+    def unless(x, h: Tensor | None = None, n: int = 3):
+        assert h is not None
+        for i in range(n):
+            h = h + x.sum()
+            h = h if i != 1 else None
+            if h is None:
+                h = x.sum()
+        while h.sum() < 100:
+            h = h.abs() * 2 + 1
+        return h
+
+    def lost(x, h: Tensor | None = None, n: int = 3):
+        if h is None:
+            h = x.sum()
+        for _ in range(n):
+            if h is not None:
+                x = x + h
+            h = None
+        return x if h is None else x * 2 + h
+
+    check(grow, [X], [X, ot.ones(2)], [X, None, 0])
+    check(unless, [X, X], [X], [X, X, 0])
+    check(lost, [X], [X, ot.ones(1)], [X, None, 0])
+
+
 def test_a_function_without_a_result() -> None:
     def clear(x, xs: list[int]):
         if len(xs) > 2:

@@ -11,7 +11,7 @@ from opscope.tensor import jit
 from tests.tensor.jit.scripting import refused
 
 GOLDEN = Path(__file__).with_name("refused.txt")
-NOT_SCRIPTED = {"MyError", "Assigns", "Tensor", "deco", "helper"}
+NOT_SCRIPTED = {"MyError", "Assigns", "Tensor", "deco", "helper", "scaled"}
 
 
 def texts() -> dict[str, str]:
@@ -42,6 +42,13 @@ def test_a_refusal_says_where_and_what_to_write_instead(name: str) -> None:
     error = error_of(name)
     shown = str(error).replace(str(Path(refused.__file__).parent) + "/", "")
     assert shown == texts()[name]
+
+
+def test_a_refusal_shows_a_line_a_caret_and_a_remedy() -> None:
+    for name, text in texts().items():
+        lines = text.splitlines()
+        assert "^" in lines[2], name
+        assert lines[3].startswith("Write instead: "), name
 
 
 def test_all_expected_errors_are_of_functions() -> None:

@@ -70,9 +70,10 @@ def test_texts() -> None:
             a == "abc",
             a < "b",
             ", ".upper(),
+            a * n + "-" * 3 + n * a,
         )
 
-    check(texts, ["abc", 3], ["", 0])
+    check(texts, ["abc", 3], ["", 0], ["é\N{SNOWMAN}", -1])
 
 
 def test_lists() -> None:

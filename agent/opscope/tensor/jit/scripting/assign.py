@@ -52,10 +52,11 @@ def _as_declared(frame: Frame, value: Value, declared: Type, at: ast.AST, name: 
 
 
 def _unpack(frame: Frame, targets: Sequence[ast.expr], value: Value, at: ast.AST) -> None:
-    items = unpacked(frame, value, len(targets), at)
-    for target, item in zip(targets, items, strict=True):
+    for target in targets:
         if isinstance(target, ast.Starred):
             frame.fail(target, "* in an assignment cannot be scripted", "a slice, such as x[1:]")
+    items = unpacked(frame, value, len(targets), at)
+    for target, item in zip(targets, items, strict=True):
         assign_target(frame, target, item)
 
 

@@ -66,7 +66,7 @@ def get_attribute(frame: Frame, owner: Value, name: str, at: ast.AST) -> Value:
         return Method(owner, name)
     if type_ == DTYPE and isinstance(owner, Constant):
         return frame.context.value_of(getattr(owner.value, name))
-    remedy = ""
+    remedy = "an attribute that it has, or a variable beside it"
     if type_ is not None and str(type_).startswith("Optional["):
         remedy = "a test before it that excludes None: assert x is not None"
     frame.fail(at, f"{describe(owner)} has no attribute {name}", remedy)

@@ -22,7 +22,7 @@ from opscope.tensor.jit.scripting.sequence import (
     know_returned,
     run_steps,
 )
-from opscope.tensor.jit.scripting.types import INT, Type, join, plain
+from opscope.tensor.jit.scripting.types import INT, OptionalOf, Type, join, plain
 from opscope.tensor.jit.scripting.values import Constant, Value, describe, type_of
 from opscope.tensor.jit.scripting.variables import (
     BROKEN,
@@ -101,7 +101,9 @@ class Loop:
             variable = frame.variables.get(name)
             if not isinstance(variable, Bound):
                 continue
-            value = frame.known(variable, self.at)
+            value, declared = frame.known(variable, self.at), variable.declared
+            if isinstance(declared, OptionalOf) and variable.excludes_none:
+                declared = declared.part  # Unless the body makes it None.
             if type_of(value) is None:
                 self.lost[name] = Unbound(
                     f"is {describe(value)} before the loop at line {frame.source.line(self.at)}, "
@@ -109,9 +111,9 @@ class Loop:
                     "another name in the loop",
                 )
                 continue
-            made = variable.declared and convert(frame, value, variable.declared, self.at)
+            made = declared and convert(frame, value, declared, self.at)
             self.carried[name] = made or frame.graph_value(value, self.at)
-            self.types[name] = plain(variable.declared or self.carried[name].type)
+            self.types[name] = plain(declared or self.carried[name].type)
 
     def _pass(self) -> _Pass:
         frame = self.frame
@@ -163,6 +165,8 @@ class Loop:
             assert isinstance(start, Bound)
             if isinstance(end, Bound):
                 found = type_of(end.value)
+                if isinstance(found, OptionalOf) and end.excludes_none:
+                    found = found.part
                 joined = found and join(type_, found)
                 settled = settled and joined == type_
                 if joined:
@@ -187,7 +191,10 @@ class Loop:
             with frame.inside(done.block):
                 for name, type_ in self.types.items():
                     end = done.variables[name]
-                    made = convert(frame, end.value, type_, at) if isinstance(end, Bound) else None
+                    assert isinstance(end, Bound)
+                    is_none_excluded = not isinstance(type_, OptionalOf)
+                    value = frame.known(end, at) if is_none_excluded else end.value
+                    made = convert(frame, value, type_, at)
                     assert made is not None
                     done.block.outputs.append(made)
         inputs = [self.count, self.starts, *self.carried.values()]

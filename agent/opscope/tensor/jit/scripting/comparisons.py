@@ -83,7 +83,7 @@ def compare(frame: Frame, op: ast.cmpop, left: Value, right: Value, at: ast.AST)
         inputs = same_lists(frame, left, right, at)
     if inputs is None:
         sign = ast.unparse(ast.Compare(ast.Name("a"), [op], [ast.Name("b")])).split()[1]
-        remedy = ""
+        remedy = "values of one type, such as int(...), float(...) or str(...) of one of them"
         if any(isinstance(each, OptionalOf) for each in types):
             remedy = "a test before it that excludes None: assert x is not None"
         frame.fail(at, f"there is no {sign} of {describe(left)} and {describe(right)}", remedy)
@@ -147,7 +147,11 @@ def _contains(frame: Frame, item: Value, where: Value, at: ast.AST) -> Value:
     elif found == STR and type_of(item) == STR:
         made = frame.graph_value(item, at)
     if made is None:
-        frame.fail(at, f"there is no in of {describe(item)} and {describe(where)}")
+        frame.fail(
+            at,
+            f"there is no in of {describe(item)} and {describe(where)}",
+            "an item of the list's type, or a str in a str",
+        )
     return frame.emit_one("py::contains", [frame.graph_value(where, at), made], BOOL, at)
 
 

@@ -84,6 +84,7 @@ def need(frame: Frame, value: Value, wanted: Type, at: ast.AST, what: str) -> Gr
         have = describe(value)
         remedy = f"a value of type {wanted}"
         if have.startswith("Optional["):
-            remedy = f"a test before it, such as: assert {ast.unparse(at)} is not None"
+            name = at.id if isinstance(at, ast.Name) else "x"
+            remedy = f"a test before it that excludes None: assert {name} is not None"
         frame.fail(at, f"{what} is to be {wanted}, not {have}", remedy)
     return found

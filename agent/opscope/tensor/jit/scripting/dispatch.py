@@ -38,6 +38,7 @@ _NAMES = {
     ast.ImportFrom: ("an import in a function", "the import at the top of the module"),
     ast.Global: ("global", "an argument and a result"),
     ast.Nonlocal: ("nonlocal", "an argument and a result"),
+    ast.Match: ("match", "if and elif"),
 }
 
 
@@ -57,7 +58,8 @@ def scripts(*nodes: type[ast.AST]) -> Callable[[Handler], Handler]:
 
 def refuse(frame: Frame, node: ast.AST) -> None:
     """Raise the error for a construct that cannot be scripted."""
-    name, remedy = _NAMES.get(type(node), (type(node).__name__.lower(), ""))
+    unnamed = (type(node).__name__.lower(), "what the docstring of script() lists")
+    name, remedy = _NAMES.get(type(node), unnamed)
     frame.fail(node, f"{name} cannot be scripted", remedy)
 
 

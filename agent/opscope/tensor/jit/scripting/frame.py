@@ -75,7 +75,7 @@ class Frame:
 
     # ---- errors -------------------------------------------------------------------------------
 
-    def fail(self, node: ast.AST, problem: str, remedy: str = "") -> NoReturn:
+    def fail(self, node: ast.AST, problem: str, remedy: str) -> NoReturn:
         """Raise a ScriptError at the place of the node."""
         self.source.fail(node, problem, remedy)
 

@@ -12,7 +12,13 @@ from opscope.tensor.jit.scripting.context import Compiled, Context
 from opscope.tensor.jit.scripting.convert import convert, need
 from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.graph import GraphValue, to_text
-from opscope.tensor.jit.scripting.parameters import Passed, Signature, default_value, read_signature
+from opscope.tensor.jit.scripting.parameters import (
+    Parameter,
+    Passed,
+    Signature,
+    default_value,
+    read_signature,
+)
 from opscope.tensor.jit.scripting.returns import give_back
 from opscope.tensor.jit.scripting.sequence import clear_flags, result_type, run_steps
 from opscope.tensor.jit.scripting.types import (
@@ -189,7 +195,7 @@ def call_function(
                 f"{parameter.name} of {name} has no annotation, so it is a Tensor, not {found}",
                 f"def {name}(..., {parameter.name}: {found})",
             )
-        made = need(frame, value, wanted, at, what)
+        made = need(frame, value, wanted, _argument_of(at, signature, parameter), what)
         passed[parameter.name] = wanted
         inputs.append(made)
     for place, value in enumerate(arguments[len(signature.positional) :]):
@@ -203,6 +209,17 @@ def call_function(
         return frame.emit_one("prim::Fork", inputs, FutureOf(compiled.result), at, attributes)
     result = frame.emit_one("prim::CallFunction", inputs, compiled.result, at, attributes)
     return frame.receive(result, at)
+
+
+def _argument_of(call: ast.AST, signature: Signature, parameter: Parameter) -> ast.AST:
+    """Where the call gives that parameter; the call itself if that is not known."""
+    if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
+        return call
+    for keyword in call.keywords:
+        if keyword.arg == parameter.name:
+            return keyword.value
+    place = signature.parameters.index(parameter)
+    return call.args[place] if place < len(call.args) else call
 
 
 def _bind(

@@ -50,7 +50,12 @@ def call_method(
         frame.fail(at, f"list.{name} is not in graphs as it is called here", "a loop")
     least, most = _COUNTS[name]
     if not least <= len(arguments) <= most:
-        frame.fail(at, f"list.{name} takes {most} arguments, not {len(arguments)}")
+        count = str(most) if least == most else f"{least} or {most}"
+        frame.fail(
+            at,
+            f"list.{name} takes {count} arguments, not {len(arguments)}",
+            f"a call with {count}",
+        )
     if name in ("count", "index"):
         function = prelude.times if name == "count" else prelude.place_of
         listed = to_list(frame, owner, at)

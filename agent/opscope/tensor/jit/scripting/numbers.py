@@ -110,7 +110,7 @@ def binary(frame: Frame, op: ast.operator, left: Value, right: Value, at: ast.AS
         found = _sequences(frame, op, left, right, at)
         if found is not None:
             return found
-    remedy = ""
+    remedy = "values of types that have it, such as int(...), float(...) or str(...) of one of them"
     for value, kind in zip((left, right), kinds, strict=True):
         if isinstance(kind, OptionalOf):
             remedy = "a test before it that excludes None: assert x is not None"
@@ -156,8 +156,6 @@ def _sequences(
         kind = STR if type_of(left) == STR else _list_type(left)
         made = kind and convert(frame, left, kind, at)
         if not kind or not made:
-            return None
-        if kind == STR:
             return None
         return frame.emit_one("py::mul", [made, frame.graph_value(right, at)], kind, at)
     if type_of(left) == type_of(right) == STR:
@@ -214,4 +212,8 @@ def unary(frame: Frame, op: ast.unaryop, value: Value, at: ast.AST) -> Value:
     if is_number(value) and (python != "invert" or type_of(value) != FLOAT):
         type_, [number] = common_number(frame, [value], at)
         return frame.emit_one(f"py::{python}", [number], type_, at) if python else number
-    frame.fail(at, f"there is no {ast.unparse(at)[0]} of {describe(value)}")
+    frame.fail(
+        at,
+        f"there is no {ast.unparse(at)[0]} of {describe(value)}",
+        "an int or a Tensor" if python == "invert" else "a number or a Tensor",
+    )

@@ -48,7 +48,9 @@ def call_operator(
         inputs.append(_argument(frame, name, parameter, used, at))
     for parameter in schema.parameters[last + 1 :]:
         if parameter.default is None:
-            frame.fail(at, f"{name}: the argument {parameter.name} is missing")
+            frame.fail(
+                at, f"{name}: the argument {parameter.name} is missing", f"{parameter.name}=..."
+            )
     if schema.is_list:
         return frame.emit_one(name, inputs, ListOf(TENSOR), at)
     made = frame.emit(name, inputs, [TENSOR] * len(schema.results), at)
@@ -83,7 +85,7 @@ def _bind(
     for keyword, value in keywords.items():
         if keyword in names:
             if given[names.index(keyword)] is not None:
-                frame.fail(at, f"{name} gets the argument {keyword} twice")
+                frame.fail(at, f"{name} gets the argument {keyword} twice", "it once")
             given[names.index(keyword)] = value
         elif keyword == "out" and isinstance(value, Constant) and value.value is None:
             continue

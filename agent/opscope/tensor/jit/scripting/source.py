@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Source:
         """The line in the file."""
         return getattr(node, "lineno", 1) + self.first_line - 1
 
-    def fail(self, node: ast.AST, problem: str, remedy: str = "") -> NoReturn:
+    def fail(self, node: ast.AST, problem: str, remedy: str) -> NoReturn:
         """Raise an error that shows the place."""
         number = getattr(node, "lineno", 1)
         text = self.lines[number - 1].rstrip("\n") if number <= len(self.lines) else ""
@@ -61,10 +62,16 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def _refuse(function: Callable[..., Any], problem: str, remedy: str) -> NoReturn:
     code = getattr(function, "__code__", None)
+    file, line = getattr(code, "co_filename", ""), getattr(code, "co_firstlineno", 0)
+    text = linecache.getline(file, line).rstrip()
+    start = len(text) - len(text.lstrip())
     raise ScriptError(
         f"{name_of(function)}: {problem}",
-        file=getattr(code, "co_filename", ""),
-        line=getattr(code, "co_firstlineno", 0),
+        file=file,
+        line=line,
+        column=start,
+        width=max(len(text) - start, 1),
+        source=text,
         remedy=remedy,
     )
 
@@ -77,7 +84,7 @@ def read(function: Callable[..., Any]) -> Source:
         _refuse(function, "a lambda cannot be scripted", "a function defined with def")
     if hasattr(function, "__wrapped__"):
         _refuse(
-            function,
+            inspect.unwrap(function),
             "a decorator wraps it, and what the decorator does is unknown",
             "call the function without the decorator",
         )

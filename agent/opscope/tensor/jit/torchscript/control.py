@@ -15,8 +15,10 @@ from opscope.tensor.jit.torchscript import scalars
 from opscope.tensor.jit.torchscript.ranges import Range
 from opscope.tensor.jit.torchscript.syntax import RefusedError, common_type, raises
 from opscope.tensor.jit.torchscript.values import (
+    UNKNOWN,
     OwnList,
     Symbol,
+    UnknownError,
     Value,
     differing,
     has_unknown,
@@ -55,6 +57,8 @@ class Control:
         match node:
             case ast.Call(func=ast.Name(id="range"), args=given):
                 bounds = [self._expression(each, names) for each in given]
+                if has_unknown(bounds):
+                    return UNKNOWN
                 if is_constant(bounds):
                     return range(*bounds)
                 return Range(*({1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)))
@@ -73,7 +77,9 @@ class Control:
                     self._statement(statement, names)
             return
         if has_unknown(values):
-            raise RefusedError("a loop over the result of a missing operator")
+            names[name] = UNKNOWN
+            self._look_for_missing([body], names)
+            return
         if isinstance(values, Range):
             most, item_at = values.rounds(self.writer), values.item_at
         else:
@@ -96,7 +102,11 @@ class Control:
                 self._statement(statement, own)
             return self._expression(test, own)
 
-        self._loop(body, names, _MOST_ROUNDS, self._expression(test, names), rounds)
+        condition = self._expression(test, names)
+        if has_unknown(condition):
+            self._look_for_missing([body], names)
+        else:
+            self._loop(body, names, _MOST_ROUNDS, condition, rounds)
 
     def _loop(
         self,
@@ -108,10 +118,28 @@ class Control:
     ) -> None:
         """`rounds` writes one round and gives whether there is another one."""
         self._share_lists(body, names)
-        bound = _bound_names(body)
+        bound = bound_names(body)
         carried = [name for name in names if name in bound]
+        if has_unknown([names[name] for name in carried]):
+            self._look_for_missing([body], names)
+            return
         first = [leaf for name in carried for leaf in leaves(names[name])]
         kinds = [type_of(each) for each in first]
+        try:
+            self._write_loop(names, most, condition, rounds, carried, first, kinds)
+        except UnknownError:
+            names.update(dict.fromkeys(carried, UNKNOWN))
+
+    def _write_loop(
+        self,
+        names: dict[str, Value],
+        most: Value,
+        condition: Value,
+        rounds: _Rounds,
+        carried: list[str],
+        first: list[Value],
+        kinds: list[str],
+    ) -> None:
         if None in first:  # what becomes of it shows its type
             kinds = self._round(rounds, names, carried, first, kinds, is_first=True)[2]
         for _ in range(_TRIES):
@@ -149,6 +177,8 @@ class Control:
         with self.writer.block() as block:
             again = rounds(round, own)
             results = [leaf for name in carried for leaf in leaves(own[name])]
+            if has_unknown([again, *results]):
+                raise UnknownError
             if len(results) != len(first):
                 raise RefusedError(f"other tuples after a round: {', '.join(carried)}")
             block.results = [self.writer.symbol(each).name for each in (again, *results)]
@@ -158,17 +188,11 @@ class Control:
 
     def _share_lists(self, body: Sequence[ast.stmt], names: dict[str, Value]) -> None:
         """Lists that `body` may change become lists of the graph, by each of their names."""
-        for one in body:
-            for node in ast.walk(one):
-                match node:
-                    case ast.Call(func=ast.Attribute(attr=attr), args=[ast.Name(id=name), *_]) if (
-                        attr in _CHANGING and isinstance(names.get(name), OwnList)
-                    ):
-                        known = names[name]
-                        shared = self.writer.symbol(known)
-                        for each, value in names.items():
-                            if value is known:
-                                names[each] = shared
+        for known in _changed_lists(body, names):
+            shared = UNKNOWN if has_unknown(known) else self.writer.symbol(known)
+            for each, value in names.items():
+                if value is known:
+                    names[each] = shared
 
     # ---- branches ----------------------------------------------------------------------------
 
@@ -180,7 +204,8 @@ class Control:
         names: dict[str, Value],
     ) -> None:
         if has_unknown(condition):
-            raise RefusedError("a branch on the result of a missing operator")
+            self._look_for_missing([body, otherwise], names)
+            return
         if not isinstance(condition, Symbol):
             for statement in body if condition else otherwise:
                 self._statement(statement, names)
@@ -202,6 +227,20 @@ class Control:
                 self._statement(statement, names)
             return
         self._branches(condition, body, otherwise, names)
+
+    def _look_for_missing(
+        self, parts: Sequence[Sequence[ast.stmt]], names: dict[str, Value]
+    ) -> None:
+        """Walks statements that may run, for other operators that are missing. What they write
+        is dropped; what they bind is unknown after them."""
+        for known in _changed_lists([each for part in parts for each in part], names):
+            names.update({each: UNKNOWN for each, value in names.items() if value is known})
+        for statements in parts:
+            own = dict(names)
+            with self.writer.block():
+                for statement in statements:
+                    self._statement(statement, own)
+        names.update(dict.fromkeys(bound_names([each for part in parts for each in part]), UNKNOWN))
 
     def _branches(
         self,
@@ -237,7 +276,19 @@ class Control:
         names.update({name: merged(one[name], two[name], outputs) for name in changed})
 
 
-def _bound_names(body: Sequence[ast.stmt]) -> set[str]:
+def _changed_lists(body: Sequence[ast.stmt], names: dict[str, Value]) -> list[OwnList]:
+    found = {}
+    for one in body:
+        for node in ast.walk(one):
+            match node:
+                case ast.Call(func=ast.Attribute(attr=attr), args=[ast.Name(id=name), *_]) if (
+                    attr in _CHANGING and isinstance(names.get(name), OwnList)
+                ):
+                    found[id(names[name])] = names[name]
+    return list(found.values())
+
+
+def bound_names(body: Sequence[ast.stmt]) -> set[str]:
     nodes = [node for statement in body for node in ast.walk(statement)]
     return {
         node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)

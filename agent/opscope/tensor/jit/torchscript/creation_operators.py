@@ -33,6 +33,13 @@ _made("zeros")
 _made("ones")
 
 
+@register("eye")
+def _eye(
+    writer: Writer, rows: Value, columns: Value = None, dtype: Value = None, **options: Value
+) -> Value:
+    return writer.core("eye", rows, columns, _dtype(writer, dtype))
+
+
 @register("full")
 def _full(
     writer: Writer, size: Value, value: Value, dtype: Value = None, **options: Value

@@ -9,18 +9,23 @@ from opscope.tensor.jit.torchscript import (  # isort: skip
     creation_operators,
     network_operators,
     tensor_operators,
+    like_operators,
+    reduction_operators,
     value_operators,
     property_operators,
 )
-from opscope.tensor.jit.torchscript.table import TABLE, MissingError
+from opscope.tensor.jit.torchscript.table import TABLE, MissingError, lacks
 
 __all__ = [
     "TABLE",
     "MissingError",
     "attention_operators",
     "creation_operators",
+    "lacks",
+    "like_operators",
     "network_operators",
     "property_operators",
+    "reduction_operators",
     "tensor_operators",
     "value_operators",
 ]

@@ -29,6 +29,7 @@ _TWO: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "ge": ("ge", operator.ge),
     "__and__": ("and", operator.and_),
     "__or__": ("or", operator.or_),
+    "__xor__": ("xor", operator.xor),
 }
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 _ONE: dict[str, tuple[str, Callable[[Any], Any], str]] = {

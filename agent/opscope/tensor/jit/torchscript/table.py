@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from opscope.tensor.jit.torchscript.values import Symbol, Value
+from opscope.tensor.jit.torchscript.values import Symbol, Unknown, Value
 from opscope.tensor.jit.torchscript.writer import Writer
 
 Translation = Callable[..., Value]
@@ -52,6 +52,32 @@ def need(condition: bool, what: str) -> None:
     """Refuses an option unless the condition holds."""
     if not condition:
         raise MissingError(what)
+
+
+def lacks(translation: Translation, given: list[Value], named: dict[str, Value]) -> str:
+    """Which option of a call is refused, whatever the unknown ones of its arguments are; ""
+    without one."""
+    found = ""
+    for guess in (*(Symbol("0", kind) for kind in ("Tensor", "int", "List[int]")), 0, [0, 0]):
+        arguments = [_guessed(each, guess) for each in given]
+        options = {name: _guessed(each, guess) for name, each in named.items()}
+        try:
+            translation(Writer(), *arguments, **options)
+        except MissingError as error:
+            found = str(error)
+        except Exception:  # It is of another type.
+            continue
+        else:
+            return ""
+    return found
+
+
+def _guessed(value: Value, guess: Value) -> Value:
+    if isinstance(value, list):
+        return [_guessed(each, guess) for each in value]
+    if isinstance(value, tuple):
+        return tuple(_guessed(each, guess) for each in value)
+    return guess if isinstance(value, Unknown) else value
 
 
 def dtype_of(writer: Writer, dtype: Value) -> Value:

@@ -285,6 +285,6 @@ def _clone(writer: Writer, x: Value, *memory_format: Value) -> Value:
 def _cast(writer: Writer, x: Value, *options: Value) -> Value:
     """Of dtype, device and dtype, or another tensor; devices do not matter."""
     if options and is_tensor(options[0]):
-        raise MissingError("the dtype of another tensor")
+        return writer.core("to", x, writer.one("py::dtype", [options[0]], "Dtype"))
     dtypes = [each for each in options if isinstance(each, int) and not isinstance(each, bool)]
     return cast(writer, x, dtypes[0] if dtypes else None)

@@ -18,8 +18,8 @@ from opscope.tensor.jit.nodes import to_text
 from opscope.tensor.jit.parts import ModelParts
 from opscope.tensor.jit.torchscript import archive as archives
 from opscope.tensor.jit.torchscript import scalars
-from opscope.tensor.jit.torchscript.control import Control
-from opscope.tensor.jit.torchscript.operators import TABLE, MissingError
+from opscope.tensor.jit.torchscript.control import Control, bound_names
+from opscope.tensor.jit.torchscript.operators import TABLE, MissingError, lacks
 from opscope.tensor.jit.torchscript.syntax import (
     RefusedError,
     annotation,
@@ -33,6 +33,7 @@ from opscope.tensor.jit.torchscript.values import (
     Module,
     OwnList,
     Symbol,
+    UnknownError,
     Value,
     has_unknown,
     type_of,
@@ -40,6 +41,8 @@ from opscope.tensor.jit.torchscript.values import (
 from opscope.tensor.jit.torchscript.writer import Writer
 
 _CALL_DEPTH = 100
+_STEPS = 100_000
+"""Statements of all calls and known loops: hostile code could walk for ever and write nothing."""
 _NUMBERS = {"inf": math.inf, "nan": math.nan, "True": True, "False": False, "None": None}
 # Functions of the file whose result is known. The fast paths of nn.Transformer's parts call fused
 # operators; without them the same is computed one by one.
@@ -89,7 +92,7 @@ class _Walk(Control):
         self.parameters: list[str] = []
         self.missing: dict[str, None] = {}
         self.place = ""
-        self._depth = 0
+        self._depth = self._steps = 0
         self._running = ""
         self._paths: dict[int, str] = {}
 
@@ -153,6 +156,17 @@ class _Walk(Control):
         return None
 
     def _statement(self, statement: ast.stmt, names: dict[str, Value]) -> None:
+        self._steps += 1
+        if self._steps > _STEPS:
+            raise RefusedError(f"more than {_STEPS} steps")
+        try:
+            self._walk_statement(statement, names)
+        except UnknownError:
+            if not self.missing:
+                raise
+            names.update(dict.fromkeys(bound_names([statement]), UNKNOWN))
+
+    def _walk_statement(self, statement: ast.stmt, names: dict[str, Value]) -> None:
         match statement:
             case ast.Assign(targets=[target], value=value):
                 self._assign(target, self._expression(value, names), names)
@@ -215,7 +229,11 @@ class _Walk(Control):
                 return UNKNOWN if has_unknown(given) else scalars.item(self.writer, *given)
             case ast.IfExp(test=test, body=body, orelse=otherwise):
                 condition = self._expression(test, names)
-                if isinstance(condition, Symbol) or has_unknown(condition):
+                if has_unknown(condition):
+                    self._expression(body, names)
+                    self._expression(otherwise, names)
+                    return UNKNOWN
+                if isinstance(condition, Symbol):
                     raise RefusedError("a conditional expression on what the input decides")
                 return self._expression(body if condition else otherwise, names)
             case ast.Call():
@@ -348,7 +366,14 @@ class _Walk(Control):
         if translation is None:
             self.missing[shown] = None
             return UNKNOWN
-        if has_unknown(arguments) or has_unknown(list((named or {}).values())):
+        if has_unknown([arguments, list((named or {}).values())]):
+            if name == "append":
+                if isinstance(arguments[0], OwnList):
+                    arguments[0].append(arguments[1])
+                return arguments[0]
+            lack = lacks(translation, arguments, named or {})
+            if lack:
+                self.missing[f"{shown} {lack}"] = None
             return UNKNOWN
         try:
             return translation(self.writer, *arguments, **(named or {}))

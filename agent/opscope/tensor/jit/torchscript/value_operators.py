@@ -123,13 +123,17 @@ for _name in ("__not__", "neg", "floor", "ceil", "sqrt"):
 _of_number("len", lambda writer, x: scalars.size(writer, x, 0))
 
 
-def _of_numbers(name: str) -> None:
+def _of_numbers(name: str, of_tensors: str) -> None:
     def translate(writer: Writer, a: Value, b: Value) -> Value:
-        need(scalars.are_numbers(a, b), "of tensors")
+        if not scalars.are_numbers(a, b):
+            return writer.core(of_tensors, a, b)
         return scalars.two(writer, name, a, b)
 
     TABLE[name] = translate
 
 
-for _name in ("floordiv", "__and__", "__or__"):
-    _of_numbers(_name)
+for _name, _of_tensors in {
+    "floordiv": "floor_divide", "__and__": "bitwise_and", "__or__": "bitwise_or",
+    "__xor__": "bitwise_xor",
+}.items():  # fmt: skip
+    _of_numbers(_name, _of_tensors)

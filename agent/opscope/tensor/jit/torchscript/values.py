@@ -47,6 +47,11 @@ class Unknown:
 
 UNKNOWN = Unknown()
 
+
+class UnknownError(ValueError):
+    """What a graph needs depends on the result of a missing operator."""
+
+
 Value = Any
 """A Symbol, Module, Function or UNKNOWN; a constant (None, bool, int, float, str); or a list or
 tuple of values."""
@@ -126,7 +131,7 @@ def type_of(value: Value) -> str:
     if isinstance(value, tuple):
         return f"Tuple[{', '.join(map(type_of, value))}]"
     if isinstance(value, Unknown):
-        raise ValueError("what follows depends on an operator that is missing")
+        raise UnknownError("what follows depends on an operator that is missing")
     names = {bool: "bool", int: "int", float: "float", str: "str", type(None): "None"}
     if type(value) not in names:
         raise ValueError(f"a {type(value).__name__.lower()} where a graph needs a value")
