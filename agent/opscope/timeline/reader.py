@@ -14,7 +14,7 @@ from typing import NamedTuple
 from opscope.errors import OpscopeError
 from opscope.printable import printable
 from opscope.timeline import layout
-from opscope.timeline.two_reads import Read, read_twice
+from opscope.timeline.two_reads import Read, read_twice, with_times
 
 _TEXT_LIMIT = 256
 _TICKS_PER_SECOND = (10**5, 10**11)
@@ -199,18 +199,19 @@ class Trace:
         """Fields of each record, the block's bytes, and the offset of the record's words."""
         records = block.offset + layout.BLOCK.size, block.size - layout.BLOCK.size
         first, raw = read_twice(self._read, *records)
+        if first != raw:
+            raw = with_times(raw, first)
         size, unpack, word = layout.RECORD.size, layout.RECORD.unpack_from, layout.WORD_BYTES
         at, end = 0, len(raw)
         while at + size <= end:
-            times = _TIMES.unpack_from(first, at)
-            if times[0] == 0:
-                return
             fields = unpack(raw, at)
+            if fields[0] == 0:
+                return
             at += size
             words_end = at + word * fields[6]
             if words_end > end:
                 raise TraceError(f"damaged: a record extends beyond the block at {block.offset}")
-            yield times + fields[2:], raw, at
+            yield fields, raw, at
             at = words_end
 
     def _names(self, block: Block) -> Iterator[tuple[int, Name]]:
@@ -252,7 +253,6 @@ class Trace:
 
 _KINDS = (layout.RANGE, layout.FORK, layout.TASK, layout.ALLOCATION)
 _WORD = struct.Struct("<Q")
-_TIMES = struct.Struct("<QQ")
 _NUMBERS = struct.Struct("<qQ")
 
 

@@ -8,6 +8,8 @@ else from a second one.
 
 from collections.abc import Callable
 
+from opscope.timeline import layout
+
 # read(offset, size): at most `size` bytes from `offset` on; fewer at the end of the file.
 Read = Callable[[int, int], bytes]
 
@@ -23,3 +25,16 @@ def read_twice(read: Read, offset: int, size: int) -> tuple[bytes, bytes]:
     second = read(offset, size)
     both = min(len(first), len(second))
     return first[:both], second[:both]
+
+
+def with_times(raw: bytes, first: bytes) -> bytes:
+    """The records of the second read, with the starts and ends of the first, up to its last one."""
+    merged = bytearray(raw)
+    times, size = 2 * layout.WORD_BYTES, layout.RECORD.size
+    at = 0
+    while at + size <= len(raw):
+        merged[at : at + times] = first[at : at + times]
+        if not any(first[at : at + layout.WORD_BYTES]):
+            break
+        at += size + layout.WORD_BYTES * layout.RECORD.unpack_from(raw, at)[6]
+    return bytes(merged)
