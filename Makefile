@@ -42,7 +42,7 @@ test-c: build/c/build.ninja ## only the C tests
 	cmake --build build/c
 	$(CTEST) --test-dir build/c
 
-test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: half an hour
+test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: an hour or two
 	$(BIN)/python -m tests.cross.aarch64
 
 test-python: $(VENV)/installed $(VENV)/torch ## only the Python tests

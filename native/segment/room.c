@@ -192,9 +192,11 @@ int opscope__room_make(int directory_fd, uint64_t bytes, struct opscope__room *r
 
 int opscope__room_populate(char *start, uint64_t bytes)
 {
+    /* madvise refuses a start within a page. Those of aarch64 may have 64 KiB. */
+    const uint64_t within = (uintptr_t)start % (uintptr_t)sysconf(_SC_PAGESIZE);
     int result;
     do {
-        result = madvise(start, bytes, MADV_POPULATE_WRITE);
+        result = madvise(start - within, within + bytes, MADV_POPULATE_WRITE);
     } while (result != 0 && (errno == EAGAIN || errno == EINTR));
     return result == 0       ? OPSCOPE_OK
            : errno == EINVAL ? OPSCOPE_ERR_UNSUPPORTED

@@ -62,8 +62,8 @@ bool opscope__room_holds(const struct opscope__room *room);
 int opscope__room_make(int directory_fd, uint64_t bytes, struct opscope__room *room,
                        uint64_t *discarded_count);
 
-/* Allocates blocks for these pages now, so that touching them cannot fail. ERR_NO_SPACE,
- * ERR_NO_MEMORY; ERR_UNSUPPORTED on kernels before 5.14, which cannot do it. */
+/* Allocates blocks for all pages that have a part of these bytes, so that touching them cannot
+ * fail. ERR_NO_SPACE, ERR_NO_MEMORY; ERR_UNSUPPORTED on kernels before 5.14, which cannot do it. */
 int opscope__room_populate(char *start, uint64_t bytes);
 
 #endif

@@ -11,6 +11,7 @@ import pytest
 
 from opscope.attachment import ledger
 from opscope.attachment.interpreter import FREE_THREADED
+from opscope.bridges import catalog
 from opscope.bridges.catalog import Bridge
 from opscope.config import Config, load
 from opscope.installation import checks, trial
@@ -217,6 +218,19 @@ def test_a_framework_of_unknown_version_works_worse(
     assert "numpy 99.0 is not a supported version" in numpy.found
     assert isinstance(torch, Check)
     assert os.listdir(tmp_path / "shm") == []
+
+
+def test_a_framework_that_its_bridges_settings_exclude_is_not_said_to_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("__version__ = '2.99.0'\nempty = None\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("OPSCOPE_TORCH_VERSIONS", "tried")
+    (bridge,) = (bridge for bridge in catalog.known() if bridge.framework == "torch")
+    check = trial._try(bridge, str(tmp_path / "segments"))
+    assert check.verdict == WARNS
+    assert "2.99.0: not a tried version, as torch_versions demands" in check.found
 
 
 def test_parts_of_a_bridge_that_do_not_work_are_told(

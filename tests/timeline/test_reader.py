@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opscope._native import ffi
 from opscope.timeline import layout
-from opscope.timeline.reader import Block, Record, Trace, TraceError
+from opscope.timeline.reader import Block, Record, Trace, TraceError, read_header
 from tests.timeline.trace_writer import TraceWriter, trace_of
 
 
@@ -152,3 +153,70 @@ def test_changed_words(offset: int, value: int) -> None:
 @given(MEANINGFUL)
 def test_cut_anywhere(size: int) -> None:
     survives(VALID[:size])
+
+
+class OutOfOrder:
+    """A trace being written, read by a processor that loads the words of one read in any order.
+
+    A read that covers the word `publishing` sees it as it becomes, but what it publishes as it was
+    before: zeros. What is read later is there.
+    """
+
+    def __init__(self, raw: bytes, publishing: int, published: range) -> None:
+        self._raw = raw
+        self._publishing = publishing
+        self._before = bytearray(raw)
+        self._before[published.start : published.stop] = bytes(len(published))
+        self.is_published = False
+
+    def __call__(self, offset: int, size: int) -> bytes:
+        seen = self._raw if self.is_published else bytes(self._before)
+        self.is_published |= self._publishing in range(offset, offset + size)
+        return seen[offset : offset + size]
+
+
+def offset_of(field: str) -> int:
+    offset: int = ffi.offsetof("opscope_trace_header", field)
+    return offset
+
+
+def test_a_block_whose_size_is_seen_before_the_rest_of_it() -> None:
+    fields = range(BLOCKS[0] + 8, BLOCKS[0] + layout.BLOCK.size)
+    read = OutOfOrder(VALID, BLOCKS[0], fields)
+    trace = Trace(read)
+    assert read.is_published
+    assert [(t.thread_id, t.system_id, t.name) for t in trace.threads] == [
+        (1, 1001, "thread"),
+        (2, 1002, "thread"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("publishing", "published"),
+    [
+        (0, range(16, layout.RECORD.size + 6 * layout.WORD_BYTES)),  # start: all but its end
+        (8, range(22, 23)),  # end: whether it failed
+    ],
+    ids=["start", "end"],
+)
+def test_a_record_whose_time_is_seen_before_what_it_publishes(
+    publishing: int, published: range
+) -> None:
+    writer = TraceWriter()
+    writer.thread().range("a", 10, 50, sequence_nr=5, shapes=[(2, 3)], flags=layout.FAILED)
+    record = BLOCKS[0] + layout.BLOCK.size + layout.RECORD.size + layout.WORD_BYTES  # after a name
+    within = range(record + published.start, record + published.stop)
+    read = OutOfOrder(writer.to_bytes(), record + publishing, within)
+    trace = Trace(read)
+    read.is_published = False
+    assert records(trace, 0) == records(writer.trace(), 0)
+
+
+def test_a_header_that_is_seen_to_be_closed_before_its_end_is_seen() -> None:
+    ends = {"end_anchor_ticks": 90, "end_anchor_unix_ns": 10**18 + 89}
+    raw = TraceWriter(**ends).to_bytes()
+    ending = range(offset_of("end_anchor_ticks"), offset_of("duration_ns"))
+    header = read_header(OutOfOrder(raw, offset_of("state"), ending))
+    assert (header.end_anchor_ticks, header.end_anchor_unix_ns) == tuple(ends.values())
+    live = TraceWriter(state=layout.LIVE, end_anchor_ticks=90).trace().header
+    assert live.end_anchor_ticks == 0

@@ -58,8 +58,11 @@ def _try(bridge: Bridge, directory: str) -> Check:
     place = os.path.dirname(directory)
     try:
         with tempfile.TemporaryDirectory(prefix="opscope-doctor-", dir=place) as segments:
+            own = f"OPSCOPE_{framework.upper()}_"  # settings of its bridge
             environ = {
-                key: value for key, value in os.environ.items() if not key.startswith("OPSCOPE_")
+                key: value
+                for key, value in os.environ.items()
+                if not key.startswith("OPSCOPE_") or key.startswith(own)
             }
             environ |= {"OPSCOPE_DIR": segments, "OPSCOPE_SAMPLING": "1"}
             probe = "\n".join(bridge.probe or ())

@@ -2,21 +2,19 @@
 
 The bytes come from another process, which may still be writing, may have been killed while it
 wrote, or may be hostile: every number is checked before use, and an invalid one raises TraceError.
-nesting.py determines the nesting.
+nesting.py determines the nesting, two_reads.py says why all is read twice.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from opscope.errors import OpscopeError
 from opscope.printable import printable
 from opscope.timeline import layout
-
-# read(offset, size): at most `size` bytes from `offset` on; fewer at the end of the file.
-Read = Callable[[int, int], bytes]
+from opscope.timeline.two_reads import Read, read_twice, with_times
 
 _TEXT_LIMIT = 256
 _TICKS_PER_SECOND = (10**5, 10**11)
@@ -110,10 +108,13 @@ class Thread(NamedTuple):
 
 def read_header(read: Read) -> Header:
     """Reads the header alone. Raises TraceError."""
-    raw = read(0, layout.HEADER.size)
+    first, raw = read_twice(read, 0, layout.HEADER.size)
     if len(raw) < layout.HEADER.size:
         raise TraceError(f"truncated: {len(raw)} bytes")
     fields = dict(zip(layout.HEADER_FIELDS, layout.HEADER.unpack(raw), strict=True))
+    fields["state"] = layout.HEADER.unpack(first)[layout.HEADER_FIELDS.index("state")]
+    if fields["state"] != layout.CLOSED:
+        fields["end_anchor_ticks"] = fields["end_anchor_unix_ns"] = 0  # perhaps only one is there
     if fields["magic"] != b"OPTRACE\0":
         raise TraceError("not a trace")
     if fields["version"] != layout.VERSION:
@@ -176,10 +177,11 @@ class Trace:
         offset = layout.HEADER_BYTES
         end = offset + min(self.header.claimed_bytes, layout.MOST_BYTES)
         while offset < end:
-            raw = self._read(offset, layout.BLOCK.size)
+            first, raw = read_twice(self._read, offset, layout.BLOCK.size)
             if len(raw) < layout.BLOCK.size:
                 return
-            size, thread_id, system_id, lost, taken, ready, name = layout.BLOCK.unpack(raw)
+            _, thread_id, system_id, lost, taken, ready, name = layout.BLOCK.unpack(raw)
+            (size,) = _WORD.unpack_from(first)
             if size == 0:
                 offset += layout.BLOCK_UNIT  # reserved, but not or not yet written
                 continue
@@ -195,7 +197,10 @@ class Trace:
 
     def _raw_records(self, block: Block) -> Iterator[tuple[tuple[int, ...], bytes, int]]:
         """Fields of each record, the block's bytes, and the offset of the record's words."""
-        raw = self._read(block.offset + layout.BLOCK.size, block.size - layout.BLOCK.size)
+        records = block.offset + layout.BLOCK.size, block.size - layout.BLOCK.size
+        first, raw = read_twice(self._read, *records)
+        if first != raw:
+            raw = with_times(raw, first)
         size, unpack, word = layout.RECORD.size, layout.RECORD.unpack_from, layout.WORD_BYTES
         at, end = 0, len(raw)
         while at + size <= end:
