@@ -19,12 +19,10 @@
  * operator; its square is added. It becomes smaller later, but its maximum stays, so that a
  * variance only grows: the stated variance is too large rather than too small.
  *
- * Outer ranges are always recorded: their calls and totals are exact. Their self times are their
- * durations minus the windows' estimates for the ranges inside, and have the error of these
- * estimates. For each outer range the recorder knows the estimate for the ranges inside and the
- * number of windows meanwhile: the square of the first divided by the second is the variance of
- * that many draws, assumed to be alike. It is added when the outer range ends. It is too large
- * rather than too small, because it ignores the work of the windows.
+ * Outer ranges are always recorded: recorder/outer_variance.h.
+ *
+ * Stops by the kernel are rare and hit one operator each, but are an error of all:
+ * recorder/interruption.h.
  *
  * The window thread computes all of this as a window closes; the hot path is not involved.
  */
@@ -33,12 +31,16 @@
 
 #include "segment/segment.h"
 
-/* Call it when an outer range of that key ends, on any thread, without locks. */
-void opscope__variance_add_outer(uint64_t key, double self_ticks_squared);
+struct opscope__variance_window {
+    double work; /* ns of work that the window represents */
+    double owed; /* ns of work that no window represents yet */
+    double busy; /* ns of CPU time of the threads whose ranges it recorded, from the window's
+                    beginning until it closed, times its weight */
+};
 
-/* With the segment lock held, after a window has closed: `work` is the work that it represents,
- * `owed` the work that no window represents yet, both in ns. The contributions are the growth of
- * the segment's cells since the last call. */
-void opscope__variance_window(opscope__segment *segment, double work, double owed);
+/* With the segment lock held, after a window has closed. The contributions are the growth of the
+ * segment's cells since the last call. */
+void opscope__variance_window(opscope__segment *segment,
+                              const struct opscope__variance_window *window);
 
 #endif

@@ -69,6 +69,12 @@ static const opscope_variance *variance_of(uint64_t key)
     return NULL;
 }
 
+static void close_window(opscope__segment *segment, double work, double owed)
+{
+    const struct opscope__variance_window window = {.work = work, .owed = owed};
+    opscope__variance_window(segment, &window);
+}
+
 static double exponential(opscope__random *random, double mean)
 {
     return -log(opscope__random_unit(random)) * mean;
@@ -84,7 +90,7 @@ static void run(struct made *made, opscope__random *random, double noise)
         see(&made->cells[0], round(work * share), 100.0);
         const bool is_of_other_kind = opscope__random_unit(random) < 1.0 / 3.0;
         see(&made->cells[1], is_of_other_kind ? round(3.0 * work) : 0.0, 100.0);
-        opscope__variance_window(&made->segment, 100.0 * work, 0.0);
+        close_window(&made->segment, 100.0 * work, 0.0);
     }
 }
 
@@ -105,7 +111,7 @@ static void stated_variances_are_those_of_the_estimates(void)
             see(&made.cells[0], round(part * share), 100.0);
             see(&made.cells[1], opscope__random_unit(&random) < 1.0 / 3.0 ? round(3.0 * part) : 0.0,
                 100.0);
-            opscope__variance_window(&made.segment, 100.0 * part, 0.0);
+            close_window(&made.segment, 100.0 * part, 0.0);
             work += 100.0 * part;
         }
         for (uint64_t k = 0; k < 2; k++) {
@@ -157,7 +163,7 @@ static void work_that_windows_have_not_stood_for_is_an_error(void)
     make(&made);
     for (int i = 0; i < WINDOWS; i++) {
         see(&made.cells[0], 100.0, 100.0);
-        opscope__variance_window(&made.segment, 1e5, i == 3 ? 3e6 : 1e6);
+        close_window(&made.segment, 1e5, i == 3 ? 3e6 : 1e6);
     }
     /* 10,000 calls for 1e5 ns of work, each time: the calls of 3e6 ns, squared, and no other
      * error. */
@@ -171,7 +177,7 @@ static void what_is_recorded_always_is_exact(void)
     for (int i = 0; i < WINDOWS; i++) {
         see(&made.cells[0], i % 7, 1.0);
         see(&made.cells[1], i % 5, 100.0);
-        opscope__variance_window(&made.segment, 1e5, 0.0);
+        close_window(&made.segment, 1e5, 0.0);
     }
     CHECK(variance_of(10)->calls == 0.0);
     CHECK(variance_of(10)->total_ticks == 0.0);
@@ -187,7 +193,7 @@ static void variances_only_grow(void)
     double before = 0.0;
     for (int i = 0; i < WINDOWS; i++) {
         see(&made.cells[0], floor(exponential(&random, 50.0)), 100.0);
-        opscope__variance_window(&made.segment, exponential(&random, 1e5), 0.0);
+        close_window(&made.segment, exponential(&random, 1e5), 0.0);
         const opscope_variance *now = variance_of(10);
         CHECK((now != NULL ? now->calls : 0.0) >= before);
         before = now != NULL ? now->calls : 0.0;
@@ -200,12 +206,12 @@ static void a_window_without_work_changes_no_slope(void)
     struct made made;
     make(&made);
     for (int i = 0; i < 10; i++) {
-        opscope__variance_window(&made.segment, 0.0, 0.0);
+        close_window(&made.segment, 0.0, 0.0);
     }
     for (int i = 0; i < WINDOWS; i++) {
         see(&made.cells[0], 1000.0, 100.0);
-        opscope__variance_window(&made.segment, 1e5, 0.0);
-        opscope__variance_window(&made.segment, 0.0, 0.0);
+        close_window(&made.segment, 1e5, 0.0);
+        close_window(&made.segment, 0.0, 0.0);
     }
     CHECK(variance_of(10)->calls == 0.0);
 }
