@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import nullcontext
+from dataclasses import replace
 from importlib import import_module
 from math import erf
 from pathlib import Path
@@ -73,11 +75,13 @@ def test_the_cost_of_recording_is_subtracted_where_it_occurs() -> None:
     assert known.slack[INNER] == pytest.approx(0.5 * 10 * cost_s / 4 / 40e-6)
 
 
-def test_the_difference_of_two_runs_is_slack() -> None:
-    runs = [(Done(1, 1.0), _sums({OUTER: 1}, {OUTER: share})) for share in (0.5, 0.6)]
+def test_the_truth_is_the_median_of_runs_and_their_spread_is_slack() -> None:
+    shares = (0.5, 0.52, 0.53, 0.55, 0.56, 0.9)
+    runs = [(Done(1, 1.0), _sums({OUTER: 1}, {OUTER: share})) for share in shares]
     known = judge.truth(runs, {}, with_times=True)
-    assert known.share[OUTER] == pytest.approx(0.55)
-    assert known.slack[OUTER] == pytest.approx(0.05)
+    assert known.share[OUTER] == pytest.approx(0.54)
+    # Of six values, the smallest and the largest are the interval.
+    assert known.slack[OUTER] == pytest.approx(0.36)
 
 
 # ---- judging ----------------------------------------------------------------------------------
@@ -103,6 +107,17 @@ def test_an_error_is_a_multiple_of_5_percent_or_3_standard_errors(
 def test_the_truths_slack_is_no_error() -> None:
     assert Estimate("self", "some", 100.0, 108.0, None, slack=3.0).error == pytest.approx(1.0)
     assert Estimate("self", "some", 100.0, 103.0, None, slack=3.0).error == 0.0
+
+
+def test_stops_that_may_hit_some_operators_more_than_others_are_slack() -> None:
+    known = judge.Truth({OUTER: 1.0, DATA: 3.0}, {OUTER: 0.6, DATA: 0.2}, {OUTER: 0.01, DATA: 0.0})
+    # 25 stops of 0.1 s: the operator with 0.2 of the time is hit by 5 of them, give or take 2.
+    done = Done(10, 10.0, stopped_s2=25 * 0.1**2)
+    found = _judged(known, done, _sums({OUTER: 10.0, DATA: 30.0}, {OUTER: 6.0, DATA: 2.0}))
+    assert found["self", "load"].slack == pytest.approx(1.96 * 2 * 0.1)
+    assert found["self", "outer"].slack == pytest.approx(0.1 + 1.96 * (0.6 * 0.4 * 25) ** 0.5 * 0.1)
+    # Of the 8 s in operators.
+    assert found["phase", "data"].slack == pytest.approx(1.96 * (0.25 * 0.75 * 25) ** 0.5 * 0.1 / 8)
 
 
 def _judged(known: judge.Truth, done: Done, sums: Sums) -> dict[tuple[str, str], Estimate]:
@@ -218,8 +233,31 @@ def test_a_case_is_a_program_and_a_load_and_its_value_the_worst_error(
     json.dumps(case.detail)
     assert [(one.case, one.value) for one in coverages] == [("coverage_quiet", 0.5)]
     assert [seconds for _, seconds, kind, _ in asked if kind == "windows"] == [10.0]
-    # The first counts what encloses what.
-    assert len(asked) == 1 + 2 + 1
+    # The first counts what encloses what; then come those that record every range.
+    assert len(asked) == 1 + 6 + 1
+
+
+@pytest.mark.parametrize(
+    ("one_thread", "reference"), [(True, "nothing else is started"), (False, "much")]
+)
+def test_a_program_with_one_thread_is_compared_with_runs_without_a_load(
+    one_thread: bool, reference: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def observed(
+        name: str, seconds: float, load: loads.Load, variables: Any, **options: bool
+    ) -> Observed:
+        asked.append((load.how, bool(variables)))
+        return Observed(Done(100, 10.0), _sums({OUTER: 100}, {OUTER: 5.0}), Counter({"": 100}))
+
+    program = replace(PROGRAMS["bursty"], has_one_thread=one_thread)
+    monkeypatch.setattr(cases, "run", observed)
+    monkeypatch.setattr(cases, "LOADS", {"much": lambda: nullcontext(loads.Load("much"))})
+    monkeypatch.setattr(cases, "PROGRAMS", {"bursty": program})
+    assert next(cases.measure(Effort(seconds=10.0, only="*_much"))).case == "bursty_much"
+    assert [how for how, is_every in asked[1:] if is_every] == [reference] * 6
+    assert [how for how, is_every in asked if not is_every] == ["much"]
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -286,18 +324,22 @@ def test_importing_the_programs_imports_no_framework() -> None:
 
 
 def test_steps_are_counted_and_timed_without_the_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
+    clock, cpu_clock = [0.0], [0.0]
 
     def move(seconds: float) -> None:
         clock[0] += seconds
+        cpu_clock[0] += 0.75 * seconds
 
     programs = import_module("opscope.bench.truth.programs")
     monkeypatch.setattr(programs.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(programs.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(programs.time, "thread_time", lambda: cpu_clock[0])
     drive = in_turn(lambda: move(2.0), lambda: move(3.0))
     assert clock == [6.0]  # three to warm up
-    assert drive(12.0) == Done(3, 6.0)
-    assert drive(0.0) == Done(1, 2.0)
+    # Each step was stopped for a quarter of its time.
+    assert drive(12.0) == Done(3, 6.0, 3 * 0.5**2)
+    assert drive(0.0) == Done(1, 2.0, 0.5**2)
+    assert in_turn(lambda: move(2.0), waits=True)(0.0) == Done(1, 2.0)
 
 
 @pytest.mark.slow

@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import sqrt
+from statistics import median
 
+from opscope.bench import median_interval
 from opscope.bench.truth.programs import Done
 from opscope.bench.truth.segments import Key, Sums
 
@@ -100,8 +102,10 @@ def truth(runs: list[tuple[Done, Sums]], children: Mapping[str, int], *, with_ti
         for key in found.calls:
             of_runs = [share.get(key, (0.0, 0.0)) for share in shares]
             values = [value for value, _ in of_runs]
-            found.share[key] = sum(values) / len(values)
-            found.slack[key] = (max(values) - min(values)) / 2 + max(slack for _, slack in of_runs)
+            found.share[key] = share = median(values)
+            low, high = median_interval(values)
+            cost = median(slack for _, slack in of_runs)
+            found.slack[key] = max(high - share, share - low) + cost
     return found
 
 
@@ -129,7 +133,7 @@ def estimates(truth: Truth, done: Done, sums: Sums) -> list[Estimate]:
     found = list(_of_calls(truth, done, sums))
     if truth.share:
         found += _of_self_times(truth, done, sums)
-        found += _of_phases(truth, sums)
+        found += _of_phases(truth, done, sums)
     return found
 
 
@@ -192,24 +196,34 @@ def _of_self_times(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
                 share * done.active_s,
                 _of(self_s, op) if op else _total(self_s),
                 _error_of(sums.self_variance, op),
-                slack * done.active_s,
+                slack * done.active_s + _stops_s(share, done),
             )
 
 
-def _of_phases(truth: Truth, sums: Sums) -> Iterator[Estimate]:
+def _stops_s(share: float, done: Done) -> float:
+    """How far stops by the kernel move the self time of operators with that share of the time.
+
+    They hit operators at random, and most of a short program's stops may hit a few of them."""
+    return SURE_ERRORS * sqrt(max(0.0, share * (1 - share)) * done.stopped_s2)
+
+
+def _of_phases(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
     true, slack, estimated = (
         _by_phase(by_key) for by_key in (truth.share, truth.slack, sums.self_s)
     )
     all_true, all_estimated = sum(true.values()), sum(estimated.values())
     for phase in sorted(true.keys() | estimated.keys()):
         share = true.get(phase, 0.0) / all_true if all_true else 0.0
+        stops_s = _stops_s(share, done)
         yield Estimate(
             "phase",
             phase,
             share,
             estimated.get(phase, 0.0) / all_estimated if all_estimated else 0.0,
             error_of_share(sums, phase),
-            slack.get(phase, 0.0) / all_true if all_true else 0.0,
+            slack.get(phase, 0.0) / all_true + stops_s / (all_true * done.active_s)
+            if all_true
+            else 0.0,
             scale=_SMALL_PHASE,
         )
 
