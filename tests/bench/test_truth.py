@@ -54,7 +54,7 @@ def test_a_step_is_what_runs_that_record_every_range_have_of_it() -> None:
     ]
     known = judge.truth(runs, {}, with_times=False)
     assert known.calls == {OUTER: 1.0, INNER: 4.0}
-    assert known.share == {}
+    assert known.shares == []
 
 
 def test_the_cost_of_recording_is_subtracted_where_it_occurs() -> None:
@@ -70,18 +70,19 @@ def test_the_cost_of_recording_is_subtracted_where_it_occurs() -> None:
     # A step takes 40 us, and recording besides.
     done = Done(count, count * (40e-6 + 11 * cost_s))
     known = judge.truth([(done, sums)], {"": 5, "outer": 50}, with_times=True)
-    assert known.share[OUTER] == pytest.approx(10 / 40)
-    assert known.share[INNER] == pytest.approx(20 / 40)
-    assert known.slack[INNER] == pytest.approx(0.5 * 10 * cost_s / 4 / 40e-6)
+    assert known.shares[0][OUTER] == pytest.approx(10 / 40)
+    assert known.shares[0][INNER] == pytest.approx(20 / 40)
+    assert known.cost_slack[INNER] == pytest.approx(0.5 * 10 * cost_s / 4 / 40e-6)
 
 
 def test_the_truth_is_the_median_of_runs_and_their_spread_is_slack() -> None:
     shares = (0.5, 0.52, 0.53, 0.55, 0.56, 0.9)
     runs = [(Done(1, 1.0), _sums({OUTER: 1}, {OUTER: share})) for share in shares]
     known = judge.truth(runs, {}, with_times=True)
-    assert known.share[OUTER] == pytest.approx(0.54)
+    share, slack = known.share(lambda key: key == OUTER)
     # Of six values, the smallest and the largest are the interval.
-    assert known.slack[OUTER] == pytest.approx(0.36)
+    assert share == pytest.approx(0.54)
+    assert slack == pytest.approx(0.36)
 
 
 # ---- judging ----------------------------------------------------------------------------------
@@ -109,8 +110,16 @@ def test_the_truths_slack_is_no_error() -> None:
     assert Estimate("self", "some", 100.0, 103.0, None, slack=3.0).error == 0.0
 
 
+def test_operators_whose_errors_cancel_have_a_certain_sum() -> None:
+    shares = [{OUTER: 0.3 + 0.1 * run, DATA: 0.7 - 0.1 * run} for run in range(6)]
+    known = judge.Truth({OUTER: 1.0, DATA: 1.0}, shares)
+    found = _judged(known, Done(1, 10.0), _sums({OUTER: 1.0, DATA: 1.0}, {OUTER: 5.0, DATA: 5.0}))
+    assert found["self", "outer"].slack == pytest.approx(2.5)
+    assert found["self", ""].slack == pytest.approx(0.0)
+
+
 def test_stops_that_may_hit_some_operators_more_than_others_are_slack() -> None:
-    known = judge.Truth({OUTER: 1.0, DATA: 3.0}, {OUTER: 0.6, DATA: 0.2}, {OUTER: 0.01, DATA: 0.0})
+    known = judge.Truth({OUTER: 1.0, DATA: 3.0}, [{OUTER: 0.6, DATA: 0.2}], {OUTER: 0.01})
     # 25 stops of 0.1 s: the operator with 0.2 of the time is hit by 5 of them, give or take 2.
     done = Done(10, 10.0, stopped_s2=25 * 0.1**2)
     found = _judged(known, done, _sums({OUTER: 10.0, DATA: 30.0}, {OUTER: 6.0, DATA: 2.0}))
@@ -125,7 +134,7 @@ def _judged(known: judge.Truth, done: Done, sums: Sums) -> dict[tuple[str, str],
 
 
 def test_totals_top_operators_and_phases_are_judged() -> None:
-    known = judge.Truth({OUTER: 1.0, DATA: 3.0}, {OUTER: 0.6, DATA: 0.2}, {OUTER: 0.0, DATA: 0.0})
+    known = judge.Truth({OUTER: 1.0, DATA: 3.0}, [{OUTER: 0.6, DATA: 0.2}])
     sums = _sums({OUTER: 11.0, DATA: 30.0}, {OUTER: 6.0, ("load", "forward"): 1.0, DATA: 1.0})
     sums.calls[("load", "forward")] = 0.0
     sums.known_self_s = sums.total_s = sums.whole_s = {
@@ -146,7 +155,7 @@ def test_totals_top_operators_and_phases_are_judged() -> None:
 
 
 def test_a_phase_that_is_not_in_the_truth_is_an_error() -> None:
-    known = judge.Truth({OUTER: 1.0}, {OUTER: 0.5}, {OUTER: 0.0})
+    known = judge.Truth({OUTER: 1.0}, [{OUTER: 0.5}])
     guessed: Key = ("outer", "unknown")
     sums = _sums({OUTER: 9.0, guessed: 1.0}, {OUTER: 4.5, guessed: 0.5})
     found = _judged(known, Done(10, 10.0), sums)
@@ -155,14 +164,14 @@ def test_a_phase_that_is_not_in_the_truth_is_an_error() -> None:
 
 def test_rare_operators_are_not_judged_alone() -> None:
     rare: Key = ("rare", "forward")
-    known = judge.Truth({OUTER: 100.0, rare: 1.0}, {OUTER: 0.9, rare: 0.001}, {OUTER: 0, rare: 0})
+    known = judge.Truth({OUTER: 100.0, rare: 1.0}, [{OUTER: 0.9, rare: 0.001}])
     found = _judged(known, Done(1, 1.0), _sums({OUTER: 100.0}, {OUTER: 0.9}))
     assert ("calls", "rare") not in found
     assert found["calls", ""].true == 101.0
 
 
 def test_stated_variances_become_standard_errors_and_unstated_ones_are_unknown() -> None:
-    known = judge.Truth({OUTER: 1.0, DATA: 1.0}, {OUTER: 0.5, DATA: 0.5}, {OUTER: 0, DATA: 0})
+    known = judge.Truth({OUTER: 1.0, DATA: 1.0}, [{OUTER: 0.5, DATA: 0.5}])
     sums = _sums({OUTER: 10.0, DATA: 10.0}, {OUTER: 5.0, DATA: 5.0})
     sums.calls_variance = {OUTER: 9.0, ("", "forward"): 9.0, ("", "data"): 16.0}
     sums.self_variance = {("", "forward"): 1.0, ("", "data"): 1.0}
@@ -176,7 +185,7 @@ def test_stated_variances_become_standard_errors_and_unstated_ones_are_unknown()
 
 
 def test_a_recording_of_every_range_has_errors_of_0() -> None:
-    known = judge.Truth({OUTER: 1.0, DATA: 1.0}, {OUTER: 0.5, DATA: 0.5}, {OUTER: 0, DATA: 0})
+    known = judge.Truth({OUTER: 1.0, DATA: 1.0}, [{OUTER: 0.5, DATA: 0.5}])
     found = _judged(known, Done(10, 10.0), _sums({OUTER: 10, DATA: 10}, {OUTER: 5.0, DATA: 5.0}))
     assert {one.standard_error for one in found.values()} == {0.0}
 

@@ -216,6 +216,29 @@ static void a_window_without_work_changes_no_slope(void)
     CHECK(variance_of(10)->calls == 0.0);
 }
 
+/* Readers extrapolate the self time too, and must not do so to its variance again. */
+static void ranges_with_an_unknown_self_time_are_in_its_variance(void)
+{
+    opscope__random random;
+    struct made made;
+    double stated[2];
+    for (int is_unknown = 0; is_unknown < 2; is_unknown++) {
+        opscope__random_seed(&random, 11, 1);
+        make(&made);
+        for (int i = 0; i < WINDOWS; i++) {
+            see(&made.cells[0], floor(exponential(&random, 50.0)), 100.0);
+            if (is_unknown) {
+                made.cells[0].whole_ticks = made.cells[0].total_ticks / 4;
+                made.cells[0].self_ticks = made.cells[0].total_ticks / 8;
+            }
+            close_window(&made.segment, 1e5, 0.0);
+        }
+        stated[is_unknown] = variance_of(10)->self_ticks;
+    }
+    CHECK(stated[0] > 0.0);
+    CHECK(fabs(stated[1] / stated[0] - 1.0) < 1e-6);
+}
+
 int main(void)
 {
     RUN(stated_variances_are_those_of_the_estimates);
@@ -225,5 +248,6 @@ int main(void)
     RUN(what_is_recorded_always_is_exact);
     RUN(variances_only_grow);
     RUN(a_window_without_work_changes_no_slope);
+    RUN(ranges_with_an_unknown_self_time_are_in_its_variance);
     return 0;
 }
