@@ -23,13 +23,15 @@ enum {
                           sizeof(opscope_variance)
 };
 
+/* A prediction from windows with little work is worthless for one with this many times as much. */
+static const double RELIABLE = 4.0;
+
 /* State of one key. */
 struct known {
     uint64_t key;                     /* 0: free */
     bool is_outer;                    /* every range has weight 1 */
     double now[QUANTITIES];           /* sums over the tables */
     double before[QUANTITIES];        /* when the last window closed */
-    double product[QUANTITIES];       /* sum of contribution times work */
     double sum[QUANTITIES];           /* the variances */
     double added[QUANTITIES];         /* to them in this window, for its deviations */
     double owed[QUANTITIES];          /* the largest square so far of the estimate for owed work */
@@ -45,8 +47,6 @@ static struct known *slots;
 static size_t slot_count, used_count;
 static uint32_t known_epoch; /* of the segment that all this belongs to */
 static double work_sum;      /* of windows so far */
-static double square_sum;    /* the same, of their squares */
-static uint64_t window_count;
 static double all_shared;    /* stops, squared, of all operators so far */
 static opscope_chunk *chunk; /* being filled; NULL: none */
 static uint32_t entry_count;
@@ -102,8 +102,7 @@ static void begin_segment(const opscope__segment *segment)
     }
     used_count = 0;
     known_epoch = segment->epoch;
-    work_sum = square_sum = 0.0;
-    window_count = 0;
+    work_sum = 0.0;
     all_shared = 0.0;
     chunk = NULL;
     entry_count = 0;
@@ -169,22 +168,26 @@ static void add_cells(const opscope__segment *segment)
 
 /* ---- deviations ----------------------------------------------------------------------------------- */
 
+/* The squared deviation of a contribution from what the windows before predict. */
+static double squared_deviation(const struct known *known, int quantity, double work)
+{
+    const double part = known->now[quantity] - known->before[quantity];
+    const double off = part - known->before[quantity] / work_sum * work;
+    const double reliable = fmin(1.0, RELIABLE * work_sum / fmax(work, 1.0));
+    return off * off * reliable * reliable;
+}
+
 static void deviate(struct known *known, double work, double owed)
 {
-    const double times = window_count == 2 ? 2.0 : 1.0;
     for (int i = 0; i < QUANTITIES; i++) {
-        const double part = known->now[i] - known->before[i];
-        if (square_sum > 0.0) {
-            const double off = part - known->product[i] / square_sum * work;
-            known->added[i] = times * off * off / (1.0 + work * work / square_sum);
-            known->sum[i] += known->added[i];
-        }
-        known->growth = part; /* the last one: of the self time */
-        known->product[i] += part * work;
-        const double squares = square_sum + work * work;
-        const double missing = squares > 0.0 ? known->product[i] / squares * owed : 0.0;
+        known->added[i] = work_sum > 0.0 ? squared_deviation(known, i, work) : 0.0;
+        known->sum[i] += known->added[i];
+        const double all_work = work_sum + work;
+        const double missing = all_work > 0.0 ? known->now[i] / all_work * owed : 0.0;
         known->owed[i] = fmax(known->owed[i], missing * missing);
+        const double part = known->now[i] - known->before[i];
         known->window_count += i == CALLS && part > 0.0;
+        known->growth = part; /* the last one: of the self time */
         known->before[i] = known->now[i];
         known->now[i] = 0.0;
     }
@@ -329,7 +332,6 @@ void opscope__variance_window(opscope__segment *segment,
     if (segment->epoch != known_epoch) {
         begin_segment(segment);
     }
-    window_count++;
     add_cells(segment);
     for (size_t i = 0; i < slot_count; i++) {
         if (slots[i].key != 0) {
@@ -344,5 +346,4 @@ void opscope__variance_window(opscope__segment *segment,
         }
     }
     work_sum += work;
-    square_sum += work * work;
 }

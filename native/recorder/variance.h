@@ -4,16 +4,18 @@
  * contribution to the estimate. Contributions vary for two reasons. First, windows contain more or
  * less work; this amount is known (the work that a window represents, recorder/window_weight.h).
  * Second, the work in them is of different kinds; this is the error. Therefore the contributions of
- * an operator, y, are compared with a line through the origin over the work of their windows, E,
- * and the squared deviations are summed. The sum is computed recursively, so that it only grows and
- * no window has to be kept:
+ * an operator, y, are compared with what the windows before predict for the work of this one, E,
+ * and the squared deviations are summed, so that the sum only grows and no window has to be kept:
  *
- *     R = sum(y E) / sum(E E)   over the windows before
- *     variance += (y - R E)^2 / (1 + E^2 / sum(E E))
+ *     R = sum(y) / sum(E)   over the windows before
+ *     variance += (y - R E)^2
  *
- * This equals the sum of squares around the final line. For n windows it has n - 1 deviations; the
- * second window counts twice, to replace the first, which has none. The ranges of all threads in a
- * window are one contribution, so threads that do similar work do not count as independent.
+ * The first window has no deviation. The second one's is twice as large on average, because its
+ * prediction has the error of the first; later ones are larger by the n-th part. Fitting a line
+ * through all windows would be wrong: on a crowded processor, a few windows have most of the work,
+ * the line passes through them, and their errors disappear. A window with more than four times the
+ * work of all before it counts as a first one, by degrees. The ranges of all threads in a window
+ * are one contribution, so threads that do similar work do not count as independent.
  *
  * The work that windows do not represent yet is missing from the estimate, R times as much for each
  * operator; its square is added. It becomes smaller later, but its maximum stays, so that a

@@ -126,6 +126,34 @@ static void stated_variances_are_those_of_the_estimates(void)
     }
 }
 
+/* On a crowded processor, most windows have hardly any work, and a few have most of it. */
+static void they_are_so_if_few_windows_have_most_of_the_work(void)
+{
+    opscope__random random;
+    opscope__random_seed(&random, 17, 1);
+    double stated = 0.0, squares = 0.0, covered = 0.0;
+    for (int i = 0; i < PROCESSES; i++) {
+        struct made made;
+        make(&made);
+        double work = 0.0;
+        for (int k = 0; k < WINDOWS; k++) {
+            const bool is_idle = opscope__random_unit(&random) < 0.8;
+            const double part = is_idle ? 10.0 : 1000.0 * opscope__random_unit(&random);
+            const double share = 0.5 + floor(3.0 * opscope__random_unit(&random)) / 2.0;
+            see(&made.cells[0], round(part * share), 100.0);
+            close_window(&made.segment, 100.0 * part, 0.0);
+            work += 100.0 * part;
+        }
+        const double off = (double)made.cells[0].weight / (double)ONE - work;
+        const double variance = variance_of(10)->calls;
+        squares += off * off;
+        stated += variance;
+        covered += fabs(off) <= 1.96 * sqrt(variance);
+    }
+    CHECK(stated / squares > 0.8 && stated / squares < 1.5);
+    CHECK(covered >= 0.90 * PROCESSES && covered <= 0.99 * PROCESSES);
+}
+
 static void what_every_window_holds_alike_is_certain(void)
 {
     opscope__random random;
@@ -242,6 +270,7 @@ static void ranges_with_an_unknown_self_time_are_in_its_variance(void)
 int main(void)
 {
     RUN(stated_variances_are_those_of_the_estimates);
+    RUN(they_are_so_if_few_windows_have_most_of_the_work);
     RUN(what_every_window_holds_alike_is_certain);
     RUN(the_phase_has_the_sum_of_its_operators);
     RUN(work_that_windows_have_not_stood_for_is_an_error);
