@@ -26,13 +26,18 @@ enum {
 /* A prediction from windows with little work is worthless for one with this many times as much. */
 static const double RELIABLE = 4.0;
 
+/* A 95 % interval from n deviations is wider than one from many, by Student's distribution: the
+ * square of its width by this, divided by n - 1. */
+static const double FEW = 4.0;
+
 /* State of one key. */
 struct known {
     uint64_t key;                     /* 0: free */
     bool is_outer;                    /* every range has weight 1 */
     double now[QUANTITIES];           /* sums over the tables */
     double before[QUANTITIES];        /* when the last window closed */
-    double sum[QUANTITIES];           /* the variances */
+    double sum[QUANTITIES];           /* of the squared deviations */
+    double stated[QUANTITIES];        /* the same, for few windows more */
     double added[QUANTITIES];         /* to them in this window, for its deviations */
     double owed[QUANTITIES];          /* the largest square so far of the estimate for owed work */
     double measured, measured_before; /* self time alone, without that of ranges cut by windows */
@@ -47,6 +52,7 @@ static struct known *slots;
 static size_t slot_count, used_count;
 static uint32_t known_epoch; /* of the segment that all this belongs to */
 static double work_sum;      /* of windows so far */
+static double square_sum;    /* the same, of their squares */
 static double all_shared;    /* stops, squared, of all operators so far */
 static opscope_chunk *chunk; /* being filled; NULL: none */
 static uint32_t entry_count;
@@ -102,7 +108,7 @@ static void begin_segment(const opscope__segment *segment)
     }
     used_count = 0;
     known_epoch = segment->epoch;
-    work_sum = 0.0;
+    work_sum = square_sum = 0.0;
     all_shared = 0.0;
     chunk = NULL;
     entry_count = 0;
@@ -304,7 +310,14 @@ static void show(double *field, double value)
     opscope__store_relaxed((uint64_t *)(void *)field, bits);
 }
 
-static void publish(opscope__segment *segment, struct known *known)
+/* The factor for the variance of few windows. Windows with little work hardly count. */
+static double few_windows(void)
+{
+    const double count = square_sum > 0.0 ? work_sum * work_sum / square_sum : 1.0;
+    return 1.0 + FEW / fmax(0.5, count - 1.0);
+}
+
+static void publish(opscope__segment *segment, struct known *known, double few)
 {
     if (known->is_outer) {
         known->sum[CALLS] = known->sum[TOTAL] = 0.0;
@@ -316,9 +329,13 @@ static void publish(opscope__segment *segment, struct known *known)
     }
     if (known->entry != NULL) {
         opscope__store_relaxed(&known->entry->window_count, known->window_count);
-        show(&known->entry->calls, known->sum[CALLS] + known->owed[CALLS]);
-        show(&known->entry->total_ticks, known->sum[TOTAL] + known->owed[TOTAL]);
-        show(&known->entry->self_ticks, known->sum[SELF] + known->owed[SELF]);
+        for (int i = 0; i < QUANTITIES; i++) {
+            const double factor = known->is_outer ? 1.0 : few;
+            known->stated[i] = fmax(known->stated[i], known->sum[i] * factor);
+        }
+        show(&known->entry->calls, known->stated[CALLS] + known->owed[CALLS]);
+        show(&known->entry->total_ticks, known->stated[TOTAL] + known->owed[TOTAL]);
+        show(&known->entry->self_ticks, known->stated[SELF] + known->owed[SELF]);
     }
 }
 
@@ -340,10 +357,12 @@ void opscope__variance_window(opscope__segment *segment,
     }
     share_stops(work,
                 window->busy * (double)opscope__segment_header(segment)->ticks_per_second * 1e-9);
+    work_sum += work;
+    square_sum += work * work;
+    const double few = few_windows();
     for (size_t i = 0; i < slot_count; i++) {
         if (slots[i].key != 0) {
-            publish(segment, &slots[i]);
+            publish(segment, &slots[i], few);
         }
     }
-    work_sum += work;
 }

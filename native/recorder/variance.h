@@ -17,6 +17,11 @@
  * work of all before it counts as a first one, by degrees. The ranges of all threads in a window
  * are one contribution, so threads that do similar work do not count as independent.
  *
+ * The sum from few windows is uncertain itself. Therefore it is multiplied by 1 + 4 / (n - 1),
+ * which makes two standard errors a 95 % interval by Student's distribution. Windows with little
+ * work hardly count: n = sum(E)^2 / sum(E E), which is their number if all have the same work. The
+ * variance is the largest product so far, because n grows.
+ *
  * The work that windows do not represent yet is missing from the estimate, R times as much for each
  * operator; its square is added. It becomes smaller later, but its maximum stays, so that a
  * variance only grows: the stated variance is too large rather than too small.
