@@ -15,7 +15,7 @@
 #include "record/range.h"
 #include "recorder/cost.h"
 #include "recorder/exemplar.h"
-#include "recorder/variance.h"
+#include "recorder/outer_variance.h"
 #include "segment/histogram.h"
 
 /* Serial of an async frame at its end: it equals no serial of the recorder or of an outer range. */
@@ -293,7 +293,7 @@ static int count_outer(struct opscope__recorder_thread *state, struct opscope__f
             /* The serial increases twice for each window. */
             const uint64_t serials =
                 opscope__load_relaxed(&opscope__recorder.serial) - frame->epoch;
-            opscope__variance_add_outer(
+            opscope__outer_variance_add(
                 frame->key, (double)child_ticks * (double)child_ticks / (double)(serials / 2 + 1));
         }
     }

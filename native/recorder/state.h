@@ -169,9 +169,9 @@ void opscope__recorder_window_open(void);
 void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns);
 /* Adds CPU time of the thread that opens windows. */
 void opscope__recorder_window_thread(uint64_t cpu_ns);
-/* Reports the work that the last closed window represents and the work still owed, both in ns: see
- * recorder/variance.h. */
-void opscope__recorder_window_vary(double work, double owed);
+/* Reports the last closed window: see recorder/variance.h. */
+struct opscope__variance_window;
+void opscope__recorder_window_vary(const struct opscope__variance_window *window);
 /* The cost of recording for the program's threads so far, in this segment. */
 uint64_t opscope__recorder_cost_ns(void);
 

@@ -8,6 +8,8 @@
 
 #include "base/atomics.h"
 #include "opscope/record.h"
+#include "recorder/interruption.h"
+#include "recorder/outer_variance.h"
 #include "segment/table.h"
 
 enum {
@@ -21,15 +23,27 @@ enum {
                           sizeof(opscope_variance)
 };
 
+/* A prediction from windows with little work is worthless for one with this many times as much. */
+static const double RELIABLE = 4.0;
+
+/* A 95 % interval from n deviations is wider than one from many, by Student's distribution: the
+ * square of its width by this, divided by n - 1. */
+static const double FEW = 4.0;
+
 /* State of one key. */
 struct known {
-    uint64_t key;               /* 0: free */
-    bool is_outer;              /* every range has weight 1 */
-    double now[QUANTITIES];     /* sums over the tables */
-    double before[QUANTITIES];  /* when the last window closed */
-    double product[QUANTITIES]; /* sum of contribution times work */
-    double sum[QUANTITIES];     /* the variances */
-    double owed[QUANTITIES];    /* the largest square so far of the estimate for owed work */
+    uint64_t key;                     /* 0: free */
+    bool is_outer;                    /* every range has weight 1 */
+    double now[QUANTITIES];           /* sums over the tables */
+    double before[QUANTITIES];        /* when the last window closed */
+    double sum[QUANTITIES];           /* of the squared deviations */
+    double stated[QUANTITIES];        /* the same, for few windows more */
+    double added[QUANTITIES];         /* to them in this window, for its deviations */
+    double owed[QUANTITIES];          /* the largest square so far of the estimate for owed work */
+    double measured, measured_before; /* self time alone, without that of ranges cut by windows */
+    double growth, excess;            /* of the self time in this window */
+    double counted;                   /* stops in this window, squared */
+    opscope__interrupted interrupted;
     uint64_t window_count;
     opscope_variance *entry; /* NULL: none yet */
 };
@@ -37,63 +51,11 @@ struct known {
 static struct known *slots;
 static size_t slot_count, used_count;
 static uint32_t known_epoch; /* of the segment that all this belongs to */
-static double square_sum;    /* of the work of windows so far */
-static uint64_t window_count;
+static double work_sum;      /* of windows so far */
+static double square_sum;    /* the same, of their squares */
+static double all_shared;    /* stops, squared, of all operators so far */
 static opscope_chunk *chunk; /* being filled; NULL: none */
 static uint32_t entry_count;
-
-/* ---- outer ranges ------------------------------------------------------------------------------ */
-
-enum { OUTER_KEYS = 64 };
-
-/* By key, in order of arrival; the last entry is for all keys without one. */
-static struct {
-    uint64_t key;  /* 0: free; claimed once, until the next segment; relaxed */
-    uint64_t bits; /* of a double, the sum; relaxed, because it is independent of other memory */
-} outer[OUTER_KEYS];
-
-static size_t outer_place(uint64_t key)
-{
-    size_t at = 0;
-    for (; at < OUTER_KEYS - 1; at++) {
-        uint64_t found = opscope__load_relaxed(&outer[at].key);
-        /* Partner: the same exchange on other threads; one of them gets the entry. */
-        if (found == 0 && opscope__replace_relaxed(&outer[at].key, &found, key)) {
-            found = key;
-        }
-        if (found == key) {
-            break;
-        }
-    }
-    return at;
-}
-
-static double value_of(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-void opscope__variance_add_outer(uint64_t key, double self_ticks_squared)
-{
-    uint64_t *bits = &outer[outer_place(key)].bits;
-    uint64_t before = opscope__load_relaxed(bits), after;
-    do {
-        const double sum = value_of(before) + self_ticks_squared;
-        memcpy(&after, &sum, sizeof after);
-    } while (!opscope__replace_relaxed(bits, &before, after));
-}
-
-static double outer_variance(uint64_t key)
-{
-    for (size_t at = 0; at < OUTER_KEYS; at++) {
-        if (at == OUTER_KEYS - 1 || opscope__load_relaxed(&outer[at].key) == key) {
-            return value_of(opscope__load_relaxed(&outer[at].bits));
-        }
-    }
-    return 0.0;
-}
 
 /* ---- keys -------------------------------------------------------------------------------------- */
 
@@ -146,14 +108,11 @@ static void begin_segment(const opscope__segment *segment)
     }
     used_count = 0;
     known_epoch = segment->epoch;
-    square_sum = 0.0;
-    window_count = 0;
+    work_sum = square_sum = 0.0;
+    all_shared = 0.0;
     chunk = NULL;
     entry_count = 0;
-    for (size_t at = 0; at < OUTER_KEYS; at++) {
-        opscope__store_relaxed(&outer[at].bits, 0);
-        opscope__store_relaxed(&outer[at].key, 0);
-    }
+    opscope__outer_variances_forget();
 }
 
 /* ---- what the cells hold ------------------------------------------------------------------------- */
@@ -189,6 +148,7 @@ static void OPSCOPE__UNSYNCHRONIZED add_cell(const volatile opscope_cell *cell)
     }
     if (known != NULL && !is_outer) {
         known->is_outer = false;
+        known->measured += self;
     }
     if (phase != NULL) {
         phase->is_outer = false;
@@ -214,24 +174,113 @@ static void add_cells(const opscope__segment *segment)
 
 /* ---- deviations ----------------------------------------------------------------------------------- */
 
+/* The squared deviation of a contribution from what the windows before predict. */
+static double squared_deviation(const struct known *known, int quantity, double work)
+{
+    const double part = known->now[quantity] - known->before[quantity];
+    const double off = part - known->before[quantity] / work_sum * work;
+    const double reliable = fmin(1.0, RELIABLE * work_sum / fmax(work, 1.0));
+    return off * off * reliable * reliable;
+}
+
 static void deviate(struct known *known, double work, double owed)
 {
-    const double times = window_count == 2 ? 2.0 : 1.0;
     for (int i = 0; i < QUANTITIES; i++) {
-        const double part = known->now[i] - known->before[i];
-        if (square_sum > 0.0) {
-            const double off = part - known->product[i] / square_sum * work;
-            known->sum[i] += times * off * off / (1.0 + work * work / square_sum);
-        }
-        known->product[i] += part * work;
-        const double squares = square_sum + work * work;
-        const double missing = squares > 0.0 ? known->product[i] / squares * owed : 0.0;
+        known->added[i] = work_sum > 0.0 ? squared_deviation(known, i, work) : 0.0;
+        known->sum[i] += known->added[i];
+        const double all_work = work_sum + work;
+        const double missing = all_work > 0.0 ? known->now[i] / all_work * owed : 0.0;
         known->owed[i] = fmax(known->owed[i], missing * missing);
+        const double part = known->now[i] - known->before[i];
         known->window_count += i == CALLS && part > 0.0;
+        known->growth = part; /* the last one: of the self time */
         known->before[i] = known->now[i];
         known->now[i] = 0.0;
     }
 }
+
+/* ---- stops ---------------------------------------------------------------------------------------- */
+
+static bool is_phase(const struct known *known)
+{
+    return (uint32_t)known->key == OPSCOPE__OTHER_OP_ID;
+}
+
+static bool is_sampled_op(const struct known *known)
+{
+    return known->key != 0 && !known->is_outer && !is_phase(known);
+}
+
+/* The self time that it would have without stops. */
+static double unstopped(const struct known *known)
+{
+    return fmax(0.0, known->before[SELF] - known->interrupted.stopped);
+}
+
+static double share_of(const struct known *known, double all_unstopped)
+{
+    return all_unstopped > 0.0 ? fmin(1.0, unstopped(known) / all_unstopped) : 0.0;
+}
+
+/* How much more self time this window has of it than the windows before, without their stops, had
+ * for as much work. */
+static double excess_of(const struct known *known, double work)
+{
+    const double earlier = fmax(0.0, unstopped(known) - known->growth);
+    return fmax(0.0, known->growth - (work_sum > 0.0 ? earlier / work_sum * work : 0.0));
+}
+
+static struct known *phase_of(const struct known *known)
+{
+    const uint64_t phase = known->key & (uint64_t)0xff << PHASE_SHIFT;
+    return find(slots, slot_count, phase | (uint64_t)OPSCOPE__OTHER_OP_ID);
+}
+
+/* Finds the stops of this window and adds each operator's share of them to its variance.
+ * `busy_ticks`: the CPU time of the threads from the window's beginning until it closed, times its
+ * weight. */
+static void share_stops(double work, double busy_ticks)
+{
+    double waited = -busy_ticks, squares = 0.0, all_self = 0.0, all_unstopped = 0.0, all = 0.0;
+    for (size_t i = 0; i < slot_count; i++) {
+        struct known *known = &slots[i];
+        if (is_sampled_op(known)) {
+            waited += known->measured - known->measured_before;
+            known->excess = excess_of(known, work);
+            squares += known->excess * known->excess;
+            all_self += known->before[SELF];
+            all_unstopped += unstopped(known);
+        }
+        known->measured_before = known->measured;
+        known->measured = known->counted = 0.0;
+    }
+    for (size_t i = 0; i < slot_count && waited > 0.0; i++) {
+        struct known *known = &slots[i];
+        if (is_sampled_op(known)) {
+            const double stopped = opscope__interruption_part(known->excess, waited, squares);
+            known->counted = opscope__interruption_count(
+                &known->interrupted, share_of(known, all_unstopped), all_shared, stopped);
+            struct known *phase = phase_of(known);
+            phase->counted += known->counted;
+            phase->interrupted.stopped += stopped;
+            all += known->counted;
+        }
+    }
+    all_shared += all;
+    for (size_t i = 0; i < slot_count && all > 0.0; i++) {
+        struct known *known = &slots[i];
+        if (is_sampled_op(known) || is_phase(known)) {
+            const double share = share_of(known, all_unstopped);
+            known->sum[SELF] +=
+                opscope__interruption_variance(&known->interrupted, share, known->counted, all);
+            /* A stop anywhere inside a range is in its total time. */
+            const double inside = fmin(1.0, known->before[TOTAL] / all_self);
+            known->sum[TOTAL] += fmax(0.0, inside * all - known->added[TOTAL]);
+        }
+    }
+}
+
+/* ---- the file ------------------------------------------------------------------------------------- */
 
 static opscope_variance *add_entry(opscope__segment *segment, uint64_t key)
 {
@@ -261,11 +310,18 @@ static void show(double *field, double value)
     opscope__store_relaxed((uint64_t *)(void *)field, bits);
 }
 
-static void publish(opscope__segment *segment, struct known *known)
+/* The factor for the variance of few windows. Windows with little work hardly count. */
+static double few_windows(void)
+{
+    const double count = square_sum > 0.0 ? work_sum * work_sum / square_sum : 1.0;
+    return 1.0 + FEW / fmax(0.5, count - 1.0);
+}
+
+static void publish(opscope__segment *segment, struct known *known, double few)
 {
     if (known->is_outer) {
         known->sum[CALLS] = known->sum[TOTAL] = 0.0;
-        known->sum[SELF] = outer_variance(known->key);
+        known->sum[SELF] = opscope__outer_variance(known->key);
         memset(known->owed, 0, sizeof known->owed);
     }
     if (known->entry == NULL && known->window_count > 0) {
@@ -273,31 +329,40 @@ static void publish(opscope__segment *segment, struct known *known)
     }
     if (known->entry != NULL) {
         opscope__store_relaxed(&known->entry->window_count, known->window_count);
-        show(&known->entry->calls, known->sum[CALLS] + known->owed[CALLS]);
-        show(&known->entry->total_ticks, known->sum[TOTAL] + known->owed[TOTAL]);
-        show(&known->entry->self_ticks, known->sum[SELF] + known->owed[SELF]);
+        for (int i = 0; i < QUANTITIES; i++) {
+            const double factor = known->is_outer ? 1.0 : few;
+            known->stated[i] = fmax(known->stated[i], known->sum[i] * factor);
+        }
+        show(&known->entry->calls, known->stated[CALLS] + known->owed[CALLS]);
+        show(&known->entry->total_ticks, known->stated[TOTAL] + known->owed[TOTAL]);
+        show(&known->entry->self_ticks, known->stated[SELF] + known->owed[SELF]);
     }
 }
 
-void opscope__variance_window(opscope__segment *segment, double work, double owed)
+void opscope__variance_window(opscope__segment *segment,
+                              const struct opscope__variance_window *window)
 {
+    const double work = window->work;
     if (segment->base == NULL) {
         return;
     }
     if (segment->epoch != known_epoch) {
         begin_segment(segment);
     }
-    window_count++;
     add_cells(segment);
     for (size_t i = 0; i < slot_count; i++) {
         if (slots[i].key != 0) {
-            deviate(&slots[i], work, owed);
+            deviate(&slots[i], work, window->owed);
         }
     }
+    share_stops(work,
+                window->busy * (double)opscope__segment_header(segment)->ticks_per_second * 1e-9);
+    work_sum += work;
+    square_sum += work * work;
+    const double few = few_windows();
     for (size_t i = 0; i < slot_count; i++) {
         if (slots[i].key != 0) {
-            publish(segment, &slots[i]);
+            publish(segment, &slots[i], few);
         }
     }
-    square_sum += work * work;
 }

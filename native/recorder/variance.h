@@ -4,27 +4,32 @@
  * contribution to the estimate. Contributions vary for two reasons. First, windows contain more or
  * less work; this amount is known (the work that a window represents, recorder/window_weight.h).
  * Second, the work in them is of different kinds; this is the error. Therefore the contributions of
- * an operator, y, are compared with a line through the origin over the work of their windows, E,
- * and the squared deviations are summed. The sum is computed recursively, so that it only grows and
- * no window has to be kept:
+ * an operator, y, are compared with what the windows before predict for the work of this one, E,
+ * and the squared deviations are summed, so that the sum only grows and no window has to be kept:
  *
- *     R = sum(y E) / sum(E E)   over the windows before
- *     variance += (y - R E)^2 / (1 + E^2 / sum(E E))
+ *     R = sum(y) / sum(E)   over the windows before
+ *     variance += (y - R E)^2
  *
- * This equals the sum of squares around the final line. For n windows it has n - 1 deviations; the
- * second window counts twice, to replace the first, which has none. The ranges of all threads in a
- * window are one contribution, so threads that do similar work do not count as independent.
+ * The first window has no deviation. The second one's is twice as large on average, because its
+ * prediction has the error of the first; later ones are larger by the n-th part. Fitting a line
+ * through all windows would be wrong: on a crowded processor, a few windows have most of the work,
+ * the line passes through them, and their errors disappear. A window with more than four times the
+ * work of all before it counts as a first one, by degrees. The ranges of all threads in a window
+ * are one contribution, so threads that do similar work do not count as independent.
+ *
+ * The sum from few windows is uncertain itself. Therefore it is multiplied by 1 + 4 / (n - 1),
+ * which makes two standard errors a 95 % interval by Student's distribution. Windows with little
+ * work hardly count: n = sum(E)^2 / sum(E E), which is their number if all have the same work. The
+ * variance is the largest product so far, because n grows.
  *
  * The work that windows do not represent yet is missing from the estimate, R times as much for each
  * operator; its square is added. It becomes smaller later, but its maximum stays, so that a
  * variance only grows: the stated variance is too large rather than too small.
  *
- * Outer ranges are always recorded: their calls and totals are exact. Their self times are their
- * durations minus the windows' estimates for the ranges inside, and have the error of these
- * estimates. For each outer range the recorder knows the estimate for the ranges inside and the
- * number of windows meanwhile: the square of the first divided by the second is the variance of
- * that many draws, assumed to be alike. It is added when the outer range ends. It is too large
- * rather than too small, because it ignores the work of the windows.
+ * Outer ranges are always recorded: recorder/outer_variance.h.
+ *
+ * Stops by the kernel are rare and hit one operator each, but are an error of all:
+ * recorder/interruption.h.
  *
  * The window thread computes all of this as a window closes; the hot path is not involved.
  */
@@ -33,12 +38,16 @@
 
 #include "segment/segment.h"
 
-/* Call it when an outer range of that key ends, on any thread, without locks. */
-void opscope__variance_add_outer(uint64_t key, double self_ticks_squared);
+struct opscope__variance_window {
+    double work; /* ns of work that the window represents */
+    double owed; /* ns of work that no window represents yet */
+    double busy; /* ns of CPU time of the threads whose ranges it recorded, from the window's
+                    beginning until it closed, times its weight */
+};
 
-/* With the segment lock held, after a window has closed: `work` is the work that it represents,
- * `owed` the work that no window represents yet, both in ns. The contributions are the growth of
- * the segment's cells since the last call. */
-void opscope__variance_window(opscope__segment *segment, double work, double owed);
+/* With the segment lock held, after a window has closed. The contributions are the growth of the
+ * segment's cells since the last call. */
+void opscope__variance_window(opscope__segment *segment,
+                              const struct opscope__variance_window *window);
 
 #endif

@@ -8,7 +8,7 @@
  *             caches, and the recorder learns which ranges enclose later ones
  *   counted   ranges that start now have the window's weight
  *   tail      ranges have weight 0 again; those that started before and are still open get a
- *             little time to end, so that their self time is known
+ *             little CPU time to end, so that their self time is known
  *
  * recorder/window_weight.c computes the weight. This file measures its inputs, CPU time and cost of
  * recording at the ends of the counted part, so that late steps change weights but do not bias
@@ -22,6 +22,7 @@
 #include "record/random.h"
 #include "record/thread.h"
 #include "recorder/state.h"
+#include "recorder/variance.h"
 #include "recorder/window_weight.h"
 
 /* A window's first ranges run cold: neither PyTorch's code and data for callbacks nor ours have
@@ -32,9 +33,14 @@
 static const uint64_t WARM_UP_LIMIT_NS = 1000000;
 /* A short window has a short warm-up: at most this fraction of its length. */
 enum { WARM_UP_PART = 2 };
-/* Counted ranges that are open at a window's end get this much time, in steps that double: the
- * first is this fraction of the window's length, and no step is longer than the window. */
+/* Counted ranges that are open at a window's end get some time to end, in steps that double: the
+ * first is this fraction of the window's length. */
 enum { TAIL_PART = 4 };
+/* After steps of up to the window's length, the tail goes on only for threads that wait for a
+ * processor: while all threads together have used less CPU time in it than this many lengths, which
+ * is what the tail of a program without waiting lasts, and at most this long. */
+static const double TAIL_CPU = 1.75;
+static const uint64_t TAIL_LIMIT_NS = 50000000;
 static const double LATE_LIMIT = 32.0;
 
 struct moment {
@@ -89,6 +95,7 @@ static struct cycle {
     struct moment last; /* the end of the last counted part, or the plan's beginning */
     uint64_t opened_ns, warm_up_ns;
     struct moment start, stop; /* of the counted part */
+    struct moment tail;        /* the last step of the tail */
     double known_weight, rest_weight;
     uint64_t tail_step_ns;
     uint64_t drivers_ns; /* CPU time of all drivers at the end of the last window */
@@ -96,6 +103,15 @@ static struct cycle {
     opscope__random random;
     bool is_seeded;
 } cycle;
+
+/* The CPU time of the threads whose ranges the window recorded, times its weight, in ns. */
+static double busy_ns(const struct moment *until)
+{
+    const struct opscope__cpu_times *from = &cycle.start.cpu;
+    const double rest = (double)(int64_t)(until->cpu.rest_ns - from->rest_ns);
+    return cycle.known_weight * since(from->known_ns, until->cpu.known_ns) +
+           (until->cpu.has_new ? cycle.rest_weight * fmax(0.0, rest) : 0.0);
+}
 
 /* Accounts for a window whose counted part is over, or with weights of 0 for time without a window.
  * Returns the work that the window represents. */
@@ -175,6 +191,7 @@ static void stop_to_count(void)
     opscope__recorder_set_weights(0, 0);
     note_lateness(&cycle.books, cycle.planned_on, since(cycle.start.wall_ns, cycle.stop.wall_ns));
     cycle.part = TAIL;
+    cycle.tail = cycle.stop;
     cycle.tail_step_ns = (uint64_t)cycle.planned_on / TAIL_PART + 1;
     cycle.due_ns = cycle.stop.wall_ns;
 }
@@ -189,18 +206,35 @@ static void close_window(void)
     cycle.drivers_ns = drivers_ns;
     const double work = count(&cycle.start, &cycle.stop, cycle.known_weight, cycle.rest_weight);
     const struct books *books = &cycle.books;
-    opscope__recorder_window_vary(
-        work, fabs(books->known.owed) + (cycle.stop.cpu.has_new ? fabs(books->rest.owed) : 0.0));
+    const struct opscope__variance_window window = {
+        .work = work,
+        .owed = fabs(books->known.owed) + (cycle.stop.cpu.has_new ? fabs(books->rest.owed) : 0.0),
+        .busy = busy_ns(&cycle.tail)};
+    opscope__recorder_window_vary(&window);
     cycle.last = cycle.stop;
     draw_gap();
+}
+
+static bool is_tail_over(void)
+{
+    if (cycle.tail_step_ns <= (uint64_t)cycle.planned_on) {
+        return false;
+    }
+    const struct opscope__cpu_times *now = &cycle.tail.cpu, *then = &cycle.stop.cpu;
+    const uint64_t cpu_ns = now->known_ns + now->rest_ns - then->known_ns - then->rest_ns;
+    return (double)(int64_t)cpu_ns >= TAIL_CPU * cycle.planned_on ||
+           cycle.tail.wall_ns - cycle.stop.wall_ns >= TAIL_LIMIT_NS;
 }
 
 /* Closes the window, or gives its open ranges some time to end, so that their self time is
  * known. */
 static void close_or_wait(bool is_hurried)
 {
-    if (is_hurried || cycle.tail_step_ns > (uint64_t)cycle.planned_on ||
-        !opscope__recorder_has_open_ranges()) {
+    const bool is_waiting = cycle.due_ns != cycle.stop.wall_ns; /* the tail has begun */
+    if (is_waiting) {
+        cycle.tail = this_moment();
+    }
+    if (is_hurried || !opscope__recorder_has_open_ranges() || is_tail_over()) {
         close_window();
         return;
     }

@@ -58,10 +58,10 @@ void opscope__recorder_window_thread(uint64_t cpu_ns)
     opscope__segment_unlock();
 }
 
-void opscope__recorder_window_vary(double work, double owed)
+void opscope__recorder_window_vary(const struct opscope__variance_window *window)
 {
     opscope__segment_lock();
-    opscope__variance_window(&opscope__recorder.segment, work, owed);
+    opscope__variance_window(&opscope__recorder.segment, window);
     opscope__segment_unlock();
 }
 

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import nullcontext
+from dataclasses import replace
 from importlib import import_module
 from math import erf
 from pathlib import Path
@@ -52,7 +54,7 @@ def test_a_step_is_what_runs_that_record_every_range_have_of_it() -> None:
     ]
     known = judge.truth(runs, {}, with_times=False)
     assert known.calls == {OUTER: 1.0, INNER: 4.0}
-    assert known.share == {}
+    assert known.shares == []
 
 
 def test_the_cost_of_recording_is_subtracted_where_it_occurs() -> None:
@@ -68,16 +70,19 @@ def test_the_cost_of_recording_is_subtracted_where_it_occurs() -> None:
     # A step takes 40 us, and recording besides.
     done = Done(count, count * (40e-6 + 11 * cost_s))
     known = judge.truth([(done, sums)], {"": 5, "outer": 50}, with_times=True)
-    assert known.share[OUTER] == pytest.approx(10 / 40)
-    assert known.share[INNER] == pytest.approx(20 / 40)
-    assert known.slack[INNER] == pytest.approx(0.5 * 10 * cost_s / 4 / 40e-6)
+    assert known.shares[0][OUTER] == pytest.approx(10 / 40)
+    assert known.shares[0][INNER] == pytest.approx(20 / 40)
+    assert known.cost_slack[INNER] == pytest.approx(0.5 * 10 * cost_s / 4 / 40e-6)
 
 
-def test_the_difference_of_two_runs_is_slack() -> None:
-    runs = [(Done(1, 1.0), _sums({OUTER: 1}, {OUTER: share})) for share in (0.5, 0.6)]
+def test_the_truth_is_the_median_of_runs_and_their_spread_is_slack() -> None:
+    shares = (0.5, 0.52, 0.53, 0.55, 0.56, 0.9)
+    runs = [(Done(1, 1.0), _sums({OUTER: 1}, {OUTER: share})) for share in shares]
     known = judge.truth(runs, {}, with_times=True)
-    assert known.share[OUTER] == pytest.approx(0.55)
-    assert known.slack[OUTER] == pytest.approx(0.05)
+    share, slack = known.share(lambda key: key == OUTER)
+    # Of six values, the smallest and the largest are the interval.
+    assert share == pytest.approx(0.54)
+    assert slack == pytest.approx(0.36)
 
 
 # ---- judging ----------------------------------------------------------------------------------
@@ -105,12 +110,31 @@ def test_the_truths_slack_is_no_error() -> None:
     assert Estimate("self", "some", 100.0, 103.0, None, slack=3.0).error == 0.0
 
 
+def test_operators_whose_errors_cancel_have_a_certain_sum() -> None:
+    shares = [{OUTER: 0.3 + 0.1 * run, DATA: 0.7 - 0.1 * run} for run in range(6)]
+    known = judge.Truth({OUTER: 1.0, DATA: 1.0}, shares)
+    found = _judged(known, Done(1, 10.0), _sums({OUTER: 1.0, DATA: 1.0}, {OUTER: 5.0, DATA: 5.0}))
+    assert found["self", "outer"].slack == pytest.approx(2.5)
+    assert found["self", ""].slack == pytest.approx(0.0)
+
+
+def test_stops_that_may_hit_some_operators_more_than_others_are_slack() -> None:
+    known = judge.Truth({OUTER: 1.0, DATA: 3.0}, [{OUTER: 0.6, DATA: 0.2}], {OUTER: 0.01})
+    # 25 stops of 0.1 s: the operator with 0.2 of the time is hit by 5 of them, give or take 2.
+    done = Done(10, 10.0, stopped_s2=25 * 0.1**2)
+    found = _judged(known, done, _sums({OUTER: 10.0, DATA: 30.0}, {OUTER: 6.0, DATA: 2.0}))
+    assert found["self", "load"].slack == pytest.approx(1.96 * 2 * 0.1)
+    assert found["self", "outer"].slack == pytest.approx(0.1 + 1.96 * (0.6 * 0.4 * 25) ** 0.5 * 0.1)
+    # Of the 8 s in operators.
+    assert found["phase", "data"].slack == pytest.approx(1.96 * (0.25 * 0.75 * 25) ** 0.5 * 0.1 / 8)
+
+
 def _judged(known: judge.Truth, done: Done, sums: Sums) -> dict[tuple[str, str], Estimate]:
     return {(one.kind, one.name): one for one in judge.estimates(known, done, sums)}
 
 
 def test_totals_top_operators_and_phases_are_judged() -> None:
-    known = judge.Truth({OUTER: 1.0, DATA: 3.0}, {OUTER: 0.6, DATA: 0.2}, {OUTER: 0.0, DATA: 0.0})
+    known = judge.Truth({OUTER: 1.0, DATA: 3.0}, [{OUTER: 0.6, DATA: 0.2}])
     sums = _sums({OUTER: 11.0, DATA: 30.0}, {OUTER: 6.0, ("load", "forward"): 1.0, DATA: 1.0})
     sums.calls[("load", "forward")] = 0.0
     sums.known_self_s = sums.total_s = sums.whole_s = {
@@ -131,7 +155,7 @@ def test_totals_top_operators_and_phases_are_judged() -> None:
 
 
 def test_a_phase_that_is_not_in_the_truth_is_an_error() -> None:
-    known = judge.Truth({OUTER: 1.0}, {OUTER: 0.5}, {OUTER: 0.0})
+    known = judge.Truth({OUTER: 1.0}, [{OUTER: 0.5}])
     guessed: Key = ("outer", "unknown")
     sums = _sums({OUTER: 9.0, guessed: 1.0}, {OUTER: 4.5, guessed: 0.5})
     found = _judged(known, Done(10, 10.0), sums)
@@ -140,14 +164,14 @@ def test_a_phase_that_is_not_in_the_truth_is_an_error() -> None:
 
 def test_rare_operators_are_not_judged_alone() -> None:
     rare: Key = ("rare", "forward")
-    known = judge.Truth({OUTER: 100.0, rare: 1.0}, {OUTER: 0.9, rare: 0.001}, {OUTER: 0, rare: 0})
+    known = judge.Truth({OUTER: 100.0, rare: 1.0}, [{OUTER: 0.9, rare: 0.001}])
     found = _judged(known, Done(1, 1.0), _sums({OUTER: 100.0}, {OUTER: 0.9}))
     assert ("calls", "rare") not in found
     assert found["calls", ""].true == 101.0
 
 
 def test_stated_variances_become_standard_errors_and_unstated_ones_are_unknown() -> None:
-    known = judge.Truth({OUTER: 1.0, DATA: 1.0}, {OUTER: 0.5, DATA: 0.5}, {OUTER: 0, DATA: 0})
+    known = judge.Truth({OUTER: 1.0, DATA: 1.0}, [{OUTER: 0.5, DATA: 0.5}])
     sums = _sums({OUTER: 10.0, DATA: 10.0}, {OUTER: 5.0, DATA: 5.0})
     sums.calls_variance = {OUTER: 9.0, ("", "forward"): 9.0, ("", "data"): 16.0}
     sums.self_variance = {("", "forward"): 1.0, ("", "data"): 1.0}
@@ -161,7 +185,7 @@ def test_stated_variances_become_standard_errors_and_unstated_ones_are_unknown()
 
 
 def test_a_recording_of_every_range_has_errors_of_0() -> None:
-    known = judge.Truth({OUTER: 1.0, DATA: 1.0}, {OUTER: 0.5, DATA: 0.5}, {OUTER: 0, DATA: 0})
+    known = judge.Truth({OUTER: 1.0, DATA: 1.0}, [{OUTER: 0.5, DATA: 0.5}])
     found = _judged(known, Done(10, 10.0), _sums({OUTER: 10, DATA: 10}, {OUTER: 5.0, DATA: 5.0}))
     assert {one.standard_error for one in found.values()} == {0.0}
 
@@ -218,8 +242,31 @@ def test_a_case_is_a_program_and_a_load_and_its_value_the_worst_error(
     json.dumps(case.detail)
     assert [(one.case, one.value) for one in coverages] == [("coverage_quiet", 0.5)]
     assert [seconds for _, seconds, kind, _ in asked if kind == "windows"] == [10.0]
-    # The first counts what encloses what.
-    assert len(asked) == 1 + 2 + 1
+    # The first counts what encloses what; then come those that record every range.
+    assert len(asked) == 1 + 6 + 1
+
+
+@pytest.mark.parametrize(
+    ("one_thread", "reference"), [(True, "nothing else is started"), (False, "much")]
+)
+def test_a_program_with_one_thread_is_compared_with_runs_without_a_load(
+    one_thread: bool, reference: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def observed(
+        name: str, seconds: float, load: loads.Load, variables: Any, **options: bool
+    ) -> Observed:
+        asked.append((load.how, bool(variables)))
+        return Observed(Done(100, 10.0), _sums({OUTER: 100}, {OUTER: 5.0}), Counter({"": 100}))
+
+    program = replace(PROGRAMS["bursty"], has_one_thread=one_thread)
+    monkeypatch.setattr(cases, "run", observed)
+    monkeypatch.setattr(cases, "LOADS", {"much": lambda: nullcontext(loads.Load("much"))})
+    monkeypatch.setattr(cases, "PROGRAMS", {"bursty": program})
+    assert next(cases.measure(Effort(seconds=10.0, only="*_much"))).case == "bursty_much"
+    assert [how for how, is_every in asked[1:] if is_every] == [reference] * 6
+    assert [how for how, is_every in asked if not is_every] == ["much"]
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -286,18 +333,22 @@ def test_importing_the_programs_imports_no_framework() -> None:
 
 
 def test_steps_are_counted_and_timed_without_the_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
+    clock, cpu_clock = [0.0], [0.0]
 
     def move(seconds: float) -> None:
         clock[0] += seconds
+        cpu_clock[0] += 0.75 * seconds
 
     programs = import_module("opscope.bench.truth.programs")
     monkeypatch.setattr(programs.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(programs.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(programs.time, "thread_time", lambda: cpu_clock[0])
     drive = in_turn(lambda: move(2.0), lambda: move(3.0))
     assert clock == [6.0]  # three to warm up
-    assert drive(12.0) == Done(3, 6.0)
-    assert drive(0.0) == Done(1, 2.0)
+    # Each step was stopped for a quarter of its time.
+    assert drive(12.0) == Done(3, 6.0, 3 * 0.5**2)
+    assert drive(0.0) == Done(1, 2.0, 0.5**2)
+    assert in_turn(lambda: move(2.0), waits=True)(0.0) == Done(1, 2.0)
 
 
 @pytest.mark.slow

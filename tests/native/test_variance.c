@@ -69,6 +69,12 @@ static const opscope_variance *variance_of(uint64_t key)
     return NULL;
 }
 
+static void close_window(opscope__segment *segment, double work, double owed)
+{
+    const struct opscope__variance_window window = {.work = work, .owed = owed};
+    opscope__variance_window(segment, &window);
+}
+
 static double exponential(opscope__random *random, double mean)
 {
     return -log(opscope__random_unit(random)) * mean;
@@ -84,7 +90,7 @@ static void run(struct made *made, opscope__random *random, double noise)
         see(&made->cells[0], round(work * share), 100.0);
         const bool is_of_other_kind = opscope__random_unit(random) < 1.0 / 3.0;
         see(&made->cells[1], is_of_other_kind ? round(3.0 * work) : 0.0, 100.0);
-        opscope__variance_window(&made->segment, 100.0 * work, 0.0);
+        close_window(&made->segment, 100.0 * work, 0.0);
     }
 }
 
@@ -105,7 +111,7 @@ static void stated_variances_are_those_of_the_estimates(void)
             see(&made.cells[0], round(part * share), 100.0);
             see(&made.cells[1], opscope__random_unit(&random) < 1.0 / 3.0 ? round(3.0 * part) : 0.0,
                 100.0);
-            opscope__variance_window(&made.segment, 100.0 * part, 0.0);
+            close_window(&made.segment, 100.0 * part, 0.0);
             work += 100.0 * part;
         }
         for (uint64_t k = 0; k < 2; k++) {
@@ -118,6 +124,57 @@ static void stated_variances_are_those_of_the_estimates(void)
         /* The variance of a variance of 400 draws: 7 %; four times that. */
         CHECK(fabs(stated[k] / squares[k] - 1.0) < 0.3);
     }
+}
+
+/* On a crowded processor, most windows have hardly any work, and a few have most of it. */
+static void they_are_so_if_few_windows_have_most_of_the_work(void)
+{
+    opscope__random random;
+    opscope__random_seed(&random, 17, 1);
+    double stated = 0.0, squares = 0.0, covered = 0.0;
+    for (int i = 0; i < PROCESSES; i++) {
+        struct made made;
+        make(&made);
+        double work = 0.0;
+        for (int k = 0; k < WINDOWS; k++) {
+            const bool is_idle = opscope__random_unit(&random) < 0.8;
+            const double part = is_idle ? 10.0 : 1000.0 * opscope__random_unit(&random);
+            const double share = 0.5 + floor(3.0 * opscope__random_unit(&random)) / 2.0;
+            see(&made.cells[0], round(part * share), 100.0);
+            close_window(&made.segment, 100.0 * part, 0.0);
+            work += 100.0 * part;
+        }
+        const double off = (double)made.cells[0].weight / (double)ONE - work;
+        const double variance = variance_of(10)->calls;
+        squares += off * off;
+        stated += variance;
+        covered += fabs(off) <= 1.96 * sqrt(variance);
+    }
+    CHECK(stated / squares > 1.0 && stated / squares < 2.5);
+    CHECK(covered >= 0.92 * PROCESSES && covered <= 0.99 * PROCESSES);
+}
+
+static void intervals_hold_after_few_windows(void)
+{
+    enum { FEW = 5 };
+    opscope__random random;
+    opscope__random_seed(&random, 19, 1);
+    double covered = 0.0;
+    for (int i = 0; i < PROCESSES; i++) {
+        struct made made;
+        make(&made);
+        double work = 0.0;
+        for (int k = 0; k < FEW; k++) {
+            const double part = 1000.0 * (0.5 + opscope__random_unit(&random));
+            const double share = 1.0 + 0.3 * (2.0 * opscope__random_unit(&random) - 1.0);
+            see(&made.cells[0], round(part * share), 100.0);
+            close_window(&made.segment, 100.0 * part, 0.0);
+            work += 100.0 * part;
+        }
+        const double off = (double)made.cells[0].weight / (double)ONE - work;
+        covered += fabs(off) <= 1.96 * sqrt(variance_of(10)->calls);
+    }
+    CHECK(covered >= 0.92 * PROCESSES && covered <= 0.99 * PROCESSES);
 }
 
 static void what_every_window_holds_alike_is_certain(void)
@@ -157,7 +214,7 @@ static void work_that_windows_have_not_stood_for_is_an_error(void)
     make(&made);
     for (int i = 0; i < WINDOWS; i++) {
         see(&made.cells[0], 100.0, 100.0);
-        opscope__variance_window(&made.segment, 1e5, i == 3 ? 3e6 : 1e6);
+        close_window(&made.segment, 1e5, i == 3 ? 3e6 : 1e6);
     }
     /* 10,000 calls for 1e5 ns of work, each time: the calls of 3e6 ns, squared, and no other
      * error. */
@@ -171,7 +228,7 @@ static void what_is_recorded_always_is_exact(void)
     for (int i = 0; i < WINDOWS; i++) {
         see(&made.cells[0], i % 7, 1.0);
         see(&made.cells[1], i % 5, 100.0);
-        opscope__variance_window(&made.segment, 1e5, 0.0);
+        close_window(&made.segment, 1e5, 0.0);
     }
     CHECK(variance_of(10)->calls == 0.0);
     CHECK(variance_of(10)->total_ticks == 0.0);
@@ -187,7 +244,7 @@ static void variances_only_grow(void)
     double before = 0.0;
     for (int i = 0; i < WINDOWS; i++) {
         see(&made.cells[0], floor(exponential(&random, 50.0)), 100.0);
-        opscope__variance_window(&made.segment, exponential(&random, 1e5), 0.0);
+        close_window(&made.segment, exponential(&random, 1e5), 0.0);
         const opscope_variance *now = variance_of(10);
         CHECK((now != NULL ? now->calls : 0.0) >= before);
         before = now != NULL ? now->calls : 0.0;
@@ -200,24 +257,50 @@ static void a_window_without_work_changes_no_slope(void)
     struct made made;
     make(&made);
     for (int i = 0; i < 10; i++) {
-        opscope__variance_window(&made.segment, 0.0, 0.0);
+        close_window(&made.segment, 0.0, 0.0);
     }
     for (int i = 0; i < WINDOWS; i++) {
         see(&made.cells[0], 1000.0, 100.0);
-        opscope__variance_window(&made.segment, 1e5, 0.0);
-        opscope__variance_window(&made.segment, 0.0, 0.0);
+        close_window(&made.segment, 1e5, 0.0);
+        close_window(&made.segment, 0.0, 0.0);
     }
     CHECK(variance_of(10)->calls == 0.0);
+}
+
+/* Readers extrapolate the self time too, and must not do so to its variance again. */
+static void ranges_with_an_unknown_self_time_are_in_its_variance(void)
+{
+    opscope__random random;
+    struct made made;
+    double stated[2];
+    for (int is_unknown = 0; is_unknown < 2; is_unknown++) {
+        opscope__random_seed(&random, 11, 1);
+        make(&made);
+        for (int i = 0; i < WINDOWS; i++) {
+            see(&made.cells[0], floor(exponential(&random, 50.0)), 100.0);
+            if (is_unknown) {
+                made.cells[0].whole_ticks = made.cells[0].total_ticks / 4;
+                made.cells[0].self_ticks = made.cells[0].total_ticks / 8;
+            }
+            close_window(&made.segment, 1e5, 0.0);
+        }
+        stated[is_unknown] = variance_of(10)->self_ticks;
+    }
+    CHECK(stated[0] > 0.0);
+    CHECK(fabs(stated[1] / stated[0] - 1.0) < 1e-6);
 }
 
 int main(void)
 {
     RUN(stated_variances_are_those_of_the_estimates);
+    RUN(they_are_so_if_few_windows_have_most_of_the_work);
+    RUN(intervals_hold_after_few_windows);
     RUN(what_every_window_holds_alike_is_certain);
     RUN(the_phase_has_the_sum_of_its_operators);
     RUN(work_that_windows_have_not_stood_for_is_an_error);
     RUN(what_is_recorded_always_is_exact);
     RUN(variances_only_grow);
     RUN(a_window_without_work_changes_no_slope);
+    RUN(ranges_with_an_unknown_self_time_are_in_its_variance);
     return 0;
 }

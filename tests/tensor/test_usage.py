@@ -52,3 +52,19 @@ print(keys)
     assert output_of(HANDLER + code) == [
         "['opscope.debug_info', 'opscope.record_function', 'opscope.recording']"
     ]
+
+
+def test_compiled_models_say_how_they_were_made() -> None:
+    code = """
+import opscope.tensor as ot
+from opscope.tensor import jit, nn
+layer = nn.Linear(2, 2)
+keys.clear()
+for _ in range(2):
+    jit.trace(layer, ot.ones(1, 2))
+    jit.script(layer)
+print(keys)
+"""
+    assert output_of(HANDLER + code) == [
+        "['opscope.tensor.jit.trace', 'opscope.tensor.jit.script']"
+    ]

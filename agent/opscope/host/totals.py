@@ -22,7 +22,7 @@ from opscope.host.snapshot import COUNTER_COLUMNS, SELF_NS, Health
 from opscope.segments import bounds, layout, variance
 from opscope.segments.layout import U64
 from opscope.segments.segment import COLUMNS, Rows, Segment
-from opscope.segments.self_time import PossibleTimes, known_share
+from opscope.segments.self_time import PossibleTimes
 from opscope.segments.variance import F64, PhaseVariances
 
 _SAMPLES, _WEIGHT, _WHOLE, _TOTAL, _, _ERRORS, _BYTES = range(len(COLUMNS))
@@ -221,7 +221,6 @@ def contribution(
     """The contribution of a segment; `service` is the key of its sums by phase, `possible` what the
     segment has contributed to times so far."""
     rows, ticks_per_second = segment.rows, segment.header.ticks_per_second
-    share = known_share(rows.values)
     times = possible.of(rows.keys, rows.values, segment.possible_self_ticks)
     counters = _counters(rows, times, ticks_per_second)
     off = variance.variances(
@@ -230,7 +229,6 @@ def contribution(
         rows.values[:, _SAMPLES],
         rows.values[:, _WEIGHT],
         counters[:, SELF_NS] / 1e9,
-        share,
         ticks_per_second,
     )
     variances = off.rows

@@ -73,13 +73,12 @@ def variances(
     samples: U64,
     weights: U64,
     self_s: F64,
-    share: F64,
     ticks_per_second: int,
 ) -> Variances:
     """The variances of rows with these keys; `entries` as from `checked`.
 
-    `self_s`: (n,) the estimated seconds of self time; `share`: (n,) the factor, at least 1, by
-    which they exceed the measured seconds, since the self time of some ranges is unknown.
+    `self_s`: (n,) the estimated seconds of self time, ranges with an unknown self time included, as
+    they are in the stated variances.
     """
     calls = weights / layout.WEIGHT_ONE
     rows = np.zeros((len(keys), COLUMNS))
@@ -95,7 +94,7 @@ def variances(
         known = keys[at] == entries["key"]
         at, of_rows = at[known], entries[known]
         rows[at, CALLS] = of_rows["calls"]
-        rows[at, SELF_S2] = of_rows["self_ticks"] * (share[at] / ticks_per_second) ** 2
+        rows[at, SELF_S2] = of_rows["self_ticks"] / float(ticks_per_second) ** 2
     phases = np.zeros((len(layout.PHASES), COLUMNS))
     np.add.at(phases, _phases(keys).astype(np.intp), rows)
     whole = entries[entries["key"] & np.uint64(layout.KEY_OP_MASK) == _ALL_OPS]

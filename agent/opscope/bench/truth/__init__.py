@@ -8,12 +8,15 @@ operator's calls per step exactly; the truth is that number times the steps.
 
 `self time`: every recording has a cost, so the true time is an estimate too. The program itself
 measures the time of its steps, with two clock reads a step, in the judged run. Each operator's
-share of it comes from two runs of some seconds that record every range under the same load. The
-recorder's cost is subtracted from these shares: a quarter of a range's cost lies within it, the
-rest within the enclosing range; callbacks in a further run count how often one range encloses
-another. The cost is assumed to be between 0.75 and 2.25 times the recorder's stated cost, so the
-truth has a slack of half the correction, plus half of the difference between the two runs. Loads
-are assumed to affect all parts of a step alike.
+share of it is the median of six short runs that record every range; half of its 95 % interval is
+the truth's slack. For a program with one thread these runs have no load: a load slows all parts
+of its step alike. Other programs have the same load as in the judged run. The recorder's cost is
+subtracted from these shares: a quarter of a range's cost lies within it, the rest within the
+enclosing range; callbacks in a further run count how often one range encloses another. The cost
+is assumed to be between 0.75 and 2.25 times the recorder's stated cost, so half of the correction
+is added to the slack. Under a load, the kernel's stops hit operators at random in the judged run
+too: each step's time without a processor, squared, gives the spread of an operator's true time,
+whose 95 % interval is slack as well.
 
 `phase shares`: from the same self times, summed by phase.
 
@@ -29,7 +32,7 @@ standard errors, over the requested cases; an estimate without a standard error 
 exact pairs with an error of 0 are left out. `coverage_self_...` is the same for self times, with
 intervals widened by the truth's slack, and so has no bound. `cost_...` are in cost.py.
 
-A full run takes about an hour. The installed packages determine which programs run.
+A full run takes more than an hour. The installed packages determine which programs run.
 """
 
 from collections.abc import Iterator

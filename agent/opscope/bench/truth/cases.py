@@ -16,8 +16,10 @@ from opscope.bench.truth.programs import PROGRAMS, Program
 
 _SECONDS = 30.0
 _QUICK_SECONDS = 6.0
-_REFERENCE = 0.2
+_REFERENCE = 0.07
 """The share of these seconds for each run that records every range; at least a second."""
+_REFERENCE_RUNS = 6
+"""The fewest whose smallest and largest value are a 95 % interval of the median."""
 _HONEST = (0.90, 0.99)
 _DESCRIBED = 6
 """Number of estimates in a case's detail, the worst ones."""
@@ -27,6 +29,7 @@ def measure(effort: Effort) -> Iterator[Result]:
     seconds = effort.seconds_of(_SECONDS, _QUICK_SECONDS)
     programs = [program for program in PROGRAMS.values() if _is_installed(program.needs)]
     children: dict[str, Counter[str]] = {}
+    references: dict[str, Truth] = {}
     for load_name, start in LOADS.items():
         wanted = [program for program in programs if effort.wants(f"{program.name}_{load_name}")]
         if not wanted:
@@ -35,10 +38,17 @@ def measure(effort: Effort) -> Iterator[Result]:
         for program in wanted:
             if program.times_itself and program.name not in children:
                 children[program.name] = _children(program, seconds)
+            if program.has_one_thread and program.name not in references:
+                of_program = children.get(program.name, Counter())
+                with quiet() as load:
+                    references[program.name] = reference(program, load, seconds, of_program)
         with start() as load:
             for program in wanted:
                 of_program = children.get(program.name, Counter())
-                rounds = list(_rounds(program, load, seconds, of_program, effort.rounds or 1))
+                known = references.get(program.name)
+                if known is None:
+                    known = reference(program, load, seconds, of_program)
+                rounds = list(_rounds(program, load, seconds, known, effort.rounds or 1))
                 judged += [estimate for estimates in rounds for estimate in estimates]
                 yield _case(program, load_name, load, rounds)
         yield from _coverages(load_name, judged)
@@ -51,22 +61,22 @@ def _is_installed(module: str) -> bool:
 
 def _children(program: Program, seconds: float) -> Counter[str]:
     with quiet() as load:
-        short = max(1.0, seconds * _REFERENCE / 3)
+        short = max(1.0, seconds * _REFERENCE)
         return run(program.name, short, load, EVERY_RANGE, count_children=True).children
 
 
 def reference(program: Program, load: Load, seconds: float, children: Counter[str]) -> Truth:
-    """The truth from two runs of `seconds` each that record every range."""
-    runs = [run(program.name, seconds, load, EVERY_RANGE) for _ in range(2)]
+    """The truth from runs that record every range; `seconds`: of a judged run."""
+    short = max(1.0, seconds * _REFERENCE)
+    runs = [run(program.name, short, load, EVERY_RANGE) for _ in range(_REFERENCE_RUNS)]
     return judge.truth(
         [(one.done, one.sums) for one in runs], children, with_times=program.times_itself
     )
 
 
 def _rounds(
-    program: Program, load: Load, seconds: float, children: Counter[str], count: int
+    program: Program, load: Load, seconds: float, known: Truth, count: int
 ) -> Iterator[list[Estimate]]:
-    known = reference(program, load, max(1.0, seconds * _REFERENCE), children)
     for _ in range(count):
         observed: Observed = run(program.name, seconds, load, {})
         yield judge.estimates(known, observed.done, observed.sums)

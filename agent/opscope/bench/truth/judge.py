@@ -6,10 +6,12 @@ It works on sums only, without processes and files.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import sqrt
+from statistics import median
 
+from opscope.bench import median_interval
 from opscope.bench.truth.programs import Done
 from opscope.bench.truth.segments import Key, Sums
 
@@ -79,10 +81,35 @@ class Truth:
 
     calls: dict[Key, float]
     """Of a step."""
-    share: dict[Key, float] = field(default_factory=dict)
-    """The share of the steps' time that is its self time; empty if unknown."""
-    slack: dict[Key, float] = field(default_factory=dict)
-    """The possible error of a share."""
+    shares: list[dict[Key, float]] = field(default_factory=list)
+    """In each run, the share of the steps' time that is its self time; empty if unknown."""
+    cost_slack: dict[Key, float] = field(default_factory=dict)
+    """The possible error of a share from the cost of recording."""
+
+    def share(self, is_counted: Callable[[Key], bool]) -> tuple[float, float]:
+        """The share of these together, the median over the runs, and its possible error."""
+        sums = [
+            sum(share for key, share in shares.items() if is_counted(key)) for shares in self.shares
+        ]
+        middle, (low, high) = median(sums), median_interval(sums)
+        cost = sum(slack for key, slack in self.cost_slack.items() if is_counted(key))
+        return middle, max(high - middle, middle - low) + cost
+
+    def shares_by_op(self) -> dict[str, float]:
+        ops = {op for shares in self.shares for op, _ in shares}
+        return {op: self.share(_is_op(op))[0] for op in ops}
+
+
+def _is_op(op: str) -> Callable[[Key], bool]:
+    return lambda key: key[0] == op
+
+
+def _is_phase(phase: str) -> Callable[[Key], bool]:
+    return lambda key: key[1] == phase
+
+
+def _is_any(key: Key) -> bool:
+    return True
 
 
 def truth(runs: list[tuple[Done, Sums]], children: Mapping[str, int], *, with_times: bool) -> Truth:
@@ -96,12 +123,10 @@ def truth(runs: list[tuple[Done, Sums]], children: Mapping[str, int], *, with_ti
         calls.update(sums.samples)
     found = Truth({key: count / steps for key, count in calls.items()})
     if with_times:
-        shares = [_shares(done, sums, children) for done, sums in runs]
+        both = [_shares(done, sums, children) for done, sums in runs]
+        found.shares = [{key: share for key, (share, _) in one.items()} for one in both]
         for key in found.calls:
-            of_runs = [share.get(key, (0.0, 0.0)) for share in shares]
-            values = [value for value, _ in of_runs]
-            found.share[key] = sum(values) / len(values)
-            found.slack[key] = (max(values) - min(values)) / 2 + max(slack for _, slack in of_runs)
+            found.cost_slack[key] = median(one.get(key, (0.0, 0.0))[1] for one in both)
     return found
 
 
@@ -127,17 +152,21 @@ def _shares(done: Done, sums: Sums, children: Mapping[str, int]) -> dict[Key, tu
 def estimates(truth: Truth, done: Done, sums: Sums) -> list[Estimate]:
     """The judged estimates of a run: totals, top operators, phases."""
     found = list(_of_calls(truth, done, sums))
-    if truth.share:
+    if truth.shares:
         found += _of_self_times(truth, done, sums)
-        found += _of_phases(truth, sums)
+        found += _of_phases(truth, done, sums)
     return found
 
 
-def _top(by_key: Mapping[Key, float]) -> dict[str, float]:
-    """Sums by operator, of those with at least a fiftieth."""
-    by_op: Counter[str] = Counter()
+def _by_op(by_key: Mapping[Key, float]) -> dict[str, float]:
+    sums: dict[str, float] = {}
     for (op, _), value in by_key.items():
-        by_op[op] += value  # type: ignore[assignment]  # floats add up as well
+        sums[op] = sums.get(op, 0.0) + value
+    return sums
+
+
+def _top(by_op: Mapping[str, float]) -> dict[str, float]:
+    """Those with at least a fiftieth of all."""
     total = sum(by_op.values())
     return {op: value for op, value in by_op.items() if value >= _TOP_SHARE * total}
 
@@ -167,7 +196,7 @@ def _variance_by_phase(variance: Mapping[Key, float]) -> dict[str, float]:
 
 def _judged(truth: Truth) -> list[str]:
     """Operators to judge, most self time first."""
-    by_time, by_calls = _top(truth.share), _top(truth.calls)
+    by_time, by_calls = _top(truth.shares_by_op()), _top(_by_op(truth.calls))
     return sorted(by_time.keys() | by_calls.keys(), key=lambda op: -by_time.get(op, 0.0))
 
 
@@ -181,10 +210,8 @@ def _of_calls(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
 
 def _of_self_times(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
     self_s = sums.self_s
-    for op in ("", *_top(truth.share)):
-        share, slack = (
-            _of(by_key, op) if op else _total(by_key) for by_key in (truth.share, truth.slack)
-        )
+    for op in ("", *_top(truth.shares_by_op())):
+        share, slack = truth.share(_is_op(op) if op else _is_any)
         if share * done.active_s > 0:
             yield Estimate(
                 "self",
@@ -192,26 +219,44 @@ def _of_self_times(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
                 share * done.active_s,
                 _of(self_s, op) if op else _total(self_s),
                 _error_of(sums.self_variance, op),
-                slack * done.active_s,
+                slack * done.active_s + _stops_s(share, done),
             )
 
 
-def _of_phases(truth: Truth, sums: Sums) -> Iterator[Estimate]:
-    true, slack, estimated = (
-        _by_phase(by_key) for by_key in (truth.share, truth.slack, sums.self_s)
+def _stops_s(share: float, done: Done) -> float:
+    """How far stops by the kernel move the self time of operators with that share of the time.
+
+    They hit operators at random, and most of a short program's stops may hit a few of them."""
+    return SURE_ERRORS * sqrt(max(0.0, share * (1 - share)) * done.stopped_s2)
+
+
+def _of_phases(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
+    all_true = truth.share(_is_any)[0] or 1.0
+    relative = Truth(
+        {},
+        [_of_all(shares) for shares in truth.shares],
+        {key: slack / all_true for key, slack in truth.cost_slack.items()},
     )
-    all_true, all_estimated = sum(true.values()), sum(estimated.values())
-    for phase in sorted(true.keys() | estimated.keys()):
-        share = true.get(phase, 0.0) / all_true if all_true else 0.0
+    estimated = _by_phase(sums.self_s)
+    all_estimated = sum(estimated.values())
+    phases = {phase for shares in truth.shares for _, phase in shares}
+    for phase in sorted(phases | estimated.keys()):
+        share, slack = relative.share(_is_phase(phase))
+        stops_s = _stops_s(share, done)
         yield Estimate(
             "phase",
             phase,
             share,
             estimated.get(phase, 0.0) / all_estimated if all_estimated else 0.0,
             error_of_share(sums, phase),
-            slack.get(phase, 0.0) / all_true if all_true else 0.0,
+            slack + stops_s / (all_true * done.active_s),
             scale=_SMALL_PHASE,
         )
+
+
+def _of_all(shares: dict[Key, float]) -> dict[Key, float]:
+    """The same as shares of the time in operators."""
+    return {key: share / (sum(shares.values()) or 1.0) for key, share in shares.items()}
 
 
 def _by_phase(by_key: Mapping[Key, float]) -> dict[str, float]:

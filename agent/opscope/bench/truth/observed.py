@@ -54,9 +54,9 @@ def run(
             ready = process.stdout.readline()
             before = segments.read(directory) if ready else segments.Sums()
             said, _ = process.communicate("\n" if ready else None)
-        steps, active_s, children = json.loads(said)
+        done, children = json.loads(said)
         sums = segments.read(directory).since(before)
-    return Observed(Done(steps, active_s), sums, Counter(children))
+    return Observed(Done(*done), sums, Counter(children))
 
 
 def run_toggled(

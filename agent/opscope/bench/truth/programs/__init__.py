@@ -19,6 +19,8 @@ class Done(NamedTuple):
 
     steps: int
     active_s: float
+    stopped_s2: float = 0.0
+    """The sum over steps of the square of the time in which its thread had no processor."""
 
 
 Drive = Callable[[float], Done]
@@ -39,6 +41,8 @@ class Program:
     times_itself: bool = True
     """Whether `Done.active_s` is all the time in which its operators run. Otherwise only its calls
     are judged."""
+    has_one_thread: bool = True
+    """Whether a load makes all of its operators slower alike."""
 
 
 PROGRAMS = {
@@ -46,22 +50,22 @@ PROGRAMS = {
     for program in (
         Program("numpy_small", "arrays.small", "numpy"),
         Program("numpy_threads1", "arrays.one_thread", "numpy"),
-        Program("numpy_threads2", "arrays.two_threads", "numpy"),
-        Program("numpy_threads8", "arrays.eight_threads", "numpy"),
-        Program("numpy_blas2", "arrays.blas", "numpy", TWO_THREADS),
+        Program("numpy_threads2", "arrays.two_threads", "numpy", has_one_thread=False),
+        Program("numpy_threads8", "arrays.eight_threads", "numpy", has_one_thread=False),
+        Program("numpy_blas2", "arrays.blas", "numpy", TWO_THREADS, has_one_thread=False),
         Program("numpy_sizes", "arrays.sizes", "numpy"),
         Program("bursty", "rhythm.bursty", "numpy"),
         Program("mostly_idle", "rhythm.mostly_idle", "numpy"),
         Program("periodic", "rhythm.periodic", "numpy"),
-        Program("short_processes", "rhythm.short_processes", "numpy"),
+        Program("short_processes", "rhythm.short_processes", "numpy", has_one_thread=False),
         Program("core_cnn", "core.cnn", "opscope.tensor"),
         Program("mlp_train", "models.mlp", "torch"),
         Program("bert_train", "models.bert", "torch"),
         Program("gpt2_generate", "models.gpt2", "torch"),
         Program("resnet18_train", "models.resnet18", "torch"),
-        Program("resnet18_train2", "models.resnet18", "torch", TWO_THREADS),
-        Program("thread_per_request", "threads.thread_per_request", "torch"),
-        Program("threaded_server", "threads.server", "torch"),
+        Program("resnet18_train2", "models.resnet18", "torch", TWO_THREADS, has_one_thread=False),
+        Program("thread_per_request", "threads.thread_per_request", "torch", has_one_thread=False),
+        Program("threaded_server", "threads.server", "torch", has_one_thread=False),
         Program("input_bound", "loading.in_process", "torch"),
         Program("loader_workers2", "loading.two_workers", "torch", times_itself=False),
     )
@@ -92,27 +96,34 @@ def main() -> None:
             done = drive(float(seconds))
     else:
         done = drive(float(seconds))
-    print(json.dumps([done.steps, done.active_s, dict(counted)]), flush=True)
+    print(json.dumps([done, dict(counted)]), flush=True)
 
 
 def in_turn(
-    step: Callable[[], object], pause: Callable[[], object] | None = None, warm: int = 3
+    step: Callable[[], object],
+    pause: Callable[[], object] | None = None,
+    warm: int = 3,
+    *,
+    waits: bool = False,
 ) -> Drive:
     """Steps in sequence on the calling thread, with a pause in between that does not count. Some
-    run before it is ready."""
+    run before it is ready. `waits`: they also wait by themselves, which is no stop."""
     for _ in range(warm):
         step()
 
     def drive(seconds: float) -> Done:
         end = time.monotonic() + seconds
-        steps, active_s = 0, 0.0
+        steps, active_s, stopped_s2 = 0, 0.0, 0.0
         while not steps or time.monotonic() < end:
-            start = time.perf_counter()
+            start, cpu_start = time.perf_counter(), time.thread_time()
             step()
-            active_s += time.perf_counter() - start
+            cpu_s = time.thread_time() - cpu_start
+            step_s = time.perf_counter() - start
+            active_s += step_s
+            stopped_s2 += 0.0 if waits else max(0.0, step_s - cpu_s) ** 2
             steps += 1
             if pause is not None:
                 pause()
-        return Done(steps, active_s)
+        return Done(steps, active_s, stopped_s2)
 
     return drive

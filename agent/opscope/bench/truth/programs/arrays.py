@@ -56,7 +56,8 @@ def _threads(count: int) -> Drive:
             thread.start()
         for thread in threads:
             thread.join()
-        return Done(sum(one.steps for one in done), sum(one.active_s for one in done))
+        steps, active_s, stopped_s2 = map(sum, zip(*done, strict=True))
+        return Done(int(steps), active_s, stopped_s2)
 
     return drive
 

@@ -34,7 +34,7 @@ def thread_per_request() -> Drive:
         thread.start()
         thread.join()
 
-    return in_turn(step)
+    return in_turn(step, waits=True)
 
 
 def server() -> Drive:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from opscope.errors import ScriptError
+from opscope.record.usage import log_api_usage_once
 from opscope.tensor.jit.compiled import CompiledModel
 from opscope.tensor.jit.scripting.context import SCRIPTED, Context
 from opscope.tensor.jit.scripting.frame import Frame
@@ -59,6 +60,7 @@ def script(target: Callable[..., Any] | Module) -> CompiledModel:
     those of the model. Raises ScriptError for all else, with the line, a caret and what to write
     instead, and if the source is not deployed beside the .pyc.
     """
+    log_api_usage_once("opscope.tensor.jit.script")
     if isinstance(target, CompiledModel):
         return target
     is_module = isinstance(target, Module)
