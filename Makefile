@@ -6,6 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
+# Processes that run Python tests: half as many again, since many tests wait for programs.
+WORKERS ?= $(shell echo $$(( (3 * $(JOBS) + 1) / 2 )))
 FUZZ_SECONDS ?= 30
 SOAK_SECONDS ?= 1200
 # Those that are there try the wheels.
@@ -34,7 +36,7 @@ run: .venv-run/installed ## observe an unmodified scikit-learn training, from en
 	.venv-run/bin/python -m opscope.demo
 
 check: lint types-mypy test-c ## to run before each commit: a few minutes
-	$(call pytest,not slow and not external and )
+	$(call side_by_side,not slow and not external)
 
 test: lint types test-c test-python ## all tests, type checks and lint; stops at the first failure
 
@@ -46,10 +48,12 @@ test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: a
 	$(BIN)/python -m tests.cross.aarch64
 
 test-python: $(VENV)/installed $(VENV)/torch ## only the Python tests
-	$(call pytest,)
+	$(call side_by_side,not external)
+	$(call twice,alone,$(shell grep -rl "pytest\.mark\.alone" tests --include="test_*.py"))
 
-types: types-mypy ## mypy and pyright
-	$(BIN)/pyright
+types: $(VENV)/installed $(VENV)/torch ## mypy and pyright, both at the same time
+	@echo "$(BIN)/mypy and $(BIN)/pyright"
+	@$(BIN)/pyright & pyright=$$!; $(BIN)/mypy; mypy=$$?; wait $$pyright && exit $$mypy
 
 types-mypy: $(VENV)/installed $(VENV)/torch
 	$(BIN)/mypy
@@ -64,14 +68,12 @@ lint: $(VENV)/installed ## ruff and clang-format, checks and format
 	@echo "$(BIN)/clang-format --dry-run --Werror (all C files)"
 	@$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
 
-# Runs the tests that can share the machine in parallel, then the others one by one. Failed tests run a second
-# time by themselves: a fault fails again, a disturbance by other load does not. Prints both runs. Repeats a run
-# only if it ended with failed tests (exit status 1).
-define pytest
-$(call twice,$(1)not alone,--numprocesses $(if $(filter 1,$(JOBS)),0,$(JOBS)) --dist loadfile)
-$(call twice,$(1)alone)
-endef
+# Runs tests in parallel, file by file, slow ones first (tests/conftest.py). Those that compare measured times come
+# later, one by one.
+side_by_side = $(call twice,$(1) and not alone,--numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
+# Failed tests run a second time, alone: a fault fails again, a disturbance by other load does not. Prints both
+# runs. Repeats a run only if it ended with failed tests (exit status 1).
 twice = $(BIN)/python -m pytest -m "$(1)" $(2) || { [ $$? = 1 ] && echo "The failed tests again:" && \
     $(BIN)/python -m pytest -m "$(1)" --last-failed --last-failed-no-failures none; }
 

@@ -1,5 +1,7 @@
 """Fixtures shared by all folders."""
 
+import fcntl
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,15 +21,18 @@ hypothesis.settings.load_profile("opscope")
 
 
 # Folders and files whose tests are slow: most of them start programs, or try hundreds of examples.
-# Together they take two thirds of the time of all tests that may run side by side.
+# Together they take three quarters of the time of all tests.
 SLOW = (
     "attachment/test_attach.py",
     "attachment/test_other_agents.py",
+    "attachment/test_stamps.py",
+    "bridges/test_task_labels.py",
     "bridges/test_torch_",
     "dashboards/test_scale.py",
     "dashboards/test_schema.py",
     "e2e/",
     "exporters/test_otlp",
+    "graphs/test_python_kinds.py",
     "host/test_state_file.py",
     "installation/",
     "record/test_processes.py",
@@ -37,6 +42,7 @@ SLOW = (
     "server/test_series_filter.py",
     "tensor/data/test_interrupts.py",
     "tensor/data/test_workers.py",
+    "tensor/jit/torchscript/test_torchscript_transformers.py",
     "tensor/nn/test_transformer.py",
     "tensor/test_archive_damage.py",
     "tensor/test_autograd_twice.py",
@@ -46,6 +52,7 @@ SLOW = (
     "tensor/test_library.py",
     "tensor/test_memory",
     "tensor/test_properties.py",
+    "tensor/test_thread_bits.py",
     "timeline/test_reader.py",
 )
 TESTS = Path(__file__).parent
@@ -53,13 +60,13 @@ TESTS = Path(__file__).parent
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks slow tests. What needs a wheel comes to one process: all processors build it once."""
+    """Marks slow tests, and puts them first: no process is left with a long file at the end."""
     for item in items:
         if str(item.path.relative_to(TESTS)).startswith(SLOW):
             item.add_marker(pytest.mark.slow)
         if isinstance(item, pytest.Function) and "wheel" in item.fixturenames:
-            item.add_marker(pytest.mark.alone)
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture
@@ -78,7 +85,20 @@ def signals_at_default() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built from the source distribution, which must therefore be complete."""
-    source = build_sdist(tmp_path_factory.mktemp("sdist"))
-    return build_wheel(source, tmp_path_factory.mktemp("wheel"))
+def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_sdist(tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="session")
+def wheel(source_distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from the source distribution; one for all processes of pytest-xdist."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with (shared / "wheel.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        built = [*(shared / "wheel").glob("*.whl")]
+        if built:
+            return built[0]
+        (shared / "wheel").mkdir(exist_ok=True)
+        return build_wheel(source_distribution, shared / "wheel")

@@ -1,20 +1,20 @@
-# The image of the manifests beside this: the command `opscope`, for the host agent; and the payload,
-# all that an observed process needs, in one directory, for each Python from 3.10 on. The default
-# command copies the payload to /payload and ends. It replaces files and never writes into one: what is
-# mapped by a program that runs, and was cut short meanwhile, would end that program.
+# The image that the manifests in this folder use. It contains the command `opscope`, for the host
+# agent, and the payload: one directory with everything that an observed process needs, for each Python
+# from 3.10 on. The default command copies the payload to /payload and ends. It replaces files and
+# never writes into existing ones: truncating a file that a running program has mapped would crash it.
 #
 #     docker build -f agent/deploy/attach-payload.Dockerfile -t registry.example.com/opscope:0.1.0 .
 #
-# What observes a program in any container whose /opt/opscope has been filled that way:
+# These variables observe a program in any container with the payload at /opt/opscope:
 #     PYTHONPATH=/opt/opscope/site OPSCOPE_ATTACH=1
 #
 # The payload works on x86-64 and arm64 with glibc 2.27 or later (Debian 10, Ubuntu 18.04, RHEL 8). A
-# program with an older one, or with musl, goes on unobserved; `opscope ps` says why.
+# program with an older one, or with musl, runs unobserved; `opscope ps` shows the reason.
 
-# On x86-64, as `make wheels` builds for arm64 there, not the other way round.
+# On x86-64, because `make wheels` cross-builds for arm64 only from there.
 FROM --platform=linux/amd64 python:3.12-bookworm AS build
 COPY . /source
-# cffi's extension module is one for each version of Python; all else serves them all.
+# Each version of Python needs its own extension module of cffi; the rest serves all versions.
 RUN apt-get update && make -C /source wheels PYTHONS= \
  && for machine in x86_64 aarch64; do for version in 3.10 3.11 3.12 3.13 3.14; do \
         pip download --no-cache-dir --no-deps --only-binary :all: --python-version "$version" \
@@ -24,14 +24,14 @@ RUN apt-get update && make -C /source wheels PYTHONS= \
 FROM python:3.12-slim-bookworm AS opscope
 COPY --from=build /source/dist /wheels
 COPY --from=build /cffi /cffi
-# The host agent with OpenTelemetry; the payload takes nothing of these extras.
+# The host agent with OpenTelemetry; the payload contains none of these extras.
 RUN pip install --no-cache-dir "$(echo /wheels/*-manylinux_*_$(uname -m).whl)[agent,otlp]" \
  && wheels=$(printf -- '--wheel %s ' /wheels/*-manylinux_*.whl) \
  && opscope install --payload /opt/opscope --cffi /cffi $wheels --python /usr/local/bin/python3 \
  && rm -rf /wheels /cffi
 
-# Where a program may not write, each of its starts would compile what has no bytecode: 5 ms, and 50
-# more once it imports NumPy.
+# Without bytecode, a program that cannot write here would compile the modules at each start: 5 ms,
+# and 50 ms more when it imports NumPy.
 FROM python:3.10-slim-bookworm AS for-3.10
 COPY --from=opscope /opt/opscope /opt/opscope
 RUN python -m compileall -q --invalidation-mode unchecked-hash /opt/opscope

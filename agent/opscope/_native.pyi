@@ -1,4 +1,4 @@
-"""The C library as cffi shows it. What there is stands in native/include/*/*.h."""
+"""The C library as cffi shows it; native/include/*/*.h declare its contents."""
 
 from typing import Any
 

@@ -193,7 +193,7 @@ def rows(
 
 
 def durations(title: str, description: str, native: str, classic: str) -> heatmap.Panel:
-    """A heat map of native histograms, or of classic ones if there are none."""
+    """A heat map of native histograms, or else of classic ones."""
     return (
         heatmap.Panel()
         .title(title)

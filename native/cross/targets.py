@@ -1,9 +1,9 @@
 """What a wheel is built for, and how: the compiler and the C library of each target.
 
-All compilers are GCC, since clang (and so zig) knows no libmvec: its tensor functions are 30 times
-slower on x86-64. The C libraries are Debian's, unpacked below build/cross: glibc 2.31 of Debian 11,
-which glibc_2_27.h brings down to 2.27, and musl 1.2 of Debian 12. A wheel for musl has no bridge to
-PyTorch, which has no wheels for musl.
+All compilers are GCC, since clang (and so zig) does not call libmvec: its tensor functions are 30
+times slower on x86-64. The C libraries are Debian's, unpacked below build/cross: glibc 2.31 of
+Debian 11, which glibc_2_27.h brings down to 2.27, and musl 1.2 of Debian 12. A wheel for musl has
+no bridge to PyTorch, which has no wheels for musl.
 """
 
 from __future__ import annotations

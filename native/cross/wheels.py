@@ -2,8 +2,8 @@
 
 Usage: python -m native.cross.wheels INTO [PLATFORM ...]
 
-auditwheel names each wheel after the oldest C library that it works with, abi3audit makes sure that
-it works with every CPython from 3.10 on; either ends this program where it finds anything else.
+auditwheel names each wheel after the oldest C library that it works with; abi3audit checks that it
+works with every CPython from 3.10 on. If either finds a fault, this program ends.
 """
 
 import os

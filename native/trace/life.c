@@ -297,7 +297,7 @@ void opscope_trace_read_status(opscope_trace_status *out)
 
 static int start_in(int directory_fd, const char *name, opscope_trace_options *options)
 {
-    (void)unlinkat(directory_fd, name, 0); /* a file that nobody fetched */
+    (void)unlinkat(directory_fd, name, 0); /* a file that was never fetched */
     options->fd =
         openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (options->fd < 0) {

@@ -20,8 +20,6 @@ from opscope.attachment.launch import SITE, environment
 
 from .conftest import Bench
 
-pytestmark = pytest.mark.alone
-
 # What a program can see of its interpreter, as JSON.
 LOOK = """
 import sys, os, json

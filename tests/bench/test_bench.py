@@ -14,8 +14,6 @@ from click.testing import CliRunner
 from opscope import bench
 from opscope.cli.bench import command
 
-pytestmark = pytest.mark.alone
-
 SAMPLE = """
 from opscope.bench import RATIO, Result
 from opscope.errors import OpscopeError

@@ -14,8 +14,6 @@ import pytest
 from opscope.bench import median_interval
 from opscope.bench import torch as bench
 
-pytestmark = pytest.mark.alone
-
 STEP_NS = 200_000
 
 

@@ -29,8 +29,6 @@ from opscope.bench.truth.segments import Key, Sums
 from opscope.errors import OpscopeError
 from tests.segments.segment_writer import Process, Range, SegmentWriter
 
-pytestmark = pytest.mark.alone
-
 OUTER: Key = ("outer", "forward")
 INNER: Key = ("inner", "forward")
 DATA: Key = ("load", "data")

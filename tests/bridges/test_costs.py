@@ -23,8 +23,6 @@ from opscope.segments.segment import COLUMNS, Segment, read_header, read_segment
 
 from .torch_observed import TIMEOUT_S, observing
 
-pytestmark = pytest.mark.alone
-
 SAMPLES = COLUMNS.index("sample_count")
 
 

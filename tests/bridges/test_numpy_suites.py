@@ -25,8 +25,9 @@ def _run(mode: str, directory: Path, names: Sequence[str]) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, str(script), mode, str(directory), *modules],
         cwd=directory,
-        # Fixed: whether tests that need gigabytes run depends on the free memory.
-        env=os.environ | {"NPY_AVAILABLE_MEM": "1GB"},
+        # Fixed: whether tests that need gigabytes run depends on the free memory. One thread, as
+        # more of them only waste CPU time on small matrices.
+        env=os.environ | {"NPY_AVAILABLE_MEM": "1GB", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=1800,

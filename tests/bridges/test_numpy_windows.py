@@ -20,8 +20,6 @@ from tests.waiting import UNTIL
 
 from .conftest import WAIT_FOR_WINDOWS, pointers, vectorcall, windows
 
-pytestmark = pytest.mark.alone
-
 UFUNC = "numpy::add"
 
 
@@ -141,7 +139,7 @@ def _observed(directory: Path, program: str, length_ms: float, period_ms: float)
 
 @pytest.mark.slow
 def test_windows_open_and_close_under_threads(tmp_path: Path) -> None:
-    waiting = WAIT_FOR_WINDOWS + "wait_for_windows(3000)\n"
+    waiting = WAIT_FOR_WINDOWS + "wait_for_windows(500)\n"
     _observed(tmp_path, _START + waiting + _END, 0.02, 0.03)
     assert _calls(tmp_path / "segments")[UFUNC] > 0
 
@@ -149,7 +147,7 @@ def test_windows_open_and_close_under_threads(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_children_forked_within_windows_go_on(tmp_path: Path) -> None:
     forking = """
-for turn in range(200):
+for turn in range(60):
     pid = os.fork()
     if pid == 0:
         for _ in range(100):

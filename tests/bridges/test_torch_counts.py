@@ -26,7 +26,7 @@ from .torch_observed import (
 STEPS = {"train": train_step, "transformer": transformer_step}
 
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("torch_attached")]
+pytestmark = pytest.mark.usefixtures("torch_attached")
 
 
 def _both(step: Step, directory: Path, turns: int) -> tuple[Counts, Counter[str], dict[str, float]]:

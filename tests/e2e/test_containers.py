@@ -23,8 +23,6 @@ from opscope.attachment.launch import environment
 from opscope.cli.ps import Line, lines
 from tests.e2e.observed_host import OPSCOPE, TIMEOUT_S, ObservedHost, observed_host
 
-pytestmark = pytest.mark.alone
-
 USER = 10001
 
 # Its /dev/shm is the directory given first; the rest is the program.

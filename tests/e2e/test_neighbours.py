@@ -21,8 +21,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from opscope.attachment.launch import environment
 from tests.e2e.observed_host import OPSCOPE, TIMEOUT_S
 
-pytestmark = pytest.mark.alone
-
 VICTIM, HOSTILE = 20001, 20002
 HOUSE = """
 set -e

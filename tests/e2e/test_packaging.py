@@ -1,11 +1,13 @@
 """The package can be built as source and as wheel, and works in an empty environment."""
 
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
-from native.cross.build import ROOT, build_wheel, run
+from native.cross.build import ROOT, run
 from tests.test_dashboards_export import FILES, written
+from tests.test_repository import tracked_files
 
 
 def test_the_wheel_holds_both_packages_and_nothing_else(wheel: Path) -> None:
@@ -41,12 +43,19 @@ def test_the_modules_ask_python_for_nothing_newer_than_the_abi_of_3_10(
         assert not newer & set(run("nm", "-D", "--undefined-only", module).split())
 
 
-def test_the_wheel_of_the_tree_is_that_of_its_source_distribution(
-    wheel: Path, tmp_path: Path
-) -> None:
-    of_tree = build_wheel(ROOT, tmp_path)
-    assert of_tree.name == wheel.name
-    assert set(zipfile.ZipFile(of_tree).namelist()) == set(zipfile.ZipFile(wheel).namelist())
+def test_the_source_distribution_is_the_tree(source_distribution: Path) -> None:
+    """Therefore a wheel that is built from it is also the wheel of the tree."""
+    with tarfile.open(source_distribution) as archive:
+        files = {
+            Path(*Path(member.name).parts[1:]): archive.extractfile(member)
+            for member in archive
+            if member.isfile()
+        }
+        assert files.pop(Path("PKG-INFO"))
+        tree = {path for path in tracked_files() if path.parts[0] not in (".ci", ".github")}
+        assert set(files) == tree
+        for path, file in files.items():
+            assert file and file.read() == (ROOT / path).read_bytes(), path
 
 
 def test_the_wheel_runs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:

@@ -18,8 +18,6 @@ from tests.exporters.hostile_receiver import Hostile, dribbling, hostile, said
 from tests.exporters.otlp_receiver import over_grpc, over_http
 from tests.waiting import until
 
-pytestmark = pytest.mark.alone
-
 TIMEOUT_S = 60
 
 

@@ -27,7 +27,7 @@ from tests.exporters.peers import (
     wait_for,
 )
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 PROGRAM = """
 import sys
@@ -48,6 +48,8 @@ COUNT = f"{DURATION}_count"
 # The ratio of a classic bucket's bounds.
 CLASSIC = 2.0
 QUANTILES = (0.1, 0.5, 0.9, 0.99)
+RANGES = 5000
+"""Some seconds of work, so that there are several scrapes."""
 
 
 def test_promql_answers_the_truth(tmp_path: Path, old_prometheus: Path) -> None:
@@ -107,14 +109,14 @@ def test_quantiles_and_rates_are_the_programs_own(
         )
         with (
             running(store.command),
-            observed_program.start(segments, "training", log, 12_000) as program,
+            observed_program.start(segments, "training", log, RANGES) as program,
         ):
             # Scraped from its beginning, because a rate needs several samples.
             calls = COUNT if classic else "opscope_op_calls_total"
             store.wait(calls)
             assert program.wait(TIMEOUT_S) == 0
             truth = observed_program.read(log)
-            store.wait_until(f"sum({calls})", {"": 12_000})
+            store.wait_until(f"sum({calls})", {"": RANGES})
             if classic:
                 _check_classic(store, truth)
             if native:

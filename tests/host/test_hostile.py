@@ -15,8 +15,6 @@ from opscope.segments import layout
 from opscope.segments.segment_file import SIZE_LIMIT
 from tests.segments.segment_writer import Process, Range, SegmentWriter
 
-pytestmark = pytest.mark.alone
-
 ADD = [Range("numpy::add", 1e-3, 5, self_s=1e-3)]
 
 

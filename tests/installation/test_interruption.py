@@ -22,8 +22,6 @@ from opscope.installation import choice, environment, path_file, payload, payloa
 from opscope.installation.interruption import Interrupted, Interruption
 from tests.installation.conftest import OPSCOPE, Venv, contents
 
-pytestmark = pytest.mark.alone
-
 CHANGES = ("open", "mkdir", "fchmod", "write", "fsync", "rename", "unlink", "rmdir", "try_out")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

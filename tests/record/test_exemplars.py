@@ -5,12 +5,8 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from opscope.host.host import Host
 from opscope.host.snapshot import Snapshot
-
-pytestmark = pytest.mark.alone
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

@@ -11,8 +11,6 @@ import opscope
 from opscope import RecordFunction, RecordScope, record_function
 from opscope._native import lib
 
-pytestmark = pytest.mark.alone
-
 
 class Thing:
     """Something a weak reference can watch."""

@@ -10,8 +10,6 @@ import opscope
 from opscope.errors import RecorderError
 from opscope.record import recorder
 
-pytestmark = pytest.mark.alone
-
 
 @pytest.fixture(autouse=True)
 def stopped() -> Iterator[None]:

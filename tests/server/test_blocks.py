@@ -16,8 +16,6 @@ from opscope.server import bounded_io
 from opscope.server.blocks import begun, chunked, in_blocks, packed
 from opscope.server.pages import Latest, Server
 
-pytestmark = pytest.mark.alone
-
 TIMEOUT_S = 60
 KIND = "text/plain"
 PIECE = b"0123456789abcdef" * 256

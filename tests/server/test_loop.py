@@ -3,11 +3,7 @@
 import subprocess
 import sys
 
-import pytest
-
 from opscope.server.loop import Stop
-
-pytestmark = pytest.mark.alone
 
 SIGNALS = 5000
 # A signal some microseconds into each wait: if the waiting thread held a lock for part of them, one

@@ -18,8 +18,6 @@ import opscope
 from opscope import tensor as ot
 from opscope._native import lib
 
-pytestmark = pytest.mark.alone
-
 LARGE = 70_000  # elements; two such branches are walked on two threads
 
 

@@ -11,8 +11,6 @@ import pytest
 
 from opscope import tensor as ot
 
-pytestmark = pytest.mark.alone
-
 
 def resident_pages() -> int:
     with open("/proc/self/statm", encoding="ascii") as statm:

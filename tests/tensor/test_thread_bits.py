@@ -17,8 +17,6 @@ import pytest
 from opscope import tensor as ot
 from tests.tensor.samples import outputs_of
 
-pytestmark = pytest.mark.alone
-
 # Two and three pieces each, at sizes where no vector begins.
 COUNTS = [65537, 140009, 262143]
 LEFT_OUT = {"core::dot", "core::matmul", "core::linear", "core::empty_like"}

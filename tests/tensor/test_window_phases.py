@@ -3,14 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import opscope.tensor as ot
 from opscope._native import lib
 from opscope.host.host import Host
 from opscope.record import recorder
-
-pytestmark = pytest.mark.alone
 
 
 class Opening(ot.Function):

@@ -18,8 +18,6 @@ import opscope.tensor as core
 from opscope.errors import RecorderError
 from tests.timeline import chrome_checker
 
-pytestmark = pytest.mark.alone
-
 
 @pytest.fixture(autouse=True)
 def no_callbacks() -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""`opscope model`: what the files of models hold."""
+"""`opscope model`: the contents of model files."""
 
 from __future__ import annotations
 

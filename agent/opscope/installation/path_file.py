@@ -76,7 +76,7 @@ def put(site: str, package: str) -> bool:
 
 
 def take(site: str) -> bool:
-    """Removes the file; False if there is none.
+    """Removes the file; False if it does not exist.
 
     Raises OpscopeError on failure, or for a file that `opscope install` did not write.
     """

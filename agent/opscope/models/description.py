@@ -1,4 +1,4 @@
-"""What is known of a model's file."""
+"""The description of a model file."""
 
 from __future__ import annotations
 

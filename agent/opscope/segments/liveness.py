@@ -46,7 +46,7 @@ def here() -> Here:
 
 
 def process_start(pid: int) -> int | None:
-    """Start time of the process with this pid, in clock ticks since boot; None if there is none."""
+    """Start time of the process with this pid, in clock ticks since boot; None if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()

@@ -1,6 +1,6 @@
 """Operators in PyTorch's forms: several signatures under one name, and shorthands.
 
-The core's operators compute, each as a range; the functions here are none.
+They call the core's operators, each of which is a range; these functions are not ranges.
 """
 
 from __future__ import annotations

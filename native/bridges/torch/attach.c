@@ -261,7 +261,7 @@ static const char *prepare(const char *header)
     if (reason == NULL) {
         layout_fault = opscope__torch_find_layout(&opscope__torch.layout);
         if (layout_fault == NULL && !opscope__torch_header_is_known(header)) {
-            layout_fault = "its record_function.h declares other fields than the known ones";
+            layout_fault = "its record_function.h declares unexpected fields";
         }
         tensors_fault = opscope__torch_find_tensors();
         opscope__torch_register_shapes();

@@ -65,7 +65,7 @@ static const char *common_fault(const struct opscope__torch_function *fn, opscop
 {
     const struct opscope__torch_layout *layout = &opscope__torch.layout;
     if (!opscope__torch_is_readable(fn, layout->is_async + sizeof(uint64_t))) {
-        return "RecordFunction is smaller than known";
+        return "RecordFunction is smaller than expected";
     }
     if (opscope__torch_scope(fn) != scope) {
         return "the scope is not at the expected offset";
@@ -74,7 +74,7 @@ static const char *common_fault(const struct opscope__torch_function *fn, opscop
         return "the schema is not at the expected offset";
     }
     if (opscope__torch_is_async(fn) || !opscope__torch_layout_fits(layout, fn, has_schema)) {
-        return "PyTorch's functions read other fields";
+        return "PyTorch's functions read unexpected fields";
     }
     const size_t input_count = opscope__torch_input_count(fn);
     const struct opscope__torch_value *inputs = opscope__torch_inputs(fn);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* False if the file is a record_function.h that declares other fields than the known ones. True if
+/* False if the file is a record_function.h that declares unexpected fields. True if
  * it cannot be read: many builds come without headers. */
 bool opscope__torch_header_is_known(const char *path);
 /* The digest of the declarations in such a text; 0 if they are not all there. Changes `text`. */

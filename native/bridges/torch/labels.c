@@ -392,7 +392,7 @@ const char *opscope__torch_carry_labels(void)
     }
     is_found = holds_what_is_assumed();
     if (!is_found) {
-        return "PyTorch's debug info is not as known";
+        return "PyTorch's debug info has an unknown layout";
     }
     static const struct opscope__debug_info_listener listener = {labels_will_change,
                                                                  labels_changed};

@@ -125,7 +125,7 @@ static const char *ask(uint64_t *object, struct opscope__torch_layout *out)
     const size_t outputs = outputs_in(object);
     const size_t async = switch_in(object, is_async);
     if (name == WORDS || inputs == WORDS || outputs == WORDS || async == WORDS) {
-        return "PyTorch's functions do not read RecordFunction as known";
+        return "PyTorch's functions read unexpected parts of RecordFunction";
     }
     const size_t schema = switch_in(object, has_schema);
     if (schema != name + string_words) {
@@ -136,7 +136,7 @@ static const char *ask(uint64_t *object, struct opscope__torch_layout *out)
     }
     enum { SEQUENCE = 1, INPUTS, INPUT_COUNT, OUTPUTS_WORDS = 3, ASYNC = 5 };
     if (inputs != schema + INPUT_COUNT || outputs <= inputs || async != outputs + ASYNC) {
-        return "RecordFunction has other fields than the known ones";
+        return "RecordFunction has unexpected fields";
     }
     *out = (struct opscope__torch_layout){
         .scope = 0x60, /* has no function: the live trial sees it with three values */

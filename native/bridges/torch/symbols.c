@@ -87,7 +87,7 @@ static const char *missing_function(void *library)
         return "libtorch_cpu does not export at::set_record_function_seed_for_testing";
     }
     /* In libtorch_cpu's own libstdc++. */
-    return FIND(exceptions, "__cxa_get_globals") ? NULL : "its C++ library was not found";
+    return FIND(exceptions, "__cxa_get_globals") ? NULL : "its C++ runtime library was not found";
 }
 
 #define OLD_LOGGER "_ZN3c1017SetAPIUsageLoggerESt8functionIFvRKSsEE"

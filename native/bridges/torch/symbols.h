@@ -94,7 +94,7 @@ extern struct opscope__torch opscope__torch;
 const char *opscope__torch_find(void);
 
 /* A library of the process by the start of its file's name ("libc10.so", also for libc10.so.2.6),
- * as by dlopen, which it keeps loaded; NULL if there is none. */
+ * as by dlopen, which it keeps loaded; or NULL. */
 void *opscope__torch_library(const char *name);
 /* Puts the address of a library's symbol into `function`; NULL and false if it has none. */
 bool opscope__torch_symbol(void *library, const char *name, void *function, size_t bytes);

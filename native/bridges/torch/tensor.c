@@ -36,7 +36,7 @@ static struct {
 
 /* ---- tensors without sizes ---------------------------------------------------------------------- */
 
-/* Any virtual function of the made-up impl: nobody uses the result but the comparison below. */
+/* Any virtual function of the made-up impl: only the comparison below uses the result. */
 static void *answer(void)
 {
     static int64_t sizes;
@@ -87,11 +87,11 @@ static const char *find_all(void *library)
     }
     if (!FIND(is_defined, "aoti_torch_is_defined") &&
         !FIND(undefined, "_ZN3c1019UndefinedTensorImpl10_singletonE")) {
-        return "undefined tensors cannot be told";
+        return "undefined tensors cannot be recognized";
     }
     /* It came with the version that no longer prints. */
     const bool is_quiet = dlsym(library, "torch_exception_get_what") != NULL;
-    return is_quiet || find_flag() ? NULL : "tensors without sizes cannot be told";
+    return is_quiet || find_flag() ? NULL : "tensors without sizes cannot be recognized";
 }
 
 const char *opscope__torch_find_tensors(void)

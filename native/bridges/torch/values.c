@@ -84,7 +84,7 @@ const char *opscope__torch_values_fault(void)
 {
     return tag_distance != UNKNOWN_TAGS
                ? NULL
-               : "lists, texts and Bools are not described as known; they stay opaque";
+               : "lists, texts and bools have an unknown layout; they stay opaque";
 }
 
 /* The text of `text`, if all that leads to it can be read. */

@@ -1,8 +1,9 @@
 /* opscope/extra_files.h -- files that this process adds to every model archive that it saves.
  *
- * The idea: a program saves models in many places, but what is to stand in each file (who made it,
- * from which revision) is known in one. A hook adds files; an archive keeps them below `extra/`. A
- * file that the program passes to a save itself takes precedence over one of the same name.
+ * The idea: a program saves models in many places, but one place knows the facts that each file
+ * should have (who made it, from which revision). A hook adds files; an archive keeps them below
+ * `extra/`. A file that the program passes to a save itself takes precedence over one of the same
+ * name.
  *
  * A hook that fails never spoils a save: the archive has what the hook added before, and the
  * failure is counted.

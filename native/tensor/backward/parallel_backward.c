@@ -6,15 +6,15 @@
  * next helper likewise, and leaves when nothing is ready. How heavy a node is its size tells only
  * roughly, so their time is taken: where the last ones were shorter than a thread takes to wake,
  * helpers leave and none is forked. There are never more helpers than the pool has threads, less
- * the caller. A helper that the pool begins late finds nothing to do: nobody waits for helpers,
- * only for tasks that are running. So a walk ends on its caller alone where the pool is busy, or is
- * the pool's only thread.
+ * the caller. A helper that the pool begins late finds nothing to do: the walk waits for running
+ * tasks, never for helpers. So the caller alone can finish a walk if the pool is busy, or if the
+ * caller is the pool's only thread.
  *
  * What may block. A running task may wait for pieces of its kernel (which run on the spot where no
  * thread has begun them, and wait for nothing), for a sum lock (whose holder adds, as above), for
- * Python's GIL (which nobody here holds while it waits for anything else). None of them waits for
- * the lock of the parallel walk while it holds something another needs. The caller alone waits for
- * `changed`, and only while some task runs.
+ * Python's GIL (which no thread here holds while it waits for anything else). None of them waits
+ * for the lock of the parallel walk while it holds something another needs. The caller alone waits
+ * for `changed`, and only while some task runs.
  *
  * Same sums. Additions of floats depend on their order. Every edge has its turn, found before the
  * walk starts: its place in the order in which a serial walk would have delivered to the same task.

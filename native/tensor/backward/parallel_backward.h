@@ -8,7 +8,7 @@
 bool opscope__parallel_backward_is_wanted(const struct opscope__graph *graph);
 /* From now on deliveries may come from several threads. */
 int opscope__parallel_backward_create(struct opscope__walk *walk);
-/* Runs all that is ready and becomes ready; returns when nobody runs any of it any more. */
+/* Runs all tasks that are ready or become ready; returns when none is running any more. */
 int opscope__parallel_backward_run(struct opscope__walk *walk);
 void opscope__parallel_backward_release(struct opscope__parallel_backward *parallel);
 

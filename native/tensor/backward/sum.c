@@ -45,7 +45,7 @@ int opscope__sum_add(opscope_tensor **sum, opscope_tensor *gradient)
     return status;
 }
 
-/* The first gradient is kept as it is where nobody else has it, else a copy of it. */
+/* Keeps the first gradient itself if it has no other owner, else a copy of it. */
 static int keep_first(opscope_tensor **kept, opscope_tensor *gradient)
 {
     if (opscope_grad_mode()) {

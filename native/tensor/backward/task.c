@@ -43,7 +43,7 @@ static int run_node(struct opscope__walk *walk, struct opscope__task *task)
             return opscope_tensor_fail(OPSCOPE_ERROR_MEMORY, "backward: out of memory");
         }
     }
-    /* A node whose outputs nobody used has nothing to compute, but others may wait for it. */
+    /* A node with unused outputs has nothing to compute, but other nodes may wait for it. */
     int status = has_arrived(task) ? opscope__evaluate(walk, task, gradients) : OPSCOPE_OK;
     for (size_t i = 0; i < count; i++) {
         if (status == OPSCOPE_OK) {

@@ -53,7 +53,7 @@ bool opscope__fused_plan(struct opscope__fused *fused);
 bool opscope__fused_fits(const struct opscope__fused *fused, const opscope_argument *inputs);
 
 /* Runs a plan with inputs that fit. `*out` is a new reference if the status is OK: to `spare`, an
- * input whose elements nobody needs any more, if it is not NULL and has the result's sizes. Records
+ * input whose elements are no longer needed, if it is not NULL and has the result's sizes. Records
  * no gradient. */
 int opscope__fused_run(const struct opscope__fused *fused, const opscope_argument *inputs,
                        opscope_tensor *spare, opscope_tensor **out);

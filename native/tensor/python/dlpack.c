@@ -1,7 +1,7 @@
 /* DLPack both ways: __dlpack__ and from_dlpack, with and without versions.
  *
  * A consumer renames the capsule and then owns its contents, so each capsule can be taken only
- * once; a capsule that nobody takes frees its contents. Deleters run on any thread, without the
+ * once; a capsule that is never taken frees its contents. Deleters run on any thread, without the
  * GIL.
  */
 #include <stdlib.h>

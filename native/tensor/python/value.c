@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static PyObject *read_listener; /* owned; NULL: nobody listens */
+static PyObject *read_listener; /* owned; NULL: no listener */
 
 int opscope__py_tell_read(PyObject *tensor)
 {

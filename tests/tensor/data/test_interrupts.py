@@ -18,7 +18,7 @@ from opscope.tensor import data
 from tests.tensor.data.datasets import Rows
 from tests.waiting import UNTIL
 
-pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("signals_at_default")]
+pytestmark = pytest.mark.usefixtures("signals_at_default")
 
 METHODS = ["fork", "spawn", "forkserver"]
 

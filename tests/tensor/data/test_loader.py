@@ -16,8 +16,6 @@ from opscope import tensor as ot
 from opscope.tensor import data
 from tests.tensor.ranges import ranges
 
-pytestmark = pytest.mark.alone
-
 Point = namedtuple("Point", ["x", "y"])
 
 

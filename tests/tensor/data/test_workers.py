@@ -22,8 +22,6 @@ from tests.tensor.data import datasets
 from tests.tensor.data.datasets import Facts, Large, Note, Rows, Stream, Whole
 from tests.tensor.ranges import ranges
 
-pytestmark = pytest.mark.alone
-
 METHODS = ["fork", "spawn", "forkserver"]
 
 

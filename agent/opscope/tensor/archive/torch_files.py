@@ -1,7 +1,7 @@
 """Files of `torch.save`: tensors and plain containers, as PyTorch loads with `weights_only=True`.
 
-The pickle in the file runs nothing: it may name only the globals below, and this module makes what
-they stand for. The layout of the file and the arguments of the rebuilding functions are those of
+The pickle in the file runs nothing: it may name only the globals below, whose objects this module
+makes. The layout of the file and the arguments of the rebuilding functions are those of
 PyTorch 2.13 (torch/serialization.py, torch/_utils.py).
 """
 
@@ -120,7 +120,7 @@ def _bytes(name: str, content: Any = b"", encoding: Any = "latin1") -> bytes | b
 
 
 class Reader:
-    """Makes what the globals of a file stand for."""
+    """Makes the objects that the globals of a file name."""
 
     def __init__(self, archive: Archive, folder: str = "data/") -> None:
         """`folder` has the storages."""
