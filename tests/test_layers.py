@@ -100,13 +100,14 @@ HEADER_OF = {
     "archive.h": "model/archive",
     "model.h": "model/file",
     "numpy.h": "bridges",
+    "interpreter.h": "bridges",
     "torch.h": "bridges",
     "bench.h": "bench",
 }
 # What their names begin with in an #include.
 OUTSIDE = ("opscope/", "private/")
 # Those of them that are not installed: for the Python bridges and the bench.
-PRIVATE_HEADERS = {"numpy.h", "torch.h", "bench.h"}
+PRIVATE_HEADERS = {"numpy.h", "interpreter.h", "torch.h", "bench.h"}
 
 # Each part of the package with its height. A module imports from its own part, and from lower
 # ones: parts of one height do not know each other, so no two can come into a circle.

@@ -1,8 +1,8 @@
 /* numpy/builtin.c -- calls of builtin functions and methods.
  *
- * CPython reads ml_meth from a builtin's definition at each call, and all bound copies of a method
- * share one definition, so replacing ml_meth catches every caller. The pointer carries no data:
- * each definition takes a slot with its own trampoline, from a pool for its calling convention.
+ * The bridge replaces the ml_meth of definitions (bridges/builtin_definition.h). That pointer
+ * carries no data: each definition takes a slot with its own trampoline, from a pool for its
+ * calling convention.
  */
 #include "bridges/numpy/pointers.h"
 #include "bridges/numpy/range.h"
@@ -11,7 +11,7 @@
 
 typedef PyObject *(*keywords_function)(PyObject *, PyObject *, PyObject *);
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
-typedef PyObject *(*fast_keywords_function)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+typedef opscope__fast_keywords_function fast_keywords_function;
 
 /* The GIL guards all slots. A slot stays with its definition for ever, so that a call in flight
  * survives a detach, and a later attach reuses it. */

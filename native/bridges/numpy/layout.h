@@ -12,17 +12,11 @@
 #include <Python.h>
 #include <stdbool.h>
 
+#include "bridges/builtin_definition.h"
 #include "bridges/pages.h"
 
 typedef PyObject *(*opscope__vectorcall)(PyObject *callable, PyObject *const *args, size_t nargsf,
                                          PyObject *names);
-
-/* PyCFunctionObject: a builtin function, or a builtin method bound to its object. */
-struct opscope__builtin_layout {
-    PyObject head;
-    PyMethodDef *definition;
-    PyObject *self;
-};
 
 /* PyMappingMethods. */
 struct opscope__mapping_layout {
@@ -50,9 +44,6 @@ struct opscope__type_layout {
 
 /* The offset of a tuple's items, in bytes; 0 if it is unknown. */
 size_t opscope__tuple_items_offset(void);
-/* The definition behind a builtin, with a writable ml_meth; NULL if the layout differs from the
- * mirror. */
-PyMethodDef *opscope__builtin_definition(PyObject *builtin, const struct opscope__pages *pages);
 /* The address of the vectorcall of a NumPy ufunc, writable; NULL if the layout differs from the
  * mirror. */
 opscope__vectorcall *opscope__ufunc_vectorcall(PyObject *ufunc, const struct opscope__pages *pages);
