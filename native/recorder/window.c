@@ -332,3 +332,21 @@ void opscope__window_resume(void)
     }
     pthread_mutex_unlock(&lock);
 }
+
+/* ---- other calls that need a process with one thread ------------------------------------------- */
+
+void opscope__window_pause(void)
+{
+    opscope__window_fork_prepare();
+}
+
+void opscope__window_continue(void)
+{
+    if (!is_main_thread()) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    is_forking = false;
+    pthread_mutex_unlock(&lock);
+    opscope__window_resume();
+}

@@ -24,6 +24,12 @@ void opscope__window_lock(void);
 void opscope__window_unlock(void);
 void opscope__window_fork_child(void);
 
+/* For a call that the kernel refuses to a process with several threads: between these two the main
+ * thread's process has no window thread. On another thread, which such a process does not have,
+ * they do nothing. */
+OPSCOPE_API void opscope__window_pause(void);
+OPSCOPE_API void opscope__window_continue(void);
+
 /* For a host with an interpreter that counts the threads of the process after fork() has returned.
  * `defer` runs in the parent's fork handler, on the main thread. It returns true if the host will
  * call opscope__window_resume later; otherwise the thread starts again at once. NULL removes it. */

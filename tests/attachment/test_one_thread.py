@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -108,6 +109,57 @@ def test_a_user_namespace_can_be_created_as_when_unobserved(
     observed = bench.start([sys.executable, "-c", code], bench.stub_environment(**variables))
     assert observed.stdout == bare.stdout != ""
     assert observed.stderr == bare.stderr == ""
+
+
+UNSHARE_AFTER_OPERATORS = f"""{UNTIL}
+import os
+import numpy, opscope
+def threads(): return len(os.listdir("/proc/self/task"))
+def work():
+    with opscope.record_function("x"): pass
+alone = threads()
+until(lambda: threads() > alone, "the window thread runs", work)
+os.unshare(os.CLONE_NEWUSER)
+until(lambda: threads() > alone, "the window thread runs again", work)
+print(alone)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "unshare"), reason="needs Python 3.12")
+def test_a_user_namespace_can_be_created_after_operators(bench: Bench) -> None:
+    assert bench.run("-c", UNSHARE_AFTER_OPERATORS).stdout == "1\n"
+
+
+# os.listdir has the calling convention of os.unshare, and tells how many threads there are.
+ALONE = f"""{UNTIL}
+import os
+import numpy, opscope
+from opscope._native import lib
+def threads():
+    with os.scandir("/proc/self/task") as found: return len(list(found))
+def work():
+    with opscope.record_function("x"): pass
+alone = threads()
+until(lambda: threads() > alone, "the window thread runs", work)
+before = os.listdir, repr(os.listdir)
+for _ in range(2):
+    assert lib.opscope_interpreter_call_alone(id(os.listdir), 1) == 0
+assert (os.listdir, repr(os.listdir)) == before
+for _ in range(200):
+    assert len(os.listdir("/proc/self/task")) == alone
+    assert len(os.listdir(path="/proc/self/task")) == alone
+    try: os.listdir("/nothing")
+    except FileNotFoundError: pass
+    else: raise AssertionError
+    until(lambda: threads() > alone, "the window thread runs again")
+print("done")
+"""
+
+
+@pytest.mark.skipif(hasattr(os, "unshare"), reason="os.unshare has the place from Python 3.12 on")
+def test_a_builtin_of_python_runs_without_the_window_thread(bench: Bench) -> None:
+    done = bench.run("-c", ALONE)
+    assert (done.stderr, done.stdout) == ("", "done\n")
 
 
 def test_numpy_without_an_operator_of_the_program_has_no_thread_of_ours(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""`opscope doctor` names a process whose windows ended with a fork under a new seccomp filter."""
+"""`opscope doctor` names a process whose windows ended with a fork, and may not start again."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ if "filter" in sys.argv:
     assert libc.prctl(38, 1, 0, 0, 0) == 0
     program = Program(1, ctypes.addressof(allow))
     assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0
+if "namespace" in sys.argv:
+    CLONE_NEWPID = 0x20000000
+    assert ctypes.CDLL(None).unshare(CLONE_NEWPID) == 0
 if "fork" in sys.argv:
     pid = os.fork()
     if pid == 0:
@@ -44,6 +47,8 @@ for _ in range(1000):
 print(flush=True)
 sys.stdin.read()
 """
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="a pid namespace needs root")
 
 
 @contextmanager
@@ -69,15 +74,18 @@ def check(directory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Check, list
     return found, pauses
 
 
-def test_a_process_that_lost_them_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running(tmp_path / "segments", "filter", "fork") as pid:
+@pytest.mark.parametrize("limit", ["filter", pytest.param("namespace", marks=AS_ROOT)])
+def test_a_process_that_lost_them_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    with running(tmp_path / "segments", limit, "fork") as pid:
         found, pauses = check(tmp_path / "segments", monkeypatch)
     assert (found.verdict, len(pauses)) == (WARNS, 1)
-    assert found.found.startswith(f"process {pid}: none since a fork under a seccomp filter")
+    assert found.found.startswith(f"process {pid}: none since it may start no threads")
     assert "OPSCOPE_SAMPLING=0.01" in found.advice
 
 
-@pytest.mark.parametrize("words", [(), ("filter",)])
+@pytest.mark.parametrize("words", [(), ("filter",), pytest.param(("namespace",), marks=AS_ROOT)])
 def test_a_process_that_has_them_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:

@@ -1,8 +1,9 @@
 """The check of `opscope doctor` for processes with window sampling that open no windows any more.
 
-The thread that opens windows stops for a fork. It cannot start again if the program has since
-installed a filter of system calls (seccomp) that may forbid it (native/segment/sandbox.h). The
-process then looks idle. proc(5) has the facts.
+The thread that opens windows stops for a fork, and for a call that gives the program another user
+namespace. It cannot start again if the program has since installed a filter of system calls
+(seccomp) that may forbid it (native/segment/sandbox.h), or has asked for a pid namespace for its
+children, which forbids new threads. The process then looks idle. proc(5) has the facts.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _check(patterns: tuple[str, ...], pause: Callable[[float], None]) -> Check:
     if not lost:
         return Check("windows", FINE, "no process has lost them")
     told = ", ".join(map(str, lost[:3])) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
-    found = f"process {told}: none since a fork under a seccomp filter that it installed itself"
+    found = f"process {told}: none since it may start no threads (seccomp, or a pid namespace)"
     advice = "run it with OPSCOPE_SAMPLING=0.01, which needs no thread"
     return Check("windows", WARNS, found, advice)
 
@@ -75,9 +76,8 @@ def _process(header: Header, pids: Pids) -> int | None:
 
 def _has_lost_them(pid: int) -> bool:
     try:
-        with open(f"/proc/{pid}/status") as file:
-            if not any(line.split() == ["Seccomp:", "2"] for line in file):
-                return False
+        if not _may_lack_threads(pid):
+            return False
         for thread in os.listdir(f"/proc/{pid}/task"):
             # A thread that has just ended is not the one that opens windows.
             gone = suppress(FileNotFoundError, ProcessLookupError)
@@ -87,3 +87,15 @@ def _has_lost_them(pid: int) -> bool:
     except OSError:
         return False
     return os.path.exists(f"/proc/{pid}")
+
+
+def _may_lack_threads(pid: int) -> bool:
+    own = os.stat(f"/proc/{pid}/ns/pid").st_ino
+    try:
+        children = os.stat(f"/proc/{pid}/ns/pid_for_children").st_ino
+    except FileNotFoundError:  # a namespace that has no process yet
+        return True
+    if children != own:
+        return True
+    with open(f"/proc/{pid}/status") as file:
+        return any(line.split() == ["Seccomp:", "2"] for line in file)

@@ -26,6 +26,11 @@ def _check_sampling(sampling: float, window_ms: float, period_ms: float) -> None
         raise ValueError(f"sampling must be within [0, 1], not {sampling!r}")
 
 
+_ALONE = {"unshare": 0, "setns": 1}
+"""Functions of `os` since Python 3.12 that may need a process with one thread; by name, the index
+of the flags among the arguments."""
+
+
 def start(
     directory: str,
     *,
@@ -55,6 +60,10 @@ def start(
     options.max_overhead_ppb = max_overhead_ppb
     options.budget_is_default = budget_is_default
     lib.opscope_py_follow_forks(sys.version_info >= (3, 12))
+    for name, flags_at in _ALONE.items():
+        if builtin := getattr(os, name, None):
+            # It fails for a builtin with another layout, whose calls then fail beside our thread.
+            lib.opscope_interpreter_call_alone(id(builtin), flags_at)
     check(lib.opscope_recorder_start(options), f"cannot record into {directory}", RecorderError)
 
 

@@ -16,6 +16,11 @@ from opscope.segments import layout
 from opscope.segments.layout import U64
 from opscope.segments.segment_file import SegmentError
 
+_OP_MASK, _PHASE_MASK = np.uint64(layout.KEY_OP_MASK), np.uint64(layout.KEY_PHASE_MASK)
+_PHASE_SHIFT, _LABELS_SHIFT = np.uint64(layout.KEY_PHASE_SHIFT), np.uint64(layout.KEY_LABELS_SHIFT)
+
+_TABLE_SHIFT = np.uint64(32)
+
 
 class Known(Protocol):
     """The parts of a dictionary (dictionary.py) that keys refer to."""
@@ -46,15 +51,22 @@ class Keys(NamedTuple):
     def of(cls, cells: NDArray[Any], dictionary: Known) -> Keys:
         """Raises SegmentError if a cell refers to something that the dictionary lacks."""
         keys = cells["key"].copy()
-        _check(keys, dictionary)
-        unique, row = np.unique(keys, return_inverse=True)
+        order = keys.argsort(kind="stable")
+        ordered = keys[order]
+        is_first = np.ones(len(keys), bool)
+        np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+        is_once = bool(is_first.all())
+        unique = keys if is_once else ordered[is_first]
+        _check(unique, dictionary)
         extras = None
         if dictionary.extra_costs_ps:
             extra_of = dictionary.extra_costs_ps
-            ops = (keys & np.uint64(layout.KEY_OP_MASK)).tolist()
+            ops = (keys & _OP_MASK).tolist()
             extras = np.array([extra_of.get(op, 0) for op in ops], np.uint64)
-        if len(unique) == len(keys):
+        if is_once:
             return cls(keys, keys, None, extras)
+        row = np.empty(len(keys), np.intp)
+        row[order] = is_first.cumsum() - 1
         return cls(keys, unique, row, extras)
 
     def fit(self, cells: NDArray[Any]) -> bool:
@@ -91,12 +103,15 @@ class Lines(NamedTuple):
 
         Raises SegmentError if a cell refers to a missing line.
         """
-        place = np.flatnonzero(numbers).astype(np.int32)
-        if len(place) > heads["used"][chunks].sum():
+        place = numbers.nonzero()[0].astype(np.int32)
+        heads = heads[chunks]
+        used = heads["used"].astype(np.uint64)
+        if len(place) > used.sum():
             raise SegmentError("corrupt", "more histograms than lines")  # cells share a line
         cell = place // layout.OCTAVES
-        line = numbers[place].astype(np.uint64) - np.uint64(1)
-        source = _source(table[cell], line, heads[chunks])
+        number = numbers[place]
+        line = number.astype(np.uint64) - np.uint64(1)
+        source = _source(table[cell], line, heads, used)
         row_octave, group = place, None
         if keys.row is not None:
             row = keys.row[cell]
@@ -105,7 +120,7 @@ class Lines(NamedTuple):
             )
         return cls(
             place,
-            numbers[place],
+            number,
             source,
             _where(table, chunks, heads),
             row_octave.astype(np.int32, copy=False),
@@ -123,7 +138,7 @@ class Lines(NamedTuple):
         return (
             np.count_nonzero(numbers) == len(self.place)
             and np.array_equal(numbers[self.place], self.number)
-            and _where(table, chunks, heads) == self.chunks
+            and _where(table, chunks, heads[chunks]) == self.chunks
         )
 
     @property
@@ -133,31 +148,30 @@ class Lines(NamedTuple):
 
 
 def _check(keys: U64, dictionary: Known) -> None:
-    ops = np.unique(keys & np.uint64(layout.KEY_OP_MASK)).tolist()
-    if not dictionary.ops.keys() >= set(ops):
+    if not dictionary.ops.keys() >= set((keys & _OP_MASK).tolist()):
         raise SegmentError("corrupt", "a cell of an unknown operator")
-    labels = np.unique(keys >> np.uint64(layout.KEY_LABELS_SHIFT)).tolist()
-    if not dictionary.labels.keys() >= set(labels):
+    if not dictionary.labels.keys() >= set((keys >> _LABELS_SHIFT).tolist()):
         raise SegmentError("corrupt", "a cell of an unknown label set")
-    phases = keys >> np.uint64(layout.KEY_PHASE_SHIFT) & np.uint64(layout.KEY_PHASE_MASK)
+    phases = keys >> _PHASE_SHIFT & _PHASE_MASK
     if (phases >= len(layout.PHASES)).any():
         raise SegmentError("corrupt", "a cell of an unknown phase")
 
 
 def _where(table: NDArray[np.uint32], chunks: NDArray[np.intp], heads: NDArray[Any]) -> bytes:
-    return table.tobytes() + chunks.tobytes() + heads[chunks].tobytes()
+    return table.tobytes() + chunks.tobytes() + heads.tobytes()
 
 
-def _source(table: NDArray[np.uint32], line: U64, heads: NDArray[Any]) -> NDArray[np.int32]:
+def _source(
+    table: NDArray[np.uint32], line: U64, heads: NDArray[Any], used: U64
+) -> NDArray[np.int32]:
     """(m,) the index of each line among the concatenated lines of the chunks with these heads."""
     # One number orders all lines of all tables: table << 32 | index in the table.
-    first = heads["table"].astype(np.uint64) << np.uint64(32) | heads["first"]
-    order = np.argsort(first, kind="stable")
+    first = heads["table"].astype(np.uint64) << _TABLE_SHIFT | heads["first"]
+    order = first.argsort(kind="stable")
     first = first[order]
-    used = heads["used"].astype(np.uint64)
-    start = (np.cumsum(used) - used)[order]
-    wanted = table.astype(np.uint64) << np.uint64(32) | line
-    chunk = np.searchsorted(first, wanted, side="right") - 1
+    start = (used.cumsum() - used)[order]
+    wanted = table.astype(np.uint64) << _TABLE_SHIFT | line
+    chunk = first.searchsorted(wanted, side="right") - 1
     if (chunk < 0).any():
         raise SegmentError("corrupt", "a cell refers to a missing line")
     offset = wanted - first[chunk]

@@ -44,6 +44,8 @@ class Variances(NamedTuple):
 
 def checked(entries: NDArray[Any], dictionary: Dictionary) -> NDArray[Any]:
     """The same entries of layout.VARIANCE. Raises SegmentError if they are invalid."""
+    if not len(entries):
+        return entries
     keys = entries["key"]
     ops = set((keys & np.uint64(layout.KEY_OP_MASK)).tolist())
     if not dictionary.ops.keys() | {_ALL_OPS} >= ops:
@@ -53,11 +55,12 @@ def checked(entries: NDArray[Any], dictionary: Dictionary) -> NDArray[Any]:
         raise SegmentError("corrupt", "a variance of an unknown label set")
     if (_phases(keys) >= len(layout.PHASES)).any():
         raise SegmentError("corrupt", "a variance of an unknown phase")
-    if len(np.unique(keys)) < len(keys):
+    if len(set(keys.tolist())) < len(keys):
         raise SegmentError("corrupt", "duplicate variance of a key")
     for name in _STATED:
+        values = entries[name]
         # NaN is out of range too.
-        if not ((entries[name] >= 0) & (entries[name] < _LIMIT)).all():
+        if not (values.min() >= 0 and values.max() < _LIMIT):
             raise SegmentError("corrupt", f"variances: {name}")
     return entries
 
