@@ -25,6 +25,8 @@ class Service:
         self.repository = repository
         self.limits = limits
         self.admission = Admission(limits)
+        self.http_admission = Admission(limits)
+        """Of bodies that HTTP receives: their memory is taken before they are requests."""
 
     async def infer(
         self,
