@@ -145,9 +145,11 @@ HEIGHT = {
     "opscope": 10,
     "opscope_exporters": 10,
     "opscope.installation": 11,
+    "opscope.serving": 11,
     "opscope.bench": 12,
     "opscope.cli": 13,
     "opscope.demo": 13,
+    "opscope.demo_serving": 13,
 }
 
 THIRD_PARTY = ("numpy", "opentelemetry", "prometheus_client", "click", "rich", "google", "grpc")

@@ -34,6 +34,11 @@ void opscope_py_usage_metadata_outside(const char *, const char *, const char *,
 size_t opscope_py_box_outside(void *, opscope_value *, size_t);
 int opscope_py_extra_files_outside(opscope_extra_files *, void *);
 void opscope_py_follow_forks(int);
+
+typedef ... opscope_metric;
+opscope_metric *opscope_py_metric(const char *, const char *, int);
+void opscope_py_metric_add(opscope_metric *, int64_t);
+uint64_t opscope_metric_read(opscope_metric *);
 """
 
 # Precedes the module's initialisation, which is cffi's code.
@@ -69,7 +74,7 @@ def main(out: str, headers: list[str]) -> None:
         builder.cdef(declarations(Path(header).read_text()))
     builder.cdef(PYTHON_ENTRY_POINTS)
     names = ("/".join(Path(header).parts[-2:]) for header in headers)
-    includes = "\n".join(f'#include "{name}"' for name in (*names, "python/outside.c"))
+    includes = "\n".join(f'#include "{name}"' for name in (*names, "python/outside.c", "python/metric.c"))
     builder.set_source("opscope._native", includes, py_limited_api=True)
     builder.emit_c_code(out)
     prefer_own_backend(Path(out))

@@ -14,12 +14,17 @@ NEED_NO_EXTRA = ("install", "run", "status", "uninstall")
 def names() -> list[str]:
     """The names of the subcommands, sorted."""
     found = (module.name for module in pkgutil.iter_modules([os.path.dirname(__file__)]))
-    return sorted(name for name in found if not name.startswith("_"))
+    return sorted(name.replace("_", "-") for name in found if not name.startswith("_"))
+
+
+def module(name: str) -> str:
+    """The module of a subcommand."""
+    return f"opscope.cli.{name.replace('-', '_')}"
 
 
 def without_extra(name: str) -> ModuleType | None:
     """The subcommand's file if it needs no extra, else None."""
-    return importlib.import_module(f"opscope.cli.{name}") if name in NEED_NO_EXTRA else None
+    return importlib.import_module(module(name)) if name in NEED_NO_EXTRA else None
 
 
 def unforeseen(error: Exception) -> str:

@@ -22,7 +22,7 @@ class _Commands(click.Group):
         plain = _commands.without_extra(cmd_name)
         if plain is not None:
             return _wrapped(cmd_name, plain)
-        command: click.Command = importlib.import_module(f"opscope.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(_commands.module(cmd_name)).command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -1,0 +1,191 @@
+"""The calls of gRPC: messages to requests, answers to messages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from opscope import tensor as ot
+from opscope.errors import OpscopeError
+from opscope.serving import datatypes, request, tensors, trace_context, wire
+from opscope.serving.access import Access
+from opscope.serving.faults import Fault, Reason, bad_request
+from opscope.serving.protocol import EXTENSIONS, REPLIES, REQUESTS
+from opscope.serving.service import NAME, VERSION, Service
+
+_log = logging.getLogger("opscope.serving")
+_Context = Any  # grpc.aio.ServicerContext
+_Call = Callable[[bytes, _Context], Awaitable[bytes]]
+_MILLION = 1_000_000_000
+
+
+class Calls:
+    """One method for each call of the service, from a message's bytes to the answer's."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service = service
+        self._repository = service.repository
+        self._access = access
+
+    def handlers(self) -> dict[str, Any]:
+        """As grpc.method_handlers_generic_handler takes them; messages stay bytes."""
+        return {
+            name: grpc.unary_unary_rpc_method_handler(self._answering(name)) for name in REQUESTS
+        }
+
+    def _answering(self, name: str) -> _Call:
+        call: _Call = getattr(self, name)
+
+        async def answer(message: bytes, context: _Context) -> bytes:
+            try:
+                metadata = dict(context.invocation_metadata() or ())
+                if not self._access.allows(metadata.get("authorization")):
+                    raise Fault(Reason.UNAUTHENTICATED, "the token is missing or wrong")
+                return await call(message, context)
+            except Fault as fault:
+                status, text = fault.reason.grpc_status, str(fault)
+            except (DecodeError, UnicodeDecodeError):
+                status, text = "INVALID_ARGUMENT", f"the message is no {name}Request"
+            except OpscopeError as error:
+                status, text = "INVALID_ARGUMENT", str(error)
+            except Exception:
+                _log.exception("the call %s failed", name)
+                status, text = "INTERNAL", "the server failed"
+            await context.abort(grpc.StatusCode[status], text)
+            raise AssertionError  # abort raises
+
+        return answer
+
+    # ---- health and metadata -------------------------------------------------------------------
+
+    async def ServerLive(self, message: bytes, context: _Context) -> bytes:  # noqa: N802
+        return _serialized("ServerLive", live=True)
+
+    async def ServerReady(self, message: bytes, context: _Context) -> bytes:  # noqa: N802
+        return _serialized("ServerReady", ready=self._repository.is_ready())
+
+    async def ModelReady(self, message: bytes, context: _Context) -> bytes:  # noqa: N802
+        asked = REQUESTS["ModelReady"].FromString(message)
+        try:
+            self._repository.find(asked.name, asked.version)
+            is_ready = True
+        except Fault:
+            is_ready = False
+        return _serialized("ModelReady", ready=is_ready)
+
+    async def ServerMetadata(self, message: bytes, context: _Context) -> bytes:  # noqa: N802
+        return _serialized("ServerMetadata", name=NAME, version=VERSION, extensions=EXTENSIONS)
+
+    async def ModelMetadata(self, message: bytes, context: _Context) -> bytes:  # noqa: N802
+        asked = REQUESTS["ModelMetadata"].FromString(message)
+        model = self._repository.find(asked.name, asked.version).model
+        reply = REPLIES["ModelMetadata"](
+            name=model.name,
+            versions=self._repository.versions(model.name),
+            platform=model.config.platform,
+        )
+        for specs, into in ((model.config.inputs, reply.inputs), (model.config.outputs, reply.outputs)):
+            for spec in specs:
+                into.add(name=spec.name, datatype=spec.datatype, shape=spec.shape)
+        return bytes(reply.SerializeToString())
+
+    # ---- inference -----------------------------------------------------------------------------
+
+    async def ModelInfer(self, message: bytes, context: _Context) -> bytes:  # noqa: N802
+        try:
+            head, raw = wire.split_request(message)
+        except ValueError as error:
+            raise bad_request(str(error)) from None
+        asked = REQUESTS["ModelInfer"].FromString(head)
+        executor = self._repository.find(asked.model_name, asked.model_version)
+        try:
+            inputs = _inputs(asked, raw)
+            parameters = {
+                name: getattr(value, value.WhichOneof("parameter_choice") or "", None)
+                for name, value in asked.parameters.items()
+            }
+            timeout_ns = request.timeout_ns(parameters)
+        except Fault as fault:
+            executor.observer.failed(fault.reason)
+            raise
+        remaining_s = context.time_remaining()
+        if remaining_s is not None:
+            left_ns = max(1, int(remaining_s * _MILLION))
+            timeout_ns = left_ns if timeout_ns is None else min(timeout_ns, left_ns)
+        reply = await self._service.infer(
+            executor,
+            inputs,
+            [one.name for one in asked.outputs],
+            timeout_ns=timeout_ns,
+            trace=_trace(context),
+        )
+        made = REPLIES["ModelInfer"](
+            model_name=executor.model.name, model_version=executor.model.version, id=asked.id
+        )
+        for name, tensor in reply.outputs.items():
+            made.outputs.add(name=name, datatype=datatypes.of(tensor).name, shape=tensor.shape)
+        contents = [tensors.content(tensor) for tensor in reply.outputs.values()]
+        return wire.join_reply(made.SerializeToString(), contents)
+
+    # ---- Triton's repository -------------------------------------------------------------------
+
+    async def RepositoryIndex(self, message: bytes, context: _Context) -> bytes:  # noqa: N802
+        asked = REQUESTS["RepositoryIndex"].FromString(message)
+        reply = REPLIES["RepositoryIndex"]()
+        for one in self._repository.index(only_ready=asked.ready):
+            reply.models.add(name=one.name, version=one.version, state=one.state, reason=one.reason)
+        return bytes(reply.SerializeToString())
+
+    async def RepositoryModelLoad(self, message: bytes, context: _Context) -> bytes:  # noqa: N802
+        asked = REQUESTS["RepositoryModelLoad"].FromString(message)
+        for name in asked.parameters:
+            if name != "config":
+                raise bad_request(f"the parameter {name[:60]!r} is unknown")
+        config = asked.parameters["config"].string_param if asked.parameters else None
+        await self._repository.load(asked.model_name, config)
+        return b""
+
+    async def RepositoryModelUnload(self, message: bytes, context: _Context) -> bytes:  # noqa: N802
+        asked = REQUESTS["RepositoryModelUnload"].FromString(message)
+        await self._repository.unload(asked.model_name)
+        return b""
+
+
+def _serialized(name: str, /, **fields: Any) -> bytes:
+    return bytes(REPLIES[name](**fields).SerializeToString())
+
+
+def _trace(context: _Context) -> trace_context.TraceContext | None:
+    for key, value in context.invocation_metadata() or ():
+        if key == trace_context.HEADER and isinstance(value, str):
+            return trace_context.parse(value)
+    return None
+
+
+def _inputs(asked: Any, raw: list[memoryview]) -> list[tuple[str, ot.Tensor]]:
+    """All inputs by name. Raises Fault for those that are damaged."""
+    if raw and any(one.HasField("contents") for one in asked.inputs):
+        raise bad_request("a request has either raw_input_contents or contents, not both")
+    if raw and len(raw) != len(asked.inputs):
+        raise bad_request(f"{len(raw)} raw_input_contents are not one for each of the inputs")
+    found = []
+    for number, one in enumerate(asked.inputs):
+        datatype = datatypes.named(one.datatype)
+        shape = tensors.checked_shape(one.name, one.shape)
+        if raw:
+            found.append((one.name, tensors.from_raw(one.name, datatype, shape, raw[number])))
+            continue
+        filled = [field.name for field, _ in one.contents.ListFields()]
+        if datatype.contents is None:
+            raise bad_request(f"input {one.name[:60]!r} of {datatype.name} is sent as raw bytes only")
+        if filled not in ([], [datatype.contents]):
+            raise bad_request(
+                f"input {one.name[:60]!r} of {datatype.name} has its elements in {datatype.contents}"
+            )
+        elements = getattr(one.contents, datatype.contents)
+        found.append((one.name, tensors.from_elements(one.name, datatype, shape, elements)))
+    return found

@@ -1,0 +1,209 @@
+"""Inference over HTTP: JSON, and Triton's extension for tensors as bytes after the JSON.
+
+Facts: docs/protocol/extension_binary_data.md of Triton's server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from opscope import tensor as ot
+from opscope.serving import datatypes, request, tensors, trace_context
+from opscope.serving.executor import Executor
+from opscope.serving.faults import Fault, Reason, bad_request
+from opscope.serving.http_connection import HEADER_LENGTH, HttpReply, HttpRequest
+from opscope.serving.request import InferReply
+from opscope.serving.service import Service
+from opscope.serving.wire import Buffer
+
+_BINARY = "application/octet-stream"
+_LENGTH_DIGITS = 18
+
+
+async def infer(service: Service, asked: HttpRequest, name: str, version: str) -> HttpReply:
+    """Answers an inference request. Raises Fault."""
+    executor = service.repository.find(name, version)
+    try:
+        head, binary = _split(asked)
+        document = _raw_request(executor, binary) if head is None else json_object(head)
+        inputs = _inputs(document, binary)
+        wanted = _wanted(document)
+        parameters = _object_of(document, "parameters")
+        timeout_ns = request.timeout_ns(parameters)
+        identity = document.get("id", "")
+        if not isinstance(identity, str):
+            raise bad_request("id is no string")
+    except Fault as fault:
+        executor.observer.failed(fault.reason)
+        raise
+    reply = await service.infer(
+        executor,
+        inputs,
+        list(wanted),
+        timeout_ns=timeout_ns,
+        trace=trace_context.parse(asked.headers.get(trace_context.HEADER)),
+    )
+    all_binary = parameters.get("binary_data_output", False) is True
+    as_binary = {name: wanted.get(name) for name in reply.outputs}
+    return _reply(
+        executor,
+        identity,
+        reply,
+        {name: all_binary if one is None else one for name, one in as_binary.items()},
+    )
+
+
+def json_object(body: Buffer) -> dict[str, Any]:
+    """The object of a body. Raises Fault."""
+    try:
+        found = json.loads(bytes(body))
+    except RecursionError:
+        raise bad_request("the JSON is nested too deeply") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise bad_request(f"the body is no JSON: {error}"[:200]) from None
+    if not isinstance(found, dict):
+        raise bad_request("the body is no JSON object")
+    return found
+
+
+# ---- requests ------------------------------------------------------------------------------------
+
+
+def _split(asked: HttpRequest) -> tuple[memoryview | None, memoryview]:
+    """The JSON and the bytes after it; None for a request of bytes alone."""
+    header = asked.headers.get(HEADER_LENGTH)
+    if header is None:
+        return asked.body, asked.body[len(asked.body) :]
+    size = int(header) if header.isascii() and header.isdigit() and len(header) < _LENGTH_DIGITS else -1
+    if not 0 <= size <= len(asked.body):
+        raise bad_request(f"{HEADER_LENGTH} is {header[:40]!r}, but the body has {len(asked.body)}")
+    return (asked.body[:size] if size else None), asked.body[size:]
+
+
+def _raw_request(executor: Executor, binary: memoryview) -> dict[str, Any]:
+    """The JSON that a request of bytes alone stands for: one input, whose shape is known but for
+    the batch, of one. Raises Fault for a model with others."""
+    specs = executor.model.config.inputs
+    is_batched = executor.model.config.is_batched
+    shape = [1, *specs[0].shape[1:]] if is_batched else list(specs[0].shape)
+    if len(specs) > 1 or -1 in shape:
+        raise bad_request("only a model with one input of known shape takes bytes alone")
+    return {
+        "parameters": {"binary_data_output": True},
+        "inputs": [
+            {
+                "name": specs[0].name,
+                "datatype": specs[0].datatype,
+                "shape": shape,
+                "parameters": {"binary_data_size": len(binary)},
+            }
+        ],
+    }
+
+
+def _inputs(document: Mapping[str, Any], binary: memoryview) -> list[tuple[str, ot.Tensor]]:
+    found = []
+    for one in _objects_of(document, "inputs"):
+        name, shape = one.get("name"), one.get("shape")
+        if not isinstance(name, str) or not isinstance(shape, list):
+            raise bad_request("an input has no name or no shape")
+        datatype = datatypes.named(str(one.get("datatype")))
+        checked = tensors.checked_shape(name, shape)
+        size = _object_of(one, "parameters").get("binary_data_size")
+        if size is None:
+            elements = _flat(one.get("data"))
+            found.append((name, tensors.from_elements(name, datatype, checked, elements)))
+            continue
+        if type(size) is not int or not 0 <= size <= len(binary):
+            raise bad_request(f"input {name[:60]!r} has no binary_data_size of bytes that were sent")
+        if "data" in one:
+            raise bad_request(f"input {name[:60]!r} has both data and binary_data_size")
+        found.append((name, tensors.from_raw(name, datatype, checked, binary[:size])))
+        binary = binary[size:]
+    if len(binary):
+        raise bad_request(f"{len(binary)} bytes after the JSON belong to no input")
+    return found
+
+
+def _flat(data: Any) -> list[Any]:
+    """The elements of a list, or of lists within lists, in order."""
+    if not isinstance(data, list):
+        raise bad_request("the data of an input are a list")
+    while any(isinstance(one, list) for one in data):
+        if not all(isinstance(one, list) for one in data):
+            raise bad_request("the data of an input are lists of unequal depths")
+        data = [element for one in data for element in one]
+    return data
+
+
+def _wanted(document: Mapping[str, Any]) -> dict[str, bool | None]:
+    """The requested outputs, and whether each is wanted as bytes: None: not said."""
+    found: dict[str, bool | None] = {}
+    for one in _objects_of(document, "outputs") if "outputs" in document else ():
+        name = one.get("name")
+        as_binary = _object_of(one, "parameters").get("binary_data")
+        if not isinstance(name, str) or name in found:
+            raise bad_request("an output has no name, or the name of another")
+        if as_binary not in (None, True, False):
+            raise bad_request("binary_data is no bool")
+        found[name] = as_binary
+    return found
+
+
+def _objects_of(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    found = document.get(name)
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise bad_request(f"{name} is no list of objects")
+    return found
+
+
+def _object_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = document.get(name, {})
+    if not isinstance(found, dict):
+        raise bad_request(f"{name} is no object")
+    return found
+
+
+# ---- answers -------------------------------------------------------------------------------------
+
+
+def _reply(
+    executor: Executor, identity: str, reply: InferReply, as_binary: Mapping[str, bool]
+) -> HttpReply:
+    outputs = []
+    binary: list[Buffer] = []
+    for name, tensor in reply.outputs.items():
+        datatype = datatypes.of(tensor)
+        one: dict[str, Any] = {
+            "name": name,
+            "datatype": datatype.name,
+            "shape": tuple(tensor.shape),
+        }
+        if as_binary[name]:
+            content = tensors.content(tensor)
+            one["parameters"] = {"binary_data_size": content.nbytes}
+            binary.append(content)
+        elif datatype.format is None:
+            raise bad_request(f"output {name!r} of {datatype.name} is sent as bytes: ask for binary_data")
+        else:
+            one["data"] = tensors.elements(tensor)
+        outputs.append(one)
+    document: dict[str, Any] = {
+        "model_name": executor.model.name,
+        "model_version": executor.model.version,
+    }
+    if identity:
+        document["id"] = identity
+    document["outputs"] = outputs
+    try:
+        head = json.dumps(document, allow_nan=False).encode()
+    except ValueError:
+        raise Fault(
+            Reason.MODEL, "an output has infinities or NaN, which JSON lacks: ask for binary_data"
+        ) from None
+    if not binary:
+        return HttpReply(200, (head,))
+    length = ("inference-header-content-length", str(len(head)))
+    return HttpReply(200, (head, *binary), _BINARY, (length,))
