@@ -13,19 +13,25 @@ typedef PyObject *(*keywords_function)(PyObject *, PyObject *, PyObject *);
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 typedef PyObject *(*fast_keywords_function)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
-/* The GIL guards all slots. A slot stays with its definition for ever, so that a call in flight
- * survives a detach, and a later attach reuses it. */
+/* Written by attach before a definition leads to the trampoline, and never taken back: a slot stays
+ * with its definition for ever, so that a call in flight survives a detach, and a later attach
+ * reuses it. Such an attach may write `original` and `op` while threads read them: either value is
+ * right for a call. */
 struct slot {
-    PyMethodDef *definition; /* NULL: free */
+    PyMethodDef *definition; /* NULL: free, or lost */
+    bool is_lost; /* without the GIL: attaching failed, but a thread may call through it */
     PyCFunction original;
     const opscope_op *op;
     PyCFunction trampoline;
     int ufunc_method; /* index among the ufunc methods; -1: not a ufunc method */
     bool self_is_input;
+    bool takes_tuple;   /* the only argument is a tuple of all */
+    const char *method; /* its name, if it is a ufunc method */
 };
 
 #define ANY_FUNCTION(function) ((PyCFunction)(void (*)(void))(function))
-#define ORIGINAL(slot, type) ((type)(void (*)(void))(slot)->original)
+/* Partner of both loads: the stores of attach. */
+#define ORIGINAL(slot, type) ((type)(void (*)(void))opscope__load_relaxed(&(slot)->original))
 
 /* ---- hot path ------------------------------------------------------------------------------- */
 
@@ -33,9 +39,9 @@ static const opscope_op *op_of(const struct slot *slot, PyObject *self)
 {
     const opscope_op *op = NULL;
     if (slot->ufunc_method >= 0) {
-        op = opscope__ufunc_method_op(self, slot->ufunc_method, slot->definition->ml_name);
+        op = opscope__ufunc_method_op(self, slot->ufunc_method, slot->method);
     }
-    return op != NULL ? op : slot->op;
+    return op != NULL ? op : opscope__load_relaxed(&slot->op);
 }
 
 /* One per calling convention: ORIGINAL_CALL calls the original, the other arguments initialise an
@@ -47,6 +53,9 @@ static const opscope_op *op_of(const struct slot *slot, PyObject *self)
         const opscope_range_info info = OPSCOPE__NUMPY_RANGE_INFO(&call);                          \
         opscope_range range;                                                                       \
         opscope__range_open_slow(&range, op_of(slot, self), &info);                                \
+        if (!opscope__numpy_range_fired(&range)) {                                                 \
+            return opscope__numpy_probe_arrives(slot) ? Py_NewRef(Py_None) : (ORIGINAL_CALL);      \
+        }                                                                                          \
         return opscope__numpy_range_close(&range, ORIGINAL_CALL);                                  \
     } while (0)
 
@@ -54,11 +63,11 @@ static const opscope_op *op_of(const struct slot *slot, PyObject *self)
 static PyObject *call_plain(const struct slot *slot, PyObject *self, PyObject *arg)
 {
     if (opscope__numpy_range_is_skipped()) {
-        return slot->original(self, arg);
+        return ORIGINAL(slot, PyCFunction)(self, arg);
     }
-    bool is_tuple = (slot->definition->ml_flags & METH_VARARGS) != 0;
-    CALL_SEEN(slot, self, slot->original(self, arg), .tuple = is_tuple ? arg : NULL, .vector = &arg,
-              .vector_count = !is_tuple && arg != NULL);
+    const bool is_tuple = slot->takes_tuple;
+    CALL_SEEN(slot, self, ORIGINAL(slot, PyCFunction)(self, arg), .tuple = is_tuple ? arg : NULL,
+              .vector = &arg, .vector_count = !is_tuple && arg != NULL);
 }
 
 static PyObject *call_keywords(const struct slot *slot, PyObject *self, PyObject *args,
@@ -145,76 +154,24 @@ static struct slot fast_keywords_pool[POOL_SIZE] = {SIXTY_FOUR(FAST_KEYWORDS_SLO
 
 static struct slot *const pools[] = {plain_pool, keywords_pool, fast_pool, fast_keywords_pool};
 
-/* ---- probes: stand in for the original while a fresh pointer is tried out ------------------- */
-
-static bool probed;
-
-static PyObject *arrive(void)
-{
-    probed = true;
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
-static PyObject *probe_plain(PyObject *self, PyObject *arg)
-{
-    (void)self;
-    (void)arg;
-    return arrive();
-}
-
-static PyObject *probe_keywords(PyObject *self, PyObject *args, PyObject *names)
-{
-    (void)self;
-    (void)args;
-    (void)names;
-    return arrive();
-}
-
-static PyObject *probe_fast(PyObject *self, PyObject *const *args, Py_ssize_t count)
-{
-    (void)self;
-    (void)args;
-    (void)count;
-    return arrive();
-}
-
-static PyObject *probe_fast_keywords(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                     PyObject *names)
-{
-    (void)self;
-    (void)args;
-    (void)count;
-    (void)names;
-    return arrive();
-}
-
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
-/* The pool for a definition's calling convention, and its probe; false if there is no such pool. */
-static bool find_pool(const PyMethodDef *definition, struct slot **pool, PyCFunction *probe)
+/* The pool for a definition's calling convention; NULL if there is none. */
+static struct slot *pool_of(const PyMethodDef *definition)
 {
     switch (definition->ml_flags) {
     case METH_VARARGS:
     case METH_O:
     case METH_NOARGS:
-        *pool = plain_pool;
-        *probe = probe_plain;
-        return true;
+        return plain_pool;
     case METH_VARARGS | METH_KEYWORDS:
-        *pool = keywords_pool;
-        *probe = ANY_FUNCTION(probe_keywords);
-        return true;
+        return keywords_pool;
     case METH_FASTCALL:
-        *pool = fast_pool;
-        *probe = ANY_FUNCTION(probe_fast);
-        return true;
+        return fast_pool;
     case METH_FASTCALL | METH_KEYWORDS:
-        *pool = fast_keywords_pool;
-        *probe = ANY_FUNCTION(probe_fast_keywords);
-        return true;
+        return fast_keywords_pool;
     default:
-        return false;
+        return NULL;
     }
 }
 
@@ -222,69 +179,77 @@ static bool find_pool(const PyMethodDef *definition, struct slot **pool, PyCFunc
 static struct slot *find_slot(struct slot *pool, const PyMethodDef *definition)
 {
     for (struct slot *slot = pool; slot < pool + POOL_SIZE; slot++) {
-        if (slot->definition == NULL || slot->definition == definition) {
+        if ((slot->definition == NULL && !slot->is_lost) || slot->definition == definition) {
             return slot;
         }
     }
     return NULL;
 }
 
-static bool call_arrives(PyObject *builtin, struct slot *slot, PyCFunction probe)
+static bool call_arrives(PyObject *builtin, const struct slot *slot)
 {
-    PyCFunction kept = slot->original;
     PyObject *one = slot->definition->ml_flags == METH_O ? Py_None : NULL;
-    probed = false;
-    slot->original = probe;
+    opscope__numpy_probe_begin(slot);
     PyObject *result = PyObject_CallFunctionObjArgs(builtin, one, NULL);
-    slot->original = kept;
-    bool arrived = result == Py_None && probed;
+    const bool arrived = opscope__numpy_probe_end() && result == Py_None;
     Py_XDECREF(result);
     PyErr_Clear();
     return arrived;
 }
 
-static int next_ufunc_method(void)
+/* After a fault: the definition may not live as long as the process. */
+static void give_up(struct slot *slot)
 {
-    static int count;
-    return count < OPSCOPE__UFUNC_METHOD_LIMIT ? count++ : -1;
+    slot->definition = NULL;
+#ifdef Py_GIL_DISABLED
+    slot->is_lost = true;
+#endif
 }
+
+/* Written by attach. */
+static int ufunc_method_count;
 
 int opscope__builtin_attach(const opscope_numpy_target *target, const struct opscope__pages *pages)
 {
     PyObject *builtin = (PyObject *)target->object;
     PyMethodDef *definition = opscope__builtin_definition(builtin, pages);
-    struct slot *pool;
-    PyCFunction probe;
-    if (definition == NULL || !find_pool(definition, &pool, &probe)) {
+    struct slot *pool = definition != NULL ? pool_of(definition) : NULL;
+    if (pool == NULL) {
         return OPSCOPE_ERR_UNSUPPORTED;
     }
     struct slot *slot = find_slot(pool, definition);
     if (slot == NULL) {
         return OPSCOPE_ERR_FULL;
     }
-    if (definition->ml_meth == slot->trampoline) {
+    const PyCFunction found = definition->ml_meth;
+    if (found == slot->trampoline) {
         return OPSCOPE_ERR_BUSY;
     }
-    const opscope_op *op = opscope__numpy_op(target->name);
     const bool is_ufunc_method = target->kind == OPSCOPE_NUMPY_UFUNC_METHOD;
-    const struct slot before = *slot;
-    if (slot->definition == NULL) {
+    const bool is_new = slot->definition == NULL;
+    if (is_new) {
         PyObject *self = PyCFunction_GetSelf(builtin);
         slot->self_is_input = !is_ufunc_method && self != NULL && !PyModule_Check(self);
-        slot->ufunc_method = -1; /* until it is attached: there are few of these indexes */
+        slot->ufunc_method = is_ufunc_method && ufunc_method_count < OPSCOPE__UFUNC_METHOD_LIMIT
+                                 ? ufunc_method_count
+                                 : -1;
+        slot->takes_tuple = (definition->ml_flags & METH_VARARGS) != 0;
+        slot->method = definition->ml_name;
+        slot->definition = definition;
     }
-    slot->definition = definition;
-    slot->op = op;
-    slot->original = definition->ml_meth;
-    definition->ml_meth = slot->trampoline;
-    if (!call_arrives(builtin, slot, probe)) {
-        definition->ml_meth = slot->original;
-        *slot = before;
+    /* Partner: the loads on the hot path, by threads that a former attach led here. */
+    opscope__store_relaxed(&slot->op, opscope__numpy_op(target->name));
+    opscope__store_relaxed(&slot->original, found);
+    opscope__numpy_publish();
+    const bool is_in = OPSCOPE__REPLACE_POINTER(&definition->ml_meth, found, slot->trampoline);
+    if (!is_in || !call_arrives(builtin, slot)) {
+        (void)OPSCOPE__REPLACE_POINTER(&definition->ml_meth, slot->trampoline, found);
+        if (is_new) {
+            give_up(slot);
+        }
         return OPSCOPE_ERR_UNSUPPORTED;
     }
-    if (before.definition == NULL && is_ufunc_method) {
-        slot->ufunc_method = next_ufunc_method();
-    }
+    ufunc_method_count += is_new && slot->ufunc_method >= 0; /* there are few of these indexes */
     return OPSCOPE_OK;
 }
 
@@ -292,8 +257,9 @@ void opscope__builtin_detach(void)
 {
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) {
         for (struct slot *slot = pools[i]; slot < pools[i] + POOL_SIZE; slot++) {
-            if (slot->definition != NULL && slot->definition->ml_meth == slot->trampoline) {
-                slot->definition->ml_meth = slot->original;
+            if (slot->definition != NULL) {
+                (void)OPSCOPE__REPLACE_POINTER(&slot->definition->ml_meth, slot->trampoline,
+                                               slot->original);
             }
         }
     }

@@ -8,13 +8,15 @@ enum { TURNS = 10, CALLS = 10 };
 /* Used if the measurement fails: a typical value of the machines measured so far. */
 static const uint64_t USUAL_EXTRA_PS = 35000;
 
-static uint64_t extra_cost_ps; /* under the GIL; 0: unknown */
+/* Written by attach; read by any thread, also at the first call of a ufunc's method, with
+ * load_relaxed: an old value is 0. 0: unknown. */
+static uint64_t extra_cost_ps;
 
 const opscope_op *opscope__numpy_op(const char *name)
 {
     const opscope_op *op = opscope_op_other();
     if (opscope_op_intern(name, "", OPSCOPE_FUNCTION, OPSCOPE_OTHER, &op) == OPSCOPE_OK) {
-        opscope_recorder_extra_cost(op->id, extra_cost_ps);
+        opscope_recorder_extra_cost(op->id, opscope__load_relaxed(&extra_cost_ps));
     }
     return op;
 }
@@ -55,9 +57,8 @@ void opscope__numpy_measure(PyObject *add, PyObject *array, const char *name)
     if (extra_cost_ps != 0) {
         return;
     }
-    if (add != NULL && array != NULL) {
-        extra_cost_ps = measure(add, array);
-    }
-    extra_cost_ps = extra_cost_ps != 0 ? extra_cost_ps : USUAL_EXTRA_PS;
+    const uint64_t measured = add != NULL && array != NULL ? measure(add, array) : 0;
+    /* Partner: the load in opscope__numpy_op. */
+    opscope__store_relaxed(&extra_cost_ps, measured != 0 ? measured : USUAL_EXTRA_PS);
     (void)opscope__numpy_op(name);
 }

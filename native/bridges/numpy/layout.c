@@ -66,7 +66,7 @@ static const struct opscope__type_layout *checked_type(PyTypeObject *type, const
 opscope__vectorcall *opscope__ufunc_vectorcall(PyObject *ufunc, const struct opscope__pages *pages)
 {
     const unsigned long have_vectorcall = 1UL << 11; /* Py_TPFLAGS_HAVE_VECTORCALL */
-    static const struct opscope__type_layout *type;  /* under the GIL; the same for all ufuncs */
+    static const struct opscope__type_layout *type;  /* attach; the same for all ufuncs */
     if (type != (const void *)Py_TYPE(ufunc)) {
         type = checked_type(Py_TYPE(ufunc), "numpy.ufunc");
     }

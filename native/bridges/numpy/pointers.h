@@ -1,11 +1,16 @@
 /* numpy/pointers.h -- the three kinds of pointers that the bridge replaces, one file for each.
  *
- * attach: the caller holds the GIL and has switched recording off on its thread. detach: the caller
- * holds the GIL. private/numpy.h lists the statuses.
+ * attach: the caller has a thread state of Python and has switched recording off on its thread.
+ * detach: the caller has a thread state. Their callers take turns (private/numpy.h, which also
+ * lists the statuses), but the program's threads run meanwhile: without the GIL, a thread may call
+ * through a pointer at any moment. So whatever a trampoline needs is complete, and published,
+ * before a pointer leads to it, and is never taken back; a fault leaves an unused entry behind.
  */
 #ifndef OPSCOPE_BRIDGES_NUMPY_POINTERS_H
 #define OPSCOPE_BRIDGES_NUMPY_POINTERS_H
 
+#include "base/atomics.h"
+#include "base/fence.h"
 #include "bridges/numpy/layout.h"
 #include "opscope/record.h"
 #include "private/numpy.h"
@@ -29,6 +34,24 @@ void opscope__ufunc_follow_demand(void);
 const opscope_op *opscope__ufunc_method_op(PyObject *ufunc, int index, const char *method);
 
 enum { OPSCOPE__UFUNC_METHOD_LIMIT = 5 };
+
+/* Makes what attach wrote visible to each thread that follows a pointer replaced after this. The
+ * thread orders nothing itself, because CPython loads the pointer. The GIL needs no fence: a thread
+ * takes it after attach has let it go. */
+static inline void opscope__numpy_publish(void)
+{
+#ifdef Py_GIL_DISABLED
+    opscope__fence_heavy();
+#endif
+}
+
+/* Replaces `*place` if it still is `expected`, with the order of a release. Partner: CPython's
+ * plain load at each call; either pointer is complete for the call. */
+#define OPSCOPE__REPLACE_POINTER(place, expected, value)                                           \
+    ({                                                                                             \
+        __typeof__(*(place)) expected_ = (expected);                                               \
+        opscope__replace_release((place), &expected_, (value));                                    \
+    })
 
 /* numpy/builtin.c: the ml_meth of a builtin's definition. */
 int opscope__builtin_attach(const opscope_numpy_target *target, const struct opscope__pages *pages);

@@ -1,5 +1,31 @@
 /* numpy/range.c -- boxes the arguments and the result of a call, and preserves its exception. */
 #include "bridges/numpy/range.h"
+#include "record/thread.h"
+
+static OPSCOPE__THREAD_LOCAL struct {
+    const void *at; /* NULL: this thread verifies nothing */
+    bool arrived;
+} probe;
+
+void opscope__numpy_probe_begin(const void *at)
+{
+    probe.at = at;
+    probe.arrived = false;
+    opscope__hot_invalidate(); /* else the countdown would skip the range */
+}
+
+bool opscope__numpy_probe_end(void)
+{
+    probe.at = NULL;
+    return probe.arrived;
+}
+
+bool opscope__numpy_probe_arrives(const void *at)
+{
+    const bool arrives = probe.at == at && at != NULL;
+    probe.arrived |= arrives;
+    return arrives;
+}
 
 static void put(opscope_value *values, size_t capacity, size_t index, PyObject *object)
 {
@@ -17,6 +43,16 @@ static size_t put_tuple(opscope_value *values, size_t capacity, size_t count, Py
     }
     return count;
 }
+
+/* Another thread may hold the dict too. The limited API has no such locks, and the GIL no need of
+ * them. */
+#ifdef Py_GIL_DISABLED
+#define LOCK_OBJECT(object) Py_BEGIN_CRITICAL_SECTION(object)
+#define UNLOCK_OBJECT() Py_END_CRITICAL_SECTION()
+#else
+#define LOCK_OBJECT(object) (void)0
+#define UNLOCK_OBJECT() (void)0
+#endif
 
 size_t opscope__numpy_arguments_box(void *arg, opscope_value *values, size_t capacity)
 {
@@ -39,9 +75,11 @@ size_t opscope__numpy_arguments_box(void *arg, opscope_value *values, size_t cap
         PyObject *name;
         PyObject *value;
         Py_ssize_t position = 0;
+        LOCK_OBJECT(call->keywords);
         while (PyDict_Next(call->keywords, &position, &name, &value)) {
             put(values, capacity, count++, value);
         }
+        UNLOCK_OBJECT();
     }
     return count;
 }
