@@ -23,7 +23,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run check test test-aarch64 test-c test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak scale bench dashboards stubs metrics-doc torch-matrix wheels clean
+.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak scale bench dashboards stubs metrics-doc torch-matrix wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
@@ -44,6 +44,10 @@ test-c: build/c/build.ninja ## only the C tests
 
 test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: half an hour
 	$(BIN)/python -m tests.cross.aarch64
+
+# FREE_THREADED names the interpreter; without it, python3.14t on PATH, or one built from source.
+test-free-threaded: $(VENV)/tools ## the tests on CPython 3.14 without the GIL: ten minutes
+	$(BIN)/python -m tests.cross.free_threaded $(FREE_THREADED)
 
 test-python: $(VENV)/installed $(VENV)/torch ## only the Python tests
 	$(call pytest,)

@@ -86,7 +86,10 @@ def look_at(place: str) -> Environment:
         python=python,
         version=(major, minor, micro),
         refusal=_refusal(
-            (major, minor), said["implementation"], said["flags"], is_installed=bool(said["package"])
+            (major, minor),
+            said["implementation"],
+            said["flags"],
+            is_installed=bool(said["package"]),
         ),
         site=said["site"],
         package=said["package"],
