@@ -9,7 +9,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
 SOAK_SECONDS ?= 1200
 # Those that are there try the wheels.
-PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14
+PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14 python3.14t
 TORCH := torch==2.13.0
 export PATH := $(abspath $(BIN)):$(PATH)
 

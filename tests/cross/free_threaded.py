@@ -3,7 +3,7 @@
 Usage: python -m tests.cross.free_threaded [PYTHON]
 
 Builds the package for that interpreter (native/cross/free_threaded.py finds or builds one),
-installs it into an environment of its own below build/free-threaded, and runs the tests there.
+installs it into an environment of its own below build, and runs the tests there.
 Tests of opscope.tensor are left out: it stands down without the GIL.
 """
 
@@ -13,12 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from native.cross.build import ROOT
-from native.cross.free_threaded import interpreter
+from native.cross.build import ROOT, build_wheel
+from native.cross.free_threaded import environment, install, interpreter
 
-HERE = ROOT / "build" / "free-threaded"
+HERE = ROOT / "build" / "free-threaded-environment"
 PACKAGES = (
-    *("pip>=25.1", "scikit-build-core>=0.11", "cffi>=2.1", "cmake", "ninja"),
     *("numpy", "click", "rich", "pytest>=9", "hypothesis", "prometheus-client"),
     *("anyio", "opentelemetry-sdk", "uvloop"),
 )
@@ -33,37 +32,21 @@ import sys
 import numpy, opscope
 assert not sys._is_gil_enabled()
 opscope.attach()
-assert opscope.status().bridges == {"numpy": "attached"}, opscope.status()
+assert opscope.attach_status().bridges == {"numpy": "attached"}, opscope.attach_status()
 assert not sys._is_gil_enabled()
 """
 
 
 def main(given: str) -> None:
-    python = environment(interpreter(given))
-    install(python)
+    python = environment(interpreter(given), HERE)
+    install(python, *PACKAGES)
+    with tempfile.TemporaryDirectory() as wheels:
+        wheel = build_wheel(ROOT, Path(wheels), python=python)
+        install(python, "--no-deps", "--force-reinstall", str(wheel))
     # Warnings are errors: the interpreter warns of a module that switches the GIL on.
     run(python, "-W", "error", "-c", STATES, cwd=HERE)
     environ = os.environ | {"OPSCOPE_TEST_PYTHONS": str(python)}
     run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, environ=environ)
-
-
-def environment(base: str) -> Path:
-    python = HERE / "environment" / "bin" / "python"
-    if not python.exists():
-        run(base, "-m", "venv", "--without-pip", python.parent.parent)
-    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *PACKAGES)
-    return python
-
-
-def install(python: Path) -> None:
-    with tempfile.TemporaryDirectory() as wheels:
-        build = (f"build-dir={HERE / 'wheel'}", "cmake.define.OPSCOPE_WERROR=ON")
-        settings = [f"--config-settings={setting}" for setting in build]
-        wheel = ("wheel", "--quiet", "--no-build-isolation", "--no-deps", *settings)
-        path = {"PATH": os.pathsep.join((str(python.parent), os.environ["PATH"]))}
-        run(python, "-m", "pip", *wheel, "--wheel-dir", wheels, ROOT, environ=os.environ | path)
-        (made,) = Path(wheels).iterdir()
-        run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", made)
 
 
 def run(*command: str | Path, cwd: Path = ROOT, environ: dict[str, str] | None = None) -> None:
