@@ -11,7 +11,7 @@ WORKERS ?= $(shell echo $$(( (3 * $(JOBS) + 1) / 2 )))
 FUZZ_SECONDS ?= 30
 SOAK_SECONDS ?= 1200
 # Those that are there try the wheels.
-PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14
+PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14 python3.14t
 TORCH := torch==2.13.0
 export PATH := $(abspath $(BIN)):$(PATH)
 
@@ -25,7 +25,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run check test test-aarch64 test-c test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak scale bench dashboards stubs metrics-doc torch-matrix wheels clean
+.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak scale bench dashboards stubs metrics-doc torch-matrix wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
@@ -46,6 +46,10 @@ test-c: build/c/build.ninja ## only the C tests
 
 test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: an hour or two
 	$(BIN)/python -m tests.cross.aarch64
+
+# FREE_THREADED names the interpreter; without it, python3.14t on PATH, or one built from source.
+test-free-threaded: $(VENV)/tools ## the tests on CPython 3.14 without the GIL: ten minutes
+	$(BIN)/python -m tests.cross.free_threaded $(FREE_THREADED)
 
 test-python: $(VENV)/installed $(VENV)/torch ## only the Python tests
 	$(call side_by_side,not external)

@@ -12,12 +12,14 @@
 
 #include <stdbool.h>
 
+#include "opscope/export.h"
+
 /* True if light fences must be full ones. Written once, before a second thread uses the library. */
 extern bool opscope__fence_is_symmetric;
 
 /* Idempotent; call it before the first heavy fence. */
 void opscope__fence_start(void);
-void opscope__fence_heavy(void);
+OPSCOPE_API void opscope__fence_heavy(void);
 
 static inline void opscope__fence_full(void)
 {

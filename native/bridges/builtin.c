@@ -9,6 +9,7 @@
 
 #include "bridges/definition.h"
 #include "bridges/library.h"
+#include "bridges/pointer.h"
 #include "bridges/python_call.h"
 #include "bridges/python_op.h"
 
@@ -16,20 +17,26 @@ typedef PyObject *(*keywords_function)(PyObject *, PyObject *, PyObject *);
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 typedef PyObject *(*fast_keywords_function)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
-/* The GIL guards all slots. A slot stays with its definition for ever, so that a call in flight
- * survives a detach, and a later attach reuses it. */
+/* Written by attach before a definition leads to the trampoline, and never taken back: a slot stays
+ * with its definition for ever, so that a call in flight survives a detach, and a later attach
+ * reuses it. Such an attach may write `original` and `op` while threads read them: either value is
+ * right for a call. */
 struct slot {
-    PyMethodDef *definition; /* NULL: free */
+    PyMethodDef *definition; /* NULL: free, or lost */
     PyCFunction original;
     const opscope_op *op;
     opscope__op_of_self op_of_self; /* NULL: the operator does not depend on the object */
+    const char *method;             /* for op_of_self: the function's name */
     int index;                      /* for op_of_self */
     uint32_t owner;
+    bool is_lost; /* without the GIL: attaching failed, but a thread may call through it */
     bool self_is_input;
+    bool takes_tuple; /* the only argument is a tuple of all */
 };
 
 #define ANY_FUNCTION(function) ((PyCFunction)(void (*)(void))(function))
-#define ORIGINAL(slot, type) ((type)(void (*)(void))(slot)->original)
+/* Partner of both loads: the stores of attach. */
+#define ORIGINAL(slot, type) ((type)(void (*)(void))opscope__load_relaxed(&(slot)->original))
 
 /* ---- hot path ------------------------------------------------------------------------------- */
 
@@ -37,9 +44,9 @@ static const opscope_op *op_of(const struct slot *slot, PyObject *self)
 {
     const opscope_op *op = NULL;
     if (slot->op_of_self != NULL) {
-        op = slot->op_of_self(self, slot->index, slot->definition->ml_name);
+        op = slot->op_of_self(self, slot->index, slot->method);
     }
-    return op != NULL ? op : slot->op;
+    return op != NULL ? op : opscope__load_relaxed(&slot->op);
 }
 
 /* One per calling convention: ORIGINAL_CALL calls the original, the other arguments initialise an
@@ -51,6 +58,9 @@ static const opscope_op *op_of(const struct slot *slot, PyObject *self)
         const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&call);                         \
         opscope_range range;                                                                       \
         opscope__range_open_slow(&range, op_of(slot, self), &info);                                \
+        if (!opscope__python_range_fired(&range)) {                                                \
+            return opscope__python_probe_arrives(slot) ? Py_NewRef(Py_None) : (ORIGINAL_CALL);     \
+        }                                                                                          \
         return opscope__python_range_close(&range, ORIGINAL_CALL);                                 \
     } while (0)
 
@@ -62,11 +72,11 @@ static const opscope_op *op_of(const struct slot *slot, PyObject *self)
 static SHARED PyObject *call_plain(PyObject *self, PyObject *arg, const struct slot *slot)
 {
     if (opscope__python_range_is_skipped()) {
-        return slot->original(self, arg);
+        return ORIGINAL(slot, PyCFunction)(self, arg);
     }
-    bool is_tuple = (slot->definition->ml_flags & METH_VARARGS) != 0;
-    CALL_SEEN(slot, self, slot->original(self, arg), .tuple = is_tuple ? arg : NULL, .vector = &arg,
-              .vector_count = !is_tuple && arg != NULL);
+    const bool is_tuple = slot->takes_tuple;
+    CALL_SEEN(slot, self, ORIGINAL(slot, PyCFunction)(self, arg), .tuple = is_tuple ? arg : NULL,
+              .vector = &arg, .vector_count = !is_tuple && arg != NULL);
 }
 
 static SHARED PyObject *call_keywords(PyObject *self, PyObject *args, PyObject *names,
@@ -184,63 +194,17 @@ static const PyCFunction fast_trampolines[POOL_SIZE] = {EACH(FAST)};
 static const PyCFunction fast_keywords_trampolines[FAST_KEYWORDS_SIZE] = {
     EACH_FAST_KEYWORDS(FAST_KEYWORDS)};
 
-/* ---- probes: stand in for the original while a fresh pointer is tried out ------------------- */
-
-static bool probed;
-
-static PyObject *arrive(void)
-{
-    probed = true;
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
-static PyObject *probe_plain(PyObject *self, PyObject *arg)
-{
-    (void)self;
-    (void)arg;
-    return arrive();
-}
-
-static PyObject *probe_keywords(PyObject *self, PyObject *args, PyObject *names)
-{
-    (void)self;
-    (void)args;
-    (void)names;
-    return arrive();
-}
-
-static PyObject *probe_fast(PyObject *self, PyObject *const *args, Py_ssize_t count)
-{
-    (void)self;
-    (void)args;
-    (void)count;
-    return arrive();
-}
-
-static PyObject *probe_fast_keywords(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                     PyObject *names)
-{
-    (void)self;
-    (void)args;
-    (void)count;
-    (void)names;
-    return arrive();
-}
-
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
 static const struct pool {
     struct slot *slots;
     const PyCFunction *trampolines;
     size_t size;
-    PyCFunction probe;
 } pools[] = {
-    {plain_slots, plain_trampolines, POOL_SIZE, probe_plain},
-    {keywords_slots, keywords_trampolines, POOL_SIZE, ANY_FUNCTION(probe_keywords)},
-    {fast_slots, fast_trampolines, POOL_SIZE, ANY_FUNCTION(probe_fast)},
-    {fast_keywords_slots, fast_keywords_trampolines, FAST_KEYWORDS_SIZE,
-     ANY_FUNCTION(probe_fast_keywords)},
+    {plain_slots, plain_trampolines, POOL_SIZE},
+    {keywords_slots, keywords_trampolines, POOL_SIZE},
+    {fast_slots, fast_trampolines, POOL_SIZE},
+    {fast_keywords_slots, fast_keywords_trampolines, FAST_KEYWORDS_SIZE},
 };
 
 /* The pool for a definition's calling convention; NULL: there is none. */
@@ -265,33 +229,54 @@ static const struct pool *find_pool(const PyMethodDef *definition)
 /* The index of the definition's slot, or of a free one; the size: there is none. */
 static size_t find_slot(const struct pool *pool, const PyMethodDef *definition)
 {
-    size_t i = 0;
-    while (i < pool->size && pool->slots[i].definition != NULL &&
-           pool->slots[i].definition != definition) {
-        i++;
+    for (size_t i = 0; i < pool->size; i++) {
+        const struct slot *slot = &pool->slots[i];
+        if ((slot->definition == NULL && !slot->is_lost) || slot->definition == definition) {
+            return i;
+        }
     }
-    return i;
+    return pool->size;
 }
 
 /* A method of a class of Cython's takes its object as a further argument, and refuses a call
  * without one before it reaches the pointer. */
-static bool call_arrives(PyObject *function, struct slot *slot, PyCFunction probe)
+static bool call_arrives(PyObject *function, const struct slot *slot)
 {
-    PyCFunction kept = slot->original;
-    probed = false;
-    slot->original = probe;
     int count = (slot->definition->ml_flags & METH_O) != 0;
     const int most = PyCFunction_Check(function) ? count : count + 1;
     bool arrived = false;
     for (; !arrived && count <= most; count++) {
+        opscope__python_probe_begin(slot);
         PyObject *result = PyObject_CallFunctionObjArgs(function, count > 0 ? Py_None : NULL,
                                                         count > 1 ? Py_None : NULL, NULL);
-        arrived = result == Py_None && probed;
+        arrived = opscope__python_probe_end() && result == Py_None;
         Py_XDECREF(result);
         PyErr_Clear();
     }
-    slot->original = kept;
     return arrived;
+}
+
+/* After a fault: the definition may not live as long as the process. */
+static void give_up(struct slot *slot)
+{
+    slot->definition = NULL;
+#ifdef Py_GIL_DISABLED
+    slot->is_lost = true;
+#endif
+}
+
+/* What does not change from one attach to the next. */
+static void describe(struct slot *slot, PyObject *object, PyMethodDef *definition, bool is_bound,
+                     opscope__op_of_self op_of_self, int index)
+{
+    PyObject *self = PyCFunction_Check(object) ? PyCFunction_GetSelf(object) : NULL;
+    const bool is_of_object = self != NULL && !PyModule_Check(self) && !PyCapsule_CheckExact(self);
+    slot->self_is_input = !is_bound || (is_of_object && op_of_self == NULL);
+    slot->takes_tuple = (definition->ml_flags & METH_VARARGS) != 0;
+    slot->op_of_self = op_of_self;
+    slot->method = definition->ml_name;
+    slot->index = index;
+    slot->definition = definition;
 }
 
 static int attach(PyObject *object, const char *name, uint32_t owner, const char *library,
@@ -309,33 +294,31 @@ static int attach(PyObject *object, const char *name, uint32_t owner, const char
     }
     struct slot *slot = &pool->slots[at];
     const PyCFunction trampoline = pool->trampolines[at];
-    if (definition->ml_meth == trampoline) {
+    const PyCFunction found = definition->ml_meth;
+    if (found == trampoline) {
         return OPSCOPE_ERR_BUSY;
     }
-    if (library != NULL && !opscope__is_in_library((void *)definition->ml_meth, library)) {
+    if (library != NULL && !opscope__is_in_library((void *)found, library)) {
         return OPSCOPE_ERR_INVALID;
     }
-    const struct slot before = *slot;
-    if (slot->definition == NULL) {
-        PyObject *self = PyCFunction_Check(object) ? PyCFunction_GetSelf(object) : NULL;
-        const bool is_of_object =
-            self != NULL && !PyModule_Check(self) && !PyCapsule_CheckExact(self);
-        slot->self_is_input = !is_bound || (is_of_object && op_of_self == NULL);
-        slot->op_of_self = NULL; /* until it is attached */
+    const bool is_new = slot->definition == NULL;
+    if (is_new) {
+        describe(slot, object, definition, is_bound, op_of_self, index);
+        slot->op = opscope_op_other(); /* the name of a function that is refused takes no room */
     }
-    slot->definition = definition;
-    slot->op = opscope_op_other(); /* the name of a function that is refused takes no room */
-    slot->original = definition->ml_meth;
     slot->owner = owner;
-    definition->ml_meth = trampoline;
-    if (is_bound && !call_arrives(object, slot, pool->probe)) {
-        definition->ml_meth = slot->original;
-        *slot = before;
+    /* Partner: the loads on the hot path, by threads that a former attach led here. */
+    opscope__store_relaxed(&slot->original, found);
+    opscope__pointer_publish();
+    const bool is_in = OPSCOPE__REPLACE_POINTER(&definition->ml_meth, found, trampoline);
+    if (!is_in || (is_bound && !call_arrives(object, slot))) {
+        (void)OPSCOPE__REPLACE_POINTER(&definition->ml_meth, trampoline, found);
+        if (is_new) {
+            give_up(slot);
+        }
         return OPSCOPE_ERR_UNSUPPORTED;
     }
-    slot->op = opscope__python_op(name);
-    slot->op_of_self = op_of_self;
-    slot->index = index;
+    opscope__store_relaxed(&slot->op, opscope__python_op(name)); /* partner: op_of() */
     return OPSCOPE_OK;
 }
 
@@ -357,9 +340,9 @@ void opscope__builtin_detach(uint32_t owner)
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) {
         for (size_t at = 0; at < pools[i].size; at++) {
             const struct slot *slot = &pools[i].slots[at];
-            if (slot->definition != NULL && slot->owner == owner &&
-                slot->definition->ml_meth == pools[i].trampolines[at]) {
-                slot->definition->ml_meth = slot->original;
+            if (slot->definition != NULL && slot->owner == owner) {
+                (void)OPSCOPE__REPLACE_POINTER(&slot->definition->ml_meth, pools[i].trampolines[at],
+                                               slot->original);
             }
         }
     }

@@ -109,30 +109,20 @@ static PyObject *trampoline(PyObject *self, PyObject *args, PyObject *names)
     const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&call);
     opscope_range range;
     opscope__range_open_slow(&range, op_of(self, module), &info);
+    if (!opscope__python_range_fired(&range)) {
+        return opscope__python_probe_arrives(module) ? Py_NewRef(Py_None)
+                                                     : original(self, args, names);
+    }
     return opscope__python_range_close(&range, original(self, args, names));
 }
 
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
-static PyObject *probed; /* the function of the last call of `probe` */
-
-static PyObject *probe(PyObject *self, PyObject *args, PyObject *names)
+static bool call_arrives(PyObject *object, const struct module *module)
 {
-    (void)args;
-    (void)names;
-    probed = self;
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
-static bool call_arrives(PyObject *object, struct module *module)
-{
-    const ternaryfunc kept = module->original;
-    probed = NULL;
-    module->original = probe;
+    opscope__python_probe_begin(module);
     PyObject *result = PyObject_CallFunctionObjArgs(object, NULL);
-    module->original = kept;
-    const bool arrived = result == Py_None && probed == object;
+    const bool arrived = opscope__python_probe_end() && result == Py_None;
     Py_XDECREF(result);
     PyErr_Clear();
     return arrived;
@@ -189,6 +179,8 @@ int opscope__fortran_attach(PyObject *object, const char *prefix, uint32_t owner
     const bool is_new = module->type == NULL;
     module->type = type;
     module->original = layout->call;
+    module->owner = owner;
+    strcpy(module->prefix, prefix);
     layout->call = trampoline;
     if (!call_arrives(object, module)) {
         layout->call = module->original;
@@ -198,8 +190,6 @@ int opscope__fortran_attach(PyObject *object, const char *prefix, uint32_t owner
     if (is_new) {
         Py_INCREF((PyObject *)type);
     }
-    module->owner = owner;
-    strcpy(module->prefix, prefix);
     return OPSCOPE_OK;
 }
 

@@ -18,6 +18,16 @@ static size_t put_tuple(opscope_value *values, size_t capacity, size_t count, Py
     return count;
 }
 
+/* Another thread may hold the dict too. The limited API has no such locks, and the GIL no need of
+ * them. */
+#ifdef Py_GIL_DISABLED
+#define LOCK_OBJECT(object) Py_BEGIN_CRITICAL_SECTION(object)
+#define UNLOCK_OBJECT() Py_END_CRITICAL_SECTION()
+#else
+#define LOCK_OBJECT(object) (void)0
+#define UNLOCK_OBJECT() (void)0
+#endif
+
 size_t opscope__python_arguments_box(void *arg, opscope_value *values, size_t capacity)
 {
     const struct opscope__python_arguments *call = arg;
@@ -39,9 +49,11 @@ size_t opscope__python_arguments_box(void *arg, opscope_value *values, size_t ca
         PyObject *name;
         PyObject *value;
         Py_ssize_t position = 0;
+        LOCK_OBJECT(call->keywords);
         while (PyDict_Next(call->keywords, &position, &name, &value)) {
             put(values, capacity, count++, value);
         }
+        UNLOCK_OBJECT();
     }
     return count;
 }

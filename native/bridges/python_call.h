@@ -27,6 +27,15 @@ size_t opscope__python_arguments_box(void *call, opscope_value *values, size_t c
 /* The same for calls that raised, or whose outputs a callback needs. */
 PyObject *opscope__python_range_close_rare(opscope_range *range, PyObject *result);
 
+/* The call by which this thread verifies, while attaching, that a pointer leads to its trampoline:
+ * recording is off on the thread, so its range does not fire, and the call ends there, before it
+ * reaches the function. Other threads' calls reach it meanwhile. `at` identifies the pointer. */
+void opscope__python_probe_begin(const void *at);
+/* Whether the call arrived. */
+bool opscope__python_probe_end(void);
+/* In a trampoline, if the range did not fire: whether this is that call. */
+bool opscope__python_probe_arrives(const void *at);
+
 #define OPSCOPE__PYTHON_RANGE_INFO(call)                                                           \
     {.sequence_nr = -1, .inputs = opscope__python_arguments_box, .inputs_arg = (call)}
 
@@ -38,12 +47,15 @@ static inline bool opscope__python_range_is_skipped(void)
     return opscope__range_is_skipped(&any);
 }
 
-/* Closes the range and returns `result`: an object, or NULL with an exception set. */
+/* Whether a callback observes the range; if not, it needs no close. */
+static inline bool opscope__python_range_fired(const opscope_range *range)
+{
+    return __builtin_expect(range->snapshot != NULL, 1);
+}
+
+/* Closes a range that fired and returns `result`: an object, or NULL with an exception set. */
 static inline PyObject *opscope__python_range_close(opscope_range *range, PyObject *result)
 {
-    if (range->snapshot == NULL) {
-        return result;
-    }
     if (__builtin_expect(result == NULL || (range->fired & range->snapshot->needs_outputs) != 0,
                          0)) {
         return opscope__python_range_close_rare(range, result);

@@ -7,10 +7,10 @@
 
 #include "opscope/record.h"
 
-/* The operator of that name; `other` if there is no room. The caller holds the GIL. */
+/* The operator of that name; `other` if there is no room. Any thread. */
 const opscope_op *opscope__python_op(const char *name);
 /* Sets the cost of the ranges of operators that are interned from now on, in picoseconds, as
- * measured in this process; until then it is a typical one. The caller holds the GIL. */
+ * measured in this process; until then it is a typical one. */
 void opscope__python_op_set_cost(uint64_t extra_ps);
 
 #endif

@@ -30,16 +30,22 @@ def build_sdist(into: Path) -> Path:
 
 
 def build_wheel(
-    source: Path, into: Path, target: Target | None = None, cpu_levels: bool = False
+    source: Path,
+    into: Path,
+    target: Target | None = None,
+    cpu_levels: bool = False,
+    python: Path | None = None,
 ) -> Path:
     """Builds a wheel of the source distribution or tree, for this machine without a target.
 
-    The operators for AVX2 and AVX-512 treble the time it takes; tests do without.
+    The operators for AVX2 and AVX-512 treble the time it takes; tests do without. `python` is an
+    interpreter with the build's requirements, and one for which the wheel is: this one, whose wheel
+    suits all versions with the GIL, or a free-threaded one.
     """
     definitions = {"OPSCOPE_CPU_LEVELS": "ON" if cpu_levels else "OFF"}
-    definitions |= target.definitions() if target else {}
+    definitions |= target.definitions(python) if target else {}
     run(
-        *(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"),
+        *(python or sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"),
         *("--wheel-dir", into, source, f"--config-settings=build-dir={into / 'build'}"),
         *(f"--config-settings=cmake.define.{key}={value}" for key, value in definitions.items()),
         environ=target.environment() if target else os.environ,

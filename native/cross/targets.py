@@ -51,12 +51,14 @@ class Target(NamedTuple):
             "_PYTHON_HOST_PLATFORM": f"linux-{self.machine}",
         }
 
-    def definitions(self) -> dict[str, str]:
-        """Of CMake."""
+    def definitions(self, python: Path | None = None) -> dict[str, str]:
+        """Of CMake, for a wheel for that interpreter, or else for all with the GIL."""
         return {
             "CMAKE_SYSTEM_NAME": "Linux",
             "CMAKE_SYSTEM_PROCESSOR": self.machine,
-            "Python_INCLUDE_DIR": str(_python_headers()),
+            "Python_INCLUDE_DIR": _output(python, "-c", _INCLUDE)
+            if python
+            else str(_python_headers()),
         }
 
 
@@ -69,6 +71,9 @@ TARGETS = {
         Target("musllinux_1_2_aarch64", "aarch64", "musl"),
     )
 }
+
+
+_INCLUDE = "import sysconfig; print(sysconfig.get_path('include'))"
 
 
 def _compiler(machine: str) -> tuple[Path, str]:

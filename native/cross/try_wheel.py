@@ -4,7 +4,7 @@ Usage: python try_wheel.py WHEEL, or the directory that has the wheel for this m
 
 Needs nothing but the standard library and PyPI. No program of the machine is on PATH, so nothing
 can compile: all packages come as wheels. It observes a NumPy program exactly, and computes with
-tensors.
+tensors; in free-threaded Python it makes sure that the GIL stays off instead.
 """
 
 import json
@@ -15,11 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+FREE_THREADED = "t" in sys.abiflags
 ADDITIONS = 7
 PROGRAM = f"""
-import numpy
+import numpy, sys
 for _ in range({ADDITIONS}):
     numpy.add(numpy.ones(3), 1)
+assert "t" not in sys.abiflags or not sys._is_gil_enabled()
 """
 TENSORS = """
 import numpy
@@ -54,13 +56,15 @@ def main(given: Path) -> None:
         seen = json.loads(run(programs / "opscope", "top", "--once", "--json"))
         samples = {row["operator"]: row["samples"] for row in seen["operators"]}
         assert samples["numpy::add"] == ADDITIONS, samples
-        run(python, "-c", TENSORS)
+        if not FREE_THREADED:
+            run(python, "-c", TENSORS)
         print(wheel.name, run(python, "-VV"), end="")
 
 
 def _of_this_machine(directory: Path) -> Path:
+    abi = "cp{}{}t".format(*sys.version_info) if FREE_THREADED else "abi3"
     libc = "manylinux" if platform.libc_ver()[0] == "glibc" else "musllinux"
-    (found,) = directory.glob(f"opscope-*-{libc}_*_{platform.machine()}.whl")
+    (found,) = directory.glob(f"opscope-*-{abi}-{libc}_*_{platform.machine()}.whl")
     return found
 
 

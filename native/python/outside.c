@@ -69,8 +69,9 @@ static void pass_on(void)
     if (opscope__load_relaxed(&opscope_py_has_raised) &&
         opscope__exchange_relaxed(&opscope_py_has_raised, 0) &&
         Py_AddPendingCall(raise_next, NULL) != 0) {
-        opscope_py_has_raised =
-            1; /* the queue of pending calls is full: try after the next callback */
+        /* The queue of pending calls is full: try after the next callback. Partner: the exchange.
+         */
+        opscope__store_relaxed(&opscope_py_has_raised, 1);
     }
 }
 
@@ -79,10 +80,20 @@ static void pass_on(void)
  * run between two later steps, until that code has ended or this time has passed. */
 enum { FORK_DEPTH_LIMIT = 16, FORK_LIMIT_NS = 100000000 };
 
-static pid_t resume_queued_by; /* the process with resume_windows among its pending calls */
-static uint64_t resume_until_ns;
-static PyObject *fork_frame; /* the frame that calls os.fork, owned; NULL: unknown */
+/* Without the GIL, several threads fork, and the main thread makes the pending call, at one time.
+ */
+static pid_t resume_queued_by; /* relaxed: the process with resume_windows among its pending calls;
+                                  two threads may both queue it, which does no harm */
+static uint64_t resume_until_ns; /* relaxed: of the latest fork */
+static PyObject *fork_frame; /* the frame that calls os.fork; NULL: unknown. Exchanged: who takes it
+                                out owns it */
 static int counts_threads;   /* this Python counts threads at a fork: 3.12 and later */
+
+/* Puts in a frame, whose reference it takes; returns the one that was there. */
+static PyObject *exchange_frame(PyObject *frame)
+{
+    return __atomic_exchange_n(&fork_frame, frame, __ATOMIC_ACQ_REL); /* partner: itself */
+}
 
 static uint64_t monotonic_ns(void)
 {
@@ -91,19 +102,19 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static bool is_in_fork(void)
+static bool is_in_fork(const PyObject *forking)
 {
-    PyObject *frame = fork_frame != NULL ? (PyObject *)PyEval_GetFrame() : NULL;
-    if (frame == fork_frame) {
+    PyObject *frame = forking != NULL ? (PyObject *)PyEval_GetFrame() : NULL;
+    if (frame == forking) {
         return false;
     }
     Py_XINCREF(frame);
-    for (int i = 0; i < FORK_DEPTH_LIMIT && frame != NULL && frame != fork_frame; i++) {
+    for (int i = 0; i < FORK_DEPTH_LIMIT && frame != NULL && frame != forking; i++) {
         PyObject *caller = PyObject_GetAttrString(frame, "f_back");
         Py_DECREF(frame);
         frame = caller;
     }
-    const bool found = frame != NULL && frame == fork_frame;
+    const bool found = frame != NULL && frame == forking;
     Py_XDECREF(frame);
     PyErr_Clear(); /* None has no f_back: the end of the stack */
     return found;
@@ -111,13 +122,14 @@ static bool is_in_fork(void)
 
 static int resume_windows(void *unused)
 {
-    if (is_in_fork() && monotonic_ns() < resume_until_ns &&
+    PyObject *frame = exchange_frame(NULL);
+    /* Partner: the store in defer_windows. */
+    if (is_in_fork(frame) && monotonic_ns() < opscope__load_relaxed(&resume_until_ns) &&
         Py_AddPendingCall(resume_windows, NULL) == 0) {
+        Py_XDECREF(exchange_frame(frame));
         return 0;
     }
-    PyObject *frame = fork_frame;
-    fork_frame = NULL;
-    resume_queued_by = 0;
+    opscope__store_relaxed(&resume_queued_by, 0); /* partner: the load in defer_windows */
     opscope__window_resume();
     Py_XDECREF(frame);
     return 0;
@@ -128,21 +140,21 @@ static bool defer_windows(void)
     if (is_closed()) {
         return false;
     }
-    if (resume_queued_by == getpid()) {
+    /* Partner: the stores below and in resume_windows. */
+    if (opscope__load_relaxed(&resume_queued_by) == getpid()) {
         return true;
     }
-    resume_queued_by = getpid();
-    resume_until_ns = monotonic_ns() + FORK_LIMIT_NS;
+    opscope__store_relaxed(&resume_queued_by, getpid());
+    opscope__store_relaxed(&resume_until_ns, monotonic_ns() + FORK_LIMIT_NS);
     if (Py_AddPendingCall(resume_windows, NULL) != 0) {
-        resume_queued_by = 0;
+        opscope__store_relaxed(&resume_queued_by, 0);
         return false;
     }
     /* In those versions this checks the thread's own state; a thread without the GIL has none. */
     if (counts_threads && PyThreadState_GetDict() != NULL) {
-        PyObject *before = fork_frame;
-        fork_frame = (PyObject *)PyEval_GetFrame();
-        Py_XINCREF(fork_frame);
-        Py_XDECREF(before);
+        PyObject *frame = (PyObject *)PyEval_GetFrame();
+        Py_XINCREF(frame);
+        Py_XDECREF(exchange_frame(frame));
     }
     return true;
 }

@@ -54,8 +54,11 @@ def test_the_kill_switch_wins_over_all(asked: bool) -> None:
     assert decide("train.py", asked=asked, enabled="0", include="*") == "disabled"
 
 
-def test_a_free_threaded_interpreter_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_threaded_python_before_3_14_is_unsupported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("sys.abiflags", "t")
+    monkeypatch.setattr("sys.version_info", (3, 13, 0, "final", 0))
     assert decide("train.py", asked=True) == "unsupported-python"
 
 

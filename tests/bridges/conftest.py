@@ -84,20 +84,24 @@ def windows(length_ms: float, period_ms: float) -> dict[str, str]:
     }
 
 
+WORD = ctypes.sizeof(ctypes.c_void_p)
+HEAD = object.__basicsize__
+"""The bytes of PyObject: more in free-threaded Python."""
+
+
 def _word(address: int) -> int:
     return ctypes.c_size_t.from_address(address).value
 
 
 def vectorcall(ufunc: np.ufunc) -> ctypes.c_size_t:
     """The function that a call of it runs."""
-    # PyTypeObject.tp_vectorcall_offset is its eighth word.
-    offset = _word(id(type(ufunc)) + 7 * ctypes.sizeof(ctypes.c_void_p))
+    # PyTypeObject.tp_vectorcall_offset is the sixth word behind the head.
+    offset = _word(id(type(ufunc)) + HEAD + 5 * WORD)
     return ctypes.c_size_t.from_address(id(ufunc) + offset)
 
 
 def pointers() -> dict[str, int]:
     """Every pointer the bridge may replace, read from memory."""
-    word = ctypes.sizeof(ctypes.c_void_p)
     found: dict[str, int] = {}
     subject: Any
     for _, subject, name in bridge._targets(np):
@@ -105,11 +109,11 @@ def pointers() -> dict[str, int]:
         if isinstance(subject, np.ufunc):
             found[name] = vectorcall(subject).value
         elif isinstance(subject, np.ndarray):
-            # tp_as_mapping is the fifteenth; mp_subscript and mp_ass_subscript follow mp_length.
-            mapping = _word(id(kind) + 14 * word)
-            found["mp_subscript"] = _word(mapping + word)
-            found["mp_ass_subscript"] = _word(mapping + 2 * word)
+            # tp_as_mapping is the 13th; mp_subscript and mp_ass_subscript follow mp_length.
+            mapping = _word(id(kind) + HEAD + 12 * WORD)
+            found["mp_subscript"] = _word(mapping + WORD)
+            found["mp_ass_subscript"] = _word(mapping + 2 * WORD)
         else:
             # PyCFunctionObject.m_ml, then PyMethodDef.ml_meth.
-            found[name] = _word(_word(id(subject) + 2 * word) + word)
+            found[name] = _word(_word(id(subject) + HEAD) + WORD)
     return found

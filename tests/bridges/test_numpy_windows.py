@@ -14,8 +14,8 @@ import opscope
 from opscope._native import lib
 from opscope.attachment.launch import environment
 from opscope.bridges import numpy as bridge
-from opscope.host.host import Host
 from opscope.record import recorder
+from tests.recorded import recorded_calls
 from tests.waiting import UNTIL
 
 from .conftest import WAIT_FOR_WINDOWS, pointers, vectorcall, windows
@@ -86,16 +86,7 @@ def test_outside_of_windows_ufuncs_are_numpys_own(tmp_path: Path) -> None:
     finally:
         recorder.stop()
         bridge.detach()
-    assert _calls(tmp_path) == {UFUNC: 3}
-
-
-def _calls(directory: Path) -> dict[str, int]:
-    snapshot = Host([str(directory)], consume=False, max_series=100_000).collect()
-    assert snapshot.bad_segments == {} and snapshot.health.dropped == 0
-    found: dict[str, int] = {}
-    for key, count in zip(snapshot.keys, snapshot.calls, strict=True):
-        found[key.op] = found.get(key.op, 0) + round(float(count))
-    return found
+    assert recorded_calls(tmp_path) == {UFUNC: 3}
 
 
 _START = """
@@ -141,7 +132,7 @@ def _observed(directory: Path, program: str, length_ms: float, period_ms: float)
 def test_windows_open_and_close_under_threads(tmp_path: Path) -> None:
     waiting = WAIT_FOR_WINDOWS + "wait_for_windows(500)\n"
     _observed(tmp_path, _START + waiting + _END, 0.02, 0.03)
-    assert _calls(tmp_path / "segments")[UFUNC] > 0
+    assert recorded_calls(tmp_path / "segments")[UFUNC] > 0
 
 
 @pytest.mark.slow
@@ -156,7 +147,7 @@ for turn in range(60):
     assert os.waitpid(pid, 0)[1] == 0, turn
 """
     _observed(tmp_path, _START + forking + _END, 0.1, 0.15)
-    assert _calls(tmp_path / "segments")[UFUNC] > 0
+    assert recorded_calls(tmp_path / "segments")[UFUNC] > 0
 
 
 def test_a_child_forked_between_windows_is_seen(tmp_path: Path) -> None:

@@ -56,6 +56,9 @@ def arriving(name: str) -> None:
     before = set(sys.modules)
     try:
         _session = _take_session()
+    except _NotBuiltError as error:
+        _write_ledger("unsupported-python", str(error))
+        return
     except Exception as error:
         for module in set(sys.modules) - before:
             if module.partition(".")[0] == "opscope":
@@ -71,6 +74,10 @@ def arrived(name: str) -> Sequence[str]:
     Returns the names of the modules whose import the session waits for next.
     """
     return _session.arrived(name) if _session is not None else ()
+
+
+class _NotBuiltError(Exception):
+    """The opscope beside this file has no extension for this interpreter."""
 
 
 def _about_interpreter() -> "Any":
@@ -99,7 +106,7 @@ def _take_session() -> "Any":
     from its entry on: halves of two versions would not fit together. If it gives none, this makes
     it give the opscope beside this file, without changing sys.path. That is safe: opscope's
     extension uses the stable ABI, which suits every CPython from 3.10 on, and rejects an unknown
-    cffi itself.
+    cffi itself. Free-threaded CPython needs an extension of its own, and often there is none.
     """
     package = _importable()
     if package and not os.path.samefile(package, _PACKAGE):
@@ -108,6 +115,8 @@ def _take_session() -> "Any":
         entry.passed_over = [*passed_over, _PACKAGE]
         return entry
     if not package:
+        if "t" in sys.abiflags and not _is_built():
+            raise _NotBuiltError(_about_interpreter().NOT_BUILT)
         _hide_package()
         _bring_cffi()
         packages = [_PACKAGE, _LIBRARIES] if os.path.isdir(_LIBRARIES) else [_PACKAGE]
@@ -136,6 +145,12 @@ def _importable() -> str:
     if not os.path.exists(os.path.join(package, "attachment", "session.py")):
         raise ImportError(f"another package has this name: {origin}")
     return package
+
+
+def _is_built() -> bool:
+    """Whether the extension beside this file is for this version of free-threaded Python."""
+    name = f"_native{EXTENSION_SUFFIXES[0]}"
+    return any(os.path.exists(os.path.join(folder, name)) for folder in (_PACKAGE, _LIBRARIES))
 
 
 def _bring_cffi() -> None:

@@ -2,23 +2,28 @@
 
 import sys
 
-FREE_THREADED = "free-threaded Python: opscope needs the GIL"
+FREE_THREADED = "free-threaded Python older than 3.14: cffi does not support it"
+NOT_BUILT = "free-threaded Python: opscope must be installed in its environment"
 
 
 def unsupported_python() -> str:
     """The reason why opscope cannot observe this interpreter, else "".
 
-    entry.py asks before it imports any part of opscope: a free-threaded interpreter enables its GIL
-    permanently when it loads an extension module like opscope's.
+    entry.py asks before it imports any part of opscope.
     """
     if sys.implementation.name != "cpython":
         return sys.implementation.name
     if sys.version_info < (3, 10):
         return "Python older than 3.10"
-    # Also with PYTHON_GIL=1: free-threaded Python loads no extension of the stable ABI.
-    if "t" in sys.abiflags:
-        return FREE_THREADED
-    return ""
+    return free_threaded_refusal((sys.version_info[0], sys.version_info[1]), sys.abiflags)
+
+
+def free_threaded_refusal(version: "tuple[int, int]", flags: str) -> str:
+    """The reason why opscope cannot observe a Python with these `abiflags`, else "".
+
+    It does not depend on PYTHON_GIL: free-threaded Python loads no extension of the stable ABI.
+    """
+    return FREE_THREADED if "t" in flags and version < (3, 14) else ""
 
 
 def is_main() -> bool:

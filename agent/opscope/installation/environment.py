@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from opscope.attachment.interpreter import FREE_THREADED
+from opscope.attachment.interpreter import NOT_BUILT, free_threaded_refusal
 from opscope.errors import OpscopeError
 
 # Must run in any Python.
@@ -85,7 +85,12 @@ def look_at(place: str) -> Environment:
     return Environment(
         python=python,
         version=(major, minor, micro),
-        refusal=_refusal((major, minor), said["implementation"], said["flags"]),
+        refusal=_refusal(
+            (major, minor),
+            said["implementation"],
+            said["flags"],
+            is_installed=bool(said["package"]),
+        ),
         site=said["site"],
         package=said["package"],
         path=tuple(said.get("path", ())),
@@ -111,11 +116,13 @@ def of_system(
     return list(found.values())
 
 
-def _refusal(version: tuple[int, int], implementation: str, flags: str) -> str:
+def _refusal(
+    version: tuple[int, int], implementation: str, flags: str, *, is_installed: bool
+) -> str:
     if implementation != "cpython":
         return f"{implementation} is not CPython"
     if version < (3, 10):
         return "Python older than 3.10"
-    if "t" in flags:
-        return FREE_THREADED
-    return ""
+    # An opscope elsewhere has no extension for a free-threaded interpreter.
+    without_own = NOT_BUILT if "t" in flags and not is_installed else ""
+    return free_threaded_refusal(version, flags) or without_own

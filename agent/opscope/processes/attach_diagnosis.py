@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from opscope import bridges
-from opscope.attachment.interpreter import FREE_THREADED
+from opscope.attachment.interpreter import free_threaded_refusal
 from opscope.config import OFF
 
 ARMED = f"armed: no {'/'.join(sorted(bridges.modules()))} imported yet"
@@ -82,10 +82,11 @@ def _refusal(pid: int) -> Start | None:
     if name.startswith("pypy"):
         return Start("unsupported-python", "pypy is not CPython")
     if version := _VERSION.match(name):
-        if (int(version[1]), int(version[2])) < (3, 10):
+        number = int(version[1]), int(version[2])
+        if number < (3, 10):
             return Start("unsupported-python", f"Python {version[1]}.{version[2]}: older than 3.10")
-        if version[3]:
-            return Start("unsupported-python", FREE_THREADED)
+        if reason := free_threaded_refusal(number, version[3]):
+            return Start("unsupported-python", reason)
     with open(f"/proc/{pid}/status") as file:
         ids = [line.split()[1:3] for line in file if line.startswith(("Uid:", "Gid:"))]
     if any(real != effective for real, effective in ids):

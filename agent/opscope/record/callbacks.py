@@ -268,5 +268,5 @@ def callback_errors() -> int:
 @atexit.register
 def _remove_all() -> None:
     """Removes all callbacks when the interpreter ends."""
-    for callback in tuple(_alive):
+    for callback in _alive.copy():  # in one step, while other threads add some
         lib.opscope_remove_callback(callback.number, False)

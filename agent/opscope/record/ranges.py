@@ -83,7 +83,9 @@ def name_phases(phases: Mapping[str, str]) -> None:
 
     Applies to operators that have not run yet. Raises ValueError for an unknown phase.
     """
-    _phases.update({beginning: phase_number(phase) for beginning, phase in phases.items()})
+    global _phases
+    # A new table: other threads may be reading the old one.
+    _phases = _phases | {beginning: phase_number(phase) for beginning, phase in phases.items()}
 
 
 def _phase(name: str) -> int:

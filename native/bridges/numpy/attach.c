@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static size_t attached_count; /* under the GIL */
+static size_t attached_count; /* written by attach and detach, relaxed; any thread reads it */
 
 static int attach_function(const opscope_numpy_target *target, const struct opscope__pages *pages)
 {
@@ -82,12 +82,14 @@ int opscope_numpy_attach(opscope_numpy_target *targets, size_t count)
     /* The calls that verify a pointer are not the program's. */
     bool recording = opscope_recording_set(false);
     const size_t first = attach_to_measure(targets, count, &pages);
+    size_t added = 0;
     for (size_t i = 0; i < count; i++) {
         if (i != first) {
             targets[i].status = attach_one(&targets[i], &pages);
         }
-        attached_count += targets[i].status == OPSCOPE_OK;
+        added += targets[i].status == OPSCOPE_OK;
     }
+    opscope__store_relaxed(&attached_count, attached_count + added);
     opscope__ufunc_follow_demand();
     opscope_recording_set(recording);
     PyGILState_Release(gil);
@@ -102,7 +104,7 @@ void opscope_numpy_detach(void)
     opscope__index_detach();
     opscope__builtin_detach(OPSCOPE_EXTENSION_NUMPY);
     opscope__ufunc_detach();
-    attached_count = 0;
+    opscope__store_relaxed(&attached_count, 0);
     PyGILState_Release(gil);
 }
 
@@ -130,8 +132,6 @@ int opscope_numpy_adopt_ufunc(uintptr_t ufunc, const char *library)
 
 size_t opscope_numpy_attached_count(void)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
-    size_t count = attached_count;
-    PyGILState_Release(gil);
-    return count;
+    /* Partner: the stores above. */
+    return opscope__load_relaxed(&attached_count);
 }

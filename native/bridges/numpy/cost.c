@@ -39,7 +39,7 @@ static uint64_t measure(PyObject *add, PyObject *array)
 
 void opscope__numpy_measure(PyObject *add, PyObject *array, const char *name)
 {
-    static bool is_measured; /* under the GIL */
+    static bool is_measured; /* attach */
     if (!is_measured && add != NULL && array != NULL) {
         const uint64_t extra_ps = measure(add, array);
         if (extra_ps != 0) {

@@ -8,6 +8,9 @@
 #include "bridges/python_call.h"
 #include "bridges/python_op.h"
 
+/* Written by attach, before a slot leads to a trampoline; never taken back. A second attach may
+ * write the operators and the originals while threads read them: either value is right for a
+ * call. */
 static PyTypeObject *array_type;
 static struct opscope__mapping_layout *mapping;
 static size_t tuple_items_offset; /* PyTuple_GetItem would make a[i, j] a tenth slower */
@@ -40,20 +43,34 @@ static inline bool is_advanced(PyObject *index)
     return false;
 }
 
+/* Partner of these loads and those of the operators: the stores of attach. */
+static inline PyObject *call_read(PyObject *array, PyObject *index)
+{
+    return opscope__load_relaxed(&original_read)(array, index);
+}
+
+static inline int call_write(PyObject *array, PyObject *index, PyObject *value)
+{
+    return opscope__load_relaxed(&original_write)(array, index, value);
+}
+
 static __attribute__((noinline)) PyObject *read_seen(PyObject *array, PyObject *index)
 {
     PyObject *const inputs[] = {array, index};
     struct opscope__python_arguments call = {.vector = inputs, .vector_count = 2};
     const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&call);
     opscope_range range;
-    opscope__range_open_slow(&range, read_op, &info);
-    return opscope__python_range_close(&range, original_read(array, index));
+    opscope__range_open_slow(&range, opscope__load_relaxed(&read_op), &info);
+    if (!opscope__python_range_fired(&range)) {
+        return opscope__python_probe_arrives(array) ? Py_NewRef(Py_None) : call_read(array, index);
+    }
+    return opscope__python_range_close(&range, call_read(array, index));
 }
 
 static PyObject *read_trampoline(PyObject *array, PyObject *index)
 {
     if (!is_advanced(index) || opscope__python_range_is_skipped()) {
-        return original_read(array, index);
+        return call_read(array, index);
     }
     return read_seen(array, index);
 }
@@ -65,8 +82,11 @@ static __attribute__((noinline)) int write_seen(PyObject *array, PyObject *index
                                              .vector_count = value == NULL ? 2 : 3};
     const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&call);
     opscope_range range;
-    opscope__range_open_slow(&range, write_op, &info);
-    int status = original_write(array, index, value);
+    opscope__range_open_slow(&range, opscope__load_relaxed(&write_op), &info);
+    if (!opscope__python_range_fired(&range)) {
+        return opscope__python_probe_arrives(array) ? 0 : call_write(array, index, value);
+    }
+    int status = call_write(array, index, value);
     opscope__python_range_close(&range, status == 0 ? Py_None : NULL);
     return status;
 }
@@ -74,64 +94,44 @@ static __attribute__((noinline)) int write_seen(PyObject *array, PyObject *index
 static int write_trampoline(PyObject *array, PyObject *index, PyObject *value)
 {
     if (!is_advanced(index) || opscope__python_range_is_skipped()) {
-        return original_write(array, index, value);
+        return call_write(array, index, value);
     }
     return write_seen(array, index, value);
 }
 
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
-static PyObject *probed; /* the array of the last call of a probe */
-
-static PyObject *probe_read(PyObject *array, PyObject *index)
+/* Reads or writes the array with an empty list as the index, which would change nothing. */
+static bool call_arrives(PyObject *array, PyObject *value)
 {
-    (void)index;
-    probed = array;
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
-static int probe_write(PyObject *array, PyObject *index, PyObject *value)
-{
-    (void)index;
-    (void)value;
-    probed = array;
-    return 0;
-}
-
-static bool read_arrives(PyObject *array)
-{
-    binaryfunc kept = original_read;
-    probed = NULL;
-    original_read = probe_read;
-    PyObject *result = PyObject_GetItem(array, Py_None);
-    original_read = kept;
-    bool arrived = result == Py_None && probed == array;
+    PyObject *index = PyList_New(0);
+    if (index == NULL) {
+        PyErr_Clear();
+        return false;
+    }
+    opscope__python_probe_begin(array);
+    PyObject *result = value == NULL ? PyObject_GetItem(array, index) : NULL;
+    const int status = value != NULL ? PyObject_SetItem(array, index, value) : 0;
+    const bool arrived = opscope__python_probe_end() && status == 0;
     Py_XDECREF(result);
+    Py_DECREF(index);
     PyErr_Clear();
     return arrived;
 }
 
-static bool write_arrives(PyObject *array)
-{
-    objobjargproc kept = original_write;
-    probed = NULL;
-    original_write = probe_write;
-    int status = PyObject_SetItem(array, Py_None, Py_None);
-    original_write = kept;
-    PyErr_Clear();
-    return status == 0 && probed == array;
-}
-
 static int attach_read(PyObject *array)
 {
-    if (mapping->subscript == read_trampoline) {
+    const binaryfunc found = mapping->subscript;
+    if (found == read_trampoline) {
         return OPSCOPE_ERR_BUSY;
     }
-    original_read = mapping->subscript;
-    mapping->subscript = read_trampoline;
-    if (!read_arrives(array)) {
-        mapping->subscript = original_read;
+    opscope__store_relaxed(&original_read, found);
+    opscope__pointer_publish();
+    if (!OPSCOPE__REPLACE_POINTER(&mapping->subscript, found, read_trampoline)) {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    if (!call_arrives(array, NULL)) {
+        (void)OPSCOPE__REPLACE_POINTER(&mapping->subscript, read_trampoline, found);
         return OPSCOPE_ERR_UNSUPPORTED;
     }
     return OPSCOPE_OK;
@@ -139,13 +139,17 @@ static int attach_read(PyObject *array)
 
 static int attach_write(PyObject *array)
 {
-    if (mapping->assign_subscript == write_trampoline) {
+    const objobjargproc found = mapping->assign_subscript;
+    if (found == write_trampoline) {
         return OPSCOPE_ERR_BUSY;
     }
-    original_write = mapping->assign_subscript;
-    mapping->assign_subscript = write_trampoline;
-    if (!write_arrives(array)) {
-        mapping->assign_subscript = original_write;
+    opscope__store_relaxed(&original_write, found);
+    opscope__pointer_publish();
+    if (!OPSCOPE__REPLACE_POINTER(&mapping->assign_subscript, found, write_trampoline)) {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    if (!call_arrives(array, Py_None)) {
+        (void)OPSCOPE__REPLACE_POINTER(&mapping->assign_subscript, write_trampoline, found);
         return OPSCOPE_ERR_UNSUPPORTED;
     }
     return OPSCOPE_OK;
@@ -163,19 +167,18 @@ int opscope__index_attach(const opscope_numpy_target *target, const struct opsco
     mapping = found;
     array_type = Py_TYPE(array);
     if (target->kind == OPSCOPE_NUMPY_GETITEM) {
-        read_op = op;
+        opscope__store_relaxed(&read_op, op);
         return attach_read(array);
     }
-    write_op = op;
+    opscope__store_relaxed(&write_op, op);
     return attach_write(array);
 }
 
 void opscope__index_detach(void)
 {
-    if (mapping != NULL && mapping->subscript == read_trampoline) {
-        mapping->subscript = original_read;
-    }
-    if (mapping != NULL && mapping->assign_subscript == write_trampoline) {
-        mapping->assign_subscript = original_write;
+    if (mapping != NULL) {
+        (void)OPSCOPE__REPLACE_POINTER(&mapping->subscript, read_trampoline, original_read);
+        (void)OPSCOPE__REPLACE_POINTER(&mapping->assign_subscript, write_trampoline,
+                                       original_write);
     }
 }

@@ -42,7 +42,7 @@ static const struct opscope__type_layout *checked_type(PyTypeObject *type, const
     return layout;
 }
 
-static const struct opscope__type_layout *ufunc_type; /* under the GIL; the same for all ufuncs */
+static const struct opscope__type_layout *ufunc_type; /* attach; the same for all ufuncs */
 
 opscope__vectorcall *opscope__ufunc_known_vectorcall(PyObject *ufunc)
 {

@@ -1,9 +1,9 @@
 /* numpy/layout.h -- fields of CPython's objects that the bridge uses and the limited API does not
  * have.
  *
- * The structs mirror CPython 3.10 to 3.14 with the GIL. Before the code uses a mirror for an
- * object, it checks that the fields around the needed one equal what the limited API returns for
- * that object.
+ * The structs mirror CPython 3.10 to 3.14, with and without the GIL: what differs is in PyObject,
+ * which Python.h defines. Before the code uses a mirror for an object, it checks that the fields
+ * around the needed one equal what the limited API returns for that object.
  */
 #ifndef OPSCOPE_BRIDGES_NUMPY_LAYOUT_H
 #define OPSCOPE_BRIDGES_NUMPY_LAYOUT_H

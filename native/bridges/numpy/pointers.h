@@ -1,22 +1,23 @@
 /* numpy/pointers.h -- the kinds of pointers that only NumPy's bridge replaces, one file for each;
  * bridges/builtin.h has those of functions.
  *
- * attach: the caller holds the GIL and has switched recording off on its thread. detach: the caller
- * holds the GIL. private/numpy.h lists the statuses.
+ * attach: the caller has a thread state of Python and has switched recording off on its thread.
+ * detach: the caller has a thread state. Their callers take turns (private/numpy.h, which also
+ * lists the statuses), but the program's threads run meanwhile (bridges/pointer.h); a fault leaves
+ * an unused entry behind.
  */
 #ifndef OPSCOPE_BRIDGES_NUMPY_POINTERS_H
 #define OPSCOPE_BRIDGES_NUMPY_POINTERS_H
 
 #include "bridges/numpy/layout.h"
+#include "bridges/pointer.h"
 #include "opscope/record.h"
 #include "private/numpy.h"
 
-/* numpy/cost.c: the operator of that name; `other` if there is no room. */
-const opscope_op *opscope__numpy_op(const char *name);
-/* Measures, once per process, the extra cost of a range of NumPy beyond the recorder's own part, by
- * adding the small `array` to itself with the attached ufunc `add`; with NULL it assumes a typical
- * cost. Of the operators already interned, the one called `name` gets that cost; later ones get it
- * when they are interned. */
+/* numpy/cost.c: measures, once per process, the extra cost of a range of NumPy beyond the
+ * recorder's own part, by adding the small `array` to itself with the attached ufunc `add`; with
+ * NULL a typical cost stays. Of the operators already interned, the one called `name` gets that
+ * cost; later ones get it when they are interned (bridges/python_op.h). */
 void opscope__numpy_measure(PyObject *add, PyObject *array, const char *name);
 
 /* numpy/ufunc.c: the vectorcall of a ufunc object. */

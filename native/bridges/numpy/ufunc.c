@@ -27,27 +27,28 @@
 
 enum { TABLE_LOG2 = 11, TABLE_SIZE = 1 << TABLE_LOG2, TABLE_LIMIT = TABLE_SIZE * 3 / 4 };
 
-/* The GIL guards all fields; `slot` also needs the lock to write. Entries stay for ever, so that a
- * call in flight survives a detach. */
+/* Entries stay for ever, so that a call in flight survives a detach. */
 struct entry {
-    PyObject *ufunc; /* the key; owned while attached */
-    const opscope_op *op;
-    opscope__vectorcall *slot;                                 /* NULL: not attached */
-    const opscope_op *method_ops[OPSCOPE__UFUNC_METHOD_LIMIT]; /* each from its first call */
+    PyObject *ufunc;      /* the key; attach writes it, once, after `op`; owned while attached */
+    const opscope_op *op; /* attach writes it; NULL: the ufunc could not be attached */
+    opscope__vectorcall *slot; /* the lock; NULL: not attached */
+    /* Each from its first call, by any thread. */
+    const opscope_op *method_ops[OPSCOPE__UFUNC_METHOD_LIMIT];
 };
 
 static struct entry table[TABLE_SIZE];
-static size_t table_count;
-static struct entry *attached[TABLE_LIMIT]; /* lock: those with a slot */
-static size_t attached_count;               /* lock */
-static opscope__vectorcall original; /* NumPy's, the same for every attached ufunc; or the probe */
+static size_t table_count;                  /* attach */
+static struct entry *attached[TABLE_LIMIT]; /* the lock: those with a slot */
+static size_t attached_count;               /* the lock */
+/* NumPy's, the same for every ufunc; attach writes it, once, before a ufunc leads to the
+ * trampoline. */
+static opscope__vectorcall original;
 
 /* Taken with or without the GIL, and never held while Python runs. In a fork it comes in the order
  * of the demand listeners (record/observer.c). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static opscope__vectorcall numpys; /* lock: `original`, but never the probe */
-static bool is_wanted = true;      /* lock */
-static bool is_frozen;             /* lock: the interpreter ends, so pointers no longer change */
+static bool is_wanted = true; /* lock */
+static bool is_frozen;        /* lock: the interpreter ends, so pointers no longer change */
 
 /* ---- hot path ------------------------------------------------------------------------------- */
 
@@ -56,10 +57,14 @@ static inline struct entry *find(PyObject *ufunc)
 {
     uint64_t hash = ((uint64_t)(uintptr_t)ufunc >> 4) * UINT64_C(0x9E3779B97F4A7C15);
     struct entry *entry = &table[hash >> (64 - TABLE_LOG2)];
-    while (entry->ufunc != ufunc && entry->ufunc != NULL) {
+    for (;;) {
+        /* Partner: the release in attach. */
+        const PyObject *key = opscope__load_acquire(&entry->ufunc);
+        if (key == ufunc || key == NULL) {
+            return entry;
+        }
         entry = entry == &table[TABLE_SIZE - 1] ? table : entry + 1;
     }
-    return entry;
 }
 
 static __attribute__((noinline)) OPSCOPE__HOT PyObject *call_seen(PyObject *ufunc,
@@ -67,7 +72,7 @@ static __attribute__((noinline)) OPSCOPE__HOT PyObject *call_seen(PyObject *ufun
                                                                   size_t nargsf, PyObject *names)
 {
     const size_t offset_flag = (size_t)1 << (8 * sizeof(size_t) - 1);
-    const opscope_op *op = find(ufunc)->op;
+    const opscope_op *op = opscope__load_relaxed(&find(ufunc)->op); /* partner: attach */
     if (op == NULL) {
         return original(ufunc, args, nargsf, names);
     }
@@ -76,6 +81,10 @@ static __attribute__((noinline)) OPSCOPE__HOT PyObject *call_seen(PyObject *ufun
     const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&call);
     opscope_range range;
     opscope__range_open_slow(&range, op, &info);
+    if (!opscope__python_range_fired(&range)) {
+        return opscope__python_probe_arrives(ufunc) ? Py_NewRef(Py_None)
+                                                    : original(ufunc, args, nargsf, names);
+    }
     return opscope__python_range_close(&range, original(ufunc, args, nargsf, names));
 }
 
@@ -91,31 +100,37 @@ static OPSCOPE__HOT PyObject *trampoline(PyObject *ufunc, PyObject *const *args,
 const opscope_op *opscope__ufunc_method_op(PyObject *ufunc, int index, const char *method)
 {
     struct entry *entry = find(ufunc);
-    if (entry->ufunc == NULL) {
+    /* Partner: the release in attach, which also publishes the operator. An attach on another
+     * thread may be filling in the free entry. */
+    if (opscope__load_acquire(&entry->ufunc) != ufunc) {
         return NULL;
     }
-    if (entry->method_ops[index] == NULL) {
-        char name[256];
-        snprintf(name, sizeof name, "%s.%s", entry->op->name, method);
-        entry->method_ops[index] = opscope__python_op(name);
+    const opscope_op *op = opscope__load_relaxed(&entry->op); /* partner: attach */
+    if (op == NULL) {
+        return NULL;
     }
-    return entry->method_ops[index];
+    /* Partner: the release below. Two threads may both come first; they find the same operator. */
+    const opscope_op *method_op = opscope__load_acquire(&entry->method_ops[index]);
+    if (method_op == NULL) {
+        char name[256];
+        snprintf(name, sizeof name, "%s.%s", op->name, method);
+        method_op = opscope__python_op(name);
+        opscope__store_release(&entry->method_ops[index], method_op);
+    }
+    return method_op;
 }
 
 /* ---- replaced while wanted ------------------------------------------------------------------- */
 
 static opscope__vectorcall trampoline_or(bool is_in)
 {
-    return is_in ? trampoline : numpys;
+    return is_in ? trampoline : original;
 }
 
-/* With the lock held. Partner: CPython's plain load at each call; either pointer is complete for
- * the call. */
+/* With the lock held. */
 static void put(const struct entry *entry, bool is_in)
 {
-    opscope__vectorcall expected = trampoline_or(!is_in);
-    (void)__atomic_compare_exchange_n(entry->slot, &expected, trampoline_or(is_in), false,
-                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    (void)OPSCOPE__REPLACE_POINTER(entry->slot, trampoline_or(!is_in), trampoline_or(is_in));
 }
 
 static void follow_demand(void)
@@ -160,101 +175,110 @@ void opscope_numpy_freeze(void)
 
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
-static PyObject *probed; /* the ufunc of the last call of `probe` */
-
-/* Replaces NumPy's function while the bridge verifies a pointer. */
-static PyObject *probe(PyObject *ufunc, PyObject *const *args, size_t nargsf, PyObject *names)
-{
-    (void)args;
-    (void)nargsf;
-    (void)names;
-    probed = ufunc;
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
 static bool call_arrives(PyObject *ufunc)
 {
-    opscope__vectorcall kept = original;
-    probed = NULL;
-    original = probe;
+    opscope__python_probe_begin(ufunc);
     PyObject *result = PyObject_CallFunctionObjArgs(ufunc, NULL);
-    original = kept;
-    bool arrived = result == Py_None && probed == ufunc;
+    const bool arrived = opscope__python_probe_end() && result == Py_None;
     Py_XDECREF(result);
     PyErr_Clear();
     return arrived;
 }
 
-/* The entry of a ufunc that is not attached, or a free one; NULL: it is, or there is no room. */
-static struct entry *find_room(PyObject *ufunc, int *status)
-{
-    struct entry *entry = find(ufunc);
-    if (entry->slot != NULL) {
-        *status = OPSCOPE_ERR_BUSY;
-        return NULL;
-    }
-    if (entry->ufunc == NULL && table_count == TABLE_LIMIT) {
-        *status = OPSCOPE_ERR_FULL;
-        return NULL;
-    }
-    return entry;
-}
-
-static void take(struct entry *entry, PyObject *ufunc, const char *name, opscope__vectorcall *slot)
+/* Fills in an entry, and leads the pointer to the trampoline. False: other code has replaced it
+ * meanwhile. */
+static bool lead_in(struct entry *entry, PyObject *ufunc, const char *name,
+                    opscope__vectorcall *slot)
 {
     const opscope_op *op = opscope__python_op(name);
-    table_count += entry->ufunc == NULL;
     if (op != entry->op) {
-        memset(entry->method_ops, 0, sizeof entry->method_ops);
+        for (size_t i = 0; i < OPSCOPE__UFUNC_METHOD_LIMIT; i++) {
+            opscope__store_relaxed(&entry->method_ops[i], NULL); /* partner: its acquire */
+        }
     }
-    entry->ufunc = ufunc;
-    entry->op = op;
-    Py_INCREF(ufunc);
+    opscope__store_relaxed(&entry->op, op); /* partner: the loads on the hot path */
+    table_count += entry->ufunc == NULL;
+    opscope__store_release(&entry->ufunc, ufunc); /* partner: the acquire in find() */
+    opscope__pointer_publish();
+    return OPSCOPE__REPLACE_POINTER(slot, original, trampoline);
+}
+
+/* After a fault, with `before` as the entry was. Without the GIL a thread may have found the entry,
+ * so that it stays, without an operator. */
+static void give_up(struct entry *entry, const struct entry *before, bool is_first)
+{
+#ifdef Py_GIL_DISABLED
+    (void)before;
+    (void)is_first;
+    opscope__store_relaxed(&entry->op, NULL);
+#else
+    table_count -= before->ufunc == NULL;
+    *entry = *before;
+    original = is_first ? NULL : original;
+#endif
+}
+
+static void keep(struct entry *entry, opscope__vectorcall *slot)
+{
+    Py_INCREF(entry->ufunc);
     pthread_mutex_lock(&lock);
-    numpys = original;
     entry->slot = slot;
     attached[attached_count++] = entry;
-    put(entry, is_wanted);
+    if (!is_wanted) {
+        put(entry, false);
+    }
     pthread_mutex_unlock(&lock);
+}
+
+/* OK if a ufunc with that pointer can be attached. */
+static int check(const struct entry *entry, opscope__vectorcall found)
+{
+    if (entry->slot != NULL || found == trampoline) {
+        return OPSCOPE_ERR_BUSY;
+    }
+    if (original != NULL && found != original) {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    return entry->ufunc == NULL && table_count == TABLE_LIMIT ? OPSCOPE_ERR_FULL : OPSCOPE_OK;
 }
 
 int opscope__ufunc_attach(const opscope_numpy_target *target, const struct opscope__pages *pages)
 {
     PyObject *ufunc = (PyObject *)target->object;
     opscope__vectorcall *slot = opscope__ufunc_vectorcall(ufunc, pages);
-    if (slot == NULL || (original != NULL && *slot != original && *slot != trampoline)) {
-        return OPSCOPE_ERR_UNSUPPORTED;
-    }
-    int status = OPSCOPE_ERR_BUSY;
-    struct entry *entry = *slot != trampoline ? find_room(ufunc, &status) : NULL;
-    if (entry == NULL) {
+    struct entry *entry = find(ufunc);
+    const int status = slot != NULL ? check(entry, *slot) : OPSCOPE_ERR_UNSUPPORTED;
+    if (status != OPSCOPE_OK) {
         return status;
     }
-    const opscope__vectorcall found = *slot;
-    *slot = trampoline;
-    const bool arrives = call_arrives(ufunc);
-    *slot = found; /* no other code has changed it */
-    if (!arrives) {
+    const struct entry before = *entry;
+    const bool is_first = original == NULL;
+    original = is_first ? *slot : original;
+    if (!lead_in(entry, ufunc, target->name, slot) || !call_arrives(ufunc)) {
+        (void)OPSCOPE__REPLACE_POINTER(slot, trampoline, original);
+        give_up(entry, &before, is_first);
         return OPSCOPE_ERR_UNSUPPORTED;
     }
-    original = found;
-    take(entry, ufunc, target->name, slot);
+    keep(entry, slot);
     return OPSCOPE_OK;
 }
 
 int opscope__ufunc_adopt(PyObject *ufunc, const char *name)
 {
     opscope__vectorcall *slot = opscope__ufunc_known_vectorcall(ufunc);
-    if (slot == NULL || original == NULL || *slot != original) {
+    if (slot == NULL || original == NULL) {
         return OPSCOPE_ERR_UNSUPPORTED;
     }
-    int status = OPSCOPE_OK;
-    struct entry *entry = find_room(ufunc, &status);
-    if (entry != NULL) {
-        take(entry, ufunc, name, slot);
+    struct entry *entry = find(ufunc);
+    const int status = check(entry, *slot);
+    if (status != OPSCOPE_OK) {
+        return status;
     }
-    return status;
+    if (!lead_in(entry, ufunc, name, slot)) {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    keep(entry, slot);
+    return OPSCOPE_OK;
 }
 
 void opscope__ufunc_detach(void)

@@ -176,6 +176,9 @@ int opscope__ufunc_makers_attach(PyObject *capsule, PyObject *ufunc,
                            ? PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
                            : NULL;
     PyErr_Clear();
+#ifdef Py_GIL_DISABLED
+    candidate = NULL; /* threads that make ufuncs at the same time would need a lock */
+#endif
     if (candidate == NULL || !is_table(candidate, ufunc, pages)) {
         return OPSCOPE_ERR_UNSUPPORTED;
     }

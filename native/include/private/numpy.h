@@ -7,8 +7,9 @@
  * layout. At attach it verifies its assumptions about CPython's layout, for each pointer, by one
  * call that returns before it reaches NumPy.
  *
- * Threads: any; each function takes the GIL, except opscope_numpy_freeze. Forks: nothing to do,
- * pointers are per process.
+ * Threads: any. attach and detach take the GIL; callers make them take turns, as the GIL does not
+ * exist in every Python, and attaching runs Python. Threads may call NumPy meanwhile. Forks: nothing
+ * to do, pointers are per process.
  */
 #ifndef OPSCOPE_PRIVATE_NUMPY_H
 #define OPSCOPE_PRIVATE_NUMPY_H

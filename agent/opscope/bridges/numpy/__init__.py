@@ -58,6 +58,7 @@ _Target = tuple[int, object, str]
 # Windows change pointers without the GIL, and must not do so while objects are being destroyed.
 atexit.register(lib.opscope_numpy_freeze)
 
+# Attaching and detaching take turns, as their C demands (native/include/private/numpy.h).
 _lock = allocate_lock()
 _seen: list[str] = []
 _missed: dict[str, str] = {}
@@ -171,8 +172,8 @@ def _imported_numpy() -> ModuleType:
     version = getattr(numpy, "__version__", None)
     if numpy is None or version is None:
         raise BridgeError("numpy is not imported")
-    if sys.implementation.name != "cpython" or "t" in sys.abiflags:
-        raise BridgeError("not CPython with the GIL")
+    if sys.implementation.name != "cpython":
+        raise BridgeError("not CPython")
     if not FIRST_VERSION <= _minor_version(version) <= LAST_VERSION:
         raise BridgeError(f"numpy {version} is not a supported version")
     return numpy
