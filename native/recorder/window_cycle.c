@@ -38,9 +38,10 @@ enum { WARM_UP_PART = 2 };
 enum { TAIL_PART = 4 };
 /* After steps of up to the window's length, the tail goes on only for threads that wait for a
  * processor: while all threads together have used less CPU time in it than this many lengths, which
- * is what the tail of a program without waiting lasts, and at most this long. */
+ * is what the tail of a program without waiting lasts, and for at most this part of the period, so
+ * that it rarely delays the next window. */
 static const double TAIL_CPU = 1.75;
-static const uint64_t TAIL_LIMIT_NS = 50000000;
+static const double TAIL_LIMIT_PART = 0.2;
 static const double LATE_LIMIT = 32.0;
 
 struct moment {
@@ -223,7 +224,7 @@ static bool is_tail_over(void)
     const struct opscope__cpu_times *now = &cycle.tail.cpu, *then = &cycle.stop.cpu;
     const uint64_t cpu_ns = now->known_ns + now->rest_ns - then->known_ns - then->rest_ns;
     return (double)(int64_t)cpu_ns >= TAIL_CPU * cycle.planned_on ||
-           cycle.tail.wall_ns - cycle.stop.wall_ns >= TAIL_LIMIT_NS;
+           since(cycle.stop.wall_ns, cycle.tail.wall_ns) >= TAIL_LIMIT_PART * cycle.planned_period;
 }
 
 /* Closes the window, or gives its open ranges some time to end, so that their self time is
