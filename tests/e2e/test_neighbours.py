@@ -22,7 +22,7 @@ from opscope.attachment.launch import environment
 from tests.e2e.observed_host import OPSCOPE, TIMEOUT_S
 
 VICTIM, HOSTILE = 20001, 20002
-HOUSE = """
+MOUNTS = """
 set -e
 mount --make-rprivate /
 mount -t tmpfs -o mode=1777,size=256m tmpfs /dev/shm
@@ -74,7 +74,7 @@ sys.stdin.read()
 """
 
 
-class House:
+class SharedHost:
     """A mount namespace; `start` runs a command in it as that user."""
 
     def __init__(self, keeper: int, home: Path) -> None:
@@ -106,14 +106,14 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def host(tmp_path: Path) -> Iterator[SharedHost]:
     pipe = subprocess.PIPE
-    command = ["unshare", "--mount", "--kill-child", "sh", "-c", HOUSE]
+    command = ["unshare", "--mount", "--kill-child", "sh", "-c", MOUNTS]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as keeper:
         assert keeper.stdin is not None and keeper.stdout is not None
         if keeper.stdout.readline() != "ready\n":
             pytest.skip("needs root and new namespaces")
-        found = House(keeper.pid, tmp_path)
+        found = SharedHost(keeper.pid, tmp_path)
         status, _ = found.run(VICTIM, sys.executable, "-c", "import numpy, opscope")
         if status != 0:
             pytest.skip("needs a Python that every user may run")
@@ -122,15 +122,15 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 @pytest.fixture
-def url(house: House) -> Iterator[str]:
+def url(host: SharedHost) -> Iterator[str]:
     """Root's agent, which has made one pass since the hostile user took the names."""
-    settings = {"STATE_DIRECTORY": str(house.home)}
-    with house.start(0, OPSCOPE, "agent", "--listen", "127.0.0.1:0", **settings) as agent:
+    settings = {"STATE_DIRECTORY": str(host.home)}
+    with host.start(0, OPSCOPE, "agent", "--listen", "127.0.0.1:0", **settings) as agent:
         assert agent.stdout is not None
         said = agent.stdout.readline()
         (found,) = (word for word in said.split() if word.startswith("http://"))
         found = found.removesuffix("/metrics")
-        status, squatted = house.run(HOSTILE, sys.executable, "-c", SQUATTER)
+        status, squatted = host.run(HOSTILE, sys.executable, "-c", SQUATTER)
         assert status == 0, squatted
         calls(found)
         yield found
@@ -138,9 +138,9 @@ def url(house: House) -> Iterator[str]:
 
 
 @pytest.fixture
-def crowd(house: House, url: str) -> Iterator[subprocess.Popen[str]]:
+def crowd(host: SharedHost, url: str) -> Iterator[subprocess.Popen[str]]:
     """The hostile user has done what else it can."""
-    with house.observed(HOSTILE, "crowd", CROWD) as program:
+    with host.observed(HOSTILE, "crowd", CROWD) as program:
         assert program.stdout is not None
         assert program.stdout.readline().startswith("/dev/shm/")
         yield program
@@ -148,8 +148,8 @@ def crowd(house: House, url: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture
-def victim(house: House, crowd: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    with house.observed(VICTIM, "victim", WORK) as program:
+def victim(host: SharedHost, crowd: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    with host.observed(VICTIM, "victim", WORK) as program:
         work(program)
         yield program
         program.kill()
@@ -181,45 +181,47 @@ def test_root_s_agent_shows_the_other_user_exactly(url: str, victim: subprocess.
     assert len([op for service, op in found if service == "crowd"]) < 2500
 
 
-def test_root_reaches_the_other_user_s_process(house: House, victim: subprocess.Popen[str]) -> None:
-    status, said = house.run(0, OPSCOPE, "ps", "--json")
+def test_root_reaches_the_other_user_s_process(
+    host: SharedHost, victim: subprocess.Popen[str]
+) -> None:
+    status, said = host.run(0, OPSCOPE, "ps", "--json")
     assert status == 0, said
     (line,) = (one for one in json.loads(said)["processes"] if one.get("service") == "victim")
     command = (OPSCOPE, "set", "--wait", "60", "--service", "victim", "enabled=false")
-    with house.start(0, *command) as asked:
+    with host.start(0, *command) as asked:
         while asked.poll() is None:  # a process answers at its next operator
             work(victim)
         assert asked.returncode == 0, asked.communicate()
-    status, said = house.run(0, OPSCOPE, "set", "--show", "--json", "--service", "victim")
+    status, said = host.run(0, OPSCOPE, "set", "--show", "--json", "--service", "victim")
     assert status == 0, said
     assert f'"pid": {line["pid"]}' in said and "false" in said
 
 
 def test_the_other_user_s_own_tools_see_its_process_alone(
-    house: House, victim: subprocess.Popen[str]
+    host: SharedHost, victim: subprocess.Popen[str]
 ) -> None:
     # Started as one program, since others may not be allowed to run this Python's file again.
     tool = (
         "import sys; from opscope.cli import main; sys.argv = ['opscope', 'ps', '--json']; main()"
     )
-    status, said = house.run(VICTIM, sys.executable, "-c", tool)
+    status, said = host.run(VICTIM, sys.executable, "-c", tool)
     assert status == 0, said
     services = {line.get("service") for line in json.loads(said)["processes"]}
     assert "victim" in services and "crowd" not in services
 
 
 def test_nothing_of_the_hostile_user_stops_the_other_s_settings(
-    house: House, victim: subprocess.Popen[str]
+    host: SharedHost, victim: subprocess.Popen[str]
 ) -> None:
     """The rules in the hostile user's own directory are for its own processes."""
     work(victim)
-    status, said = house.run(0, OPSCOPE, "set", "--show", "--json", "--service", "victim")
+    status, said = host.run(0, OPSCOPE, "set", "--show", "--json", "--service", "victim")
     assert status == 0, said
     assert '"enabled": false' not in said
 
 
 def test_what_the_hostile_user_squatted_is_named(
-    house: House, victim: subprocess.Popen[str]
+    host: SharedHost, victim: subprocess.Popen[str]
 ) -> None:
-    _, said = house.run(0, OPSCOPE, "doctor", "--json")
+    _, said = host.run(0, OPSCOPE, "doctor", "--json")
     assert str(HOSTILE) in said
