@@ -198,4 +198,18 @@ def test_a_call_of_itself_is_refused(tmp_path: Path, run_model: Run) -> None:
         b"  return (%y)\n"
     )
     done = run_model(write(tmp_path / "net.pt", entries), 1, 2, numbers="1 1")
+    assert 'entry "graph/fc.forward.ir": ' in done.stderr
     assert 'the call of "fc.forward" leads back to itself' in done.stderr
+
+
+@pytest.mark.parametrize("name", ["forward", "fc.forward"])
+def test_an_operator_that_is_not_there_is_named_with_its_entry(
+    name: str, tmp_path: Path, run_model: Run
+) -> None:
+    entries = contents(works())
+    entry = f"graph/{name}.ir"
+    known = b"core::add" if name == "forward" else b"core::matmul"
+    entries[entry] = entries[entry].replace(known, b"core::nope")
+    error = run_model(write(tmp_path / "net.pt", entries), 1, 2, numbers="1 1").stderr
+    assert f'net.pt: entry "{entry}": ' in error
+    assert "core::nope: no operator of this name is loaded" in error

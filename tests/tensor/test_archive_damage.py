@@ -41,6 +41,7 @@ def _refused(directory: Path, content: bytes, *texts: str) -> None:
     path.write_bytes(content)
     with pytest.raises(ValueError, match=re.escape(str(path))) as raised:
         ops.load(path)
+    assert str(raised.value).count(str(path)) == 1
     for text in texts:
         assert text in str(raised.value)
 

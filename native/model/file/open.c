@@ -1,4 +1,5 @@
 /* model/file/open.c -- the life of an open model: from an archive to a program. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 #include "model/file/document.h"
 #include "model/file/values.h"
 #include "model/graph/text.h"
+#include "model/program/culprit.h"
 #include "opscope/status.h"
 
 /* What a program is made of, as the document lists it. */
@@ -158,6 +160,18 @@ static int read_parts(opscope_model *model, const struct opscope__item *root, st
 
 /* ---- the program -------------------------------------------------------------------------------- */
 
+/* Names the entry of the function that cannot run. */
+static int blame(const opscope_model *model, const struct opscope__program_source *source)
+{
+    char entry[256];
+    const char *culprit = opscope__program_culprit(source);
+    if (culprit == NULL) {
+        return opscope__model_fail(model, OPSCOPE__MODEL_DOCUMENT, "%s", opscope_tensor_error());
+    }
+    snprintf(entry, sizeof entry, "graph/%.200s.ir", culprit);
+    return opscope__model_fail(model, entry, "%s", opscope_tensor_error());
+}
+
 static int make_program(opscope_model *model, const struct opscope__item *root)
 {
     struct parts parts = {0};
@@ -170,8 +184,7 @@ static int make_program(opscope_model *model, const struct opscope__item *root)
                                                        .entry = parts.entry};
         status = opscope__program_new(&source, &model->program);
         if (status != OPSCOPE_OK && status != OPSCOPE_ERR_NO_MEMORY) {
-            status = opscope_tensor_fail(OPSCOPE_ERROR_VALUE, "%.200s: %s", model->name,
-                                         opscope_tensor_error());
+            status = blame(model, &source);
         }
     }
     for (size_t i = 0; i < parts.function_count; i++) {

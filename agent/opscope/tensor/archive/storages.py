@@ -138,8 +138,9 @@ class Reader:
             return tuple(values)
 
         base = self._storage(whole("storage"), dtype_of(about.get("dtype"), self._fault))
+        sizes, strides, offset = wholes("sizes"), wholes("strides"), whole("offset")
         try:
-            made = strided(base, wholes("sizes"), wholes("strides"), whole("offset"))
+            made = strided(base, sizes, strides, offset)
         except (ValueError, MemoryError) as error:
             raise self._fault(f"tensor {number}: {error}") from None
         if about.get("requires_grad") is True:

@@ -21,13 +21,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from opscope._tensor import Graph, Tensor
+from opscope._tensor import Graph, Program, Tensor
 from opscope.tensor.archive import containers, files, storages
 from opscope.tensor.jit.parts import ModelParts, Signature
 from opscope.tensor.jit.python_code import python_code
 
 _GRAPH = "graph/"
 _CODE = "code/"
+_TRIALS = 64
+"""Functions that are tried for an error's entry; of more, one that calls the culprit is named."""
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
 
 
@@ -121,6 +123,24 @@ def read(archive: files.Archive) -> ModelParts:
         entry,
         model.text("id"),
     )
+
+
+def blame(archive: files.Archive, parts: ModelParts, error: Exception) -> ValueError:
+    """The error of a model that cannot run: with the entry of the function whose own nodes are
+    wrong, and not those of a function that it calls."""
+    graphs = {name: Graph(text) for name, text in parts.functions.items()}
+    culprit, tried = parts.entry, {parts.entry}
+    while True:
+        for name in graphs[culprit].callees():
+            if name in graphs and name not in tried and len(tried) < _TRIALS:
+                tried.add(name)
+                try:
+                    Program(graphs, dict(parts.attributes), name)
+                except (ValueError, TypeError, RuntimeError, MemoryError) as own:
+                    culprit, error = name, own
+                    break
+        else:
+            return archive.fault(f"{_GRAPH}{culprit}.ir", str(error))
 
 
 def _graph_text(archive: files.Archive, name: str) -> str:

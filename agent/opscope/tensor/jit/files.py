@@ -56,6 +56,8 @@ def load(
     try:
         model = CompiledModel.of(parts)
     except (ValueError, TypeError, RuntimeError, MemoryError) as error:
-        raise ValueError(f"{opened.path}: {error}") from None
+        if is_torchscript(opened):
+            raise ValueError(f"{opened.path}: {error}") from None
+        raise archive.blame(opened, parts, error) from None
     opened.fill(extra_files)
     return model
