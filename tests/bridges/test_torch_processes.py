@@ -16,6 +16,8 @@ from .torch_observed import counts, observed, observing, run
 pytestmark = pytest.mark.alone
 
 WINDOWS, THREADS = 3000, 8
+# With a budget, windows get rare on a loaded machine.
+UNLIMITED = {**windows(0.02, 0.03), "OPSCOPE_MAX_OVERHEAD": "off"}
 # A fork of a process with PyTorch takes tens of milliseconds; tests/native/torch has a thousand.
 FORKS = 150
 
@@ -52,7 +54,7 @@ for thread in threads:
 def test_windows_open_and_close_under_threads(tmp_path: Path) -> None:
     waiting = WAIT_FOR_WINDOWS + f"wait_for_windows({WINDOWS})\n"
     program = _START.replace("COUNT", str(THREADS)) + waiting + _END
-    observed(tmp_path, program, **windows(0.02, 0.03))
+    observed(tmp_path, program, **UNLIMITED)
     found = counts(tmp_path / "segments")
     assert found.calls["MulBackward0"] > 0
     assert found.snapshot.health.dropped == 0
@@ -75,7 +77,7 @@ grown = rss() - before
         + _END
         + "print(grown)"
     )
-    assert int(observed(tmp_path, program, **windows(0.02, 0.03))) < 2 << 20
+    assert int(observed(tmp_path, program, **UNLIMITED)) < 2 << 20
 
 
 @pytest.mark.slow
