@@ -82,11 +82,21 @@ class Steps:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        began, began_cpu, began_queued = time.monotonic(), time.thread_time(), _queued_s()
+        began, began_cpu = _clock_s(), time.thread_time()
         yield
-        took_s = time.monotonic() - began - (_queued_s() - began_queued)
+        took_s = _clock_s() - began
         self.longest[name] = max(self.longest[name], took_s)
         self.longest_cpu[name] = max(self.longest_cpu[name], time.thread_time() - began_cpu)
+
+
+def _clock_s() -> float:
+    """A clock that stands while this thread waits for a processor."""
+    queued_s = _queued_s()
+    while True:
+        now_s, before_s = time.monotonic(), queued_s
+        queued_s = _queued_s()
+        if queued_s == before_s:  # else it waited between the two
+            return now_s - queued_s
 
 
 def _queued_s() -> float:
