@@ -9,6 +9,7 @@ JOBS ?= $(shell nproc)
 # Processes that run Python tests: half as many again, since many tests wait for programs.
 WORKERS ?= $(shell echo $$(( (3 * $(JOBS) + 1) / 2 )))
 FUZZ_SECONDS ?= 30
+FUZZ_SEGMENTS ?= 1000000
 SOAK_SECONDS ?= 1200
 # Those that are there try the wheels.
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14 python3.14t
@@ -103,8 +104,11 @@ fuzz: build/fuzz/build.ninja ## the fuzz targets, FUZZ_SECONDS (30) each
 	    $$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$corpus; \
 	done
 
-fuzz-agent: $(VENV)/installed ## fuzz the host agent's readers, FUZZ_SECONDS; with atheris if available
+fuzz-agent: $(VENV)/installed ## fuzz the host agent's readers: FUZZ_SEGMENTS in all, then FUZZ_SECONDS; with atheris if available
 	-$(BIN)/python -m pip install --quiet atheris
+	mkdir -p build
+	PYTHONPATH=. $(BIN)/python tests/host/fuzz_segments.py --segments $(FUZZ_SEGMENTS) \
+	    --processes $(JOBS) --progress build/fuzz-segments.jsonl
 	PYTHONPATH=. $(BIN)/python tests/host/fuzz_host.py $(FUZZ_SECONDS)
 	PYTHONPATH=. $(BIN)/python tests/host/fuzz_directories.py $(FUZZ_SECONDS)
 

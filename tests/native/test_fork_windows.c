@@ -153,6 +153,29 @@ static void it_is_gone_as_a_fork_returns_and_starts_again_when_told_to(void)
     opscope__window_resume(); /* nothing is needed */
 }
 
+static void it_is_gone_during_a_pause(void)
+{
+    const int before = thread_count();
+    start_windows(MS, 4 * MS);
+    wait_for_windows(2);
+    for (int i = 0; i < MANY; i++) {
+        opscope__window_pause();
+        run_ranges(op_named("a"), 10); /* they start none meanwhile */
+        CHECK_EQUAL(thread_count(), before);
+        opscope__window_continue();
+        CHECK_EQUAL(thread_count(), before + 1);
+    }
+    wait_for_windows(window_count() + 2);
+    opscope__window_pause();
+    CHECK_EQUAL(opscope_recorder_set_sampling(0.5, 0, 0), OPSCOPE_OK);
+    opscope__window_continue();
+    CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
+    CHECK_EQUAL(thread_count(), before);
+    opscope__window_pause();
+    opscope__window_continue(); /* nothing is needed */
+    CHECK_EQUAL(thread_count(), before);
+}
+
 static void many_forks_lose_no_window_and_no_range(void)
 {
     start_windows(5 * MS, 10 * MS);
@@ -299,6 +322,7 @@ int main(void)
     make_directory();
     RUN(there_is_no_thread_before_the_first_range);
     RUN(it_is_gone_as_a_fork_returns_and_starts_again_when_told_to);
+    RUN(it_is_gone_during_a_pause);
     RUN(many_forks_lose_no_window_and_no_range);
     RUN(what_forks_cut_through_is_counted_whole);
     RUN(forks_and_changes_of_the_plan_wait_for_each_other_in_no_circle);

@@ -299,7 +299,8 @@ def _take_dictionary(read: Reader, index: int, used: int, dictionary: Dictionary
 
 def _of_kind(heads: NDArray[Any], kind: int) -> NDArray[np.intp]:
     """The indices of the chunks of this kind."""
-    return (heads["kind"] == kind).nonzero()[0]
+    found: NDArray[np.intp] = (heads["kind"] == kind).nonzero()[0]
+    return found
 
 
 def _items(read: Reader, index: int, offset: int, size: int) -> bytes:
