@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     """40 requests to `observed` in two versions, and 3 bad ones to `rows`."""
     folder = tmp_path_factory.mktemp("observed")
     recorder.start(str(folder), label_keys=("model_id", "model_version"))
@@ -50,7 +49,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
                 for _ in range(3):
                     with pytest.raises(InferenceServerException, match="INTERNAL"):
                         client.infer("rows", [ids])
-        yield Host((str(folder),), consume=False, max_series=2000).collect()
+        return Host((str(folder),), consume=False, max_series=2000).collect()
     finally:
         recorder.stop(discard=True)
 
