@@ -122,7 +122,9 @@ async def serve_and_ask(path: Path, data: demo_cnn.Digits) -> None:
     await server.stop()
     right = float((np.array(found) == data.test_digits[places]).mean())
     batches, rows = observer.batches.read(), observer.rows.read()
-    print(f"{IMAGES} images in {lasted_s:.2f} s: {IMAGES / lasted_s:,.0f} a second, {right:.1%} right")
+    print(
+        f"{IMAGES} images in {lasted_s:.2f} s: {IMAGES / lasted_s:,.0f} a second, {right:.1%} right"
+    )
     print(f"{batches} batches, {rows / batches:.1f} images each on average\n")
     _show(times)
 

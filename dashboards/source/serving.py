@@ -40,7 +40,10 @@ def _limit(panel: timeseries.Panel, warning: float, critical: float) -> timeseri
 def _latency(title: str, description: str, op: str) -> timeseries.Panel:
     where = f'{_OP}, op="{op}"'
     queries = (
-        Query(quantile_now(p, where, "model_id, model_version"), f"{{{{model_id}}}} {{{{model_version}}}} p{p[2:]}")
+        Query(
+            quantile_now(p, where, "model_id, model_version"),
+            f"{{{{model_id}}}} {{{{model_version}}}} p{p[2:]}",
+        )
         for p in ("0.50", "0.95", "0.99")
     )
     return graph(title, description, "s", *queries)
@@ -68,7 +71,7 @@ def make() -> Dashboard:
             _limit(
                 graph(
                     "Share of requests that failed",
-                    "Of all requests, by model. Above 1 % clients notice; above 5 % it is an outage.",
+                    "Of all requests, by model. Above 1 % clients notice; above 5 % is an outage.",
                     "percentunit",
                     Query(f"{failed} / ({failed} + {answered})", "{{model}}"),
                 ),
@@ -116,9 +119,7 @@ def make() -> Dashboard:
                 "Mean batch size",
                 "Rows in a batch. 1 under load: requests do not meet; allow a delay.",
                 "short",
-                Query(
-                    f"{_sum('nv_inference_count')} / {_sum('nv_inference_exec_count')}", _BY
-                ),
+                Query(f"{_sum('nv_inference_count')} / {_sum('nv_inference_exec_count')}", _BY),
                 decimals=1,
             )
         )
@@ -137,7 +138,7 @@ def make() -> Dashboard:
         .with_panel(
             _latency(
                 "Time of a batch",
-                "Quantiles of serving::batch: making the batch, the model, and splitting the result.",
+                "Quantiles of serving::batch: making the batch, the model, splitting the result.",
                 "serving::batch",
             )
         )

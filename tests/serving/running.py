@@ -17,7 +17,6 @@ from opscope.serving.server import ModelServer, Options
 from opscope.tensor import jit
 
 
-
 def save_double(path: Path, factor: float = 2.0, rule: Rule | None = None) -> Path:
     """A model of FP32 (n, 4) to FP32 (n, 4)."""
 
@@ -34,8 +33,6 @@ def save_double(path: Path, factor: float = 2.0, rule: Rule | None = None) -> Pa
     )
     jit.save(model, path, extra_files={"serving.json": config.to_json()})
     return path
-
-
 
 
 def save_table(path: Path, rule: Rule | None = None) -> Path:

@@ -131,7 +131,11 @@ def test_a_client_that_stalls_is_cut_off(tmp_path: Path) -> None:
     limits = Limits(receive_s=0.2, idle_s=0.2)
     with running(source("m", save_double(tmp_path / "m.pt")), limits=limits) as server:
         host, port = server.http.split(":")
-        for data in (b"", b"GET /v2", b"POST /v2 HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc"):
+        for data in (
+            b"",
+            b"GET /v2",
+            b"POST /v2 HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
+        ):
             with socket.create_connection((host, int(port)), timeout=60) as sock:
                 sock.sendall(data)
                 try:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opscope.serving.batcher import Batcher, Full, Queued, Rule
+from opscope.serving.batcher import Batcher, Queued, QueueFullError, Rule
 
 
 def queued(
@@ -96,10 +96,10 @@ def test_a_request_past_its_deadline_is_not_run() -> None:
 
 def test_a_full_queue_refuses_at_once() -> None:
     batcher = filled(Rule(max_queue_size=2), queued(), queued())
-    with pytest.raises(Full, match="2 requests wait"):
+    with pytest.raises(QueueFullError, match="2 requests wait"):
         batcher.offer(queued())
     batcher = filled(Rule(max_queue_bytes=10), queued(rows=9))  # one alone always fits
-    with pytest.raises(Full, match="72 bytes wait"):
+    with pytest.raises(QueueFullError, match="72 bytes wait"):
         batcher.offer(queued())
 
 

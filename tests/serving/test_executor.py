@@ -12,7 +12,7 @@ import pytest
 from opscope import tensor as ot
 from opscope.serving.batcher import Rule
 from opscope.serving.executor import Executor
-from opscope.serving.faults import Fault, Reason
+from opscope.serving.faults import Reason, RequestError
 from opscope.serving.loaded_model import LoadedModel
 from opscope.serving.request import InferReply, InferRequest
 from tests.serving.running import config_of
@@ -100,7 +100,7 @@ def test_a_request_past_its_deadline_is_answered_while_the_model_is_busy(gate: G
         of = executor(gate)
         first = asyncio.ensure_future(of.infer(request(1.0)))
         await asyncio.to_thread(gate.has_begun.wait, 60)
-        with pytest.raises(Fault) as caught:
+        with pytest.raises(RequestError) as caught:
             await of.infer(request(2.0, timeout_ns=1_000_000))
         assert caught.value.reason is Reason.DEADLINE
         gate.may_run.set()
@@ -118,7 +118,7 @@ def test_a_full_queue_answers_at_once(gate: Gate) -> None:
         await asyncio.to_thread(gate.has_begun.wait, 60)
         waiting = [asyncio.ensure_future(of.infer(request(2.0))) for _ in range(2)]
         await asyncio.sleep(0)
-        with pytest.raises(Fault) as caught:
+        with pytest.raises(RequestError) as caught:
             await of.infer(request(3.0))
         assert caught.value.reason is Reason.OVERLOAD
         gate.may_run.set()
@@ -137,7 +137,7 @@ def test_one_bad_request_in_a_batch_fails_alone(gate: Gate) -> None:
         )
         assert [value(found[n]) for n in (0, 2, 3)] == [2.0, 6.0, 8.0]  # type: ignore[arg-type]
         bad = found[1]
-        assert isinstance(bad, Fault)
+        assert isinstance(bad, RequestError)
         assert (bad.reason, str(bad)) == (Reason.MODEL, "ValueError: a negative number")
         assert gate.batches == [4, 1, 1, 1, 1]
         assert value(await of.infer(request(5.0, rows=4))) == 10.0
@@ -166,7 +166,7 @@ def test_an_output_that_is_not_as_described_is_a_fault() -> None:
     async def main() -> None:
         config = config_of(Rule(max_batch_size=4))
         of = Executor(LoadedModel("sum", "1", lambda x: x.sum(0), config))
-        with pytest.raises(Fault, match="not as described"):
+        with pytest.raises(RequestError, match="not as described"):
             await of.infer(request(1.0))
         await of.close()
 

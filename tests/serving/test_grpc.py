@@ -107,9 +107,7 @@ def test_chosen_outputs_are_sent_in_their_order(client: Any) -> None:
     found = client.infer("double", [tensor("x", X, "FP32")], outputs=outputs)
     assert found.as_numpy("y").shape == (2, 4)
     with pytest.raises(InferenceServerException, match="no output 'z'"):
-        client.infer(
-            "double", [tensor("x", X, "FP32")], outputs=[triton.InferRequestedOutput("z")]
-        )
+        client.infer("double", [tensor("x", X, "FP32")], outputs=[triton.InferRequestedOutput("z")])
 
 
 def test_tritons_client_rules_the_repository(client: Any) -> None:
@@ -164,7 +162,7 @@ def test_bad_requests_are_refused_with_their_reason(channel: Any) -> None:
     twice.inputs.add(name="x", datatype="FP32", shape=[2, 4])
     for message, text in (
         (both, "not both"),
-        (wrong_field, "in fp32_contents"),
+        (wrong_field, "belong in fp32_contents"),
         (twice, "two inputs have one name"),
         (request(raw_input_contents=[raw, raw]), "2 raw_input_contents"),
         (request(raw_input_contents=[raw[:-1]]), "32 bytes as FP32, but 31"),

@@ -33,29 +33,31 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     folder = tmp_path_factory.mktemp("observed")
     recorder.start(str(folder), label_keys=("model_id", "model_version"))
     try:
-        with running(
-            source("observed", save_double(folder / "1.pt")),
-            source("observed", save_double(folder / "2.pt", 3.0), "2"),
-            source("rows", save_table(folder / "table.pt")),
-        ) as server:
-            with triton.InferenceServerClient(server.grpc) as client:
-                x = triton.InferInput("x", [1, 4], "FP32")
-                x.set_data_from_numpy(np.ones((1, 4), np.float32))
-                traced = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
-                for number in range(40):
-                    client.infer("observed", [x], "12"[number % 2], headers=traced)
-                ids = triton.InferInput("ids", [1, 2], "INT64")
-                ids.set_data_from_numpy(np.array([[1, 99]], np.int64))
-                for _ in range(3):
-                    with pytest.raises(InferenceServerException, match="INTERNAL"):
-                        client.infer("rows", [ids])
+        with (
+            running(
+                source("observed", save_double(folder / "1.pt")),
+                source("observed", save_double(folder / "2.pt", 3.0), "2"),
+                source("rows", save_table(folder / "table.pt")),
+            ) as server,
+            triton.InferenceServerClient(server.grpc) as client,
+        ):
+            x = triton.InferInput("x", [1, 4], "FP32")
+            x.set_data_from_numpy(np.ones((1, 4), np.float32))
+            traced = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
+            for number in range(40):
+                client.infer("observed", [x], "12"[number % 2], headers=traced)
+            ids = triton.InferInput("ids", [1, 2], "INT64")
+            ids.set_data_from_numpy(np.array([[1, 99]], np.int64))
+            for _ in range(3):
+                with pytest.raises(InferenceServerException, match="INTERNAL"):
+                    client.infer("rows", [ids])
         return Host((str(folder),), consume=False, max_series=2000).collect()
     finally:
         recorder.stop(discard=True)
 
 
 def calls(seen: Snapshot) -> dict[tuple[str, ...], float]:
-    found = {}
+    found: dict[tuple[str, ...], float] = {}
     for key, count in zip(seen.keys, seen.calls, strict=True):
         labels = dict(key.labels)
         found[key.op, labels.get("model_id", ""), labels.get("model_version", "")] = float(count)
@@ -150,5 +152,3 @@ def test_the_header_is_read_as_the_standard_says(
     header: str | None, found: TraceContext | None
 ) -> None:
     assert parse(header) == found
-
-

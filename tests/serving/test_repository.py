@@ -57,20 +57,22 @@ def test_a_model_is_replaced_without_a_dropped_request(tmp_path: Path) -> None:
 
 def test_a_damaged_file_leaves_the_loaded_model_in_place(tmp_path: Path) -> None:
     path = save_double(tmp_path / "m.pt", 5.0)
-    with running(source("m", path)) as server:
-        with triton.InferenceServerClient(server.grpc) as client:
-            (tmp_path / "bad.pt").write_bytes(b"no archive")
-            os.replace(tmp_path / "bad.pt", path)
-            with pytest.raises(InferenceServerException, match="INVALID_ARGUMENT"):
-                client.load_model("m")
-            assert infer(client) == 5.0
-            client.unload_model("m")
-            with pytest.raises(InferenceServerException, match="INVALID_ARGUMENT"):
-                client.load_model("m")
-            assert not client.is_server_ready()
-            (state,) = client.get_model_repository_index(as_json=True)["models"]
-            assert state["state"] == "UNAVAILABLE"
-            assert str(path) in state["reason"]
+    with (
+        running(source("m", path)) as server,
+        triton.InferenceServerClient(server.grpc) as client,
+    ):
+        (tmp_path / "bad.pt").write_bytes(b"no archive")
+        os.replace(tmp_path / "bad.pt", path)
+        with pytest.raises(InferenceServerException, match="INVALID_ARGUMENT"):
+            client.load_model("m")
+        assert infer(client) == 5.0
+        client.unload_model("m")
+        with pytest.raises(InferenceServerException, match="INVALID_ARGUMENT"):
+            client.load_model("m")
+        assert not client.is_server_ready()
+        (state,) = client.get_model_repository_index(as_json=True)["models"]
+        assert state["state"] == "UNAVAILABLE"
+        assert str(path) in state["reason"]
 
 
 def test_a_description_given_with_the_load_replaces_the_files(tmp_path: Path) -> None:
@@ -102,7 +104,8 @@ def test_wrong_sources_are_refused(text: str, message: str) -> None:
 
 
 def test_a_server_without_a_readable_model_does_not_start(tmp_path: Path) -> None:
-    with pytest.raises(OpscopeError, match=r"nothing\.pt"), running(
-        source("m", tmp_path / "nothing.pt")
+    with (
+        pytest.raises(OpscopeError, match=r"nothing\.pt"),
+        running(source("m", tmp_path / "nothing.pt")),
     ):
         pass

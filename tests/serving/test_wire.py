@@ -16,9 +16,7 @@ def request(**fields: Any) -> Any:
     return REQUESTS["ModelInfer"](**fields)
 
 
-@given(
-    st.text(max_size=20), st.text(max_size=20), st.lists(st.binary(max_size=300), max_size=4)
-)
+@given(st.text(max_size=20), st.text(max_size=20), st.lists(st.binary(max_size=300), max_size=4))
 def test_a_cut_request_is_the_whole_without_its_tensors(
     name: str, id: str, tensors: list[bytes]
 ) -> None:

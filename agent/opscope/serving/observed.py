@@ -12,8 +12,8 @@ semantic conventions have none for queues and batches of models.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from opscope._native import ffi, lib
@@ -94,9 +94,7 @@ class Observer:
         self.request_us = Metric("nv_inference_request_duration_us", self._label)
         self.queue_us = Metric("nv_inference_queue_duration_us", self._label)
         self.infer_us = Metric("nv_inference_compute_infer_duration_us", self._label)
-        self.pending = Metric(
-            "nv_inference_pending_request_count", self._label, is_counter=False
-        )
+        self.pending = Metric("nv_inference_pending_request_count", self._label, is_counter=False)
 
     def failed(self, reason: Reason) -> None:
         """Counts a request that failed, by Triton's word for the reason."""

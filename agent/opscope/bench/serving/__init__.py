@@ -29,7 +29,10 @@ def measure(effort: Effort) -> Iterator[Result]:
         raise OpscopeError("this bench needs opscope[serving]")
     with tempfile.TemporaryDirectory(prefix="opscope-bench-") as name:
         folder = Path(name)
-        models = {"batched": _model(folder / "batched.pt", _BATCH), "alone": _model(folder / "alone.pt", 1)}
+        models = {
+            "batched": _model(folder / "batched.pt", _BATCH),
+            "alone": _model(folder / "alone.pt", 1),
+        }
         yield from _cases(effort, folder, models)
 
 
