@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import grpc
 import numpy as np
@@ -51,7 +52,7 @@ class _Client:
         self.server = server
         self.seen = seen
         self.rng = random.Random(seed)
-        self.channel = grpc.aio.insecure_channel(
+        self.channel: Any = grpc.aio.insecure_channel(
             server.grpc, options=[("grpc.use_local_subchannel_pool", 1)]
         )
 

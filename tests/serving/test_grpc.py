@@ -209,7 +209,7 @@ def test_reflection_describes_all_services(channel: Any) -> None:
 
 
 def test_the_health_service_says_that_it_serves(channel: Any) -> None:
-    health = health_pb2_grpc.HealthStub(channel)
+    health: Any = health_pb2_grpc.HealthStub(channel)
     for name in ("", SERVICE):
         found = health.Check(health_pb2.HealthCheckRequest(service=name), timeout=60)
         assert found.status == health_pb2.HealthCheckResponse.SERVING
