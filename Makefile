@@ -26,7 +26,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak scale bench dashboards stubs metrics-doc torch-matrix wheels clean
+.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak scale bench dashboards stubs metrics-doc protocol torch-matrix wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
@@ -133,6 +133,10 @@ stubs: $(VENV)/installed ## generate the type stubs of the tensor core's operato
 metrics-doc: $(VENV)/installed ## generate exporters/METRICS.md from the table of metrics
 	$(BIN)/python -m opscope_exporters.reference > build/METRICS.md
 	mv build/METRICS.md exporters/METRICS.md
+
+protocol: $(VENV)/installed ## compile the model server's protocol from its .proto file
+	$(BIN)/python -m grpc_tools.protoc -Iagent/opscope/serving \
+	    --descriptor_set_out=agent/opscope/serving/inference.binpb inference.proto
 
 torch-matrix: $(VENV)/installed ## the PyTorch bridge on each version; VERSIONS="2.9.1 2.12.1" for fewer
 	$(BIN)/python -m tests.torch_versions.matrix $(VERSIONS)

@@ -24,6 +24,10 @@ class Kind(Enum):
 SERIES_LABELS: tuple[str, ...] = ("service_name", "op", "phase", "framework")
 # Labels of metrics that observed processes count themselves (opscope/metric.h).
 MEASURE_LABELS: tuple[str, ...] = ("service_name", "allocator")
+# Of those among them that a model server counts, Triton's names. A process has one text for all
+# but the first: `digits/1`, `digits/1/BACKEND`.
+MODEL_LABELS: tuple[str, ...] = ("service_name", "model", "version")
+FAILURE_LABELS: tuple[str, ...] = (*MODEL_LABELS, "reason")
 
 # OpenTelemetry's translation leaves unknown units unchanged.
 _PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes", "s2": "s2"}
@@ -62,6 +66,13 @@ class Metric:
 
 def _of_series(name: str, kind: Kind, unit: str, help: str, source: str) -> Metric:
     return Metric(name, kind, unit, help, source, SERIES_LABELS)
+
+
+def _of_model(
+    name: str, help: str, kind: Kind = Kind.COUNTER, labels: tuple[str, ...] = MODEL_LABELS
+) -> Metric:
+    """By the name that NVIDIA's Triton gives it, so that queries on Triton's need only `_total`."""
+    return Metric(name, kind, "", help, f"served.{name}", labels)
 
 
 METRICS = (
@@ -149,6 +160,33 @@ METRICS = (
         "Peak of live memory in one process: the maximum over live processes.",
         "memory_peak",
         MEASURE_LABELS,
+    ),
+    _of_model("nv_inference_request_success", "Requests that a served model answered."),
+    _of_model(
+        "nv_inference_request_failure",
+        "Requests that failed, by reason: BACKEND (the model raised), REJECTED (overload, or past"
+        " the deadline), CANCELED, OTHER (bad requests).",
+        labels=FAILURE_LABELS,
+    ),
+    _of_model("nv_inference_count", "Rows that a served model ran: a batch of n counts n."),
+    _of_model("nv_inference_exec_count", "Batches that a served model ran."),
+    _of_model(
+        "nv_inference_request_duration_us",
+        "Total time from a request's arrival to its answer, in microseconds.",
+    ),
+    _of_model(
+        "nv_inference_queue_duration_us",
+        "Total time that requests waited for their batch, in microseconds.",
+    ),
+    _of_model(
+        "nv_inference_compute_infer_duration_us",
+        "Total time that requests were in the model, in microseconds: that of a batch counts for"
+        " each of its requests.",
+    ),
+    _of_model(
+        "nv_inference_pending_request_count",
+        "Requests that wait for their batch.",
+        Kind.GAUGE,
     ),
     Metric(
         "opscope.api.usage",

@@ -10,9 +10,17 @@ from typing import Any
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from dashboards.source import fleet, hosts, model, operator, self_monitoring, usage
+from dashboards.source import fleet, hosts, model, operator, self_monitoring, serving, usage
 
-MAKERS = (fleet.make, operator.make, model.make, hosts.make, usage.make, self_monitoring.make)
+MAKERS = (
+    fleet.make,
+    operator.make,
+    model.make,
+    serving.make,
+    hosts.make,
+    usage.make,
+    self_monitoring.make,
+)
 FOLDER = Path(__file__).parents[1] / "grafana"
 
 

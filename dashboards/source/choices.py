@@ -9,6 +9,7 @@ from dashboards.source.queries import name
 
 FLEET, OPERATOR, MODEL = "opscope-fleet", "opscope-operator", "opscope-model"
 HOSTS, USAGE, ITSELF = "opscope-hosts", "opscope-usage", "opscope-itself"
+SERVING = "opscope-serving"
 
 OF_SERVICE = 'service_name=~"$service"'
 OF_HOST = 'instance=~"$host"'
@@ -34,6 +35,11 @@ def host() -> dashboard.QueryVariable:
 def model() -> dashboard.QueryVariable:
     query = f"label_values(opscope:model_self_seconds:rate5m{{{OF_SERVICE}}}, model_id)"
     return choice("model", "Model", "The debug-info key model_id.", query)
+
+
+def served() -> dashboard.QueryVariable:
+    query = f"label_values(nv_inference_request_success_total{{{OF_SERVICE}}}, model)"
+    return choice("served", "Model", "A model that a server answers for.", query)
 
 
 def operator() -> dashboard.QueryVariable:

@@ -74,7 +74,9 @@ def main(out: str, headers: list[str]) -> None:
         builder.cdef(declarations(Path(header).read_text()))
     builder.cdef(PYTHON_ENTRY_POINTS)
     names = ("/".join(Path(header).parts[-2:]) for header in headers)
-    includes = "\n".join(f'#include "{name}"' for name in (*names, "python/outside.c", "python/metric.c"))
+    includes = "\n".join(
+        f'#include "{name}"' for name in (*names, "python/outside.c", "python/metric.c")
+    )
     builder.set_source("opscope._native", includes, py_limited_api=True)
     builder.emit_c_code(out)
     prefer_own_backend(Path(out))

@@ -11,7 +11,7 @@ from opscope.metrics import METRICS, Kind
 from tests.dashboards.documents import GRAFANA, boards, panel_queries, rules, variable_queries
 
 # Labels of the series besides those in the table.
-ADDED_LABELS = {"instance", "model_id", "le", "job", "alertname"}
+ADDED_LABELS = {"instance", "model_id", "model_version", "le", "job", "alertname"}
 # A label value that no series has: see dashboards/source/queries.py.
 NO_LABEL = {"every_host"}
 
@@ -82,7 +82,7 @@ def test_the_json_is_what_the_code_makes() -> None:
 
 
 def test_every_metric_name_is_in_the_table_or_a_rule() -> None:
-    pattern = r"\bopscope[_:][\w:]+|\bALERTS\b"
+    pattern = r"\bopscope[_:][\w:]+|\bnv_\w+|\bALERTS\b"
     used = {name for promql in all_promql() for name in re.findall(pattern, promql)}
     assert used
     assert used - known_names() == set()
@@ -139,7 +139,7 @@ def test_no_graph_of_sums_queries_between_two_evaluations() -> None:
 
 def test_dashboards_are_linked_and_have_distinct_titles() -> None:
     found = boards()
-    assert len(found) == 6
+    assert len(found) == 7
     for name, board in found.items():
         assert name == f"{board['uid']}.json"
         assert board["links"][0]["tags"] == board["tags"] == ["opscope"]

@@ -7,7 +7,7 @@ https://github.com/prometheus/client_model/blob/master/io/prometheus/client/metr
 from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf import (  # type: ignore[import-untyped]
+from google.protobuf import (
     descriptor_pb2,
     descriptor_pool,
     message_factory,

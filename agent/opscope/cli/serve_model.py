@@ -40,7 +40,7 @@ def command(
     ARCHIVE is a file of opscope.tensor.jit.save or torch.jit.save. Its extra file serving.json, or
     ARCHIVE.json beside it, says which inputs and outputs the model has and how to batch requests.
 
-    Observe it as any program: opscope run --labels model_id,model_version -- opscope serve-model ...
+    Observe it as any program: opscope run --labels model_id,model_version -- opscope serve-model
     """
     with needed("opscope serve-model", "serving"):
         from opscope.serving import access, server

@@ -10,14 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
+from types import SimpleNamespace
 
 from opscope.host.budgets import LimitedPasses, Share
-from opscope.metrics import MEASURE_LABELS, METRICS
+from opscope.metrics import FAILURE_LABELS, MEASURE_LABELS, METRICS, MODEL_LABELS
 from opscope.segments import layout
 from opscope.segments.bounds import saturated
 from opscope.segments.segment import Measure
 
-NAMES = frozenset(metric.name for metric in METRICS if metric.labels == MEASURE_LABELS)
+_OF_MODELS = {
+    metric.name: len(metric.labels) - 1
+    for metric in METRICS
+    if metric.labels in (MODEL_LABELS, FAILURE_LABELS)
+}
+"""Their numbers of labels besides the service."""
+NAMES = _OF_MODELS.keys() | {metric.name for metric in METRICS if metric.labels == MEASURE_LABELS}
 # Pairs of service and label on a host; further pairs become one.
 _PAIR_LIMIT = 512
 _OTHER = ("other", "other")
@@ -99,3 +106,22 @@ def summed(counters: Mapping[MeasureKey, int], alive: Iterable[Keyed]) -> Measur
     for (name, labels), value in values.items():
         found.setdefault(name, {})[labels] = value
     return found
+
+
+def of_models(measures: Measures) -> SimpleNamespace:
+    """The metrics of served models as attributes: by service, model, version and, if the metric has
+    one, reason. Text of another form is a model without version."""
+    return SimpleNamespace(
+        **{
+            name: {
+                (service, *_parts(label, count)): value
+                for (service, label), value in measures.get(name, {}).items()
+            }
+            for name, count in _OF_MODELS.items()
+        }
+    )
+
+
+def _parts(label: str, count: int) -> tuple[str, ...]:
+    parts = tuple(label.split("/"))
+    return parts if len(parts) == count else (label, *[""] * (count - 1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from opscope import __version__
 from opscope.bridges import catalog
-from opscope.host.process_metrics import Measures
+from opscope.host.process_metrics import Measures, of_models
 from opscope.host.self_metrics import SelfMetrics
 from opscope.segments import bounds, layout, variance
 from opscope.segments.dictionary import Labels
@@ -23,7 +24,7 @@ from opscope.segments.layout import OTHER_OP, U64
 from opscope.segments.variance import F64, PhaseVariances
 
 # Prefixes of operator names that are frameworks, in addition to those of bridges.
-_OWN = {"core": "opscope"}
+_OWN = {"core": "opscope", "serving": "opscope"}
 
 # Largest number of versions that an agent reports.
 _VERSIONS_LIMIT = 256
@@ -273,6 +274,11 @@ class Snapshot:
     def memory_peak(self) -> Mapping[tuple[str, str], int]:
         """The largest number of live bytes in any live process, by service and allocator."""
         return self.measures.get("opscope.memory.peak", {})
+
+    @property
+    def served(self) -> SimpleNamespace:
+        """The metrics of served models, by their names."""
+        return of_models(self.measures)
 
     @property
     def process_count(self) -> int:

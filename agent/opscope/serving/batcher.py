@@ -1,10 +1,11 @@
 """The queue of a model, and Triton's rule by which requests leave it in batches.
 
 Facts: Triton's docs/user_guide/batcher.md. Requests leave in the order of their arrival. When an
-instance of the model is free, the first requests that make the largest preferred size are sent, else
-as many as fit, up to the greatest size. While neither a full nor a preferred batch can be made, they
-wait for more, but none longer than the greatest delay; then those that fit are sent. Requests whose
-shapes differ are never in one batch: the first that differs ends the batch before it.
+instance of the model is free, the first requests that make the largest preferred size are sent,
+else as many as fit, up to the greatest size. While neither a full nor a preferred batch can be
+made, they wait for more, but none longer than the greatest delay; then those that fit are sent.
+Requests whose shapes differ are never in one batch: the first that differs ends the batch before
+it.
 
 Pure: each call gets the time, and nothing here waits.
 """
@@ -58,7 +59,7 @@ class Taken(Generic[T]):
     """When to ask again if nothing else happens; None: not before the next request."""
 
 
-class Full(Exception):
+class QueueFullError(Exception):
     """The queue takes no further request."""
 
 
@@ -82,11 +83,13 @@ class Batcher(Generic[T]):
         return self._bytes
 
     def offer(self, one: Queued[T]) -> None:
-        """Puts a request at the end of the queue. Raises Full."""
+        """Puts a request at the end of the queue. Raises QueueFullError."""
         if len(self._waiting) >= self.rule.max_queue_size:
-            raise Full(f"{len(self._waiting)} requests wait, as many as the queue takes")
+            raise QueueFullError(f"{len(self._waiting)} requests wait, as many as the queue takes")
         if self._waiting and self._bytes + one.bytes > self.rule.max_queue_bytes:
-            raise Full(f"requests of {self._bytes} bytes wait, as many as the queue takes")
+            raise QueueFullError(
+                f"requests of {self._bytes} bytes wait, as many as the queue takes"
+            )
         self._waiting[id(one)] = one
         self._bytes += one.bytes
         if one.deadline_ns is None and self.rule.default_timeout_ns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opscope import tensor as ot
-from opscope.serving.faults import Fault, bad_request
+from opscope.serving.faults import RequestError, bad_request
 
 
 class Datatype(NamedTuple):
@@ -34,14 +34,14 @@ _OTHERS = {"UINT16", "UINT32", "UINT64", "INT8", "INT16", "BYTES"}
 
 
 def named(name: str) -> Datatype:
-    """The datatype of that name. Raises Fault for one that models cannot take."""
+    """The datatype of that name. Raises RequestError for one that models cannot take."""
     found = _BY_NAME.get(name)
     if found is None:
         raise unsupported(name)
     return found
 
 
-def unsupported(name: str) -> Fault:
+def unsupported(name: str) -> RequestError:
     if name in _OTHERS:
         return bad_request(f"no model here takes the datatype {name}")
     return bad_request(f"{name[:40]!r} is no datatype: use one of {', '.join(_BY_NAME)}")

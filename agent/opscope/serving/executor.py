@@ -12,13 +12,13 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from time import monotonic_ns
 
-from opscope.serving.batcher import Batcher, Full, Queued
-from opscope.serving.faults import Fault, Reason
+from opscope.serving.batcher import Batcher, Queued, QueueFullError
+from opscope.serving.faults import Reason, RequestError
 from opscope.serving.loaded_model import LoadedModel
 from opscope.serving.observed import Observer, QueueRange
 from opscope.serving.request import InferReply, InferRequest
 
-_Answer = InferReply | Fault
+_Answer = InferReply | RequestError
 
 
 class _Waiting:
@@ -38,9 +38,7 @@ _Batch = list[Queued[_Waiting]]
 class Executor:
     """Answers the requests for one version of a model. Made and used on the event loop's thread."""
 
-    def __init__(
-        self, model: LoadedModel, clock_ns: Callable[[], int] = monotonic_ns
-    ) -> None:
+    def __init__(self, model: LoadedModel, clock_ns: Callable[[], int] = monotonic_ns) -> None:
         self.model = model
         self.observer = Observer(model.name, model.version)
         self._clock_ns = clock_ns
@@ -68,7 +66,7 @@ class Executor:
         return self._in_flight
 
     async def infer(self, request: InferRequest) -> InferReply:
-        """The answer. Raises Fault; if the caller is cancelled, the request leaves the queue."""
+        """The answer, or RequestError. A request whose caller is cancelled leaves the queue."""
         now = self._clock_ns()
         waiting = _Waiting(request, self._loop.create_future())
         queued = Queued(
@@ -81,9 +79,9 @@ class Executor:
         )
         try:
             self._queue.offer(queued)
-        except Full as error:
+        except QueueFullError as error:
             self.observer.failed(Reason.OVERLOAD)
-            raise Fault(Reason.OVERLOAD, f"model {self.model.name}: {error}") from None
+            raise RequestError(Reason.OVERLOAD, f"model {self.model.name}: {error}") from None
         waiting.range = self.observer.queue_range(request.trace)
         self._in_flight += 1
         self._idle.clear()
@@ -97,7 +95,7 @@ class Executor:
                 _end(waiting, failed=True)
             self.observer.failed(Reason.CANCELED)
             raise
-        except Fault as fault:
+        except RequestError as fault:
             self.observer.failed(fault.reason)
             raise
         finally:
@@ -132,7 +130,9 @@ class Executor:
             for one in taken.expired:
                 self.observer.pending.add(-1)
                 _end(one.payload, failed=True)
-                _answer(one, Fault(Reason.DEADLINE, "the request waited longer than its timeout"))
+                _answer(
+                    one, RequestError(Reason.DEADLINE, "the request waited longer than its timeout")
+                )
             if not taken.batch:
                 break
             self._free -= 1
@@ -193,7 +193,7 @@ def _answer(one: Queued[_Waiting], answer: _Answer) -> None:
     future = one.payload.answer
     if future.done():
         return  # cancelled meanwhile
-    if isinstance(answer, Fault):
+    if isinstance(answer, RequestError):
         future.set_exception(answer)
     else:
         future.set_result(answer)

@@ -24,7 +24,7 @@ class Reason(Enum):
         self.word = word
 
 
-class Fault(Exception):
+class RequestError(Exception):
     """A request's failure: its reason, and a text for the client."""
 
     def __init__(self, reason: Reason, text: str) -> None:
@@ -32,5 +32,5 @@ class Fault(Exception):
         self.reason = reason
 
 
-def bad_request(text: str) -> Fault:
-    return Fault(Reason.BAD_REQUEST, text)
+def bad_request(text: str) -> RequestError:
+    return RequestError(Reason.BAD_REQUEST, text)

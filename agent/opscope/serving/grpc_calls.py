@@ -13,7 +13,7 @@ from opscope import tensor as ot
 from opscope.errors import OpscopeError
 from opscope.serving import datatypes, request, tensors, trace_context, wire
 from opscope.serving.access import Access
-from opscope.serving.faults import Fault, Reason, bad_request
+from opscope.serving.faults import Reason, RequestError, bad_request
 from opscope.serving.protocol import EXTENSIONS, REPLIES, REQUESTS
 from opscope.serving.service import NAME, VERSION, Service
 
@@ -44,9 +44,9 @@ class Calls:
             try:
                 metadata = dict(context.invocation_metadata() or ())
                 if not self._access.allows(metadata.get("authorization")):
-                    raise Fault(Reason.UNAUTHENTICATED, "the token is missing or wrong")
+                    raise RequestError(Reason.UNAUTHENTICATED, "the token is missing or wrong")
                 return await call(message, context)
-            except Fault as fault:
+            except RequestError as fault:
                 status, text = fault.reason.grpc_status, str(fault)
             except (DecodeError, UnicodeDecodeError):
                 status, text = "INVALID_ARGUMENT", f"the message is no {name}Request"
@@ -73,7 +73,7 @@ class Calls:
         try:
             self._repository.find(asked.name, asked.version)
             is_ready = True
-        except Fault:
+        except RequestError:
             is_ready = False
         return _serialized("ModelReady", ready=is_ready)
 
@@ -88,7 +88,10 @@ class Calls:
             versions=self._repository.versions(model.name),
             platform=model.config.platform,
         )
-        for specs, into in ((model.config.inputs, reply.inputs), (model.config.outputs, reply.outputs)):
+        for specs, into in (
+            (model.config.inputs, reply.inputs),
+            (model.config.outputs, reply.outputs),
+        ):
             for spec in specs:
                 into.add(name=spec.name, datatype=spec.datatype, shape=spec.shape)
         return bytes(reply.SerializeToString())
@@ -109,7 +112,7 @@ class Calls:
                 for name, value in asked.parameters.items()
             }
             timeout_ns = request.timeout_ns(parameters)
-        except Fault as fault:
+        except RequestError as fault:
             executor.observer.failed(fault.reason)
             raise
         remaining_s = context.time_remaining()
@@ -167,7 +170,7 @@ def _trace(context: _Context) -> trace_context.TraceContext | None:
 
 
 def _inputs(asked: Any, raw: list[memoryview]) -> list[tuple[str, ot.Tensor]]:
-    """All inputs by name. Raises Fault for those that are damaged."""
+    """All inputs by name. Raises RequestError for those that are damaged."""
     if raw and any(one.HasField("contents") for one in asked.inputs):
         raise bad_request("a request has either raw_input_contents or contents, not both")
     if raw and len(raw) != len(asked.inputs):
@@ -181,10 +184,12 @@ def _inputs(asked: Any, raw: list[memoryview]) -> list[tuple[str, ot.Tensor]]:
             continue
         filled = [field.name for field, _ in one.contents.ListFields()]
         if datatype.contents is None:
-            raise bad_request(f"input {one.name[:60]!r} of {datatype.name} is sent as raw bytes only")
+            raise bad_request(
+                f"input {one.name[:60]!r} of {datatype.name} is sent as raw bytes only"
+            )
         if filled not in ([], [datatype.contents]):
             raise bad_request(
-                f"input {one.name[:60]!r} of {datatype.name} has its elements in {datatype.contents}"
+                f"the elements of input {one.name[:60]!r} belong in {datatype.contents}"
             )
         elements = getattr(one.contents, datatype.contents)
         found.append((one.name, tensors.from_elements(one.name, datatype, shape, elements)))

@@ -50,7 +50,7 @@ class GrpcServer:
         reflection.enable_server_reflection(names, self._server, pool=POOL)
         host = address.rpartition(":")[0]
         try:
-            if access.certificate is not None:
+            if access.certificate is not None and access.key is not None:
                 credentials = grpc.ssl_server_credentials([(access.key, access.certificate)])
                 port = self._server.add_secure_port(address, credentials)
             else:

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from opscope.errors import OpscopeError
 from opscope.serving import http_inference
 from opscope.serving.access import Access
-from opscope.serving.faults import Fault, Reason, bad_request
+from opscope.serving.faults import Reason, RequestError, bad_request
 from opscope.serving.http_connection import HttpReply, HttpRequest, refusal
 from opscope.serving.model_config import TensorSpec
 from opscope.serving.protocol import EXTENSIONS
@@ -53,11 +53,11 @@ class HttpCalls:
         """Never raises, but for a cancellation."""
         try:
             if not self._access.allows(request.headers.get("authorization")):
-                raise Fault(Reason.UNAUTHENTICATED, "the token is missing or wrong")
+                raise RequestError(Reason.UNAUTHENTICATED, "the token is missing or wrong")
             if request.headers.get("content-encoding", "").lower() in _CANNOT_DECODE:
                 return HttpReply(415, (_json({"error": "compressed requests are not taken"}),))
             return await self._route(request)
-        except Fault as fault:
+        except RequestError as fault:
             return refusal(fault.reason, str(fault))
         except OpscopeError as error:
             return refusal(Reason.BAD_REQUEST, str(error))
@@ -94,7 +94,7 @@ class HttpCalls:
     async def _model_ready(self, request: HttpRequest, name: str, version: str) -> HttpReply:
         try:
             self._repository.find(name, version)
-        except Fault as fault:
+        except RequestError as fault:
             body = {"name": name, "ready": False, "error": str(fault)}
             return HttpReply(fault.reason.http_status, (_json(body),))
         return _reply({"name": name, "ready": True})

@@ -2,8 +2,8 @@
 
 Why not a web framework: each hands bodies on as pieces of bytes, which it has copied once or twice.
 Here the loop receives a body into one block of memory, in which the first tensor begins at a
-multiple of 64 bytes, so that it is a model's input as it lies there. h11 reads and writes the heads,
-and decodes chunked bodies.
+multiple of 64 bytes, so that it is a model's input as it lies there. h11 reads and writes the
+heads, and decodes chunked bodies.
 
 Each phase has a limit of time and size; a client that breaks one gets an answer and is cut off.
 """
@@ -74,9 +74,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._read = bytearray(_READ_BYTES)
         self._pending = bytearray()
         """Received, and not yet a part of a request."""
-        self._parser = h11.Connection(
-            h11.SERVER, max_incomplete_event_size=self._limits.head_bytes
-        )
+        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.head_bytes)
         self._has_begun = False
         """Whether a part of the next head is there."""
         self._head: h11.Request | None = None
@@ -163,11 +161,10 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _parse_head(self) -> None:
         end = self._pending.find(b"\r\n\r\n")
         if end < 0 and len(self._pending) <= self._limits.head_bytes:
-            if b"\n\n" not in self._pending:
-                if not self._has_begun:
-                    self._has_begun = True
-                    self._expect(self._limits.receive_s)
-                return
+            if not self._has_begun:
+                self._has_begun = True
+                self._expect(self._limits.receive_s)
+            return
         size = end + 4 if end >= 0 else len(self._pending)
         self._parser.receive_data(bytes(self._pending[:size]))
         event = self._parser.next_event()
@@ -187,7 +184,9 @@ class HttpConnection(asyncio.BufferedProtocol):
         length = headers.get("content-length", b"0")
         size = int(length) if len(length) <= _LENGTH_DIGITS else self._limits.message_bytes + 1
         if size > self._limits.message_bytes:
-            self._refuse(Reason.TOO_LARGE, f"a request has at most {self._limits.message_bytes} bytes")
+            self._refuse(
+                Reason.TOO_LARGE, f"a request has at most {self._limits.message_bytes} bytes"
+            )
             return
         if not self._admit(size):
             return
@@ -210,7 +209,8 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self._chunks += event.data
                 if len(self._chunks) > self._limits.message_bytes:
                     self._refuse(
-                        Reason.TOO_LARGE, f"a request has at most {self._limits.message_bytes} bytes"
+                        Reason.TOO_LARGE,
+                        f"a request has at most {self._limits.message_bytes} bytes",
                     )
                     return
             elif isinstance(event, h11.EndOfMessage):
@@ -261,9 +261,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._head = None
         self._has_begun = False
         self._chunks = None
-        self._parser = h11.Connection(
-            h11.SERVER, max_incomplete_event_size=self._limits.head_bytes
-        )
+        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.head_bytes)
         self._transport.resume_reading()
         self._expect(self._limits.idle_s)
         if self._pending:

@@ -12,7 +12,7 @@ from typing import Any
 from opscope import tensor as ot
 from opscope.serving import datatypes, request, tensors, trace_context
 from opscope.serving.executor import Executor
-from opscope.serving.faults import Fault, Reason, bad_request
+from opscope.serving.faults import Reason, RequestError, bad_request
 from opscope.serving.http_connection import HEADER_LENGTH, HttpReply, HttpRequest
 from opscope.serving.request import InferReply
 from opscope.serving.service import Service
@@ -23,7 +23,7 @@ _LENGTH_DIGITS = 18
 
 
 async def infer(service: Service, asked: HttpRequest, name: str, version: str) -> HttpReply:
-    """Answers an inference request. Raises Fault."""
+    """Answers an inference request. Raises RequestError."""
     executor = service.repository.find(name, version)
     try:
         head, binary = _split(asked)
@@ -35,7 +35,7 @@ async def infer(service: Service, asked: HttpRequest, name: str, version: str) -
         identity = document.get("id", "")
         if not isinstance(identity, str):
             raise bad_request("id is no string")
-    except Fault as fault:
+    except RequestError as fault:
         executor.observer.failed(fault.reason)
         raise
     reply = await service.infer(
@@ -56,7 +56,7 @@ async def infer(service: Service, asked: HttpRequest, name: str, version: str) -
 
 
 def json_object(body: Buffer) -> dict[str, Any]:
-    """The object of a body. Raises Fault."""
+    """The object of a body. Raises RequestError."""
     try:
         found = json.loads(bytes(body))
     except RecursionError:
@@ -76,7 +76,11 @@ def _split(asked: HttpRequest) -> tuple[memoryview | None, memoryview]:
     header = asked.headers.get(HEADER_LENGTH)
     if header is None:
         return asked.body, asked.body[len(asked.body) :]
-    size = int(header) if header.isascii() and header.isdigit() and len(header) < _LENGTH_DIGITS else -1
+    size = (
+        int(header)
+        if header.isascii() and header.isdigit() and len(header) < _LENGTH_DIGITS
+        else -1
+    )
     if not 0 <= size <= len(asked.body):
         raise bad_request(f"{HEADER_LENGTH} is {header[:40]!r}, but the body has {len(asked.body)}")
     return (asked.body[:size] if size else None), asked.body[size:]
@@ -84,7 +88,7 @@ def _split(asked: HttpRequest) -> tuple[memoryview | None, memoryview]:
 
 def _raw_request(executor: Executor, binary: memoryview) -> dict[str, Any]:
     """The JSON that a request of bytes alone stands for: one input, whose shape is known but for
-    the batch, of one. Raises Fault for a model with others."""
+    the batch, of one. Raises RequestError for a model with others."""
     specs = executor.model.config.inputs
     is_batched = executor.model.config.is_batched
     shape = [1, *specs[0].shape[1:]] if is_batched else list(specs[0].shape)
@@ -117,7 +121,9 @@ def _inputs(document: Mapping[str, Any], binary: memoryview) -> list[tuple[str, 
             found.append((name, tensors.from_elements(name, datatype, checked, elements)))
             continue
         if type(size) is not int or not 0 <= size <= len(binary):
-            raise bad_request(f"input {name[:60]!r} has no binary_data_size of bytes that were sent")
+            raise bad_request(
+                f"input {name[:60]!r} has no binary_data_size of bytes that were sent"
+            )
         if "data" in one:
             raise bad_request(f"input {name[:60]!r} has both data and binary_data_size")
         found.append((name, tensors.from_raw(name, datatype, checked, binary[:size])))
@@ -131,11 +137,12 @@ def _flat(data: Any) -> list[Any]:
     """The elements of a list, or of lists within lists, in order."""
     if not isinstance(data, list):
         raise bad_request("the data of an input are a list")
-    while any(isinstance(one, list) for one in data):
-        if not all(isinstance(one, list) for one in data):
+    flat: list[Any] = data
+    while any(isinstance(one, list) for one in flat):
+        if not all(isinstance(one, list) for one in flat):
             raise bad_request("the data of an input are lists of unequal depths")
-        data = [element for one in data for element in one]
-    return data
+        flat = [element for one in flat for element in one]
+    return flat
 
 
 def _wanted(document: Mapping[str, Any]) -> dict[str, bool | None]:
@@ -186,7 +193,9 @@ def _reply(
             one["parameters"] = {"binary_data_size": content.nbytes}
             binary.append(content)
         elif datatype.format is None:
-            raise bad_request(f"output {name!r} of {datatype.name} is sent as bytes: ask for binary_data")
+            raise bad_request(
+                f"output {name!r} of {datatype.name} is sent as bytes: ask for binary_data"
+            )
         else:
             one["data"] = tensors.elements(tensor)
         outputs.append(one)
@@ -200,7 +209,7 @@ def _reply(
     try:
         head = json.dumps(document, allow_nan=False).encode()
     except ValueError:
-        raise Fault(
+        raise RequestError(
             Reason.MODEL, "an output has infinities or NaN, which JSON lacks: ask for binary_data"
         ) from None
     if not binary:

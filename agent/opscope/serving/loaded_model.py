@@ -13,7 +13,7 @@ from opscope import tensor as ot
 from opscope.errors import OpscopeError
 from opscope.record.ranges import record_function
 from opscope.serving import datatypes, model_config, tensors
-from opscope.serving.faults import Fault, Reason
+from opscope.serving.faults import Reason, RequestError
 from opscope.serving.model_config import ModelConfig
 from opscope.serving.observed import INFER
 from opscope.serving.request import InferReply, InferRequest
@@ -42,7 +42,7 @@ class LoadedModel:
             model = CompiledModel.of(replace(model.parts, model_id=name))
         self._model = model
 
-    def run(self, requests: Sequence[InferRequest]) -> list[InferReply | Fault]:
+    def run(self, requests: Sequence[InferRequest]) -> list[InferReply | RequestError]:
         """The answers of one batch, in order. A request that fails alone does not affect others."""
         try:
             return list(self._run(requests))
@@ -92,21 +92,21 @@ class LoadedModel:
         outputs = made if isinstance(made, tuple) else (made,)
         specs = self.config.outputs
         if len(outputs) != len(specs):
-            raise Fault(
+            raise RequestError(
                 Reason.MODEL, f"the model made {len(outputs)} outputs instead of {len(specs)}"
             )
         rows = inputs[0].shape[0] if self.config.is_batched else None
         for tensor, spec in zip(outputs, specs, strict=True):
             if not isinstance(tensor, ot.Tensor):
-                raise Fault(Reason.MODEL, f"the output {spec.name!r} is no tensor")
+                raise RequestError(Reason.MODEL, f"the output {spec.name!r} is no tensor")
             if datatypes.of(tensor).name != spec.datatype or not spec.fits(tensor.shape):
-                raise Fault(
+                raise RequestError(
                     Reason.MODEL,
                     f"the output {spec.name!r} is {datatypes.of(tensor).name} of the shape "
                     f"{list(tensor.shape)}, and not as described",
                 )
             if rows is not None and tensor.shape[0] != rows:
-                raise Fault(
+                raise RequestError(
                     Reason.MODEL, f"the output {spec.name!r} has {tensor.shape[0]} rows for {rows}"
                 )
         return {spec.name: tensor for spec, tensor in zip(specs, outputs, strict=True)}
@@ -141,10 +141,10 @@ def _in_archive(path: str) -> str | None:
     return archive.extra(model_config.EXTRA_FILE).decode()
 
 
-def _as_fault(error: Exception) -> Fault:
-    if isinstance(error, Fault):
+def _as_fault(error: Exception) -> RequestError:
+    if isinstance(error, RequestError):
         return error
     if isinstance(error, MemoryError):
-        return Fault(Reason.OVERLOAD, "no memory for this request")
+        return RequestError(Reason.OVERLOAD, "no memory for this request")
     text = f"{type(error).__name__}: {error}"
-    return Fault(Reason.MODEL, text[:_TEXT_LIMIT])
+    return RequestError(Reason.MODEL, text[:_TEXT_LIMIT])

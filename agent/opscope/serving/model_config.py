@@ -7,7 +7,6 @@ it, which comes first, and which an archive of torch.jit.save needs.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from opscope import tensor as ot
 from opscope.errors import OpscopeError
 from opscope.serving import datatypes
 from opscope.serving.batcher import Rule
-from opscope.serving.faults import Fault
+from opscope.serving.faults import RequestError
 
 EXTRA_FILE = "serving.json"
 _ANY = -1
@@ -192,8 +191,6 @@ def _spec(found: object, what: str) -> TensorSpec:
         raise ValueError(f"the shape of {name!r} is no list of sizes, or -1 for any")
     try:
         datatypes.named(str(datatype))
-    except Fault as fault:
+    except RequestError as fault:
         raise ValueError(f"{name!r}: {fault}") from None
     return TensorSpec(name, str(datatype), tuple(shape))
-
-

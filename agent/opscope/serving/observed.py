@@ -3,7 +3,8 @@
 Ranges: `serving::queue` from a request's arrival to the start of its batch, `serving::batch` around
 a batch, and within it `serving::infer` around the model. Labels: `model_id`, `model_version`,
 `batch_size`; and `trace_id` and `span_id` of the request's caller, for exemplars. A batch has those
-of its first request that is traced.
+of its first request that is traced. A wait has no exemplars: the recorder takes them from ranges
+that begin and end on one thread.
 
 Metrics have Triton's names, so that what people have built on Triton's works: OpenTelemetry's
 semantic conventions have none for queues and batches of models.
@@ -11,8 +12,8 @@ semantic conventions have none for queues and batches of models.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from opscope._native import ffi, lib
@@ -93,9 +94,7 @@ class Observer:
         self.request_us = Metric("nv_inference_request_duration_us", self._label)
         self.queue_us = Metric("nv_inference_queue_duration_us", self._label)
         self.infer_us = Metric("nv_inference_compute_infer_duration_us", self._label)
-        self.pending = Metric(
-            "nv_inference_pending_request_count", self._label, is_counter=False
-        )
+        self.pending = Metric("nv_inference_pending_request_count", self._label, is_counter=False)
 
     def failed(self, reason: Reason) -> None:
         """Counts a request that failed, by Triton's word for the reason."""

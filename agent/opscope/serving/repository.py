@@ -15,7 +15,7 @@ from typing import NamedTuple
 from opscope.errors import OpscopeError
 from opscope.serving import loaded_model
 from opscope.serving.executor import Executor
-from opscope.serving.faults import Fault, Reason
+from opscope.serving.faults import Reason, RequestError
 
 READY, LOADING, UNAVAILABLE = "READY", "LOADING", "UNAVAILABLE"
 # In a metric's label, with the version and a reason.
@@ -76,17 +76,17 @@ class Repository:
     # ---- for requests --------------------------------------------------------------------------
 
     def find(self, name: str, version: str = "") -> Executor:
-        """The version, by default the highest one that is loaded. Raises Fault."""
+        """The version, by default the highest one that is loaded. Raises RequestError."""
         versions = self._loaded.get(name)
         if self._is_draining:
-            raise Fault(Reason.NOT_READY, "the server is shutting down")
+            raise RequestError(Reason.NOT_READY, "the server is shutting down")
         if not versions:
             if name in self._sources:
-                raise Fault(Reason.NOT_READY, f"the model {name} is not loaded")
-            raise Fault(Reason.UNKNOWN_MODEL, f"there is no model {name[:64]!r}")
+                raise RequestError(Reason.NOT_READY, f"the model {name} is not loaded")
+            raise RequestError(Reason.UNKNOWN_MODEL, f"there is no model {name[:64]!r}")
         found = versions.get(version or max(versions, key=int))
         if found is None:
-            raise Fault(
+            raise RequestError(
                 Reason.UNKNOWN_MODEL, f"the model {name} has no version {version[:16]!r} loaded"
             )
         return found
@@ -126,8 +126,8 @@ class Repository:
     async def load(self, name: str, description: str | None = None) -> None:
         """Loads or reloads all versions of a model; those of before answer until then.
 
-        Raises OpscopeError if one cannot be loaded: then all stay as they were. Raises Fault for an
-        unknown name.
+        Raises OpscopeError if one cannot be loaded: then all stay as they were. Raises
+        RequestError for an unknown name.
         """
         sources = self._known(name)
         async with self._changing.setdefault(name, asyncio.Lock()):
@@ -147,8 +147,8 @@ class Repository:
             self._close(replaced.values())
 
     async def unload(self, name: str) -> None:
-        """Takes no more requests for a model; those that it has are answered. Raises Fault for an
-        unknown name."""
+        """Takes no more requests for a model; those that it has are answered. Raises
+        RequestError for an unknown name."""
         self._known(name)
         async with self._changing.setdefault(name, asyncio.Lock()):
             self._forget_reasons(name)
@@ -164,7 +164,7 @@ class Repository:
     def _known(self, name: str) -> dict[str, Source]:
         found = self._sources.get(name)
         if found is None:
-            raise Fault(Reason.UNKNOWN_MODEL, f"there is no model {name[:64]!r}")
+            raise RequestError(Reason.UNKNOWN_MODEL, f"there is no model {name[:64]!r}")
         return found
 
     def _forget_reasons(self, name: str) -> None:

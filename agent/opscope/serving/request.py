@@ -41,8 +41,8 @@ class InferReply:
 def ordered_inputs(
     config: ModelConfig, given: Sequence[tuple[str, ot.Tensor]]
 ) -> tuple[ot.Tensor, ...]:
-    """The inputs in the order of the description. Raises Fault if they are not those that the model
-    takes."""
+    """The inputs in the order of the description. Raises RequestError if they are not those that
+    the model takes."""
     by_name = dict(given)
     if len(by_name) < len(given):
         raise bad_request("two inputs have one name")
@@ -53,7 +53,9 @@ def ordered_inputs(
             raise bad_request(f"input {spec.name!r} is missing")
         datatype = datatypes.of(tensor).name
         if datatype != spec.datatype:
-            raise bad_request(f"input {spec.name!r} is {datatype}, but the model takes {spec.datatype}")
+            raise bad_request(
+                f"input {spec.name!r} is {datatype}, but the model takes {spec.datatype}"
+            )
         if not spec.fits(tensor.shape):
             raise bad_request(
                 f"input {spec.name!r} has the shape {list(tensor.shape)}, but the model takes "
@@ -76,7 +78,7 @@ def ordered_inputs(
 
 
 def wanted_outputs(config: ModelConfig, names: Sequence[str]) -> Sequence[str]:
-    """The names, checked. Raises Fault for one that the model lacks."""
+    """The names, checked. Raises RequestError for one that the model lacks."""
     known = {spec.name for spec in config.outputs}
     for name in names:
         if name not in known:

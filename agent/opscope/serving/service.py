@@ -8,7 +8,7 @@ import opscope
 from opscope import tensor as ot
 from opscope.serving import request as requests
 from opscope.serving.executor import Executor
-from opscope.serving.faults import Fault, Reason
+from opscope.serving.faults import Reason, RequestError
 from opscope.serving.limits import Admission, Limits
 from opscope.serving.repository import Repository
 from opscope.serving.request import InferReply, InferRequest
@@ -37,7 +37,7 @@ class Service:
         timeout_ns: int | None = None,
         trace: TraceContext | None = None,
     ) -> InferReply:
-        """Checks a request and runs it. Raises Fault."""
+        """Checks a request and runs it. Raises RequestError."""
         config = executor.model.config
         try:
             request = InferRequest(
@@ -46,13 +46,13 @@ class Service:
                 timeout_ns,
                 trace,
             )
-        except Fault as fault:
+        except RequestError as fault:
             executor.observer.failed(fault.reason)
             raise
         size = request.bytes
         if not self.admission.enter(size):
             executor.observer.failed(Reason.OVERLOAD)
-            raise Fault(Reason.OVERLOAD, "the server has as many requests as it takes")
+            raise RequestError(Reason.OVERLOAD, "the server has as many requests as it takes")
         try:
             return await executor.infer(request)
         finally:

@@ -36,15 +36,15 @@ class Copies:
 
 
 def checked_shape(name: str, shape: Sequence[Any]) -> tuple[int, ...]:
-    """The shape of a request's tensor. Raises Fault for what is none."""
+    """The shape of a request's tensor. Raises RequestError for what is none."""
     if not all(type(size) is int and 0 <= size < _SIZE_LIMIT for size in shape):
         raise bad_request(f"input {name[:60]!r} has no shape of sizes from 0 on")
     return tuple(shape)
 
 
 def from_raw(name: str, datatype: Datatype, shape: tuple[int, ...], raw: Buffer) -> ot.Tensor:
-    """A tensor over the bytes, copied only if they are not aligned. Raises Fault if there are more
-    or less of them than the shape needs, or if a BOOL is neither 0 nor 1."""
+    """A tensor over the bytes, copied only if they are not aligned. Raises RequestError if there
+    are more or less of them than the shape needs, or if a BOOL is neither 0 nor 1."""
     needed = prod(shape) * datatype.dtype.itemsize
     given = memoryview(raw).nbytes
     if needed != given:
@@ -66,7 +66,7 @@ def from_raw(name: str, datatype: Datatype, shape: tuple[int, ...], raw: Buffer)
 def from_elements(
     name: str, datatype: Datatype, shape: tuple[int, ...], elements: Sequence[Any]
 ) -> ot.Tensor:
-    """A tensor of Python numbers. Raises Fault if they are not those of the shape and datatype."""
+    """A tensor of Python numbers. Raises RequestError if they do not fit shape and datatype."""
     if len(elements) != prod(shape):
         raise bad_request(
             f"input {name[:60]!r} of shape {list(shape)} needs {prod(shape)} elements, "
@@ -126,9 +126,8 @@ def content(tensor: ot.Tensor) -> memoryview:
         return memoryview(b"")
     if tensor.dtype is ot.bfloat16:
         # Python's views have no format for it.
-        block = (ctypes.c_ubyte * (tensor.numel() * tensor.itemsize)).from_address(
-            tensor.data_ptr()
-        )
+        size = tensor.numel() * tensor.itemsize
+        block: Any = (ctypes.c_ubyte * size).from_address(tensor.data_ptr())
         block.owner = tensor
         tensor = over_bytes(block, ot.uint8, (len(block),))
     return memoryview(tensor).cast("B")
