@@ -10,6 +10,9 @@
  *
  *     the square of the stop, times the operator's share of the self time without stops
  *
+ * The self time of an outer range is its duration minus the estimate for the ranges inside it, so it
+ * has the error of their share too.
+ *
  * Three rules keep the stated errors from growing without reason:
  *
  * 1. Time counts as stopped only as far as waiting is certain: the self time of the ranges in a

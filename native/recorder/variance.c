@@ -44,6 +44,7 @@ struct known {
     double growth, excess;            /* of the self time in this window */
     double counted;                   /* stops in this window, squared */
     opscope__interrupted interrupted;
+    double stops_inside; /* of an outer range: the share of the ranges inside it, squared */
     uint64_t window_count;
     opscope_variance *entry; /* NULL: none yet */
 };
@@ -238,7 +239,8 @@ static struct known *phase_of(const struct known *known)
 
 /* Finds the stops of this window and adds each operator's share of them to its variance.
  * `busy_ticks`: the CPU time of the threads from the window's beginning until it closed, times its
- * weight. */
+ * weight. The self time of an outer range is what the estimate for the ranges inside leaves of it,
+ * so it has the error of their share. */
 static void share_stops(double work, double busy_ticks)
 {
     double waited = -busy_ticks, squares = 0.0, all_self = 0.0, all_unstopped = 0.0, all = 0.0;
@@ -269,7 +271,10 @@ static void share_stops(double work, double busy_ticks)
     all_shared += all;
     for (size_t i = 0; i < slot_count && all > 0.0; i++) {
         struct known *known = &slots[i];
-        if (is_sampled_op(known) || is_phase(known)) {
+        if (known->key != 0 && known->is_outer) {
+            const double inside = fmax(0.0, known->before[TOTAL] - known->before[SELF]);
+            known->stops_inside += fmin(1.0, inside / all_self) * all;
+        } else if (is_sampled_op(known) || is_phase(known)) {
             const double share = share_of(known, all_unstopped);
             known->sum[SELF] +=
                 opscope__interruption_variance(&known->interrupted, share, known->counted, all);
@@ -321,7 +326,7 @@ static void publish(opscope__segment *segment, struct known *known, double few)
 {
     if (known->is_outer) {
         known->sum[CALLS] = known->sum[TOTAL] = 0.0;
-        known->sum[SELF] = opscope__outer_variance(known->key);
+        known->sum[SELF] = opscope__outer_variance(known->key) + known->stops_inside;
         memset(known->owed, 0, sizeof known->owed);
     }
     if (known->entry == NULL && known->window_count > 0) {

@@ -229,6 +229,35 @@ static void variances_only_grow_and_those_of_a_phase_contain_the_stops(void)
     CHECK(sum > squares * 0.9 && sum < squares * 2.0);
 }
 
+/* The first operator is an outer range, with all others inside it: its duration is exact, and its
+ * self time is what their estimates leave. */
+static void an_outer_range_has_the_error_of_the_ranges_inside(void)
+{
+    opscope__random random;
+    opscope__random_seed(&random, 15, 1);
+    make();
+    double squares = 0.0;
+    for (int k = 0; k < WINDOWS; k++) {
+        double inside = 0.0;
+        for (int op = 1; op < op_count; op++) {
+            const bool is_hit = k % 10 == 5 && op == 1 + k / 10;
+            const double ticks = share_of(op) * WINDOW + (is_hit ? STOP : 0.0);
+            squares += is_hit ? WEIGHT * STOP * WEIGHT * STOP : 0.0;
+            inside += ticks;
+            see(op, ticks);
+        }
+        cells[0].sample_count += 100;
+        cells[0].weight += 100 * ONE;
+        cells[0].total_ticks += (uint64_t)(2.0 * WEIGHT * inside);
+        cells[0].whole_ticks = cells[0].total_ticks;
+        cells[0].self_ticks = cells[0].total_ticks / 2;
+        const double busy = WEIGHT * WINDOW * (1.0 - share_of(0));
+        opscope__variance_window(&segment,
+                                 &(struct opscope__variance_window){.work = busy, .busy = busy});
+    }
+    CHECK(error_of(10) > 0.8 * sqrt(squares) && error_of(10) < 1.5 * sqrt(squares));
+}
+
 int main(void)
 {
     RUN(intervals_hold_if_stops_are_frequent);
@@ -237,5 +266,6 @@ int main(void)
     RUN(an_operator_that_waits_by_itself_hardly_affects_the_others);
     RUN(long_calls_are_no_stops);
     RUN(variances_only_grow_and_those_of_a_phase_contain_the_stops);
+    RUN(an_outer_range_has_the_error_of_the_ranges_inside);
     return 0;
 }
