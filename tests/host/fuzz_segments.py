@@ -296,14 +296,15 @@ class Progress:
     def __init__(self, path: Path | None, seed: int | None) -> None:
         self._path = path
         known = _lines(path) if path is not None and path.exists() else []
-        if seed is None:
-            seed = known[-1]["seed"] if known else random.SystemRandom().randrange(1 << 32)
-        self.seed: int = seed
+        if seed is not None:
+            self.seed = seed
+        else:
+            self.seed = known[-1]["seed"] if known else random.SystemRandom().randrange(1 << 32)
         self.version = reader_version()
         self.total, self.by_this_reader = Counts(), Counts()
         self.finished: set[int] = set()
         for line in known:
-            if line["seed"] == seed:
+            if line["seed"] == self.seed:
                 self._count(line)
 
     def _count(self, line: dict[str, Any]) -> None:
