@@ -45,6 +45,8 @@ PYTHON_TESTS = (
     *("tests/tensor/test_optim.py", "tests/tensor/test_saved.py", "tests/tensor/test_numbers.py"),
     "tests/tensor/test_tanh.py",
 )
+LIMIT_S = 3600
+"""For each test: the emulator is some twenty times slower than the processor."""
 # The C tests that QEMU's user mode cannot run: what they need, and it has not or says wrongly.
 NOT_EMULATED = {
     "test_fork_windows": "the number of threads in /proc/self/stat",
@@ -80,9 +82,11 @@ def main(arguments: list[str]) -> None:
         "PYTHONPATH": f"{opscope}:{packages()}",
         "PYTHONHOME": str(root / "usr"),
         "CXX": "",  # that of this machine compiles for x86-64
+        "OPSCOPE_TEST_LIMIT_S": str(LIMIT_S),
     }
     python = str(programs / "python3.11")
-    pytest = [python, "-m", "pytest", "-p", "no:cacheprovider"]
+    limit = f"faulthandler_timeout={2 * LIMIT_S}"
+    pytest = [python, "-m", "pytest", "-p", "no:cacheprovider", "-o", limit]
     if arguments:
         run([*pytest, *arguments], environ)
         return
