@@ -211,17 +211,17 @@ def test_optional_values_are_refined_by_tests() -> None:
 
 
 def test_loops_keep_what_tests_have_shown() -> None:
-    def times(h, n: int):
+    def times(h: Tensor, n: int) -> Tensor:
         return h * n
 
-    def grow(x, h: Tensor | None = None, n: int = 3):
+    def grow(x: Tensor, h: Tensor | None = None, n: int = 3):
         if h is None:
             h = ot.zeros(2)
         for i in range(n):
             h = times(h, i) + x.sum()
         return h.abs()
 
-    def unless(x, h: Tensor | None = None, n: int = 3):
+    def unless(x: Tensor, h: Tensor | None = None, n: int = 3):
         assert h is not None
         for i in range(n):
             h = h + x.sum()
