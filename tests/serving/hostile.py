@@ -128,7 +128,8 @@ class _Client:
                     ]
                 }
             ).encode()
-            head = f"POST /v2/models/double/infer HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}"
+            target = "POST /v2/models/double/infer HTTP/1.1\r\nHost: a\r\n"
+            head = f"{target}Content-Length: {len(body)}"
             data = head.encode() + b"\r\n\r\n" + body
             how = self.rng.choice(("whole", "whole", "vanish", "stall", "noise"))
             if how == "vanish":
@@ -192,20 +193,22 @@ LIMITS = Limits(message_bytes=1 << 20, receive_s=2.0, idle_s=5.0)
 
 def main(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
-    with tempfile.TemporaryDirectory() as folder:
-        with running(
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(
             source("double", save_double(Path(folder) / "double.pt")),
             source("table", save_table(Path(folder) / "table.pt")),
             limits=LIMITS,
-        ) as server:
-            warm = asyncio.run(attack(server, 200, seconds / 5))
-            before = _resident_mib()
-            seen = asyncio.run(attack(server, 200, 4 * seconds / 5))
-            seen.wrong += warm.wrong
-            print(dict(seen.counts))
-            print(f"resident: {before:.1f} MiB after a fifth, {_resident_mib():.1f} MiB at the end")
-            print("wrong:", Counter(seen.wrong).most_common(20))
-            print("left:", left_over(server))
+        ) as server,
+    ):
+        warm = asyncio.run(attack(server, 200, seconds / 5))
+        before = _resident_mib()
+        seen = asyncio.run(attack(server, 200, 4 * seconds / 5))
+        seen.wrong += warm.wrong
+        print(dict(seen.counts))
+        print(f"resident: {before:.1f} MiB after a fifth, {_resident_mib():.1f} MiB at the end")
+        print("wrong:", Counter(seen.wrong).most_common(20))
+        print("left:", left_over(server))
 
 
 def _resident_mib() -> float:
