@@ -28,10 +28,9 @@ def main(into: Path, platforms: list[str]) -> None:
     print(source, flush=True)
     for platform in platforms or TARGETS:
         print(make(TARGETS[platform], source, into), flush=True)
-    free_threaded = on_path()
-    for platform in FREE_THREADED if free_threaded else ():
-        if platform in (platforms or TARGETS):
-            python = environment(free_threaded, BUILD / "free-threaded")
+    if base := on_path():
+        python = environment(base, BUILD / "free-threaded")
+        for platform in (name for name in FREE_THREADED if name in (platforms or TARGETS)):
             print(make(TARGETS[platform], source, into, python), flush=True)
 
 
