@@ -56,9 +56,7 @@ class Target(NamedTuple):
         return {
             "CMAKE_SYSTEM_NAME": "Linux",
             "CMAKE_SYSTEM_PROCESSOR": self.machine,
-            "Python_INCLUDE_DIR": _output(python, "-c", _INCLUDE)
-            if python
-            else str(_python_headers()),
+            "Python_INCLUDE_DIR": str(_headers_of(python) if python else _python_headers()),
         }
 
 
@@ -71,9 +69,6 @@ TARGETS = {
         Target("musllinux_1_2_aarch64", "aarch64", "musl"),
     )
 }
-
-
-_INCLUDE = "import sysconfig; print(sysconfig.get_path('include'))"
 
 
 def _compiler(machine: str) -> tuple[Path, str]:
@@ -127,6 +122,10 @@ def tool(name: str) -> Path:
 
 def _output(*command: str | Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _headers_of(python: Path) -> Path:
+    return Path(_output(python, "-c", "import sysconfig; print(sysconfig.get_path('include'))"))
 
 
 def _python_headers() -> Path:

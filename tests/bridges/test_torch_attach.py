@@ -58,6 +58,15 @@ def test_a_build_without_the_bridge_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     assert not _is_seen()
 
 
+def test_without_the_gil_it_stands_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge, "_HAS_GIL", False)
+    bridge.arriving()
+    with pytest.raises(BridgeError, match="needs the GIL; this Python is free-threaded"):
+        bridge.attach()
+    assert not bridge.status().attached
+    assert not _is_seen()
+
+
 UNTRIED = ["2.99.0", "2.13", "2.13.00", "2.1", "3", "", "2.13.0a0+git", "2.8.0a0+34c6371d24.nv25.8"]
 
 

@@ -8,8 +8,8 @@
  * call that returns before it reaches NumPy.
  *
  * Threads: any. attach and detach take the GIL; callers make them take turns, as the GIL does not
- * exist in every Python, and attaching runs Python. Threads may call NumPy meanwhile. Forks: nothing
- * to do, pointers are per process.
+ * exist in every Python, and attaching runs Python. Threads may call NumPy meanwhile. Forks:
+ * nothing to do, pointers are per process.
  */
 #ifndef OPSCOPE_PRIVATE_NUMPY_H
 #define OPSCOPE_PRIVATE_NUMPY_H

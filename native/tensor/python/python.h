@@ -2,9 +2,11 @@
  * opscope._tensor.
  *
  * The module uses CPython's limited API of 3.10 and lives in the main interpreter only, so its
- * types are plain globals, set once at import. Every function needs the GIL unless it says
- * otherwise; a function that returns a PyObject * or a negative int has set an exception on
- * failure.
+ * types are plain globals, set once at import. It is not built for free-threaded Python
+ * (without_gil.py): the GIL is the lock of each Tensor's core, of `wrapper` in the core tensor, of
+ * the module's globals and of the lists that Graph, Program and Archive keep. Every function needs
+ * the GIL unless it says otherwise; a function that returns a PyObject * or a negative int has set
+ * an exception on failure.
  */
 #ifndef OPSCOPE_TENSOR_PYTHON_H
 #define OPSCOPE_TENSOR_PYTHON_H

@@ -147,7 +147,10 @@ def _attach() -> None:
 
 
 def _follow_ufuncs(numpy: ModuleType) -> None:
-    """Attaches the ufuncs of other packages: those that exist, and those made from now on."""
+    """Attaches the ufuncs of other packages: those that exist, and those made from now on. Not
+    without the GIL, where threads may make some at the same time."""
+    if "t" in sys.abiflags:
+        return
     capsule = getattr(_core(), "_UFUNC_API", None)
     if lib.opscope_numpy_follow_ufuncs(id(capsule), id(numpy.add)) != lib.OPSCOPE_OK:
         _missed["ufuncs of other packages"] = "unexpected layout of NumPy's interface"

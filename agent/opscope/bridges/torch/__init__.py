@@ -71,6 +71,9 @@ creates, and the environment variables that can hide all devices from a process.
 _IS_BUILT = hasattr(lib, "opscope_torch_detach")
 """False in a build for musl: native/CMakeLists.txt leaves the bridge's C out."""
 
+_HAS_GIL = "t" not in sys.abiflags
+"""The bridge has not been tried without it; it is the lock of blocks.c."""
+
 TRIED = (
     *("2.4.1", "2.5.1", "2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0"),
     *("2.11.0", "2.12.1", "2.13.0", "2.14.0", "2.14.1", "2.15.0"),
@@ -134,9 +137,11 @@ def arriving() -> None:
     The interpreter does not know PyTorch's version yet, so this reads it from PyTorch's files if
     the settings need it.
     """
+    if not _IS_BUILT or not _HAS_GIL:
+        return
     torch = sys.modules.get("torch")
     directory = os.path.dirname(getattr(torch, "__file__", None) or "")
-    if _IS_BUILT and directory and (_versions == "verified" or _is_tried(_version_in(directory))):
+    if directory and (_versions == "verified" or _is_tried(_version_in(directory))):
         _log_usage(directory)
 
 
@@ -221,6 +226,8 @@ def _imported_torch() -> ModuleType:
 def _attach(torch: Any) -> None:
     if not _IS_BUILT:
         raise BridgeError("opscope for musl has no bridge to PyTorch")
+    if not _HAS_GIL:
+        raise BridgeError("the bridge to PyTorch needs the GIL; this Python is free-threaded")
     version = str(torch.__version__)
     if _versions == "tried" and not _is_tried(version):
         raise BridgeError(f"torch {version}: not a tried version, as torch_versions demands")

@@ -4,14 +4,10 @@ This is for `record_function`, `Optimizer.step` and DataLoader between windows: 
 PyTorch's for them would make each node of a backward slower (native/bridges/torch/attach.c).
 """
 
-import sys
 from contextlib import suppress
 from typing import Any
 
 from opscope._native import lib
-
-_HAS_GIL = "t" not in sys.abiflags
-"""Without it the C does not follow blocks: it has no lock but the GIL."""
 
 
 def _operators(torch: Any) -> "tuple[tuple[Any, bool], ...]":
@@ -28,9 +24,7 @@ def _operators(torch: Any) -> "tuple[tuple[Any, bool], ...]":
 
 def hook(torch: Any) -> None:
     """Hooks the operators, before the trial. Those that this PyTorch does not have stay as they
-    are: `follow` then finds that the trial's block was not seen. Without the GIL all stay."""
-    if not _HAS_GIL:
-        return
+    are: `follow` then finds that the trial's block was not seen."""
     with suppress(Exception):
         builtins = torch.jit._builtins
         for operator, is_end in _operators(torch):
@@ -49,8 +43,6 @@ def unhook(torch: Any) -> None:
 
 def follow(torch: Any) -> "str | None":
     """After the trial: starts following blocks, or restores the operators and returns why."""
-    if not _HAS_GIL:
-        return "free-threaded Python"
     if not lib.opscope_torch_sees_blocks():
         unhook(torch)
         return "record_function does not call the known operators"

@@ -7,7 +7,8 @@
  * and PyTorch keeps them in sets and looks builtins up. The object that the first operator returns,
  * and the second one takes, identifies the block.
  *
- * The GIL guards everything here.
+ * The GIL guards everything here: block_type, has_ended, the open blocks and the hooks. In
+ * free-threaded Python the bridge does not attach (agent/opscope/bridges/torch/).
  */
 #include <Python.h>
 #include <stdbool.h>
