@@ -10,8 +10,8 @@
  *
  *     the square of the stop, times the operator's share of the self time without stops
  *
- * The self time of an outer range is its duration minus the estimate for the ranges inside it, so it
- * has the error of their share too.
+ * The self time of an outer range is its duration minus the estimate for the ranges inside it, so
+ * it has the error of their share too.
  *
  * Three rules keep the stated errors from growing without reason:
  *
