@@ -87,7 +87,9 @@ def test_short_processes_leave_neither_files_nor_memory(place: Path) -> None:
     assert sum(snapshot.memory_allocated.values()) == 7 * PROCESSES
     assert len(snapshot.memory_allocated) == 257
     assert len(snapshot.attach_results) < 100
-    assert sum(snapshot.attach_results.values()) == 2 * PROCESSES
+    # Other programs of this host may have left reasons meanwhile.
+    results = snapshot.attach_results.items()
+    assert sum(count for (_, result), count in results if result == "attached") == 2 * PROCESSES
     assert snapshot.processes == ()
     assert os.listdir(place) == ["agent.state"]
     # By now every bounded table is full.
