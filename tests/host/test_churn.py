@@ -1,6 +1,6 @@
 """Many short processes, each with new names, leave nothing behind.
 
-8,000 processes; OPSCOPE_TEST_CHURN changes the number, to 100,000 in `make soak`.
+20,000 processes; OPSCOPE_TEST_CHURN changes the number, to 100,000 in `make soak`.
 """
 
 import gc
@@ -18,7 +18,7 @@ from opscope.host.state_file import StateFile
 from opscope.segments import layout
 from tests.segments.segment_writer import Process, Range, SegmentWriter
 
-PROCESSES, BATCH = int(os.environ.get("OPSCOPE_TEST_CHURN", "8000")), 500
+PROCESSES, BATCH = int(os.environ.get("OPSCOPE_TEST_CHURN", "20000")), 1000
 NUMBER = "00000000"
 
 
@@ -69,7 +69,7 @@ def test_short_processes_leave_neither_files_nor_memory(place: Path) -> None:
         # Mostly the cheap pass, as in the second between two scrapes.
         while host.sweep():
             pass
-        if first % 2000 == 0:
+        if first % (10 * BATCH) == 0:
             host.collect()
         assert len(os.listdir(place)) < 40
         if first >= PROCESSES // 2:
@@ -87,12 +87,14 @@ def test_short_processes_leave_neither_files_nor_memory(place: Path) -> None:
     assert sum(snapshot.memory_allocated.values()) == 7 * PROCESSES
     assert len(snapshot.memory_allocated) == 257
     assert len(snapshot.attach_results) < 100
-    assert sum(snapshot.attach_results.values()) == 2 * PROCESSES
+    # Other programs of this host may have left reasons meanwhile.
+    results = snapshot.attach_results.items()
+    assert sum(count for (_, result), count in results if result == "attached") == 2 * PROCESSES
     assert snapshot.processes == ()
     assert os.listdir(place) == ["agent.state"]
     # By now every bounded table is full.
     grown = median(held[-3:]) - median(held[:3])
-    assert grown < 1 << 19, [one >> 10 for one in held]
+    assert grown < 2 << 20, [one >> 10 for one in held]
 
 
 def test_a_sweep_reads_nothing_if_few_files_have_appeared(place: Path) -> None:

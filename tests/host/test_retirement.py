@@ -28,6 +28,12 @@ JOBS_A_DAY, MINUTES = 10_000, 24 * 60
 HEAD = struct.Struct("<16sIIQQ")
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pass runs out of time, which would leave work to the next."""
+    monkeypatch.setattr("opscope.host.budgets.SECONDS", 1e6)
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     tmp_path.chmod(0o700)
@@ -383,11 +389,7 @@ def test_an_earlier_agents_state_is_read(place: Path) -> None:
     assert after.calls.sum() == before.calls.sum()
 
 
-def test_the_page_shows_no_rates_of_retired_series(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # No pass runs out of time, and leaves work to the next.
-    monkeypatch.setattr("opscope.host.budgets.SECONDS", 1e6)
+def test_the_page_shows_no_rates_of_retired_series(place: Path) -> None:
     agent = Agent(place, max_series=16)
     work = living(place, "server")
     work(1)
