@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from opscope.bench.truth import judge, segments
 from opscope.bench.truth.segments import Sums
@@ -212,8 +213,10 @@ def test_operators_of_a_loaders_workers_have_phase_data(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
     sums = _recorded(tmp_path / "program", WORKERS, 300, **variables)
-    assert _by_phase(sums, "aten::sin").keys() == {"data"}
-    assert _by_phase(sums, "numpy::sqrt").keys() == {"data"}
+    # PyTorch gives the worker's thread a name, from 2.6 on.
+    is_known = hasattr(torch.multiprocessing, "_set_thread_name")
+    assert _by_phase(sums, "aten::sin").keys() == {"data" if is_known else "forward"}
+    assert _by_phase(sums, "numpy::sqrt").keys() == {"data" if is_known else "other"}
     assert _by_phase(sums, "aten::cos").keys() <= {"forward"}
 
 

@@ -65,6 +65,7 @@ NOT_EMULATED_IN_PYTHON = {
         "PyTorch's own test programs, which its wheel for aarch64 has not"
     ),
     "tests/bridges/test_torch_windows.py": "hours, as it computes until its estimates are exact",
+    "tests/bridges/test_torch_windows_phases.py": "the times of a real processor",
 }
 
 

@@ -32,7 +32,7 @@ static uint64_t thread_ids[THREAD_LIMIT];
 
 /* ---- phases ----------------------------------------------------------------------------------- */
 
-/* A DataLoader's worker process names its thread before it does anything else
+/* From PyTorch 2.6 on, a DataLoader's worker process names its thread before it does anything else
  * (torch/utils/data/_utils/worker.py). Nothing encloses its operators, and all of them are data
  * loading. */
 static uint64_t phase_of_thread(void)
