@@ -21,7 +21,7 @@ from opscope.errors import OpscopeError
 from opscope.serving import access
 from opscope.serving.batcher import Rule
 from opscope.serving.limits import Limits
-from tests.serving.running import running, save_double, source
+from tests.serving.running import running, save_double, source, triton_client
 
 X = np.ones((1, 4), np.float32)
 
@@ -56,7 +56,7 @@ def test_both_protocols_ask_for_the_token_over_tls(
     rules = access.load(*certificate, str(tmp_path / "tokens"))
     with running(source("m", save_double(tmp_path / "m.pt")), access=rules) as server:
         port = server.grpc.rpartition(":")[2]
-        with triton.InferenceServerClient(
+        with triton_client(
             f"localhost:{port}", ssl=True, root_certificates=certificate[0]
         ) as client:
             with pytest.raises(InferenceServerException, match="UNAUTHENTICATED"):
@@ -89,7 +89,7 @@ def test_too_large_messages_are_refused_at_once(tmp_path: Path) -> None:
     path = save_double(tmp_path / "m.pt", rule=Rule(max_batch_size=100_000))
     limits = Limits(message_bytes=10_000)
     with running(source("m", path), limits=limits) as server:
-        with triton.InferenceServerClient(server.grpc) as client:
+        with triton_client(server.grpc) as client:
             with pytest.raises(InferenceServerException, match="RESOURCE_EXHAUSTED"):
                 client.infer("m", [x_input(1000)])
             assert client.infer("m", [x_input(100)]).as_numpy("y").shape == (100, 4)
@@ -157,7 +157,7 @@ def test_sigterm_answers_what_is_in_flight(tmp_path: Path) -> None:
         line = process.stderr.readline()
         assert line.startswith("serving gRPC "), line
         address = line.split()[2].rstrip(",")
-        with triton.InferenceServerClient(address) as client:
+        with triton_client(address) as client:
             answered = threading.Event()
             found: list[Any] = []
 

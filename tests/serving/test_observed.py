@@ -22,7 +22,7 @@ from opscope.serving.loaded_model import LoadedModel
 from opscope.serving.model_config import TensorSpec
 from opscope.serving.request import InferRequest
 from opscope.serving.trace_context import TraceContext, parse
-from tests.serving.running import config_of, running, save_double, save_table, source
+from tests.serving.running import config_of, running, save_double, save_table, source, triton_client
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -39,7 +39,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
                 source("observed", save_double(folder / "2.pt", 3.0), "2"),
                 source("rows", save_table(folder / "table.pt")),
             ) as server,
-            triton.InferenceServerClient(server.grpc) as client,
+            triton_client(server.grpc) as client,
         ):
             x = triton.InferInput("x", [1, 4], "FP32")
             x.set_data_from_numpy(np.ones((1, 4), np.float32))
