@@ -141,7 +141,11 @@ class _Client:
                 writer.write(self.rng.randbytes(200) + b"\r\n\r\n")
             else:
                 writer.write(data)
-                status = (await reader.readline()).split()[1]
+                line = await reader.readline()
+                if not line:
+                    # This client was too slow: the server's limits of time are short here.
+                    raise ConnectionResetError
+                status = line.split()[1]
                 while (await reader.readline()).strip():
                     pass
                 if status == b"200":

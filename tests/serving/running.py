@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tritonclient import grpc as triton
+
 from opscope import tensor as ot
 from opscope.serving.batcher import Rule
 from opscope.serving.model_config import ModelConfig, TensorSpec, describe
@@ -104,6 +106,11 @@ def running(*sources: Source, **options: Any) -> Iterator[Running]:
         found["loop"].call_soon_threadsafe(found["stop"].set)
         thread.join(60)
         assert not thread.is_alive()
+
+
+def triton_client(address: str, **options: Any) -> Any:
+    """Triton's gRPC client, whose types leave out what it answers."""
+    return triton.InferenceServerClient(address, **options)
 
 
 def source(name: str, path: Path, version: str = "1") -> Source:

@@ -8,8 +8,8 @@ import signal
 import ssl
 import subprocess
 import sys
-import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from opscope.errors import OpscopeError
 from opscope.serving import access
 from opscope.serving.batcher import Rule
 from opscope.serving.limits import Limits
-from tests.serving.running import running, save_double, source
+from tests.serving.running import running, save_double, source, triton_client
+from tests.waiting import until
 
 X = np.ones((1, 4), np.float32)
 
@@ -56,7 +57,7 @@ def test_both_protocols_ask_for_the_token_over_tls(
     rules = access.load(*certificate, str(tmp_path / "tokens"))
     with running(source("m", save_double(tmp_path / "m.pt")), access=rules) as server:
         port = server.grpc.rpartition(":")[2]
-        with triton.InferenceServerClient(
+        with triton_client(
             f"localhost:{port}", ssl=True, root_certificates=certificate[0]
         ) as client:
             with pytest.raises(InferenceServerException, match="UNAUTHENTICATED"):
@@ -89,7 +90,7 @@ def test_too_large_messages_are_refused_at_once(tmp_path: Path) -> None:
     path = save_double(tmp_path / "m.pt", rule=Rule(max_batch_size=100_000))
     limits = Limits(message_bytes=10_000)
     with running(source("m", path), limits=limits) as server:
-        with triton.InferenceServerClient(server.grpc) as client:
+        with triton_client(server.grpc) as client:
             with pytest.raises(InferenceServerException, match="RESOURCE_EXHAUSTED"):
                 client.infer("m", [x_input(1000)])
             assert client.infer("m", [x_input(100)]).as_numpy("y").shape == (100, 4)
@@ -113,8 +114,6 @@ def test_memory_and_requests_in_flight_are_limited(tmp_path: Path) -> None:
         first.putrequest("POST", "/v2/models/m/infer")
         first.putheader("Content-Length", "10")
         first.endheaders()  # and its body stays away
-        from tests.waiting import until
-
         until(lambda: server.server.service.http_admission.requests == 1, "the first request")
         second = http.client.HTTPConnection(server.http, timeout=60)
         second.request("POST", "/v2/models/m/infer", b"{}")
@@ -145,9 +144,25 @@ def test_a_client_that_stalls_is_cut_off(tmp_path: Path) -> None:
         assert server.server.service.http_admission.bytes == 0
 
 
-def test_sigterm_answers_what_is_in_flight(tmp_path: Path) -> None:
-    rule = Rule(max_batch_size=64, max_queue_delay_ns=1_500_000_000)
+def test_a_server_that_stops_answers_what_is_in_flight(tmp_path: Path) -> None:
+    rule = Rule(max_batch_size=64, max_queue_delay_ns=500_000_000)
     path = save_double(tmp_path / "m.pt", rule=rule)
+    found: SimpleQueue[Any] = SimpleQueue()
+    with running(source("m", path)) as server:
+        client = triton_client(server.grpc)
+        for _ in range(8):
+            client.async_infer("m", [x_input()], lambda result, error: found.put(error or result))
+        executor = server.server.repository.find("m")
+        until(lambda: executor.in_flight == 8, "all requests wait")
+    answers = [found.get(timeout=60) for _ in range(8)]
+    assert [one.as_numpy("y").tolist() for one in answers] == [[[2.0] * 4]] * 8
+    with pytest.raises(InferenceServerException):
+        client.infer("m", [x_input()])
+    client.close()
+
+
+def test_sigterm_ends_the_command(tmp_path: Path) -> None:
+    path = save_double(tmp_path / "m.pt")
     command = "serve-model", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", f"m={path}"
     process = subprocess.Popen(
         [Path(sys.executable).with_name("opscope"), *command], stderr=subprocess.PIPE, text=True
@@ -156,26 +171,11 @@ def test_sigterm_answers_what_is_in_flight(tmp_path: Path) -> None:
     try:
         line = process.stderr.readline()
         assert line.startswith("serving gRPC "), line
-        address = line.split()[2].rstrip(",")
-        with triton.InferenceServerClient(address) as client:
-            answered = threading.Event()
-            found: list[Any] = []
-
-            def take(result: Any, error: Any) -> None:
-                found.append(error or result.as_numpy("y").tolist())
-                if len(found) == 8:
-                    answered.set()
-
-            for _ in range(8):
-                client.async_infer("m", [x_input()], take)
-            # They wait for more, for up to 1.5 s.
-            assert client.is_server_ready()
-            process.send_signal(signal.SIGTERM)
-            assert answered.wait(60)
-            assert found == [[[2.0] * 4]] * 8
-            assert process.wait(60) == 0
-            with pytest.raises(InferenceServerException):
-                client.is_server_live()
+        with triton_client(line.split()[2].rstrip(",")) as client:
+            assert client.infer("m", [x_input()]).as_numpy("y").tolist() == [[2.0] * 4]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert process.stderr.read() == "draining\n"
     finally:
         process.kill()
         process.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,12 @@ from tritonclient.utils import InferenceServerException
 from opscope.errors import OpscopeError
 from opscope.serving.batcher import Rule
 from opscope.serving.repository import Source, parse_source
-from tests.serving.running import running, save_double, source
+from tests.serving.running import running, save_double, source, triton_client
 
 X = np.ones((1, 4), np.float32)
 
 
-def infer(client: triton.InferenceServerClient, version: str = "") -> float:
+def infer(client: Any, version: str = "") -> float:
     made = triton.InferInput("x", [1, 4], "FP32")
     made.set_data_from_numpy(X)
     return float(client.infer("m", [made], version).as_numpy("y")[0, 0])
@@ -33,7 +34,7 @@ def test_a_model_is_replaced_without_a_dropped_request(tmp_path: Path) -> None:
 
         def ask() -> None:
             found = []
-            with triton.InferenceServerClient(server.grpc) as client:
+            with triton_client(server.grpc) as client:
                 while not stop.is_set():
                     found.append(infer(client))
             answers.append(found)
@@ -41,7 +42,7 @@ def test_a_model_is_replaced_without_a_dropped_request(tmp_path: Path) -> None:
         threads = [threading.Thread(target=ask) for _ in range(4)]
         for thread in threads:
             thread.start()
-        with triton.InferenceServerClient(server.grpc) as client:
+        with triton_client(server.grpc) as client:
             for factor in range(2, 12):
                 os.replace(save_double(tmp_path / "new.pt", float(factor)), path)
                 client.load_model("m")
@@ -59,7 +60,7 @@ def test_a_damaged_file_leaves_the_loaded_model_in_place(tmp_path: Path) -> None
     path = save_double(tmp_path / "m.pt", 5.0)
     with (
         running(source("m", path)) as server,
-        triton.InferenceServerClient(server.grpc) as client,
+        triton_client(server.grpc) as client,
     ):
         (tmp_path / "bad.pt").write_bytes(b"no archive")
         os.replace(tmp_path / "bad.pt", path)
@@ -80,7 +81,7 @@ def test_a_description_given_with_the_load_replaces_the_files(tmp_path: Path) ->
     with running(source("m", path)) as server:
         executor = server.server.repository.find("m")
         config = executor.model.config.to_json().replace('batch_size": 4', 'batch_size": 2')
-        with triton.InferenceServerClient(server.grpc) as client:
+        with triton_client(server.grpc) as client:
             client.load_model("m", config=config)
             assert server.server.repository.find("m").model.config.rule.max_batch_size == 2
             with pytest.raises(InferenceServerException, match="unknown: extra"):

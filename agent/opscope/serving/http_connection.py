@@ -99,7 +99,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._all.add(self)
         self._expect(self._limits.idle_s)
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         self._all.discard(self)
         self._expect(None)
         self._is_closing = True
@@ -113,13 +113,13 @@ class HttpConnection(asyncio.BufferedProtocol):
             return self._body[self._filled :]
         return self._read
 
-    def buffer_updated(self, count: int) -> None:
+    def buffer_updated(self, nbytes: int) -> None:
         if self._body is not None and self._filled < len(self._body):
-            self._filled += count
+            self._filled += nbytes
             if self._filled == len(self._body):
                 self._complete(self._body)
         elif not self._is_closing:
-            self._pending += memoryview(self._read)[:count]
+            self._pending += memoryview(self._read)[:nbytes]
             if self._task is not None:
                 if len(self._pending) > self._limits.head_bytes:
                     self._transport.pause_reading()  # pipelined requests wait

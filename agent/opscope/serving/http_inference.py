@@ -90,16 +90,17 @@ def _raw_request(executor: Executor, binary: memoryview) -> dict[str, Any]:
     """The JSON that a request of bytes alone stands for: one input, whose shape is known but for
     the batch, of one. Raises RequestError for a model with others."""
     specs = executor.model.config.inputs
+    first = next(iter(specs))
     is_batched = executor.model.config.is_batched
-    shape = [1, *specs[0].shape[1:]] if is_batched else list(specs[0].shape)
+    shape = [1, *first.shape[1:]] if is_batched else list(first.shape)
     if len(specs) > 1 or -1 in shape:
         raise bad_request("only a model with one input of known shape takes bytes alone")
     return {
         "parameters": {"binary_data_output": True},
         "inputs": [
             {
-                "name": specs[0].name,
-                "datatype": specs[0].datatype,
+                "name": first.name,
+                "datatype": first.datatype,
                 "shape": shape,
                 "parameters": {"binary_data_size": len(binary)},
             }

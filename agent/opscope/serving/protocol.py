@@ -16,7 +16,7 @@ SERVICE = "inference.GRPCInferenceService"
 
 def _pool() -> descriptor_pool.DescriptorPool:
     found = descriptor_pool.DescriptorPool()
-    compiled = resources.files(__package__).joinpath("inference.binpb").read_bytes()
+    compiled = resources.files("opscope.serving").joinpath("inference.binpb").read_bytes()
     for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:
         found.Add(file)
     return found
