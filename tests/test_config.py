@@ -31,6 +31,7 @@ def test_without_settings_the_defaults_hold(tmp_path: Path) -> None:
         period_ms=250.0,
         label_keys=("model_id",),
         bridges=None,
+        extensions=(),
         include=(),
         exclude=(),
         listen_host="127.0.0.1",

@@ -3,6 +3,7 @@
 
 #include "bridges/builtin.h"
 #include "bridges/fortran.h"
+#include "bridges/python_op.h"
 
 static int attach_one(const opscope_extension_target *target, uint32_t owner, const char *library,
                       const struct opscope__pages *pages)
@@ -25,6 +26,9 @@ int opscope_extension_attach(uint32_t owner, const char *library, opscope_extens
     const PyGILState_STATE gil = PyGILState_Ensure();
     /* The calls that verify a pointer are not the program's. */
     const bool recording = opscope_recording_set(false);
+    if (!opscope__python_op_has_cost()) {
+        opscope__python_op_set_cost(0); /* NumPy's bridge, which measures it, is not attached */
+    }
     for (size_t i = 0; i < count; i++) {
         targets[i].status = attach_one(&targets[i], owner, library, &pages);
     }

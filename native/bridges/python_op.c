@@ -4,9 +4,12 @@
 #include "base/atomics.h"
 #include "opscope/recorder.h"
 
-/* At first a typical value of the machines measured so far. Written by attach; read by any thread,
- * also at the first call of a ufunc's method. */
-static uint64_t cost_ps = 35000;
+/* A typical value of the machines measured so far. */
+static const uint64_t USUAL_PS = 35000;
+
+/* 0: not known yet. Written by attach; read by any thread, also at the first call of a ufunc's
+ * method. */
+static uint64_t cost_ps;
 
 const opscope_op *opscope__python_op(const char *name)
 {
@@ -17,7 +20,13 @@ const opscope_op *opscope__python_op(const char *name)
     return op;
 }
 
+bool opscope__python_op_has_cost(void)
+{
+    return opscope__load_relaxed(&cost_ps) != 0; /* partner: below */
+}
+
 void opscope__python_op_set_cost(uint64_t extra_ps)
 {
-    opscope__store_relaxed(&cost_ps, extra_ps); /* partner: the load above */
+    /* partner: the loads above */
+    opscope__store_relaxed(&cost_ps, extra_ps != 0 ? extra_ps : USUAL_PS);
 }

@@ -177,7 +177,9 @@ def test_durations_are_of_the_sums_or_of_the_chosen_hosts(case: Case) -> None:
 
 
 def test_every_variable_has_values(case: Case) -> None:
-    for _, series, label in variable_queries():
+    for name, series, label in variable_queries():
+        if name == SERVING:
+            continue
         promql = f"count by ({label}) ({filled(series, OPERATORS[0])})"
 
         def values(promql: str = promql, label: str = label) -> list[str]:
@@ -205,8 +207,9 @@ def test_every_metric_is_there(case: Case) -> None:
     samples = {
         f'{{__name__=~"{one.prometheus_name}(_total|_count)?"}}'
         for one in there
-        # These processes have no identity of their own: tests/e2e/test_identity.py.
-        if one.name != "opscope.resource.info"
+        # These processes have no identity of their own (tests/e2e/test_identity.py), and serve no
+        # models (tests/serving/test_observed.py).
+        if one.name != "opscope.resource.info" and not one.name.startswith("nv_inference_")
     }
     assert_answered(case.store, dict.fromkeys(samples, "metric"))
 

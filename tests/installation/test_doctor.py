@@ -213,7 +213,7 @@ def test_a_framework_of_unknown_version_works_worse(
     monkeypatch.setenv("OPSCOPE_BRIDGES", "numpy")
     (tmp_path / "shm").mkdir()
     monkeypatch.setenv("OPSCOPE_DIR", str(tmp_path / "shm" / "segments"))
-    numpy, torch = trial.frameworks()
+    numpy, *_, torch = trial.frameworks()
     assert numpy.verdict == WARNS
     assert "numpy 99.0 is not a supported version" in numpy.found
     assert isinstance(torch, Check)

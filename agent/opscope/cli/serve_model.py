@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from opscope.cli._numbers import duration
 from opscope.errors import OpscopeError
 from opscope.extras import needed
 
@@ -22,7 +23,7 @@ from opscope.extras import needed
 @click.option("--max-message-mib", type=click.IntRange(1, 2047), default=64, show_default=True)
 @click.option("--max-requests", type=click.IntRange(1), default=2000, show_default=True)
 @click.option("--max-memory-mib", type=click.IntRange(1), default=1024, show_default=True)
-@click.option("--drain-seconds", type=click.FloatRange(0), default=30.0, show_default=True)
+@click.option("--drain-seconds", type=duration(0), default=30.0, show_default=True)
 def command(
     models: tuple[str, ...],
     grpc: str,

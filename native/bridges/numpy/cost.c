@@ -39,13 +39,8 @@ static uint64_t measure(PyObject *add, PyObject *array)
 
 void opscope__numpy_measure(PyObject *add, PyObject *array, const char *name)
 {
-    static bool is_measured; /* attach */
-    if (!is_measured && add != NULL && array != NULL) {
-        const uint64_t extra_ps = measure(add, array);
-        if (extra_ps != 0) {
-            opscope__python_op_set_cost(extra_ps);
-        }
-        is_measured = true;
+    if (!opscope__python_op_has_cost()) {
+        opscope__python_op_set_cost(add != NULL && array != NULL ? measure(add, array) : 0);
     }
     (void)opscope__python_op(name);
 }
