@@ -119,7 +119,7 @@ def _targets(module: ModuleType, name: str) -> Iterator[tuple[object, str]]:
         if kind in _FUNCTIONS or kind == "fused_cython_function":
             yield from _function(prefix, key, value)
         elif kind == "fortran" and not has_fortran:
-            has_fortran = True  # one stands for all of the module
+            has_fortran = True  # attaching one attaches all of its module
             yield value, prefix
         elif isinstance(value, type) and getattr(value, "__module__", None) == name:
             for own, method in list(vars(value).items()):

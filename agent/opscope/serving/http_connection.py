@@ -105,7 +105,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._is_closing = True
         self._can_write.set()
         if self._task is not None:
-            self._task.cancel()  # whoever asked has gone: the request leaves the queue
+            self._task.cancel()  # the client has gone: its request leaves the queue
         self._drop_body()
 
     def get_buffer(self, sizehint: int) -> memoryview | bytearray:

@@ -87,8 +87,8 @@ def _split(asked: HttpRequest) -> tuple[memoryview | None, memoryview]:
 
 
 def _raw_request(executor: Executor, binary: memoryview) -> dict[str, Any]:
-    """The JSON that a request of bytes alone stands for: one input, whose shape is known but for
-    the batch, of one. Raises RequestError for a model with others."""
+    """The JSON equivalent of a request that consists of bytes alone: a batch of one, for a model
+    with one input of known shape. Raises RequestError for other models."""
     specs = executor.model.config.inputs
     first = next(iter(specs))
     is_batched = executor.model.config.is_batched

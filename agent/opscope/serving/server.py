@@ -18,7 +18,7 @@ from opscope.serving.service import Service
 
 @dataclass(frozen=True)
 class Options:
-    """What the server is told at its start."""
+    """The server's settings."""
 
     sources: Sequence[Source]
     grpc: str | None = "127.0.0.1:8001"
