@@ -181,7 +181,7 @@ class Module:
         for name, tensor in own.items():
             if name in state_dict and tuple(state_dict[name].shape) != tensor.shape:
                 wrong.append(
-                    f"{name} has shape {tensor.shape} in the module, "
+                    f"{name} has shape {tuple(tensor.shape)} in the module, "
                     f"{tuple(state_dict[name].shape)} in the state"
                 )
         if wrong:
