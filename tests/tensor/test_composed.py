@@ -137,7 +137,9 @@ case("quantile kept", lambda lib, x: x.quantile(0.5, dim=0, keepdim=True), A)
 case("diff twice", lambda lib, x: lib.diff(x, n=2, dim=1), A)
 case("trapezoid", lambda lib, x: lib.trapezoid(x, dx=0.5, dim=0), A)
 case("bincount", lambda lib, x: lib.bincount(x.reshape(-1), minlength=8), I)
-case("bincount weights", lambda lib, x, w: lib.bincount(x.reshape(-1), w.detach().reshape(-1)), I, A)
+case(
+    "bincount weights", lambda lib, x, w: lib.bincount(x.reshape(-1), w.detach().reshape(-1)), I, A
+)
 case("histc", lambda lib, x: lib.histc(x.detach(), 5, -1, 1), A)
 case("logcumsumexp", lambda lib, x: lib.logcumsumexp(x, 1), A)
 case("cosine_similarity", lambda lib, x, y: lib.cosine_similarity(x, y, dim=1), A, B)
@@ -251,7 +253,9 @@ def test_values_dtypes_and_gradients_are_pytorchs(name: str) -> None:
         if their.grad is not None and own.grad is None:  # no path: a gradient of zeros
             assert not their.grad.any()
         elif their.grad is not None:
-            np.testing.assert_allclose(own.grad.numpy(), their.grad.numpy(force=True), atol=2e-4, rtol=2e-4)
+            np.testing.assert_allclose(
+                own.grad.numpy(), their.grad.numpy(force=True), atol=2e-4, rtol=2e-4
+            )
 
 
 def test_every_name_of_the_table_exists_in_pytorch_and_here() -> None:

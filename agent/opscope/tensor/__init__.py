@@ -76,10 +76,10 @@ globals().update({name: each for name, each in functions.items() if name not in 
 globals().update(forms.FUNCTIONS)
 
 # PyTorch's other names of dtypes, and numbers.
-float = float32  # noqa: A001
+float = float32
 double = float64
 half = float16
-int = int32  # noqa: A001
+int = int32
 long = int64
 inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
 newaxis = None
