@@ -160,6 +160,7 @@ class GroupNorm(Module):
         eps: float = 1e-5,
         affine: bool = True,
         *,
+        bias: bool = True,
         device: Any = None,
         dtype: dtype | None = None,
     ) -> None:
@@ -170,13 +171,16 @@ class GroupNorm(Module):
         self.eps = eps
         self.affine = affine
         self.weight = Parameter(_ones((num_channels,), dtype)) if affine else None
-        self.bias = Parameter(_zeros((num_channels,), dtype)) if affine else None
+        self.bias = Parameter(_zeros((num_channels,), dtype)) if affine and bias else None
 
     def forward(self, input: Tensor) -> Any:
         return normalization.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class _InstanceNorm(_BatchNorm):

@@ -10,6 +10,11 @@ from opscope._tensor import Tensor, functions
 relu_ = functions["relu_"]
 
 
+def _source(input: Tensor, inplace: bool) -> Any:
+    """What a result that is written into `input` is computed from: nodes keep it as it is."""
+    return input.clone() if inplace else input
+
+
 def relu(input: Tensor, inplace: bool = False) -> Any:
     """The greater of 0 and each element."""
     return input.relu_() if inplace else input.relu()
@@ -24,18 +29,22 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x above 0; below, alpha (exp(x) - 1)."""
-    return input.elu_(alpha) if inplace else input.elu(alpha)
+    made = _source(input, inplace).elu(alpha)
+    return input.copy_(made) if inplace else made
 
 
 def selu(input: Tensor, inplace: bool = False) -> Any:
     """elu with the scale that keeps mean 0 and variance 1 (Klambauer et al., 2017)."""
-    made = input.elu(1.6732632423543772848170429916717) * 1.0507009873554804934193349852946
+    made = (
+        _source(input, inplace).elu(1.6732632423543772848170429916717)
+        * 1.0507009873554804934193349852946
+    )
     return input.copy_(made) if inplace else made
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x above 0; below, alpha (exp(x / alpha) - 1)."""
-    made = (input / alpha).elu() * alpha
+    made = (_source(input, inplace) / alpha).elu() * alpha
     return input.copy_(made) if inplace else made
 
 
@@ -49,12 +58,14 @@ def gelu(input: Tensor, approximate: str = "none") -> Any:
 
 def silu(input: Tensor, inplace: bool = False) -> Any:
     """x times the sigmoid of x."""
-    return input.silu_() if inplace else input.silu()
+    made = _source(input, inplace).silu()
+    return input.copy_(made) if inplace else made
 
 
 def mish(input: Tensor, inplace: bool = False) -> Any:
     """x times the tanh of the softplus of x."""
-    made = input * input.softplus().tanh()
+    x = _source(input, inplace)
+    made = x * x.softplus().tanh()
     return input.copy_(made) if inplace else made
 
 
@@ -77,7 +88,8 @@ def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Any:
     """x, limited to the range."""
-    return input.clamp_(min_val, max_val) if inplace else input.clamp(min_val, max_val)
+    made = _source(input, inplace).clamp(min_val, max_val)
+    return input.copy_(made) if inplace else made
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Any:
@@ -87,13 +99,14 @@ def relu6(input: Tensor, inplace: bool = False) -> Any:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Any:
     """x / 6 + 1/2, limited to 0 and 1."""
-    made = (input + 3).clamp(0, 6) / 6
+    made = (_source(input, inplace) + 3).clamp(0, 6) / 6
     return input.copy_(made) if inplace else made
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Any:
     """x times its hardsigmoid."""
-    made = input * (input + 3).clamp(0, 6) / 6
+    x = _source(input, inplace)
+    made = x * (x + 3).clamp(0, 6) / 6
     return input.copy_(made) if inplace else made
 
 
@@ -114,7 +127,8 @@ def tanhshrink(input: Tensor) -> Any:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Any:
     """x above the threshold, else `value`."""
-    made = input.masked_fill(input <= threshold, value)
+    x = _source(input, inplace)
+    made = x.masked_fill(x <= threshold, value)
     return input.copy_(made) if inplace else made
 
 

@@ -1,0 +1,29 @@
+"""Optimizers and schedules of their learning rates, under the names of torch.optim."""
+
+from __future__ import annotations
+
+from opscope.tensor.optim.optimizer import Optimizer
+from opscope.tensor.optim.optimizers import SGD, Adam, AdamW
+
+_ADAPTIVE = ("Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop")
+
+__all__ = [  # noqa: PLE0604 - names that __getattr__ has
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Optimizer",
+    "lr_scheduler",
+    *_ADAPTIVE,
+]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name == "lr_scheduler":
+        return import_module(f"{__name__}.lr_scheduler")
+    if name in _ADAPTIVE:
+        return getattr(import_module(f"{__name__}.adaptive"), name)
+    from opscope.tensor.nearest import missing
+
+    raise missing(__name__, name, __all__)
