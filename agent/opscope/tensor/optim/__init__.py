@@ -7,7 +7,7 @@ from opscope.tensor.optim.optimizers import SGD, Adam, AdamW
 
 _ADAPTIVE = ("Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop")
 
-__all__ = [  # noqa: PLE0604 - names that __getattr__ has
+__all__ = [
     "SGD",
     "Adam",
     "AdamW",
