@@ -33,7 +33,10 @@ CASES: dict[str, tuple[Any, ...]] = {
         lambda lib, a: (lambda u, s, v: (u * s.sqrt()) @ v)(*lib.linalg.svd(a, False)),
         WIDE,
     ),
-    "eigh": (lambda lib, a: (lambda w, v: (v * w.sqrt().unsqueeze(-2)) @ v.mT)(*lib.linalg.eigh(a)), POSITIVE),
+    "eigh": (
+        lambda lib, a: (lambda w, v: (v * w.sqrt().unsqueeze(-2)) @ v.mT)(*lib.linalg.eigh(a)),
+        POSITIVE,
+    ),
     "eigvalsh": (lambda lib, a: lib.linalg.eigvalsh(a, UPLO="U"), POSITIVE),
     "qr": (lambda lib, a: (lambda q, r: q.abs().sum() + (r * r).sum())(*lib.linalg.qr(a)), TALL),
     "cholesky": (lambda lib, a: lib.linalg.cholesky(a), POSITIVE),

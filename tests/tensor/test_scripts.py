@@ -21,7 +21,9 @@ INPUTS: dict[str, tuple[Any, ...]] = {
         RANDOM.integers(0, 10, 64),
     ),
     "transformer": (
-        (RANDOM.integers(1, 12, (32, 9)) * (np.arange(9) < RANDOM.integers(3, 10, (32, 1)))).tolist(),
+        (
+            RANDOM.integers(1, 12, (32, 9)) * (np.arange(9) < RANDOM.integers(3, 10, (32, 1)))
+        ).tolist(),
         RANDOM.integers(0, 3, 32).tolist(),
     ),
     "lstm": (TEXT, 8),

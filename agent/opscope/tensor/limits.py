@@ -32,7 +32,7 @@ class finfo:  # noqa: N801 - PyTorch's name
             raise TypeError(f"finfo(): {type} is not a floating dtype")
         fraction, exponent = _FLOATS[type]
         self.bits = type.itemsize * 8
-        self.dtype = type.name
+        self.dtype: Any = type.name
         self.eps = 2.0**-fraction
         self.max = (2.0 - 2.0**-fraction) * 2.0**exponent
         self.min = -self.max
@@ -54,7 +54,7 @@ class iinfo:  # noqa: N801 - PyTorch's name
         if type not in _INTEGERS:
             raise TypeError(f"iinfo(): {type} is not an integer dtype")
         self.bits = type.itemsize * 8
-        self.dtype = type.name
+        self.dtype: Any = type.name
         self.min, self.max = _INTEGERS[type]
 
     def __repr__(self) -> str:

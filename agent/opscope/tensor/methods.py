@@ -25,6 +25,8 @@ _METHODS = {
     "numpy": memory.numpy,
     "storage": memory.storage,
     "cuda": memory.cuda,
+    "__array_namespace__": memory.array_namespace,
+    "to_device": memory.to_device,
     "pin_memory": memory.cpu,
     "untyped_storage": memory.storage,
     "is_cuda": property(memory.is_cuda),

@@ -145,10 +145,14 @@ def sgn(input: Tensor) -> Tensor:
 
 
 def signbit(input: Tensor) -> Tensor:
-    """Whether the number is below zero, or -0.0."""
+    """Whether the number is below zero, -0.0 or -NaN."""
     if not input.is_floating_point():
         return input < 0
-    return (input < 0) | ((input == 0) & (input.detach().reciprocal() < 0))
+    if input.itemsize == 2:
+        input = input.to(_tensor.float32)
+    integer = _tensor.int32 if input.dtype is _tensor.float32 else _tensor.int64
+    held = input.detach().contiguous()
+    return _tensor.over_bytes(_tensor.as_bytes(held), integer, tuple(held.shape)) < 0
 
 
 def copysign(input: Tensor, other: Any) -> Tensor:
@@ -160,13 +164,20 @@ def copysign(input: Tensor, other: Any) -> Tensor:
 
 def asinh(input: Tensor) -> Tensor:
     """The inverse hyperbolic sine."""
+    if not input.is_floating_point():
+        input = input.to(_tensor.float32)
     size = input.abs()
-    return (size + size * size / ((size * size + 1).sqrt() + 1)).log1p() * input.sign()
+    infinite = size == math.inf
+    finite = size.masked_fill(infinite, 1.0)
+    root = hypot(finite, _tensor.tensor(1, dtype=size.dtype))
+    made = (finite + finite * (finite / (root + 1))).log1p().masked_fill(infinite, math.inf)
+    return copysign(made, input.detach())
 
 
 def acosh(input: Tensor) -> Tensor:
     """The inverse hyperbolic cosine; NaN below 1."""
-    return (input + (input * input - 1).sqrt()).log()
+    more = input - 1
+    return (more + more.sqrt() * (more + 2).sqrt()).log1p()
 
 
 def atanh(input: Tensor) -> Tensor:
@@ -196,7 +207,9 @@ def atan2(input: Tensor, other: Tensor) -> Tensor:
     above = where(signbit(input), -half, half)
     flat = where(signbit(other), angle + above * 2, angle)
     at_zero = where(signbit(other), above * 2, above * 0)
-    return where(zero, at_zero, where(steep, above - angle, flat))  # type: ignore[no-any-return]
+    made = where(zero, at_zero, where(steep, above - angle, flat))
+    missing = functions["isnan"](input.detach()) | functions["isnan"](other.detach())
+    return where(missing, input + other, made)  # type: ignore[no-any-return]
 
 
 arctan2 = atan2

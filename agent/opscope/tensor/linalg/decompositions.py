@@ -71,7 +71,9 @@ class _Svd(Function):
         row, inverse = s.unsqueeze(-2), (1 / s).unsqueeze(-2)
         ut_gu, vt_gv = u.mT @ gu, vh @ gvh.mT
         middle = functions["where"](
-            functions["eye"](least, dtype=s.dtype) == 1, gs.unsqueeze(-1), functions["zeros"]((), dtype=s.dtype)
+            functions["eye"](least, dtype=s.dtype) == 1,
+            gs.unsqueeze(-1),
+            functions["zeros"]((), dtype=s.dtype),
         )
         middle = middle + ((ut_gu - ut_gu.mT) * squares) * row
         middle = middle + ((vt_gv - vt_gv.mT) * squares) * s.unsqueeze(-1)
