@@ -23,7 +23,7 @@ from opscope.errors import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from opscope.attachment import attach, attach_status, detach
-    from opscope.headers import get_include
+    from opscope.headers import get_include, get_library_dir
     from opscope.record.callbacks import (
         add_global_callback,
         add_thread_local_callback,
@@ -83,6 +83,7 @@ __all__ = [
     "fork",
     "get_debug_info",
     "get_include",
+    "get_library_dir",
     "has_callbacks",
     "log_api_usage_metadata",
     "log_api_usage_once",
@@ -103,7 +104,7 @@ __all__ = [
 _HOMES = {
     "opscope.server.serve": "serve",
     "opscope.attachment": "attach attach_status detach",
-    "opscope.headers": "get_include",
+    "opscope.headers": "get_include get_library_dir",
     "opscope.record.callbacks": "add_global_callback add_thread_local_callback callback_errors "
     "clear_callbacks disable_callback enable_callback has_callbacks remove_callback",
     "opscope.record.debug_info": "child_environment debug_info get_debug_info propagate",

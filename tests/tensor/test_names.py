@@ -45,7 +45,7 @@ def test_sizes_are_pytorchs() -> None:
         lambda s: s[1],
         lambda s: s.numel(),
         lambda s: repr(s + (5,)),
-        lambda s: (2, 3, 4) == s,
+        lambda s: s == (2, 3, 4),
         lambda s: f"{s}",
         len,
     ):

@@ -64,6 +64,12 @@ if TYPE_CHECKING:
     from opscope.tensor.forms import equal as equal
     from opscope.tensor.forms import max as max
     from opscope.tensor.forms import min as min
+    from opscope.tensor.generator import Generator as Generator
+    from opscope.tensor.generator import get_rng_state as get_rng_state
+    from opscope.tensor.generator import seed as seed
+    from opscope.tensor.generator import set_rng_state as set_rng_state
+    from opscope.tensor.limits import finfo as finfo
+    from opscope.tensor.limits import iinfo as iinfo
 
 
 _log_api_usage_once("opscope.tensor.import")

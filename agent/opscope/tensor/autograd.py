@@ -210,8 +210,8 @@ class Context:
         for tensor, version in zip(self._saved, self._versions, strict=True):
             if tensor is not None and tensor._version != version:
                 raise RuntimeError(
-                    f"saved_tensors: a tensor of shape {tuple(tensor.shape)} was changed in place after "
-                    f"it was saved: it is at version {tensor._version}, saved was {version}"
+                    f"saved_tensors: a tensor of shape {tuple(tensor.shape)} was changed in place "
+                    f"after it was saved: it is at version {tensor._version}, saved was {version}"
                 )
         return tuple(self._on_tape(tensor) for tensor in self._saved)
 

@@ -1,4 +1,4 @@
-"""`Size` and `device`: the shapes of tensors, and the place of their memory, as PyTorch has them."""
+"""`Size` and `device`: shapes of tensors, and the place of their memory, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ CPU = device("cpu")
 
 
 def install() -> None:
-    """Shapes become Sizes, and a tensor's device CPU; called once, when opscope.tensor is imported."""
+    """Makes shapes Sizes, and CPU the device of tensors; called once, by opscope.tensor."""
     _tensor.set_types(Size, CPU)
 
 

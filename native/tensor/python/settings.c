@@ -65,7 +65,8 @@ static PyObject *random_begin(PyObject *module, PyObject *number)
 {
     (void)module;
     uint64_t seed;
-    return to_state(number, &seed) ? PyLong_FromUnsignedLongLong(opscope__random_begin(seed)) : NULL;
+    return to_state(number, &seed) ? PyLong_FromUnsignedLongLong(opscope__random_begin(seed))
+                                   : NULL;
 }
 
 static PyObject *random_use_own(PyObject *module, PyObject *number)

@@ -107,7 +107,8 @@ static PyObject *tuple_of(const int64_t *numbers, int count)
     return tuple;
 }
 
-/* The classes Size and device, which are written in Python; NULL until opscope.tensor has set them. */
+/* The classes Size and device, which are written in Python; NULL until opscope.tensor has set them.
+ */
 static PyObject *size_class, *cpu_device;
 
 static PyObject *get_shape(PyObject *self, void *unused)

@@ -35,137 +35,137 @@ for name in (
     "relu leaky_relu elu selu celu gelu silu mish softplus softsign logsigmoid hardtanh relu6 "
     "hardsigmoid hardswish hardshrink softshrink tanhshrink sigmoid tanh glu"
 ).split():
-    CASES[name] = (lambda F, x, name=name: getattr(F, name)(x), X * 3)
+    CASES[name] = (lambda f, x, name=name: getattr(f, name)(x), X * 3)
     if (
         name
         in "relu leaky_relu elu selu celu silu mish hardtanh relu6 hardsigmoid hardswish".split()
     ):
         CASES[f"{name} in place"] = (
-            lambda F, x, name=name: getattr(F, name)(x.clone(), inplace=True) * 1,
+            lambda f, x, name=name: getattr(f, name)(x.clone(), inplace=True) * 1,
             X * 3,
         )
 CASES |= {
-    "gelu tanh": (lambda F, x: F.gelu(x, approximate="tanh"), X),
-    "leaky_relu slope": (lambda F, x: F.leaky_relu(x, 0.2), X),
-    "softplus beta": (lambda F, x: F.softplus(x, 2, 1), X),
-    "threshold": (lambda F, x: F.threshold(x, 0.1, -2), X),
-    "prelu": (lambda F, x, w: F.prelu(x, w), IMAGES, floats(4)),
-    "softmax": (lambda F, x: F.softmax(x, dim=1), X),
-    "softmin": (lambda F, x: F.softmin(x, dim=0), X),
-    "log_softmax": (lambda F, x: F.log_softmax(x, -1), X),
-    "dropout off": (lambda F, x: F.dropout(x, 0.5, training=False), X),
-    "linear": (lambda F, x, w: F.linear(x, w), X, floats(2, 4)),
-    "bilinear": (lambda F, x, y, w: F.bilinear(x, y, w), X, Y, floats(2, 4, 4)),
-    "normalize": (lambda F, x: F.normalize(x), X),
-    "normalize 1": (lambda F, x: F.normalize(x, p=1, dim=0), X),
-    "cosine_similarity": (lambda F, x, y: F.cosine_similarity(x, y), X, Y),
-    "pairwise_distance": (lambda F, x, y: F.pairwise_distance(x, y), X, Y),
-    "embedding": (lambda F, w, i: F.embedding(i, w, padding_idx=2), floats(7, 3), INDICES),
+    "gelu tanh": (lambda f, x: f.gelu(x, approximate="tanh"), X),
+    "leaky_relu slope": (lambda f, x: f.leaky_relu(x, 0.2), X),
+    "softplus beta": (lambda f, x: f.softplus(x, 2, 1), X),
+    "threshold": (lambda f, x: f.threshold(x, 0.1, -2), X),
+    "prelu": (lambda f, x, w: f.prelu(x, w), IMAGES, floats(4)),
+    "softmax": (lambda f, x: f.softmax(x, dim=1), X),
+    "softmin": (lambda f, x: f.softmin(x, dim=0), X),
+    "log_softmax": (lambda f, x: f.log_softmax(x, -1), X),
+    "dropout off": (lambda f, x: f.dropout(x, 0.5, training=False), X),
+    "linear": (lambda f, x, w: f.linear(x, w), X, floats(2, 4)),
+    "bilinear": (lambda f, x, y, w: f.bilinear(x, y, w), X, Y, floats(2, 4, 4)),
+    "normalize": (lambda f, x: f.normalize(x), X),
+    "normalize 1": (lambda f, x: f.normalize(x, p=1, dim=0), X),
+    "cosine_similarity": (lambda f, x, y: f.cosine_similarity(x, y), X, Y),
+    "pairwise_distance": (lambda f, x, y: f.pairwise_distance(x, y), X, Y),
+    "embedding": (lambda f, w, i: f.embedding(i, w, padding_idx=2), floats(7, 3), INDICES),
     "batch_norm": (
-        lambda F, x, m, v: F.batch_norm(x, m.detach() * 1, v.detach() ** 2, training=True),
+        lambda f, x, m, v: f.batch_norm(x, m.detach() * 1, v.detach() ** 2, training=True),
         IMAGES,
         floats(4),
         floats(4),
     ),
-    "layer_norm": (lambda F, x, w: F.layer_norm(x, (5,), w), IMAGES, floats(5)),
-    "group_norm": (lambda F, x, w, b: F.group_norm(x, 2, w, b), IMAGES, floats(4), floats(4)),
-    "instance_norm": (lambda F, x: F.instance_norm(x), IMAGES),
-    "rms_norm": (lambda F, x, w: F.rms_norm(x, (5,), w), IMAGES, floats(5)),
-    "local_response_norm": (lambda F, x: F.local_response_norm(x, 3), IMAGES),
-    "conv1d": (lambda F, x, w, b: F.conv1d(x, w, b, 2, 1), LINES, floats(3, 4, 3), floats(3)),
+    "layer_norm": (lambda f, x, w: f.layer_norm(x, (5,), w), IMAGES, floats(5)),
+    "group_norm": (lambda f, x, w, b: f.group_norm(x, 2, w, b), IMAGES, floats(4), floats(4)),
+    "instance_norm": (lambda f, x: f.instance_norm(x), IMAGES),
+    "rms_norm": (lambda f, x, w: f.rms_norm(x, (5,), w), IMAGES, floats(5)),
+    "local_response_norm": (lambda f, x: f.local_response_norm(x, 3), IMAGES),
+    "conv1d": (lambda f, x, w, b: f.conv1d(x, w, b, 2, 1), LINES, floats(3, 4, 3), floats(3)),
     "conv1d same": (
-        lambda F, x, w: F.conv1d(x, w, padding="same", dilation=2),
+        lambda f, x, w: f.conv1d(x, w, padding="same", dilation=2),
         LINES,
         floats(3, 4, 3),
     ),
     "conv2d": (
-        lambda F, x, w: F.conv2d(x, w, stride=(2, 1), padding=1, groups=2),
+        lambda f, x, w: f.conv2d(x, w, stride=(2, 1), padding=1, groups=2),
         IMAGES,
         floats(6, 2, 3, 3),
     ),
-    "conv2d same": (lambda F, x, w: F.conv2d(x, w, padding="same"), IMAGES, floats(2, 4, 3, 5)),
+    "conv2d same": (lambda f, x, w: f.conv2d(x, w, padding="same"), IMAGES, floats(2, 4, 3, 5)),
     "conv_transpose2d": (
-        lambda F, x, w, b: F.conv_transpose2d(x, w, b, stride=2, padding=1, output_padding=1),
+        lambda f, x, w, b: f.conv_transpose2d(x, w, b, stride=2, padding=1, output_padding=1),
         IMAGES,
         floats(4, 3, 3, 3),
         floats(3),
     ),
     "conv_transpose1d": (
-        lambda F, x, w: F.conv_transpose1d(x, w, stride=3, groups=2, dilation=2),
+        lambda f, x, w: f.conv_transpose1d(x, w, stride=3, groups=2, dilation=2),
         LINES,
         floats(4, 3, 3),
     ),
-    "unfold": (lambda F, x: F.unfold(x, (2, 3), dilation=(2, 1), padding=1, stride=2), IMAGES),
-    "max_pool1d": (lambda F, x: F.max_pool1d(x, 3, 2, 1), LINES),
-    "avg_pool1d": (lambda F, x: F.avg_pool1d(x, 3, 2, 1, count_include_pad=False), LINES),
-    "max_pool2d": (lambda F, x: F.max_pool2d(x, 2, ceil_mode=True), IMAGES),
-    "avg_pool2d": (lambda F, x: F.avg_pool2d(x, (2, 3)), IMAGES),
-    "adaptive_avg_pool1d": (lambda F, x: F.adaptive_avg_pool1d(x, 3), LINES),
-    "adaptive_max_pool1d": (lambda F, x: F.adaptive_max_pool1d(x, 3), LINES),
-    "adaptive_max_pool2d": (lambda F, x: F.adaptive_max_pool2d(x, (4, 3)), IMAGES),
-    "adaptive_avg_pool2d": (lambda F, x: F.adaptive_avg_pool2d(x, (None, 3)), IMAGES),
-    "pixel_shuffle": (lambda F, x: F.pixel_shuffle(x, 2), IMAGES),
-    "pixel_unshuffle": (lambda F, x: F.pixel_unshuffle(x[..., :4], 2), IMAGES),
+    "unfold": (lambda f, x: f.unfold(x, (2, 3), dilation=(2, 1), padding=1, stride=2), IMAGES),
+    "max_pool1d": (lambda f, x: f.max_pool1d(x, 3, 2, 1), LINES),
+    "avg_pool1d": (lambda f, x: f.avg_pool1d(x, 3, 2, 1, count_include_pad=False), LINES),
+    "max_pool2d": (lambda f, x: f.max_pool2d(x, 2, ceil_mode=True), IMAGES),
+    "avg_pool2d": (lambda f, x: f.avg_pool2d(x, (2, 3)), IMAGES),
+    "adaptive_avg_pool1d": (lambda f, x: f.adaptive_avg_pool1d(x, 3), LINES),
+    "adaptive_max_pool1d": (lambda f, x: f.adaptive_max_pool1d(x, 3), LINES),
+    "adaptive_max_pool2d": (lambda f, x: f.adaptive_max_pool2d(x, (4, 3)), IMAGES),
+    "adaptive_avg_pool2d": (lambda f, x: f.adaptive_avg_pool2d(x, (None, 3)), IMAGES),
+    "pixel_shuffle": (lambda f, x: f.pixel_shuffle(x, 2), IMAGES),
+    "pixel_unshuffle": (lambda f, x: f.pixel_unshuffle(x[..., :4], 2), IMAGES),
     "scaled_dot_product_attention": (
-        lambda F, x, y, z: F.scaled_dot_product_attention(x, y, z, is_causal=True),
+        lambda f, x, y, z: f.scaled_dot_product_attention(x, y, z, is_causal=True),
         floats(2, 5, 4),
         floats(2, 5, 4),
         floats(2, 5, 4),
     ),
-    "pad": (lambda F, x: F.pad(x, (1, 2, 0, 1), value=2.5), X),
-    "pad cuts": (lambda F, x: F.pad(x, (-1, 1, 0, -1)), X),
-    "one_hot": (lambda F, i: F.one_hot(i, 7), INDICES),
+    "pad": (lambda f, x: f.pad(x, (1, 2, 0, 1), value=2.5), X),
+    "pad cuts": (lambda f, x: f.pad(x, (-1, 1, 0, -1)), X),
+    "one_hot": (lambda f, i: f.one_hot(i, 7), INDICES),
 }
 for mode in ("reflect", "replicate", "circular"):
-    CASES[f"pad {mode}"] = (lambda F, x, mode=mode: F.pad(x, (1, 2, 2, 0), mode=mode), IMAGES)
+    CASES[f"pad {mode}"] = (lambda f, x, mode=mode: f.pad(x, (1, 2, 2, 0), mode=mode), IMAGES)
 for mode in ("nearest", "nearest-exact", "bilinear", "bicubic", "area"):
     CASES[f"interpolate {mode}"] = (
-        lambda F, x, mode=mode: F.interpolate(x, size=(9, 3), mode=mode),
+        lambda f, x, mode=mode: f.interpolate(x, size=(9, 3), mode=mode),
         IMAGES,
     )
     CASES[f"interpolate {mode} factor"] = (
-        lambda F, x, mode=mode: F.interpolate(x, scale_factor=1.7, mode=mode),
+        lambda f, x, mode=mode: f.interpolate(x, scale_factor=1.7, mode=mode),
         IMAGES,
     )
 for mode in ("bilinear", "bicubic"):
     CASES[f"interpolate {mode} corners"] = (
-        lambda F, x, mode=mode: F.interpolate(x, size=(9, 3), mode=mode, align_corners=True),
+        lambda f, x, mode=mode: f.interpolate(x, size=(9, 3), mode=mode, align_corners=True),
         IMAGES,
     )
-CASES["interpolate linear"] = (lambda F, x: F.interpolate(x, scale_factor=2, mode="linear"), LINES)
+CASES["interpolate linear"] = (lambda f, x: f.interpolate(x, scale_factor=2, mode="linear"), LINES)
 for how in ("mean", "sum", "none"):
     CASES |= {
         f"smooth_l1_loss {how}": (
-            lambda F, x, y, how=how: F.smooth_l1_loss(x, y, reduction=how, beta=0.5),
+            lambda f, x, y, how=how: f.smooth_l1_loss(x, y, reduction=how, beta=0.5),
             X,
             Y,
         ),
         f"huber_loss {how}": (
-            lambda F, x, y, how=how: F.huber_loss(x, y, reduction=how, delta=0.7),
+            lambda f, x, y, how=how: f.huber_loss(x, y, reduction=how, delta=0.7),
             X,
             Y,
         ),
         f"binary_cross_entropy {how}": (
-            lambda F, x, y, how=how: F.binary_cross_entropy(x, y, reduction=how),
+            lambda f, x, y, how=how: f.binary_cross_entropy(x, y, reduction=how),
             PROBABILITIES,
             TARGETS.astype(np.float64).astype(np.float32),
         ),
         f"bce with logits {how}": (
-            lambda F, x, y, w, how=how: F.binary_cross_entropy_with_logits(
+            lambda f, x, y, w, how=how: f.binary_cross_entropy_with_logits(
                 x, y.detach(), pos_weight=w.detach(), weight=w.detach(), reduction=how
             ),
             X,
             TARGETS,
             np.abs(floats(4)),
         ),
-        f"kl_div {how}": (lambda F, x, y, how=how: F.kl_div(x, y, reduction=how), X, PROBABILITIES),
+        f"kl_div {how}": (lambda f, x, y, how=how: f.kl_div(x, y, reduction=how), X, PROBABILITIES),
         f"hinge_embedding_loss {how}": (
-            lambda F, x, s, how=how: F.hinge_embedding_loss(x[:, 0], s, reduction=how),
+            lambda f, x, s, how=how: f.hinge_embedding_loss(x[:, 0], s, reduction=how),
             X,
             SIGNS,
         ),
         f"margin_ranking_loss {how}": (
-            lambda F, x, y, s, how=how: F.margin_ranking_loss(
+            lambda f, x, y, s, how=how: f.margin_ranking_loss(
                 x[:, 0], y[:, 0], s, margin=0.1, reduction=how
             ),
             X,
@@ -173,48 +173,48 @@ for how in ("mean", "sum", "none"):
             SIGNS,
         ),
         f"soft_margin_loss {how}": (
-            lambda F, x, s, how=how: F.soft_margin_loss(x[:, 0], s, reduction=how),
+            lambda f, x, s, how=how: f.soft_margin_loss(x[:, 0], s, reduction=how),
             X,
             SIGNS,
         ),
         f"cosine_embedding_loss {how}": (
-            lambda F, x, y, s, how=how: F.cosine_embedding_loss(x, y, s, 0.1, reduction=how),
+            lambda f, x, y, s, how=how: f.cosine_embedding_loss(x, y, s, 0.1, reduction=how),
             X,
             Y,
             SIGNS,
         ),
         f"triplet_margin_loss {how}": (
-            lambda F, x, y, z, how=how: F.triplet_margin_loss(x, y, z, swap=True, reduction=how),
+            lambda f, x, y, z, how=how: f.triplet_margin_loss(x, y, z, swap=True, reduction=how),
             X,
             Y,
             floats(3, 4),
         ),
         f"poisson_nll_loss {how}": (
-            lambda F, x, y, how=how: F.poisson_nll_loss(x, y.detach(), full=True, reduction=how),
+            lambda f, x, y, how=how: f.poisson_nll_loss(x, y.detach(), full=True, reduction=how),
             X,
             PROBABILITIES * 5,
         ),
         f"gaussian_nll_loss {how}": (
-            lambda F, x, y, v, how=how: F.gaussian_nll_loss(x, y, v, full=True, reduction=how),
+            lambda f, x, y, v, how=how: f.gaussian_nll_loss(x, y, v, full=True, reduction=how),
             X,
             Y,
             PROBABILITIES,
         ),
         f"cross_entropy of probabilities {how}": (
-            lambda F, x, y, how=how: F.cross_entropy(
+            lambda f, x, y, how=how: f.cross_entropy(
                 x, y.softmax(1).detach(), reduction=how, label_smoothing=0.1
             ),
             X,
             Y,
         ),
         f"cross_entropy {how}": (
-            lambda F, x, i, how=how: F.cross_entropy(x, i, reduction=how, ignore_index=1),
+            lambda f, x, i, how=how: f.cross_entropy(x, i, reduction=how, ignore_index=1),
             X,
             np.array([0, 1, 3]),
         ),
     }
 CASES["kl_div batchmean"] = (
-    lambda F, x, y: F.kl_div(x, y, reduction="batchmean", log_target=True),
+    lambda f, x, y: f.kl_div(x, y, reduction="batchmean", log_target=True),
     X,
     Y,
 )

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 class Net(nn.Module):
     def __init__(self, num_classes=10):
-        super(Net, self).__init__()
+        super().__init__()
         self.conv1 = nn.Conv2d(1, 8, kernel_size=3, padding=1)
         self.bn1 = nn.BatchNorm2d(8)
         self.conv2 = nn.Conv2d(8, 16, 3, stride=2, padding="valid", bias=False)

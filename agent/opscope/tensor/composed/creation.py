@@ -11,7 +11,7 @@ from opscope.tensor.places import check
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """`data` itself if it is a tensor of that dtype; shares the memory of an array; copies numbers."""
+    """`data` itself if it is a tensor of that dtype; shares an array's memory; copies numbers."""
     check(device, "as_tensor")
     if not isinstance(data, Tensor):
         if not hasattr(data, "__array_interface__") or not hasattr(data, "shape"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from opscope import _tensor
@@ -68,7 +69,7 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 def repeat_interleave(
     input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Each element, or slice of `dim`, repeated; `repeats` is an int or a tensor of one for each."""
+    """Each element, or slice of `dim`, repeated: a number of times, or one for each in a tensor."""
     if dim is None:
         input, dim = input.reshape((-1,)), 0
     count = input.shape[dim]
@@ -110,7 +111,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         sizes = [small + (place < more) for place in range(given)]
     else:
         bounds = [0, *(min(each if each >= 0 else each + size, size) for each in given), size]
-        starts = zip(bounds, bounds[1:], strict=False)
+        starts = pairwise(bounds)
         return tuple(
             input.slice(dim, start, max(start, end), 1)
             if end > start

@@ -112,8 +112,8 @@ class _Copy:
         expected = self._elements
         if (actual.dtype, actual.shape) != (expected.dtype, expected.shape):
             return (
-                f"{actual.dtype.name} of shape {tuple(actual.shape)} instead of {expected.dtype.name} of "
-                f"shape {tuple(expected.shape)}"
+                f"{actual.dtype.name} of shape {tuple(actual.shape)} instead of "
+                f"{expected.dtype.name} of shape {tuple(expected.shape)}"
             )
         if actual.requires_grad != self._requires_grad:
             return "requires_grad" if self._requires_grad else "no requires_grad"

@@ -124,7 +124,7 @@ def matrix_norm(
 ) -> Tensor:
     """A norm of matrices: "fro", "nuc", inf and -inf (sums of rows), 1 and -1 (sums of columns), 2
     and -2 (singular values)."""
-    A = A if dtype is None else A.to(dtype)
+    A = A if dtype is None else A.to(dtype)  # noqa: N806
     if ord == "fro":
         return reductions.norm(A, 2, tuple(dim), keepdim)
     rest = A.movedim(tuple(dim), (-2, -1))
@@ -168,7 +168,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:  # noqa: N803
         if n & 1:
             made = A if made is None else made @ A
         n >>= 1
-        A = A @ A if n else A
+        A = A @ A if n else A  # noqa: N806
     return made  # type: ignore[no-any-return]
 
 

@@ -1,6 +1,7 @@
 """LAPACK of the OpenBLAS that the core uses, called for one matrix at a time.
 
-LAPACK has columns first: a matrix is passed as the contiguous transpose. Nothing here is on the tape.
+LAPACK has columns first: a matrix is passed as the contiguous transpose. Nothing here is on the
+tape.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def batched(run: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> tuple[Te
     return tuple(each.reshape((*batch, *each.shape[1:])) for each in whole)
 
 
-# ---- one matrix -----------------------------------------------------------------------------------
+# ---- one matrix ---------------------------------------------------------------------------
 
 
 def svd(matrix: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -190,7 +191,7 @@ def qr(matrix: Tensor, full: bool) -> tuple[Tensor, Tensor]:
 
 
 def cholesky(matrix: Tensor) -> tuple[Tensor, int]:
-    """The lower triangle L with L Lᵀ = matrix, by potrf; and 0, or the minor that is not positive."""
+    """L with L Lᵀ = matrix, by potrf; and 0, or the order of a minor that is not positive."""
     size = matrix.shape[0]
     own = columns(matrix)
     info = call("potrf", matrix, [b"L", size, own, max(size, 1)]) if size else 0

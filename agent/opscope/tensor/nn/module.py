@@ -9,8 +9,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opscope._tensor import Tensor, bfloat16, float16, float32, float64, tensor
+from opscope._tensor import Tensor, bfloat16, float16, float32, float64
 from opscope._tensor import dtype as DType  # noqa: N812 - a class
+from opscope._tensor import tensor as make_tensor
 from opscope.record.usage import log_api_usage_once
 from opscope.tensor.autograd import no_grad
 from opscope.tensor.nn.hooks import Hooks, RemovableHandle
@@ -24,7 +25,7 @@ class Parameter(Tensor):
     """A tensor that a module trains; it shares `data`'s storage and requires grad."""
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
-        return super().__new__(cls, tensor([]) if data is None else data)
+        return super().__new__(cls, make_tensor([]) if data is None else data)
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         self.requires_grad = requires_grad
@@ -40,7 +41,7 @@ class Buffer(Tensor):
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Self:
-        return super().__new__(cls, tensor([]) if data is None else data)
+        return super().__new__(cls, make_tensor([]) if data is None else data)
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
         self.persistent = persistent

@@ -206,7 +206,11 @@ class CosineAnnealingLR(LRScheduler):
     2017)."""
 
     def __init__(
-        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+        self,
+        optimizer: Optimizer,
+        T_max: int,  # noqa: N803 - PyTorch's name
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
     ) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
@@ -224,8 +228,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def __init__(
         self,
         optimizer: Optimizer,
-        T_0: int,
-        T_mult: int = 1,
+        T_0: int,  # noqa: N803 - PyTorch's name
+        T_mult: int = 1,  # noqa: N803 - PyTorch's name
         eta_min: float = 0.0,
         last_epoch: int = -1,
     ) -> None:
@@ -307,12 +311,13 @@ class OneCycleLR(LRScheduler):
         if self.last_epoch > self.total_steps:
             raise ValueError(f"OneCycleLR: step {self.last_epoch} of {self.total_steps}")
         begin = 0.0
-        for place, (end, low, high) in enumerate(self._phases):
+        for place, (end, _, _) in enumerate(self._phases):
             if self.last_epoch <= end or place == len(self._phases) - 1:
                 share = (self.last_epoch - begin) / (end - begin)
                 break
             begin = end
         rates = []
+        _, low, high = self._phases[place]
         for group in self.optimizer.param_groups:
             rates.append(self._between(group[low], group[high], share))
             if self.cycle_momentum:

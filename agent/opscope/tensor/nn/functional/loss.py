@@ -201,10 +201,8 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Any:
     """Minus the log probability of counts under a Poisson distribution of rate exp(x), or x."""
-    if log_input:
-        loss = input.exp() - target * input
-    else:
-        loss = input - target * (input + eps).log()
+    logs = input if log_input else (input + eps).log()
+    loss = (input.exp() if log_input else input) - target * logs
     if full:
         more = target * target.log() - target + (target * (2 * math.pi)).log() * 0.5
         loss = loss + more.masked_fill(target <= 1, 0.0)
