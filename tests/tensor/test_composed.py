@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -253,6 +255,7 @@ def test_values_dtypes_and_gradients_are_pytorchs(name: str) -> None:
         if their.grad is not None and own.grad is None:  # no path: a gradient of zeros
             assert not their.grad.any()
         elif their.grad is not None:
+            assert own.grad is not None
             np.testing.assert_allclose(
                 own.grad.numpy(), their.grad.numpy(force=True), atol=2e-4, rtol=2e-4
             )
@@ -266,3 +269,12 @@ def test_every_name_of_the_table_exists_in_pytorch_and_here() -> None:
         assert hasattr(torch.Tensor, name), name
         assert callable(getattr(ot.Tensor, name))
         assert getattr(ot.Tensor, name).__doc__
+
+
+def test_the_types_have_every_name_of_the_table() -> None:
+    path = Path(composed.__file__).with_name("names.pyi")
+    text = path.read_text()
+    functions = re.findall(r"^from opscope.tensor.composed.(\w+) import (\w+) as", text, re.M)
+    assert {name: file for file, name in functions} == composed.FUNCTIONS
+    methods = set(re.findall(r"^    def (\w+)\(", text, re.M))
+    assert methods == {*composed.METHODS, *composed.WRITERS}

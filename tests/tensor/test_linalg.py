@@ -100,19 +100,19 @@ def test_values_and_gradients_are_pytorchs(name: str) -> None:
 def test_parts_multiply_to_the_matrix(shape: Any, dtype: Any) -> None:
     a = ot.randn(shape, dtype=dtype)
     for full in (False, True):
-        u, s, vh = ot.linalg.svd(a, full)  # type: ignore[attr-defined]
+        u, s, vh = ot.linalg.svd(a, full)
         whole = (u[..., : s.shape[-1]] * s.unsqueeze(-2)) @ vh[..., : s.shape[-1], :]
         assert tuple(u.shape[:-1]) == shape[:-1]
         assert whole.shape == a.shape
         np.testing.assert_allclose(whole.numpy(), a.numpy(), atol=2e-5)
-        q, r = ot.linalg.qr(a, "complete" if full else "reduced")  # type: ignore[attr-defined]
+        q, r = ot.linalg.qr(a, "complete" if full else "reduced")
         their = torch.linalg.qr(torch.tensor(a.numpy()), "complete" if full else "reduced")
         assert (tuple(q.shape), tuple(r.shape)) == (tuple(their.Q.shape), tuple(their.R.shape))
         np.testing.assert_allclose((q @ r).numpy(), a.numpy(), atol=2e-5)
 
 
 def test_what_has_no_solution_is_refused() -> None:
-    linalg = ot.linalg  # type: ignore[attr-defined]
+    linalg = ot.linalg
     with pytest.raises(RuntimeError, match="singular"):
         linalg.solve(ot.ones(2, 2), ot.ones(2))
     with pytest.raises(RuntimeError, match=r"not positive-definite"):
@@ -125,5 +125,5 @@ def test_what_has_no_solution_is_refused() -> None:
 
 def test_a_decomposition_is_one_range() -> None:
     with ranges() as seen:
-        ot.linalg.svd(ot.eye(2))  # type: ignore[attr-defined]
+        ot.linalg.svd(ot.eye(2))
     assert "linalg::svd" in str(seen)

@@ -125,7 +125,7 @@ def test_steps_are_pytorchs(name: str, options: dict[str, Any]) -> None:
 def test_gradients_are_clipped_as_by_pytorch(norm_type: float) -> None:
     found = []
     for lib in (ot, torch):
-        nn = lib.nn  # type: ignore[attr-defined]
+        nn = lib.nn
         leaves = [lib.tensor([3.0, 4.0], requires_grad=True), lib.tensor(2.0, requires_grad=True)]
         for leaf in leaves:
             (leaf * leaf).sum().backward()
@@ -142,7 +142,7 @@ def test_initial_weights_have_pytorchs_deviations() -> None:
 
     torch.manual_seed(0)
     ot.manual_seed(0)
-    for name, options in [
+    cases: list[tuple[str, dict[str, Any]]] = [
         ("xavier_uniform_", {"gain": 2.0}),
         ("xavier_normal_", {}),
         ("kaiming_uniform_", {"a": 1.0}),
@@ -154,7 +154,8 @@ def test_initial_weights_have_pytorchs_deviations() -> None:
         ("sparse_", {"sparsity": 0.5}),
         ("eye_", {}),
         ("constant_", {"val": 3.0}),
-    ]:
+    ]
+    for name, options in cases:
         own = getattr(init, name)(ot.zeros(60, 40), **options)
         their = getattr(torch.nn.init, name)(torch.zeros(60, 40), **options)
         assert own.std().item() == pytest.approx(their.std().item(), rel=0.08, abs=1e-9), name

@@ -57,9 +57,16 @@ from opscope.tensor.library import load_library
 from opscope.tensor.places import Size, device
 
 if TYPE_CHECKING:
+    from opscope.tensor import backends as backends
+    from opscope.tensor import cuda as cuda
+    from opscope.tensor import linalg as linalg
+    from opscope.tensor import nn as nn
+    from opscope.tensor import optim as optim
+    from opscope.tensor import utils as utils
     from opscope.tensor._operators import *  # noqa: F403
     from opscope.tensor.archive import load as load
     from opscope.tensor.archive import save as save
+    from opscope.tensor.composed.names import *  # noqa: F403
     from opscope.tensor.forms import allclose as allclose
     from opscope.tensor.forms import equal as equal
     from opscope.tensor.forms import max as max

@@ -122,7 +122,7 @@ class inference_mode(_GradMode):  # noqa: N801 - PyTorch's name
 
     __slots__ = ("on",)
 
-    def __new__(cls, mode: Any = True) -> Any:
+    def __new__(cls, mode: Any = True) -> Any:  # of any function: its decorator
         return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
 
     def __init__(self, mode: Any = True) -> None:

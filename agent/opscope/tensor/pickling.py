@@ -121,8 +121,8 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         return memo[id(self)]  # type: ignore[no-any-return]
     if not self.is_leaf:
         raise RuntimeError(
-            f"deepcopy(): {self.grad_fn!r} computed this tensor of shape {tuple(self.shape)}, and a "
-            "copy would not be on the tape; use tensor.clone() or tensor.detach()"
+            f"deepcopy(): {self.grad_fn!r} computed this tensor of shape {tuple(self.shape)}, and "
+            "a copy would not be on the tape; use tensor.clone() or tensor.detach()"
         )
     made = memo[id(self)] = _like(self, tensor(self.data))
     if self.grad is not None:

@@ -16,7 +16,7 @@ NUMBERS: Any = list(range(10))
 
 
 def test_utils_data_has_the_names_of_data() -> None:
-    assert ot.utils.data.DataLoader is data.DataLoader  # type: ignore[attr-defined]
+    assert ot.utils.data.DataLoader is data.DataLoader
     import opscope.tensor.utils.data as named
 
     assert named.random_split is data.random_split

@@ -1,4 +1,4 @@
-"""A small CNN for digits, as PyTorch's users write it. Prints nothing; `main` returns the losses."""
+"""A small CNN for digits, as PyTorch's users write it; `main` returns the losses."""
 
 import torch
 import torch.nn as nn

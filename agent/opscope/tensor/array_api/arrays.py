@@ -248,7 +248,7 @@ def squeeze(x: Tensor, /, axis: Any) -> Tensor:
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     if any(x.shape[each] != 1 for each in axes):
         raise ValueError(f"squeeze(): the axes {axes} of shape {tuple(x.shape)} have no size 1")
-    return functions["squeeze"](x, axes) if axes else x  # type: ignore[no-any-return]
+    return functions["squeeze"](x, axes) if axes else x
 
 
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
@@ -319,9 +319,9 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     return selection.take_along_dim(x, indices, axis)
 
 
-_All = namedtuple("unique_all", ("values", "indices", "inverse_indices", "counts"))
-_Counts = namedtuple("unique_counts", ("values", "counts"))
-_Inverse = namedtuple("unique_inverse", ("values", "inverse_indices"))
+_All = namedtuple("_All", ("values", "indices", "inverse_indices", "counts"))
+_Counts = namedtuple("_Counts", ("values", "counts"))
+_Inverse = namedtuple("_Inverse", ("values", "inverse_indices"))
 
 
 def unique_all(x: Tensor, /) -> Any:

@@ -7,53 +7,31 @@ from typing import Any
 from opscope import _tensor
 from opscope._tensor import Tensor, as_bytes, functions, over_bytes
 from opscope.tensor import composed
+from opscope.tensor.composed import conversion
 
 abs = functions["abs"]
 acos = functions["acos"]
-add = functions["add"]
 asin = functions["asin"]
 atan = functions["atan"]
-bitwise_and = functions["bitwise_and"]
-bitwise_left_shift = functions["bitwise_left_shift"]
 bitwise_invert = functions["bitwise_not"]
-bitwise_or = functions["bitwise_or"]
-bitwise_right_shift = functions["bitwise_right_shift"]
-bitwise_xor = functions["bitwise_xor"]
 cos = functions["cos"]
 cosh = functions["cosh"]
-divide = functions["div"]
-equal = functions["eq"]
 exp = functions["exp"]
 expm1 = functions["expm1"]
-floor_divide = functions["floor_divide"]
-greater = functions["gt"]
-greater_equal = functions["ge"]
 isfinite = functions["isfinite"]
 isinf = functions["isinf"]
 isnan = functions["isnan"]
-less = functions["lt"]
-less_equal = functions["le"]
 log = functions["log"]
 log1p = functions["log1p"]
 log2 = functions["log2"]
 log10 = functions["log10"]
-logical_and = functions["logical_and"]
 logical_not = functions["logical_not"]
-logical_or = functions["logical_or"]
-logical_xor = functions["logical_xor"]
-maximum = functions["maximum"]
-minimum = functions["minimum"]
-multiply = functions["mul"]
 negative = functions["neg"]
-not_equal = functions["ne"]
-pow = functions["pow"]
 reciprocal = functions["reciprocal"]
-remainder = functions["remainder"]
 sin = functions["sin"]
 sinh = functions["sinh"]
 square = functions["square"]
 sqrt = functions["sqrt"]
-subtract = functions["sub"]
 tan = functions["tan"]
 tanh = functions["tanh"]
 
@@ -70,7 +48,8 @@ signbit = _composed("signbit")
 
 
 def _of_two(name: str, run: Any) -> Any:
-    """The function, of two arrays or of an array and a number."""
+    """The function, of two arrays or of an array and a number: first in one dtype, also where one
+    array has no axes, which the core's operators do not count."""
 
     def of_two(x1: Any, x2: Any, /) -> Tensor:
         return run(*_alike(x1, x2))  # type: ignore[no-any-return]
@@ -80,16 +59,39 @@ def _of_two(name: str, run: Any) -> Any:
     return of_two
 
 
+add = _of_two("add", functions["add"])
 atan2 = _of_two("atan2", _composed("atan2"))
+bitwise_and = _of_two("bitwise_and", functions["bitwise_and"])
+bitwise_left_shift = _of_two("bitwise_left_shift", functions["bitwise_left_shift"])
+bitwise_or = _of_two("bitwise_or", functions["bitwise_or"])
+bitwise_right_shift = _of_two("bitwise_right_shift", functions["bitwise_right_shift"])
+bitwise_xor = _of_two("bitwise_xor", functions["bitwise_xor"])
 copysign = _of_two("copysign", _composed("copysign"))
+divide = _of_two("divide", functions["div"])
+equal = _of_two("equal", functions["eq"])
+floor_divide = _of_two("floor_divide", functions["floor_divide"])
+greater = _of_two("greater", functions["gt"])
+greater_equal = _of_two("greater_equal", functions["ge"])
 hypot = _of_two("hypot", _composed("hypot"))
+less = _of_two("less", functions["lt"])
+less_equal = _of_two("less_equal", functions["le"])
 logaddexp = _of_two("logaddexp", functions["logaddexp"])
+logical_and = _of_two("logical_and", functions["logical_and"])
+logical_or = _of_two("logical_or", functions["logical_or"])
+logical_xor = _of_two("logical_xor", functions["logical_xor"])
+maximum = _of_two("maximum", functions["maximum"])
+minimum = _of_two("minimum", functions["minimum"])
+multiply = _of_two("multiply", functions["mul"])
+not_equal = _of_two("not_equal", functions["ne"])
+pow = _of_two("pow", functions["pow"])
+remainder = _of_two("remainder", functions["remainder"])
+subtract = _of_two("subtract", functions["sub"])
 
 
 def sign(x: Tensor, /) -> Tensor:
     """-1, 0 or 1; NaN of NaN, for which PyTorch's `sign` has 0."""
     made: Tensor = functions["sign"](x)
-    return functions["where"](isnan(x), x, made) if x.is_floating_point() else made  # type: ignore[no-any-return]
+    return functions["where"](isnan(x), x, made) if x.is_floating_point() else made
 
 
 def _rounding(name: str) -> Any:
@@ -153,10 +155,19 @@ def nextafter(x1: Any, x2: Any, /) -> Tensor:
     return functions["where"](isnan(first + second * 0), first + second, made)  # type: ignore[no-any-return]
 
 
+def _number(value: Any, beside: Tensor) -> Tensor:
+    """A number in the dtype of an array; a float beside integers stays one."""
+    if isinstance(value, float) and not beside.is_floating_point():
+        return _tensor.tensor(value)
+    return _tensor.tensor(value, dtype=beside.dtype)
+
+
 def _alike(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     if not isinstance(x1, Tensor):
-        return _tensor.tensor(x1, dtype=x2.dtype), x2
+        return _number(x1, x2), x2
     if not isinstance(x2, Tensor):
-        return x1, _tensor.tensor(x2, dtype=x1.dtype)
-    dtype = functions["where"](_tensor.tensor(True), x1, x2).dtype
+        return x1, _number(x2, x1)
+    if x1.dtype is x2.dtype:
+        return x1, x2
+    dtype = conversion.promote_types(x1.dtype, x2.dtype)
     return x1.to(dtype), x2.to(dtype)

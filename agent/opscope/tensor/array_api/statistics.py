@@ -34,9 +34,9 @@ def sum(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = 
     """The sum over axes; of integers in int64."""
     if axis == ():
         return _wide(x, dtype).clone()
-    return functions["sum"](_wide(x, dtype), _axes(axis), keepdims).to(
+    return functions["sum"](_wide(x, dtype), _axes(axis), keepdims).to(  # type: ignore[no-any-return]
         dtype or _wide(x, dtype).dtype
-    )  # type: ignore[no-any-return]
+    )
 
 
 def prod(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
@@ -176,6 +176,8 @@ def argsort(
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sums of products along an axis."""
+    """The sums of products along an axis. ValueError if its sizes differ."""
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"vecdot(): sizes {x1.shape[axis]} and {x2.shape[axis]} of the axis")
     product = x1.movedim(axis, -1) * x2.movedim(axis, -1)
     return product.sum(-1).to(product.dtype)

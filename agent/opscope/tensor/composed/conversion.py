@@ -20,7 +20,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     for another. `non_blocking` changes nothing.
     """
     if len(args) == 1 and type(args[0]) is _DTYPE and not kwargs:
-        return self if self.dtype is args[0] else _to(self, args[0])  # type: ignore[no-any-return]
+        return self if self.dtype is args[0] else _to(self, args[0])
     wanted: Any = kwargs.pop("dtype", None)
     copy = kwargs.pop("copy", False)
     kwargs.pop("non_blocking", None)

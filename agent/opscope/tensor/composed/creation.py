@@ -17,7 +17,7 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tens
         if not hasattr(data, "__array_interface__") or not hasattr(data, "shape"):
             return tensor(data, dtype=dtype)
         data = _tensor.from_numpy(data) if data.shape else tensor(data)
-    return data if dtype is None or data.dtype is dtype else data.to(dtype)
+    return data if dtype is None or data.dtype is dtype else data.to(dtype)  # type: ignore[no-any-return]
 
 
 def asarray(

@@ -54,7 +54,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
     if rounded.is_floating_point():
         return _div(input, other).trunc()  # type: ignore[no-any-return]
     below = ((input % other) != 0) & ((input < 0) ^ (other < 0))
-    return rounded + below.to(rounded.dtype)
+    return rounded + below.to(rounded.dtype)  # type: ignore[no-any-return]
 
 
 def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -78,7 +78,7 @@ def round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tensor:
         return _round(input, out=out)  # type: ignore[no-any-return]
     scale = 10.0 ** abs(decimals)
     made = _round(input * scale) / scale if decimals > 0 else _round(input / scale) * scale
-    return made if out is None else out.copy_(made)
+    return made if out is None else out.copy_(made)  # type: ignore[no-any-return]
 
 
 def _named(name: str, doc: str, run: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -121,12 +121,12 @@ def true_divide(input: Any, other: Any) -> Tensor:
 
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """other - alpha * input."""
-    return other - input * alpha
+    return other - input * alpha  # type: ignore[no-any-return]
 
 
 def fmod(input: Tensor, other: Any) -> Tensor:
     """The remainder of a division that truncates: it has the sign of input."""
-    return input - div(input, other, rounding_mode="trunc") * other
+    return input - div(input, other, rounding_mode="trunc") * other  # type: ignore[no-any-return]
 
 
 def frac(input: Tensor) -> Tensor:
@@ -222,7 +222,7 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
     small = functions["minimum"](first, second)
     safe = large.masked_fill((large == 0) | (large == math.inf), 1.0)
     made = large * (1 + (small / safe).square()).sqrt()
-    return made.masked_fill(large == math.inf, math.inf)
+    return made.masked_fill(large == math.inf, math.inf)  # type: ignore[no-any-return]
 
 
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
@@ -238,7 +238,7 @@ def xlogy(input: Any, other: Any) -> Tensor:
     zero = (made * 0).masked_fill(functions["isnan"](made), 0.0)
     if isinstance(input, Tensor):
         return functions["where"]((input == 0) & ~functions["isnan"](other), zero, made)  # type: ignore[no-any-return]
-    return made if input else zero
+    return made if input else zero  # type: ignore[no-any-return]
 
 
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
@@ -291,27 +291,27 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
 def fmax(input: Tensor, other: Tensor) -> Tensor:
     """The larger of each two; a NaN counts only against another."""
     where, isnan = functions["where"], functions["isnan"]
-    return where(
+    return where(  # type: ignore[no-any-return]
         isnan(input), other, where(isnan(other), input, functions["maximum"](input, other))
-    )  # type: ignore[no-any-return]
+    )
 
 
 def fmin(input: Tensor, other: Tensor) -> Tensor:
     """The smaller of each two; a NaN counts only against another."""
     where, isnan = functions["where"], functions["isnan"]
-    return where(
+    return where(  # type: ignore[no-any-return]
         isnan(input), other, where(isnan(other), input, functions["minimum"](input, other))
-    )  # type: ignore[no-any-return]
+    )
 
 
 def isposinf(input: Tensor) -> Tensor:
     """Whether each element is +inf."""
-    return input == math.inf
+    return input == math.inf  # type: ignore[no-any-return]
 
 
 def isneginf(input: Tensor) -> Tensor:
     """Whether each element is -inf."""
-    return input == -math.inf
+    return input == -math.inf  # type: ignore[no-any-return]
 
 
 def isreal(input: Tensor) -> Tensor:

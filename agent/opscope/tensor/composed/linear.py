@@ -17,7 +17,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
     RuntimeError for an equation that does not fit its operands.
     """
-    given: list[Tensor] = list(operands)
+    given: list[Any] = list(operands)
     if len(given) == 1 and not isinstance(given[0], Tensor):
         given = list(given[0])
     left, arrow, right = equation.replace(" ", "").partition("->")

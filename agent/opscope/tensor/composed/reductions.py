@@ -125,7 +125,7 @@ def norm(
     if p in (math.inf, -math.inf):
         return functions["amax" if p > 0 else "amin"](size, dim, keepdim)  # type: ignore[no-any-return]
     if p == 0:
-        return (size != 0).to(size.dtype).sum(dim, keepdim=keepdim)
+        return (size != 0).to(size.dtype).sum(dim, keepdim=keepdim)  # type: ignore[no-any-return]
     if p == 1:
         return size.sum(dim, keepdim=keepdim)
     return size.pow(p).sum(dim, keepdim=keepdim).pow(1.0 / p)
@@ -148,7 +148,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     rest = [each for each in range(input.ndim) if each != dim % input.ndim]
     sizes = norm(input, p, rest, keepdim=True)
     scale = functions["where"](sizes > maxnorm, maxnorm / (sizes + 1e-7), 1.0)
-    return input * scale
+    return input * scale  # type: ignore[no-any-return]
 
 
 def aminmax(input: Tensor, *, dim: Any = None, keepdim: builtins.bool = False) -> Any:
@@ -228,7 +228,7 @@ def quantile(
         made = [row.reshape((1,) * input.ndim) for row in made]
     if wanted.ndim:
         return functions["stack"](made, 0)  # type: ignore[no-any-return]
-    return made[0]
+    return made[0]  # type: ignore[no-any-return]
 
 
 def nansum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
@@ -239,7 +239,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False) -> Te
 def nanmean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
     """The mean of the elements that are no NaN."""
     counted = (~functions["isnan"](input)).sum(dim, keepdim=keepdim)
-    return nansum(input, dim, keepdim) / counted
+    return nansum(input, dim, keepdim) / counted  # type: ignore[no-any-return]
 
 
 def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
@@ -263,7 +263,7 @@ def cov(input: Tensor, *, correction: int = 1) -> Tensor:
     whole = input.reshape((1, -1)) if input.ndim < 2 else input
     centered = whole - whole.mean(1, keepdim=True)
     made = centered @ centered.T / (whole.shape[1] - correction)
-    return made.reshape(()) if input.ndim < 2 else made
+    return made.reshape(()) if input.ndim < 2 else made  # type: ignore[no-any-return]
 
 
 def corrcoef(input: Tensor) -> Tensor:
@@ -272,7 +272,7 @@ def corrcoef(input: Tensor) -> Tensor:
         return input.var() / input.var()
     found = cov(input)
     deviation = functions["stack"]([found[i, i] for i in range(found.shape[0])]).sqrt()
-    return (found / deviation.unsqueeze(1) / deviation.unsqueeze(0)).clamp(-1, 1)
+    return (found / deviation.unsqueeze(1) / deviation.unsqueeze(0)).clamp(-1, 1)  # type: ignore[no-any-return]
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:

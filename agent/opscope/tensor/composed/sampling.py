@@ -109,7 +109,7 @@ def multinomial(
         with drawing(generator):
             drawn = functions["rand"]((*input.shape[:-1], num_samples), dtype=_tensor.float64)
         at = drawn * limits[..., -1:]
-        return (limits.unsqueeze(-2) <= at.unsqueeze(-1)).sum(-1).clamp(0, input.shape[-1] - 1)
+        return (limits.unsqueeze(-2) <= at.unsqueeze(-1)).sum(-1).clamp(0, input.shape[-1] - 1)  # type: ignore[no-any-return]
     with drawing(generator):
         drawn = functions["rand"](tuple(input.shape), dtype=_tensor.float64)
     # The first of exponential times with these rates (Efraimidis and Spirakis, 2006).

@@ -83,7 +83,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 def argwhere(input: Tensor) -> Tensor:
     """`nonzero`: the places of the elements that are not zero, one a row."""
-    return input.nonzero()
+    return input.nonzero()  # type: ignore[no-any-return]
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
@@ -212,4 +212,4 @@ def scatter_reduce(
     ones = functions["ones"](index.shape, dtype=input.dtype)
     counted = functions["ones"](input.shape, dtype=input.dtype)
     counted = counted if include_self else counted.scatter(dim, index, 0)
-    return total / counted.scatter_add(dim, index, ones).clamp(1)
+    return total / counted.scatter_add(dim, index, ones).clamp(1)  # type: ignore[no-any-return]

@@ -90,9 +90,15 @@ def repeat_interleave(
 def as_strided(
     input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """A view of the storage with those sizes, strides and offset, in elements."""
-    offset = input.storage_offset() if storage_offset is None else storage_offset
-    return input.strided_view(input.strides, tuple(size), tuple(stride), offset)
+    """A view of the storage with those sizes, strides and offset, in elements.
+
+    ValueError for elements beyond `input`, if it is on the tape.
+    """
+    own = input.storage_offset()
+    offset = own if storage_offset is None else storage_offset
+    if input.requires_grad:
+        return input.strided_view(input.strides, tuple(size), tuple(stride), offset - own)
+    return _tensor.strided(input, tuple(size), tuple(stride), offset)
 
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
@@ -235,13 +241,13 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     rows, columns = input.shape[first], input.shape[second]
     steps = input.strides
     count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    start = input.storage_offset()
+    start = 0
     if count:
-        start += offset * steps[second] if offset > 0 else -offset * steps[first]
+        start = offset * steps[second] if offset > 0 else -offset * steps[first]
     rest = [dim for dim in range(input.ndim) if dim not in (first, second)]
     size = (*(input.shape[dim] for dim in rest), count)
     stride = (*(steps[dim] for dim in rest), steps[first] + steps[second])
-    return as_strided(input, size, stride, start)
+    return input.strided_view(steps, size, stride, start)
 
 
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:

@@ -86,7 +86,7 @@ def _tolerance(A: Tensor, s: Tensor, atol: Any, rtol: Any) -> Any:  # noqa: N803
 def matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None) -> Tensor:  # noqa: N803
     """The number of singular values above the larger of atol and rtol times the largest."""
     s = svdvals(A.detach())
-    return (s > _tolerance(A, s, atol, rtol)).sum(-1)
+    return (s > _tolerance(A, s, atol, rtol)).sum(-1)  # type: ignore[no-any-return]
 
 
 def cond(A: Tensor, p: Any = None) -> Tensor:  # noqa: N803

@@ -117,7 +117,7 @@ def batched(run: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> tuple[Te
     count = math.prod(batch)
     flat = [each.reshape((count, *each.shape[-2:])) for each in inputs]
     if count == 0:
-        single = run(*(functions["zeros"](each.shape[-2:], dtype=each.dtype) for each in inputs))
+        single = run(*(functions["eye"](*each.shape[-2:], dtype=each.dtype) for each in inputs))
         return tuple(empty(each, *batch, *each.shape) for each in single)
     results = [run(*(each[place] for each in flat)) for place in range(count)]
     whole = (functions["stack"](parts, 0) for parts in zip(*results, strict=True))

@@ -6,6 +6,8 @@ under the names of torch.nn.functional.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from opscope.tensor.nn.activation import (
     GELU,
     Dropout,
@@ -117,6 +119,9 @@ from opscope.tensor.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+
+if TYPE_CHECKING:
+    from opscope.tensor.nn import functional, init, parameter, utils
 
 __all__ = [
     "CELU",

@@ -74,7 +74,8 @@ class Embedding(Module):
         cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
     ) -> Embedding:
         """An Embedding with that table, which is not trained if `freeze`."""
-        made = cls(*embeddings.shape, padding_idx)
+        rows, width = embeddings.shape
+        made = cls(rows, width, padding_idx)
         made.weight = Parameter(embeddings, requires_grad=not freeze)
         return made
 

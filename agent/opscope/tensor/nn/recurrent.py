@@ -74,7 +74,10 @@ class _Recurrent(Module):
         for layer in range(num_layers):
             width = input_size if layer == 0 else hidden_size * (1 + bidirectional)
             for end in self._ends():
-                shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+                shapes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (rows, width),
+                    "weight_hh": (rows, hidden_size),
+                }
                 if bias:
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
                 for name, shape in shapes.items():

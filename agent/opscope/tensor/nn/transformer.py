@@ -261,8 +261,8 @@ class Transformer(Module):
         norm_first: bool = False,
         bias: bool = True,
     ) -> None:
-        given = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        given = (*given, batch_first, norm_first, bias)
+        given: Any = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        given += (batch_first, norm_first, bias)
         norms = [LayerNorm(d_model, layer_norm_eps, bias=bias) for _ in range(2)]
         self.encoder = custom_encoder or TransformerEncoder(
             TransformerEncoderLayer(*given), num_encoder_layers, norms[0]

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from opscope.tensor.optim.optimizer import Optimizer
 from opscope.tensor.optim.optimizers import SGD, Adam, AdamW
+
+if TYPE_CHECKING:
+    from opscope.tensor.optim import lr_scheduler as lr_scheduler
+    from opscope.tensor.optim.adaptive import (
+        Adadelta as Adadelta,
+    )
+    from opscope.tensor.optim.adaptive import Adagrad as Adagrad
+    from opscope.tensor.optim.adaptive import Adamax as Adamax
+    from opscope.tensor.optim.adaptive import NAdam as NAdam
+    from opscope.tensor.optim.adaptive import RAdam as RAdam
+    from opscope.tensor.optim.adaptive import RMSprop as RMSprop
 
 _ADAPTIVE = ("Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop")
 

@@ -7,7 +7,7 @@ A schedule sets the "lr" of each group of its optimizer when it is made, and at 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -240,7 +240,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Goes on to the next step, or to that one, which may be between two."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch  # type: ignore[assignment]
         self._set(self.get_lr())
@@ -310,23 +310,18 @@ class OneCycleLR(LRScheduler):
     def get_lr(self) -> list[float]:
         if self.last_epoch > self.total_steps:
             raise ValueError(f"OneCycleLR: step {self.last_epoch} of {self.total_steps}")
-        begin = 0.0
-        for place, (end, _, _) in enumerate(self._phases):
-            if self.last_epoch <= end or place == len(self._phases) - 1:
-                share = (self.last_epoch - begin) / (end - begin)
-                break
-            begin = end
+        ends = [end for end, _, _ in self._phases]
+        place = min(bisect_left(ends, self.last_epoch), len(ends) - 1)
+        begin = ends[place - 1] if place else 0.0
+        share = (self.last_epoch - begin) / (ends[place] - begin)
         rates = []
         _, low, high = self._phases[place]
         for group in self.optimizer.param_groups:
             rates.append(self._between(group[low], group[high], share))
             if self.cycle_momentum:
-                ends = ("max_momentum", "base_momentum")
-                if place:
-                    ends = ("base_momentum", "max_momentum")
-                if place == 2:
-                    ends = ("max_momentum", "max_momentum")
-                self._set_momentum(group, self._between(group[ends[0]], group[ends[1]], share))
+                first = "base_momentum" if place == 1 else "max_momentum"
+                second = "max_momentum" if place else "base_momentum"
+                self._set_momentum(group, self._between(group[first], group[second], share))
         return rates
 
     def _set_momentum(self, group: Group, value: float) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opscope.tensor.utils import data as data
+
 
 def __getattr__(name: str) -> object:
     if name == "data":
