@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opscope._tensor import Tensor
-from opscope.tensor import autograd, composed, format, forms, memory, pickling
+from opscope.tensor import autograd, composed, format, forms, memory, namespace, pickling
 
 _METHODS = {
     **forms.METHODS,
@@ -25,8 +25,8 @@ _METHODS = {
     "numpy": memory.numpy,
     "storage": memory.storage,
     "cuda": memory.cuda,
-    "__array_namespace__": memory.array_namespace,
-    "to_device": memory.to_device,
+    "__array_namespace__": namespace.array_namespace,
+    "to_device": namespace.to_device,
     "pin_memory": memory.cpu,
     "untyped_storage": memory.storage,
     "is_cuda": property(memory.is_cuda),

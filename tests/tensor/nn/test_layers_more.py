@@ -101,8 +101,8 @@ def test_recurrent_layers_are_pytorchs(make: Make) -> None:
     results = []
     for lib, module in ((ot, own), (torch, their)):
         input = lib.tensor(array, requires_grad=True)
-        output, last = module(input)
-        last = last if isinstance(last, tuple) else (last,)
+        output, end = module(input)
+        last: Any = end if isinstance(end, tuple) else (end,)
         again, _ = module(
             input[:, 0], tuple(each[:, 0] for each in last) if len(last) > 1 else last[0][:, 0]
         )

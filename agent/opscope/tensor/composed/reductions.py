@@ -278,12 +278,11 @@ def corrcoef(input: Tensor) -> Tensor:
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each integer occurs, from 0 on; with weights, their sums."""
     size = max(int(input.max()) + 1 if input.numel() else 0, minlength)
-    if weights is None:
-        weights = functions["ones"](input.shape, dtype=_tensor.int64)
-    elif weights.dtype is not _tensor.float32:
-        weights = weights.to(_tensor.float64)
-    zeros = functions["zeros"]((size,), dtype=weights.dtype)
-    return zeros.scatter_add(0, input.to(_tensor.int64), weights)  # type: ignore[no-any-return]
+    added: Tensor = functions["ones"](input.shape, dtype=_tensor.int64)
+    if weights is not None:
+        added = weights if weights.dtype is _tensor.float32 else weights.to(_tensor.float64)
+    zeros = functions["zeros"]((size,), dtype=added.dtype)
+    return zeros.scatter_add(0, input.to(_tensor.int64), added)  # type: ignore[no-any-return]
 
 
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:

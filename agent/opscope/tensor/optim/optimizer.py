@@ -22,7 +22,11 @@ class Optimizer:
     """
 
     def __init__(self, params: Iterable[Tensor | Group], **defaults: Any) -> None:
-        known = next(kind for kind in type(self).__mro__ if kind.__module__.startswith("opscope.tensor.optim."))
+        known = next(
+            kind
+            for kind in type(self).__mro__
+            if kind.__module__.startswith("opscope.tensor.optim.")
+        )
         log_api_usage_once(f"opscope.tensor.optim.{known.__name__}")
         self.defaults = defaults
         self.param_groups: list[Group] = []
