@@ -76,6 +76,7 @@ def test_generators_repeat_and_leave_the_process_sequence_alone() -> None:
     generator = ot.Generator().manual_seed(1)
     first = ot.rand(4, generator=generator).tolist()
     assert ot.rand(3).tolist() == expected
+    assert ot.rand(4, generator=generator).tolist() != first
     state = generator.get_state()
     later = ot.randn(4, generator=generator).tolist()
     assert ot.randn(4, generator=generator.set_state(state)).tolist() == later
