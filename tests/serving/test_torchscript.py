@@ -34,7 +34,7 @@ def network() -> nn.Module:
 
 
 def traced(model: nn.Module) -> Any:
-    return torch.jit.trace(model, IMAGES)  # type: ignore[no-untyped-call]
+    return torch.jit.trace(model, IMAGES)
 
 
 def scripted(model: nn.Module) -> Any:
@@ -48,7 +48,7 @@ def test_its_answers_are_pytorchs(
 ) -> None:
     model, path = network(), tmp_path / "net.pt"
     inside = {"serving.json": json.dumps(CONFIG)} if place == "inside" else {}
-    torch.jit.save(compiled(model), path, _extra_files=inside)  # type: ignore[no-untyped-call]
+    torch.jit.save(compiled(model), path, _extra_files=inside)
     if place == "beside":
         (tmp_path / "net.pt.json").write_text(json.dumps(CONFIG))
     with (
