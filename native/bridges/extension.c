@@ -2,15 +2,15 @@
 #include "private/extension.h"
 
 #include "bridges/builtin.h"
-#include "bridges/fortran.h"
+#include "bridges/callable.h"
 #include "bridges/python_op.h"
 
 static int attach_one(const opscope_extension_target *target, uint32_t owner, const char *library,
                       const struct opscope__pages *pages)
 {
     PyObject *object = (PyObject *)target->object;
-    if (opscope__is_fortran(object)) {
-        return opscope__fortran_attach(object, target->name, owner, library, pages);
+    if (opscope__is_callable(object)) {
+        return opscope__callable_attach(object, target->name, owner, library, pages);
     }
     return opscope__builtin_attach(object, target->name, owner, library, pages);
 }
@@ -42,6 +42,6 @@ void opscope_extension_detach(uint32_t owner)
 {
     const PyGILState_STATE gil = PyGILState_Ensure();
     opscope__builtin_detach(owner);
-    opscope__fortran_detach(owner);
+    opscope__callable_detach(owner);
     PyGILState_Release(gil);
 }

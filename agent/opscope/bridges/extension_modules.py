@@ -11,7 +11,7 @@ function's: `scipy::sparse.csgraph.dijkstra` is in the module `scipy.sparse.csgr
 
 import sys
 from _thread import allocate_lock
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -24,15 +24,30 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = ("builtin_function_or_method", "cython_function_or_method")
 _METHODS = ("method_descriptor", "cython_function_or_method", "builtin_function_or_method")
+_BOUND_LATER = "instancemethod"  # pybind11's methods
 _owners = count(lib.OPSCOPE_EXTENSION_NUMPY + 1)
 
 
 class ExtensionModules:
-    """The extension modules of one package that a bridge makes visible, and its functions."""
+    """The extension modules of one package that a bridge makes visible, and its functions.
 
-    def __init__(self, package: str, modules: Sequence[str]) -> None:
+    `prefixes` gives what operators' names begin with, for modules whose names say nothing to users.
+    `objects()` gives single functions of any library, each with its operator's name, and objects of
+    types of functions (native/bridges/callable.h), with what the names begin with.
+    """
+
+    def __init__(
+        self,
+        package: str,
+        modules: Sequence[str] = (),
+        *,
+        prefixes: Mapping[str, str] | None = None,
+        objects: "Callable[[], Iterable[tuple[object, str]]] | None" = None,
+    ) -> None:
         self._package = package
         self._modules = modules
+        self._prefixes = prefixes or {}
+        self._objects = objects
         self._owner = next(_owners)
         self._lock = allocate_lock()
         self._is_attached = False
@@ -59,7 +74,9 @@ class ExtensionModules:
                 # this method.
                 if not getattr(module.__spec__, "_initializing", False):
                     self._done.add(name)
-                self._attach(module, list(_targets(module, name)))
+                self._attach_module(module, name)
+            if self._objects is not None:
+                self._attach(None, list(self._objects()))
 
     def detach(self) -> None:
         """Restores every pointer. Running calls finish normally; does nothing unless attached."""
@@ -86,20 +103,24 @@ class ExtensionModules:
         )
 
     def seen(self) -> list[str]:
-        """Names of the operators whose calls are visible now, sorted; of functions that f2py has
-        wrapped, only what their names begin with."""
+        """Names of the operators whose calls are visible now, sorted; of objects of types of
+        functions, only what their names begin with."""
         return sorted(self._seen)
 
-    def _attach(self, module: ModuleType, targets: list[tuple[object, str]]) -> None:
+    def _attach_module(self, module: ModuleType, name: str) -> None:
         library = getattr(module, "__file__", None)
-        if not isinstance(library, str):
-            return  # built into the interpreter, or no extension module
+        if isinstance(library, str):  # else built into the interpreter, or no extension module
+            prefix = self._prefixes.get(name, operator_prefix(name))
+            self._attach(library, list(functions_of(module, name, prefix)))
+
+    def _attach(self, library: str | None, targets: list[tuple[object, str]]) -> None:
+        path = ffi.NULL if library is None else library.encode()
         names = [ffi.new("char[]", name.encode()) for _, name in targets]
         array = ffi.new(
             "opscope_extension_target[]",
             [(id(subject), name) for (subject, _), name in zip(targets, names, strict=True)],
         )
-        code = lib.opscope_extension_attach(self._owner, library.encode(), array, len(targets))
+        code = lib.opscope_extension_attach(self._owner, path, array, len(targets))
         if code != lib.OPSCOPE_OK:
             raise BridgeError(f"cannot read the memory map: {_text(code)}")
         for native, (_, name) in zip(array, targets, strict=True):
@@ -110,21 +131,26 @@ class ExtensionModules:
                 self._missed[name] = _text(native.status)
 
 
-def _targets(module: ModuleType, name: str) -> Iterator[tuple[object, str]]:
+def functions_of(module: ModuleType, name: str, prefix: str) -> Iterator[tuple[object, str]]:
     """Each callable that C code of the module defines, with its operator's name."""
-    prefix = operator_prefix(name)
-    has_fortran = False
+    has_callable = False
     for key, value in list(vars(module).items()):
         kind = type(value).__name__
         if kind in _FUNCTIONS or kind == "fused_cython_function":
             yield from _function(prefix, key, value)
-        elif kind == "fortran" and not has_fortran:
-            has_fortran = True  # attaching one attaches all of its module
+        elif kind == "fortran" and not has_callable:
+            has_callable = True  # attaching one attaches all of its module
             yield value, prefix
         elif isinstance(value, type) and getattr(value, "__module__", None) == name:
-            for own, method in list(vars(value).items()):
-                if type(method).__name__ in _METHODS:
-                    yield from _function(f"{prefix}{key}.", own, method)
+            yield from methods_of(value, f"{prefix}{key}.")
+
+
+def methods_of(owner: type, prefix: str) -> Iterator[tuple[object, str]]:
+    """Each method that C code defines in the class itself, with its operator's name."""
+    for key, method in list(vars(owner).items()):
+        function = method.__func__ if type(method).__name__ == _BOUND_LATER else method
+        if type(function).__name__ in _METHODS:
+            yield from _function(prefix, key, function)
 
 
 def _function(prefix: str, key: str, function: Any) -> Iterator[tuple[object, str]]:

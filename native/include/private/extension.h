@@ -29,10 +29,11 @@ typedef struct opscope_extension_target {
                          ERR_INVALID: a function of another library */
 } opscope_extension_target;
 
-/* Attaches each target it can: a builtin, a method of a type, a function of Cython's, or one that
- * f2py wraps, whose code is in the `library`, the path of an extension module. A module also holds
- * functions of others, and of the interpreter, which recognises some of its own by their pointers.
- * The others stay unchanged, and their status gives the reason. If the process's memory map cannot
+/* Attaches each target it can: a builtin, a method of a type, a function of Cython's, or an object of
+ * a type of functions (f2py, ctypes, Numba), whose code is in the `library`, the path of an
+ * extension module. A module also holds functions of others, and of the interpreter, which
+ * recognises some of its own by their pointers; so only targets that are known one by one may have
+ * any library, NULL. The others stay unchanged, and their status gives the reason. If the process's memory map cannot
  * be read, it changes nothing and returns ERR_IO or ERR_NO_MEMORY. */
 OPSCOPE_API int opscope_extension_attach(uint32_t owner, const char *library,
                                          opscope_extension_target *targets, size_t count);

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from opscope._native import ffi, lib
+from opscope.bridges.extension_modules import ExtensionModules
 from opscope.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ PREFIXES = ("numpy",)
 
 PROBE = ("x = numpy.zeros(1)", "numpy.negative(x, x)")
 
-LATE_MODULES = ("numpy.fft._pocketfft_umath",)
+_RANDOM = ("numpy.random._generator", "numpy.random.mtrand")
+
+LATE_MODULES = ("numpy.fft._pocketfft_umath", *_RANDOM)
 """NumPy imports these lazily; attach() must run again after their import."""
 
 # Only functions behind NumPy's own dispatch. Python hashes a builtin by the pointer that the bridge
@@ -58,6 +61,8 @@ _Target = tuple[int, object, str]
 # Windows change pointers without the GIL, and must not do so while objects are being destroyed.
 atexit.register(lib.opscope_numpy_freeze)
 
+_random = ExtensionModules("numpy", _RANDOM, prefixes=dict.fromkeys(_RANDOM, "numpy::random."))
+
 # Attaching and detaching take turns, as their C demands (native/include/private/numpy.h).
 _lock = allocate_lock()
 _seen: list[str] = []
@@ -80,12 +85,14 @@ def attach() -> None:
             _reason = str(error)
             raise
         _reason = "attached"
+        _attach_random()
 
 
 def detach() -> None:
     """Restores every pointer. Running calls finish normally; does nothing unless attached."""
     global _reason
     with _lock:
+        _random.detach()
         _detach("not attached")
 
 
@@ -104,7 +111,7 @@ def status() -> "BridgeStatus":
         reason=_reason,
         version=str(getattr(numpy, "__version__", "")),
         pointers=lib.opscope_numpy_attached_count(),
-        missed=dict(_missed),
+        missed=_missed | _random.status().missed,
     )
 
 
@@ -114,7 +121,15 @@ def seen() -> list[str]:
     A method of a ufunc is listed once, as `numpy::ufunc.reduce`; its ranges are named after the
     ufunc (`numpy::add.reduce`), or by the listed name for ufuncs outside of NumPy.
     """
-    return sorted(_seen)
+    return sorted([*_seen, *_random.seen()])
+
+
+def _attach_random() -> None:
+    """Attaches the methods of Generator and RandomState; not without the GIL."""
+    try:
+        _random.attach()
+    except BridgeError as error:
+        _missed["numpy::random"] = str(error)
 
 
 def _attach() -> None:

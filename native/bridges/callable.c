@@ -1,12 +1,13 @@
-/* fortran.c -- calls of functions that f2py has wrapped.
+/* callable.c -- calls of objects through tp_call of their type.
  *
- * CPython reads tp_call from an object's type at each call. All functions of one extension module
- * have one type, so one pointer catches them all. An operator is interned at the first recorded
- * call of its function, because such a module has hundreds of functions and a program calls few.
+ * CPython reads tp_call from an object's type at each call, so one pointer catches all objects of
+ * a type. An operator is interned at the first recorded call of its object, because such a type
+ * has hundreds of objects and a program calls few.
  */
-#include "bridges/fortran.h"
+#include "bridges/callable.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -36,16 +37,16 @@ struct type_layout {
 };
 
 /* The GIL guards all of this. Entries stay for ever, so that a call in flight survives a detach. */
-struct module {
-    PyTypeObject *type; /* owned, as are its functions below; NULL: free */
+struct family {
+    PyTypeObject *type; /* owned, as are its objects below; NULL: free */
     ternaryfunc original;
     uint32_t owner;
     char prefix[PREFIX_BYTES];
 };
 
-static struct module modules[TYPE_LIMIT];
+static struct family families[TYPE_LIMIT];
 
-static struct function {
+static struct object {
     PyObject *object; /* the key; owned */
     const opscope_op *op;
 } table[TABLE_SIZE];
@@ -53,17 +54,29 @@ static size_t table_count;
 
 /* ---- hot path ------------------------------------------------------------------------------- */
 
-static struct module *module_of(PyObject *self)
+/* A type derived from one in the list may have inherited its tp_call. */
+static struct family *family_of_base(PyObject *self)
 {
-    struct module *module = modules;
-    while (module->type != Py_TYPE(self)) {
-        module++; /* the trampoline runs only for types that are in the list */
+    for (struct family *family = families; family < families + TYPE_LIMIT; family++) {
+        if (family->type != NULL && PyType_IsSubtype(Py_TYPE(self), family->type)) {
+            return family;
+        }
     }
-    return module;
+    abort(); /* the trampoline runs only for types in the list, and for those derived from them */
 }
 
-/* The operator of a function that the table has no room for is that of its module. */
-static const opscope_op *intern(PyObject *self, const struct module *module)
+static struct family *family_of(PyObject *self)
+{
+    for (struct family *family = families; family < families + TYPE_LIMIT; family++) {
+        if (family->type == Py_TYPE(self)) {
+            return family;
+        }
+    }
+    return family_of_base(self);
+}
+
+/* The operator of an object that the table has no room for is that of its type. */
+static const opscope_op *intern(PyObject *self, const struct family *family)
 {
     static const char kind[] = "function "; /* f2py puts it before a function's name */
     char text[PREFIX_BYTES + 128];
@@ -73,44 +86,44 @@ static const opscope_op *intern(PyObject *self, const struct module *module)
     if (own != NULL && strncmp(own, kind, sizeof kind - 1) == 0) {
         own += sizeof kind - 1;
     }
-    snprintf(text, sizeof text, "%s%s", module->prefix, own != NULL ? own : "call");
+    snprintf(text, sizeof text, "%s%s", family->prefix, own != NULL ? own : "call");
     Py_XDECREF(name);
     PyErr_Clear();
     return opscope__python_op(text);
 }
 
-static const opscope_op *op_of(PyObject *self, const struct module *module)
+static const opscope_op *op_of(PyObject *self, const struct family *family)
 {
     const uint64_t hash = ((uint64_t)(uintptr_t)self >> 4) * UINT64_C(0x9E3779B97F4A7C15);
-    struct function *found = &table[hash >> (64 - TABLE_LOG2)];
+    struct object *found = &table[hash >> (64 - TABLE_LOG2)];
     while (found->object != self && found->object != NULL) {
         found = found == &table[TABLE_SIZE - 1] ? table : found + 1;
     }
     if (found->object == self) {
         return found->op;
     }
-    const opscope_op *op = intern(self, module);
+    const opscope_op *op = intern(self, family);
     if (table_count < TABLE_SIZE * 3 / 4) {
         table_count++;
         Py_INCREF(self);
-        *found = (struct function){self, op};
+        *found = (struct object){self, op};
     }
     return op;
 }
 
 static PyObject *trampoline(PyObject *self, PyObject *args, PyObject *names)
 {
-    const struct module *module = module_of(self);
-    const ternaryfunc original = module->original;
+    const struct family *family = family_of(self);
+    const ternaryfunc original = family->original;
     if (opscope__python_range_is_skipped()) {
         return original(self, args, names);
     }
     struct opscope__python_arguments call = {.tuple = args, .keywords = names};
     const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&call);
     opscope_range range;
-    opscope__range_open_slow(&range, op_of(self, module), &info);
+    opscope__range_open_slow(&range, op_of(self, family), &info);
     if (!opscope__python_range_fired(&range)) {
-        return opscope__python_probe_arrives(module) ? Py_NewRef(Py_None)
+        return opscope__python_probe_arrives(family) ? Py_NewRef(Py_None)
                                                      : original(self, args, names);
     }
     return opscope__python_range_close(&range, original(self, args, names));
@@ -118,9 +131,12 @@ static PyObject *trampoline(PyObject *self, PyObject *args, PyObject *names)
 
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
-static bool call_arrives(PyObject *object, const struct module *module)
+/* Types whose objects are functions, and who makes them: f2py, ctypes, Numba. */
+static const char *const type_names[] = {"fortran", "_FuncPtr", "CPUDispatcher"};
+
+static bool call_arrives(PyObject *object, const struct family *family)
 {
-    opscope__python_probe_begin(module);
+    opscope__python_probe_begin(family);
     PyObject *result = PyObject_CallFunctionObjArgs(object, NULL);
     const bool arrived = opscope__python_probe_end() && result == Py_None;
     Py_XDECREF(result);
@@ -128,10 +144,13 @@ static bool call_arrives(PyObject *object, const struct module *module)
     return arrived;
 }
 
-bool opscope__is_fortran(PyObject *object)
+bool opscope__is_callable(PyObject *object)
 {
     PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
-    const bool is_one = name != NULL && PyUnicode_CompareWithASCIIString(name, "fortran") == 0;
+    bool is_one = false;
+    for (size_t i = 0; name != NULL && i < sizeof type_names / sizeof *type_names; i++) {
+        is_one |= PyUnicode_CompareWithASCIIString(name, type_names[i]) == 0;
+    }
     Py_XDECREF(name);
     PyErr_Clear();
     return is_one;
@@ -148,17 +167,17 @@ static struct type_layout *checked_type(PyTypeObject *type, const struct opscope
     return is_known ? layout : NULL;
 }
 
-static struct module *find_module(const PyTypeObject *type)
+static struct family *find_family(const PyTypeObject *type)
 {
-    for (struct module *module = modules; module < modules + TYPE_LIMIT; module++) {
-        if (module->type == type || module->type == NULL) {
-            return module;
+    for (struct family *family = families; family < families + TYPE_LIMIT; family++) {
+        if (family->type == type || family->type == NULL) {
+            return family;
         }
     }
     return NULL;
 }
 
-int opscope__fortran_attach(PyObject *object, const char *prefix, uint32_t owner,
+int opscope__callable_attach(PyObject *object, const char *prefix, uint32_t owner,
                             const char *library, const struct opscope__pages *pages)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -169,22 +188,22 @@ int opscope__fortran_attach(PyObject *object, const char *prefix, uint32_t owner
     if (layout->call == trampoline) {
         return OPSCOPE_ERR_BUSY;
     }
-    if (!opscope__is_in_library((void *)layout->call, library)) {
+    if (library != NULL && !opscope__is_in_library((void *)layout->call, library)) {
         return OPSCOPE_ERR_INVALID;
     }
-    struct module *module = find_module(type);
-    if (module == NULL) {
+    struct family *family = find_family(type);
+    if (family == NULL) {
         return OPSCOPE_ERR_FULL;
     }
-    const bool is_new = module->type == NULL;
-    module->type = type;
-    module->original = layout->call;
-    module->owner = owner;
-    strcpy(module->prefix, prefix);
+    const bool is_new = family->type == NULL;
+    family->type = type;
+    family->original = layout->call;
+    family->owner = owner;
+    strcpy(family->prefix, prefix);
     layout->call = trampoline;
-    if (!call_arrives(object, module)) {
-        layout->call = module->original;
-        module->type = is_new ? NULL : type;
+    if (!call_arrives(object, family)) {
+        layout->call = family->original;
+        family->type = is_new ? NULL : type;
         return OPSCOPE_ERR_UNSUPPORTED;
     }
     if (is_new) {
@@ -193,12 +212,12 @@ int opscope__fortran_attach(PyObject *object, const char *prefix, uint32_t owner
     return OPSCOPE_OK;
 }
 
-void opscope__fortran_detach(uint32_t owner)
+void opscope__callable_detach(uint32_t owner)
 {
-    for (struct module *module = modules; module < modules + TYPE_LIMIT; module++) {
-        struct type_layout *layout = (void *)module->type;
-        if (layout != NULL && module->owner == owner && layout->call == trampoline) {
-            layout->call = module->original;
+    for (struct family *family = families; family < families + TYPE_LIMIT; family++) {
+        struct type_layout *layout = (void *)family->type;
+        if (layout != NULL && family->owner == owner && layout->call == trampoline) {
+            layout->call = family->original;
         }
     }
 }
