@@ -178,7 +178,7 @@ static struct family *find_family(const PyTypeObject *type)
 }
 
 int opscope__callable_attach(PyObject *object, const char *prefix, uint32_t owner,
-                            const char *library, const struct opscope__pages *pages)
+                             const char *library, const struct opscope__pages *pages)
 {
     PyTypeObject *type = Py_TYPE(object);
     struct type_layout *layout = checked_type(type, pages);

@@ -33,7 +33,9 @@ class ExtensionModules:
 
     `prefixes` gives what operators' names begin with, for modules whose names say nothing to users.
     `objects()` gives single functions of any library, each with its operator's name, and objects of
-    types of functions (native/bridges/callable.h), with what the names begin with.
+    types of functions (native/bridges/callable.h), with what the names begin with. `methods()`
+    gives methods in Python to put outer ranges around: the class that has the method, its name, and
+    the operator's name, or, if that ends in "::", what it begins with.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class ExtensionModules:
         *,
         prefixes: Mapping[str, str] | None = None,
         objects: "Callable[[], Iterable[tuple[object, str]]] | None" = None,
+        methods: "Callable[[], Iterable[tuple[type, str, str]]] | None" = None,
     ) -> None:
         self._package = package
         self._modules = modules
         self._prefixes = prefixes or {}
         self._objects = objects
+        self._methods = methods
         self._owner = next(_owners)
         self._lock = allocate_lock()
         self._is_attached = False
@@ -77,6 +81,8 @@ class ExtensionModules:
                 self._attach_module(module, name)
             if self._objects is not None:
                 self._attach(None, list(self._objects()))
+            for owner, method, name in self._methods() if self._methods is not None else ():
+                self._attach_method(owner, method, name)
 
     def detach(self) -> None:
         """Restores every pointer. Running calls finish normally; does nothing unless attached."""
@@ -106,6 +112,14 @@ class ExtensionModules:
         """Names of the operators whose calls are visible now, sorted; of objects of types of
         functions, only what their names begin with."""
         return sorted(self._seen)
+
+    def _attach_method(self, owner: type, method: str, name: str) -> None:
+        code = lib.opscope_outer_attach(self._owner, id(owner), method.encode(), name.encode())
+        seen = f"{name}{owner.__name__}.{method}" if name.endswith("::") else name
+        if code in (lib.OPSCOPE_OK, lib.OPSCOPE_ERR_BUSY):
+            self._seen.add(seen)
+        else:
+            self._missed[seen] = _text(code)
 
     def _attach_module(self, module: ModuleType, name: str) -> None:
         library = getattr(module, "__file__", None)

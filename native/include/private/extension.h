@@ -37,8 +37,14 @@ typedef struct opscope_extension_target {
  * be read, it changes nothing and returns ERR_IO or ERR_NO_MEMORY. */
 OPSCOPE_API int opscope_extension_attach(uint32_t owner, const char *library,
                                          opscope_extension_target *targets, size_t count);
-/* Restores the owner's pointers that still point to a trampoline. Calls in flight finish normally.
- */
+/* Puts an outer range around a method that the class `type` (a pointer as id() gives it) has itself
+ * and that is written in Python. The operator is called `name`, or, if that ends in "::", `name` and
+ * the class of the method's object and the method. ERR_INVALID: there is no such method; ERR_BUSY:
+ * attached before; ERR_NO_MEMORY. */
+OPSCOPE_API int opscope_outer_attach(uint32_t owner, uintptr_t type, const char *method,
+                                     const char *name);
+/* Restores the owner's methods, and its pointers that still point to a trampoline. Calls in flight
+ * finish normally. */
 OPSCOPE_API void opscope_extension_detach(uint32_t owner);
 
 OPSCOPE_END_DECLS

@@ -1,8 +1,12 @@
-"""pandas' compiled functions as operators: the list of its extension modules.
+"""pandas' compiled functions as operators, and outer ranges around groups, joins and the like.
 
 Tried with pandas 3.1. Not seen: single timestamps, offsets and other scalars, which are cheaper
 than a range, and what one compiled module calls in another.
 """
+
+import sys
+from collections.abc import Iterator
+from types import FunctionType
 
 from opscope.bridges.extension_modules import ExtensionModules
 
@@ -26,7 +30,29 @@ LATE_MODULES = (
 )
 """Its extension modules; those that a release lacks are never imported."""
 
-_modules = ExtensionModules(FRAMEWORK, LATE_MODULES)
+_OUTER = (
+    ("pandas.core.groupby.groupby", "GroupBy", "_cython_agg_general", "pandas::groupby"),
+    ("pandas.core.groupby.groupby", "GroupBy", "_python_apply_general", "pandas::groupby"),
+    ("pandas.core.groupby.generic", "SeriesGroupBy", "_cython_transform", "pandas::groupby"),
+    ("pandas.core.groupby.generic", "DataFrameGroupBy", "_cython_transform", "pandas::groupby"),
+    ("pandas.core.reshape.merge", "_MergeOperation", "get_result", "pandas::merge"),
+    ("pandas.core.window.rolling", "BaseWindow", "_apply", "pandas::rolling"),
+    ("pandas.core.window.rolling", "Window", "_apply", "pandas::rolling"),
+    ("pandas.core.window.rolling", "BaseWindowGroupby", "_apply", "pandas::rolling"),
+    ("pandas.io.parsers.readers", "TextFileReader", "read", "pandas::read_csv"),
+)
+"""What the public functions and methods come down to: the module, the class, its method, and the
+operator. `frame.groupby(...)` itself computes nothing."""
+
+
+def _methods() -> Iterator[tuple[type, str, str]]:
+    for module, name, method, operator in _OUTER:
+        owner = getattr(sys.modules.get(module), name, None)
+        if isinstance(owner, type) and type(vars(owner).get(method)) is FunctionType:
+            yield owner, method, operator
+
+
+_modules = ExtensionModules(FRAMEWORK, LATE_MODULES, methods=_methods)
 attach = _modules.attach
 detach = _modules.detach
 facts = _modules.facts
