@@ -35,7 +35,8 @@ class ExtensionModules:
     `objects()` gives single functions of any library, each with its operator's name, and objects of
     types of functions (native/bridges/callable.h), with what the names begin with. `methods()`
     gives methods in Python to put outer ranges around: the class that has the method, its name, and
-    the operator's name, or, if that ends in "::", what it begins with.
+    the operator's name, or, if that ends in "::", what it begins with. `is_tiny(name)` tells the
+    operators to leave out, because they take less time than their range.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class ExtensionModules:
         prefixes: Mapping[str, str] | None = None,
         objects: "Callable[[], Iterable[tuple[object, str]]] | None" = None,
         methods: "Callable[[], Iterable[tuple[type, str, str]]] | None" = None,
+        is_tiny: "Callable[[str], object]" = lambda name: False,
     ) -> None:
         self._package = package
         self._modules = modules
         self._prefixes = prefixes or {}
         self._objects = objects
         self._methods = methods
+        self._is_tiny = is_tiny
         self._owner = next(_owners)
         self._lock = allocate_lock()
         self._is_attached = False
@@ -125,7 +128,8 @@ class ExtensionModules:
         library = getattr(module, "__file__", None)
         if isinstance(library, str):  # else built into the interpreter, or no extension module
             prefix = self._prefixes.get(name, operator_prefix(name))
-            self._attach(library, list(functions_of(module, name, prefix)))
+            found = functions_of(module, name, prefix)
+            self._attach(library, [target for target in found if not self._is_tiny(target[1])])
 
     def _attach(self, library: str | None, targets: list[tuple[object, str]]) -> None:
         path = ffi.NULL if library is None else library.encode()

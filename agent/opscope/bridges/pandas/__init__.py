@@ -4,6 +4,7 @@ Tried with pandas 3.1. Not seen: single timestamps, offsets and other scalars, w
 than a range, and what one compiled module calls in another.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from types import FunctionType
@@ -30,6 +31,12 @@ LATE_MODULES = (
 )
 """Its extension modules; those that a release lacks are never imported."""
 
+_TINY = re.compile(
+    r"pandas::(lib\.(is_|item_from_zerodim|dtypes_all_equal)|missing\.(checknull|is_)"
+    r"|internals\.Block(ValuesRefs|Placement)?\.|arrays\.|index\.IndexEngine\.(clear|get_loc|update)"
+    r"|hashtable\..*\.(get_item|set_item|sizeof|get_state|get_count|to_array)$)"
+)
+
 _OUTER = (
     ("pandas.core.groupby.groupby", "GroupBy", "_cython_agg_general", "pandas::groupby"),
     ("pandas.core.groupby.groupby", "GroupBy", "_python_apply_general", "pandas::groupby"),
@@ -52,7 +59,7 @@ def _methods() -> Iterator[tuple[type, str, str]]:
             yield owner, method, operator
 
 
-_modules = ExtensionModules(FRAMEWORK, LATE_MODULES, methods=_methods)
+_modules = ExtensionModules(FRAMEWORK, LATE_MODULES, methods=_methods, is_tiny=_TINY.match)
 attach = _modules.attach
 detach = _modules.detach
 facts = _modules.facts
