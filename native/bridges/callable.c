@@ -1,8 +1,10 @@
 /* callable.c -- calls of objects through tp_call of their type.
  *
  * CPython reads tp_call from an object's type at each call, so one pointer catches all objects of
- * a type. An operator is interned at the first recorded call of its object, because such a type
- * has hundreds of objects and a program calls few.
+ * a type. Types whose objects have a pointer of their own for calls by vector lose the flag that
+ * says so while attached: CPython then calls them through tp_call. An operator is interned at the
+ * first recorded call of its object, because such a type has hundreds of objects and a program
+ * calls few.
  */
 #include "bridges/callable.h"
 
@@ -17,7 +19,9 @@
 
 enum { TYPE_LIMIT = 32, TABLE_LOG2 = 10, TABLE_SIZE = 1 << TABLE_LOG2, PREFIX_BYTES = 64 };
 
-/* PyTypeObject up to tp_call. */
+static const unsigned long HAVE_VECTORCALL = 1ul << 11; /* Py_TPFLAGS_HAVE_VECTORCALL */
+
+/* PyTypeObject up to tp_flags. */
 struct type_layout {
     PyVarObject head;
     const char *name;
@@ -34,12 +38,19 @@ struct type_layout {
     void *as_mapping;
     hashfunc hash;
     ternaryfunc call;
+    reprfunc str;
+    void *getattro;
+    void *setattro;
+    void *as_buffer;
+    unsigned long flags;
 };
 
 /* The GIL guards all of this. Entries stay for ever, so that a call in flight survives a detach. */
 struct family {
     PyTypeObject *type; /* owned, as are its objects below; NULL: free */
     ternaryfunc original;
+    unsigned long cleared; /* flags that were cleared */
+    PyObject *ops;         /* a dict from names of objects to operators; NULL: the table has them */
     uint32_t owner;
     char prefix[PREFIX_BYTES];
 };
@@ -111,6 +122,25 @@ static const opscope_op *op_of(PyObject *self, const struct family *family)
     return op;
 }
 
+/* Programs make and drop such objects, so that they are not owned. */
+static const opscope_op *op_of_name(PyObject *self, const struct family *family)
+{
+    PyObject *name = PyObject_GetAttrString(self, "__name__");
+    PyObject *known =
+        name != NULL && PyUnicode_Check(name) ? PyDict_GetItemWithError(family->ops, name) : NULL;
+    const opscope_op *op = known != NULL ? PyLong_AsVoidPtr(known) : intern(self, family);
+    if (known == NULL && name != NULL && PyUnicode_Check(name)) {
+        PyObject *number = PyLong_FromVoidPtr((void *)(uintptr_t)op);
+        if (number != NULL) {
+            (void)PyDict_SetItem(family->ops, name, number);
+        }
+        Py_XDECREF(number);
+    }
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return op;
+}
+
 static PyObject *trampoline(PyObject *self, PyObject *args, PyObject *names)
 {
     const struct family *family = family_of(self);
@@ -121,7 +151,8 @@ static PyObject *trampoline(PyObject *self, PyObject *args, PyObject *names)
     struct opscope__python_arguments call = {.tuple = args, .keywords = names};
     const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&call);
     opscope_range range;
-    opscope__range_open_slow(&range, op_of(self, family), &info);
+    opscope__range_open_slow(
+        &range, family->ops != NULL ? op_of_name(self, family) : op_of(self, family), &info);
     if (!opscope__python_range_fired(&range)) {
         return opscope__python_probe_arrives(family) ? Py_NewRef(Py_None)
                                                      : original(self, args, names);
@@ -131,8 +162,16 @@ static PyObject *trampoline(PyObject *self, PyObject *args, PyObject *names)
 
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
-/* Types whose objects are functions, and who makes them: f2py, ctypes, Numba. */
-static const char *const type_names[] = {"fortran", "_FuncPtr", "CPUDispatcher"};
+/* Types whose objects are functions: of f2py, ctypes, Numba, JAX and numexpr. */
+static const struct {
+    const char *name;
+    bool owns; /* they live as long as their library */
+} kinds[] = {{"fortran", true},
+             {"_FuncPtr", true},
+             {"CPUDispatcher", false},
+             {"PjitFunction", false},
+             {"NumExpr", false}};
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
 static bool call_arrives(PyObject *object, const struct family *family)
 {
@@ -144,16 +183,23 @@ static bool call_arrives(PyObject *object, const struct family *family)
     return arrived;
 }
 
-bool opscope__is_callable(PyObject *object)
+/* The kind of the object's type; KIND_COUNT: none of those. */
+static size_t kind_of(PyObject *object)
 {
     PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
-    bool is_one = false;
-    for (size_t i = 0; name != NULL && i < sizeof type_names / sizeof *type_names; i++) {
-        is_one |= PyUnicode_CompareWithASCIIString(name, type_names[i]) == 0;
+    size_t kind = 0;
+    while (kind < KIND_COUNT &&
+           (name == NULL || PyUnicode_CompareWithASCIIString(name, kinds[kind].name) != 0)) {
+        kind++;
     }
     Py_XDECREF(name);
     PyErr_Clear();
-    return is_one;
+    return kind;
+}
+
+bool opscope__is_callable(PyObject *object)
+{
+    return kind_of(object) != KIND_COUNT;
 }
 
 static struct type_layout *checked_type(PyTypeObject *type, const struct opscope__pages *pages)
@@ -163,7 +209,8 @@ static struct type_layout *checked_type(PyTypeObject *type, const struct opscope
         opscope__pages_grant(pages, layout, sizeof *layout, PROT_READ | PROT_WRITE) &&
         layout->dealloc == (destructor)PyType_GetSlot(type, Py_tp_dealloc) &&
         layout->repr == (reprfunc)PyType_GetSlot(type, Py_tp_repr) &&
-        layout->call == (ternaryfunc)PyType_GetSlot(type, Py_tp_call) && layout->call != NULL;
+        layout->call == (ternaryfunc)PyType_GetSlot(type, Py_tp_call) && layout->call != NULL &&
+        layout->flags == PyType_GetFlags(type);
     return is_known ? layout : NULL;
 }
 
@@ -200,9 +247,17 @@ int opscope__callable_attach(PyObject *object, const char *prefix, uint32_t owne
     family->original = layout->call;
     family->owner = owner;
     strcpy(family->prefix, prefix);
+    if (!kinds[kind_of(object)].owns && family->ops == NULL) {
+        family->ops = PyDict_New();
+        PyErr_Clear();
+    }
+    /* A call by vector would go past tp_call, which makes one of it. */
+    family->cleared = layout->flags & HAVE_VECTORCALL;
+    layout->flags &= ~family->cleared;
     layout->call = trampoline;
     if (!call_arrives(object, family)) {
         layout->call = family->original;
+        layout->flags |= family->cleared;
         family->type = is_new ? NULL : type;
         return OPSCOPE_ERR_UNSUPPORTED;
     }
@@ -218,6 +273,7 @@ void opscope__callable_detach(uint32_t owner)
         struct type_layout *layout = (void *)family->type;
         if (layout != NULL && family->owner == owner && layout->call == trampoline) {
             layout->call = family->original;
+            layout->flags |= family->cleared;
         }
     }
 }
