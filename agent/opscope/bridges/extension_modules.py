@@ -58,7 +58,8 @@ class ExtensionModules:
         self._owner = next(_owners)
         self._lock = allocate_lock()
         self._is_attached = False
-        self._done: set[str] = set()
+        self._awaited = dict.fromkeys(modules)
+        """In the order of the list: a function that two modules have is named after the first."""
         self._seen: set[str] = set()
         self._missed: dict[str, str] = {}
 
@@ -73,14 +74,12 @@ class ExtensionModules:
             if sys.implementation.name != "cpython" or "t" in sys.abiflags:
                 raise BridgeError("not CPython with the GIL")
             self._is_attached = True
-            for name in self._modules:
-                module = sys.modules.get(name)
-                if module is None or name in self._done:
-                    continue
+            for name in [name for name in self._awaited if name in sys.modules]:
+                module = sys.modules[name]
                 # One whose import goes on may get more functions; that import ends in a call of
                 # this method.
                 if not getattr(module.__spec__, "_initializing", False):
-                    self._done.add(name)
+                    del self._awaited[name]
                 self._attach_module(module, name)
             if self._objects is not None:
                 self._attach(None, list(self._objects()))
@@ -92,7 +91,8 @@ class ExtensionModules:
         with self._lock:
             lib.opscope_extension_detach(self._owner)
             self._is_attached = False
-            for known in (self._done, self._seen, self._missed):
+            self._awaited = dict.fromkeys(self._modules)
+            for known in (self._seen, self._missed):
                 known.clear()
 
     def facts(self) -> dict[str, str]:

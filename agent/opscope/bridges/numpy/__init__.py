@@ -30,9 +30,10 @@ PREFIXES = ("numpy",)
 
 PROBE = ("x = numpy.zeros(1)", "numpy.negative(x, x)")
 
+_FFT = "numpy.fft._pocketfft_umath"
 _RANDOM = ("numpy.random._generator", "numpy.random.mtrand")
 
-LATE_MODULES = ("numpy.fft._pocketfft_umath", *_RANDOM)
+LATE_MODULES = (_FFT, *_RANDOM)
 """NumPy imports these lazily; attach() must run again after their import."""
 
 # Only functions behind NumPy's own dispatch. Python hashes a builtin by the pointer that the bridge
@@ -80,7 +81,8 @@ def attach() -> None:
     global _reason
     with _lock:
         try:
-            _attach()
+            if _lacks_targets():
+                _attach()
         except BridgeError as error:
             _reason = str(error)
             raise
@@ -122,6 +124,12 @@ def seen() -> list[str]:
     ufunc (`numpy::add.reduce`), or by the listed name for ufuncs outside of NumPy.
     """
     return sorted([*_seen, *_random.seen()])
+
+
+def _lacks_targets() -> bool:
+    """Whether there are operators to attach besides those of numpy.random."""
+    known = {name.rpartition(".")[0] for name in _seen}
+    return not known or (_FFT in sys.modules and "numpy::fft" not in known)
 
 
 def _attach_random() -> None:
@@ -210,7 +218,7 @@ def _targets(numpy: ModuleType) -> list[_Target]:
     targets = _ufuncs(numpy, core, "numpy::")
     for name, prefix in (
         ("numpy.linalg._umath_linalg", "numpy::linalg."),
-        ("numpy.fft._pocketfft_umath", "numpy::fft."),
+        (_FFT, "numpy::fft."),
     ):
         if name in sys.modules:
             targets += _ufuncs(numpy, sys.modules[name], prefix)
