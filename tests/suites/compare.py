@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from opscope.attachment.launch import environment
 
-MODES: Mapping[str, Mapping[str, str] | None] = {
+MODES: Mapping[str, dict[str, str] | None] = {
     "bare": None,
     "observed": {"OPSCOPE_SAMPLING": "1", "OPSCOPE_MAX_OVERHEAD": "off"},
     "windows": {"OPSCOPE_WINDOW_MS": "0.05", "OPSCOPE_PERIOD_MS": "1"},

@@ -1,4 +1,4 @@
-"""The functions of LightGBM's C library as operators, such as `lightgbm::LGBM_BoosterUpdateOneIter`.
+"""The functions of LightGBM's C library as operators: `lightgbm::LGBM_BoosterUpdateOneIter`.
 
 Tried with LightGBM 4.7. The package calls them through ctypes. A call's time contains the work of
 the library's own threads. Not seen: functions that a program gets from the library by itself.

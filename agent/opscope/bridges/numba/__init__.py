@@ -15,10 +15,10 @@ PREFIXES = ("numba",)
 
 
 def _functions() -> Iterator[tuple[object, str]]:
-    registry = sys.modules.get("numba.core.registry")
-    if hasattr(registry, "CPUDispatcher"):
+    dispatcher = getattr(sys.modules.get("numba.core.registry"), "CPUDispatcher", None)
+    if dispatcher is not None:
         # Any object shows the type of all; this one is never compiled.
-        yield registry.CPUDispatcher(_nothing), "numba::"
+        yield dispatcher(_nothing), "numba::"
 
 
 def _nothing() -> None:
