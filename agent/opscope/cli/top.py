@@ -131,6 +131,7 @@ def _for_scripts(shown: View) -> dict[str, Any]:
     return {
         "seconds": shown.seconds,
         "samples": shown.samples,
+        "unseen_calls": shown.unseen_calls,
         "shares_of": {"seconds": shown.base_s, "time": "self" if shown.base_is_self else "total"},
         "operators": [
             {"pid": row.key.process, "service": row.key.service or None}
