@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os.path import basename
 from pathlib import Path
 from typing import NamedTuple
@@ -36,19 +36,24 @@ def read_samples(recorded: Path) -> Iterator[Sample]:
         [*command, *fields], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         assert process.stdout is not None
-        head: re.Match[str] | None = None
-        frames: list[tuple[str, str]] = []
-        for line in process.stdout:
-            if frame := _FRAME.match(line):
-                frames.append((frame[1], frame[2]))
-            elif found := _HEAD.match(line):
-                if head is not None:
-                    yield _sample(head, frames)
-                head, frames = found, []
-        if head is not None:
-            yield _sample(head, frames)
+        yield from parse(process.stdout)
     if process.returncode != 0:
         raise OpscopeError("perf script failed")
+
+
+def parse(lines: Iterable[str]) -> Iterator[Sample]:
+    """The samples in the text that `perf script` prints: a head, and a line for each frame."""
+    head: re.Match[str] | None = None
+    frames: list[tuple[str, str]] = []
+    for line in lines:
+        if frame := _FRAME.match(line):
+            frames.append((frame[1], frame[2]))
+        elif found := _HEAD.match(line):
+            if head is not None:
+                yield _sample(head, frames)
+            head, frames = found, []
+    if head is not None:
+        yield _sample(head, frames)
 
 
 def _sample(head: re.Match[str], frames: list[tuple[str, str]]) -> Sample:
