@@ -13,6 +13,8 @@ FRAMEWORK = "lightgbm"
 
 PREFIXES = ("lightgbm",)
 
+PROBE = ("", "lightgbm.basic._LIB.LGBM_GetLastError()")
+
 
 def _functions() -> Iterator[tuple[object, str]]:
     library = getattr(sys.modules.get("lightgbm.basic"), "_LIB", None)

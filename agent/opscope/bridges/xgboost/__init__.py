@@ -13,6 +13,8 @@ FRAMEWORK = "xgboost"
 
 PREFIXES = ("xgboost",)
 
+PROBE = ("", "xgboost.core._LIB.XGBGetLastError()")
+
 
 def _functions() -> Iterator[tuple[object, str]]:
     library = getattr(sys.modules.get("xgboost.core"), "_LIB", None)
