@@ -14,8 +14,6 @@ FRAMEWORK = "jax"
 
 PREFIXES = ("jax",)
 
-PROBE = ("one = jax.jit(lambda x: x)", "one(1.0)")
-
 
 def _functions() -> Iterator[tuple[object, str]]:
     jit = getattr(sys.modules.get(FRAMEWORK), "jit", None)

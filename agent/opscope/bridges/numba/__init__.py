@@ -13,8 +13,6 @@ FRAMEWORK = "numba"
 
 PREFIXES = ("numba",)
 
-PROBE = ("one = numba.njit(lambda x: x)", "one(1.0)")
-
 
 def _functions() -> Iterator[tuple[object, str]]:
     dispatcher = getattr(sys.modules.get("numba.core.registry"), "CPUDispatcher", None)

@@ -13,8 +13,6 @@ FRAMEWORK = "numexpr"
 
 PREFIXES = ("numexpr",)
 
-PROBE = ("", "numexpr.evaluate('1 + 1')")
-
 
 def _functions() -> Iterator[tuple[object, str]]:
     compiled = getattr(sys.modules.get("numexpr.interpreter"), "NumExpr", None)
