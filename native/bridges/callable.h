@@ -1,6 +1,6 @@
-/* callable.h -- the calls of objects whose type has a tp_call of its own: functions that NumPy's f2py
- * has wrapped, such as those of BLAS and LAPACK in SciPy, functions of a library that ctypes has
- * loaded, and what Numba has compiled.
+/* callable.h -- the calls of objects whose type has a tp_call of its own: functions that NumPy's
+ * f2py has wrapped, such as those of BLAS and LAPACK in SciPy, functions of a library that ctypes
+ * has loaded, and what Numba has compiled.
  *
  * attach: the caller holds the GIL and has switched recording off on its thread. detach: the caller
  * holds the GIL.
