@@ -134,6 +134,8 @@ def _lacks_targets() -> bool:
 
 def _attach_random() -> None:
     """Attaches the methods of Generator and RandomState; not without the GIL."""
+    if "t" in sys.abiflags:
+        return
     try:
         _random.attach()
     except BridgeError as error:
