@@ -2,6 +2,9 @@
 
 This package imports only the standard library and its own C module. The README says what it is for;
 `native/README.md` describes the C layers.
+
+PYTEST_DONT_REWRITE: pytest would rewrite the assertions of every package of a distribution with a
+plugin, and warn of each that a program has already imported, as an observed one has this.
 """
 
 import _thread
