@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opscope import __version__
 from opscope.bench.scrape import snapshot_of
 from opscope.errors import AgentError, ConfigError
 from opscope.host.snapshot import Exemplar, SeriesKey, Snapshot
@@ -20,6 +21,7 @@ from opscope.server.exporter import ExportRefused, PushExporter, load
 from tests.exporters.otlp_receiver import Received, over_grpc, over_http, points
 from tests.exporters.peers import AGENT, running
 from tests.server.test_access import make_certificate
+from tests.waiting import until
 
 DURATION = "opscope.op.duration"
 
@@ -282,6 +284,9 @@ def test_a_receiver_with_tls_needs_the_given_certificate(
     [
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "smoke", "OTEL_EXPORTER_OTLP_PROTOCOL='smoke': must be"),
         ("OTEL_METRICS_EXPORTER", "none", "OTEL_METRICS_EXPORTER='none': turns off"),
+        ("OTEL_METRICS_EXPORTER", "otlp,none", "OTEL_METRICS_EXPORTER='otlp,none': turns off"),
+        ("OTEL_METRICS_EXPORTER", "otlp, prometheus", "`opscope agent --exporter prometheus`"),
+        ("OTEL_METRICS_EXPORTER", "otlp,nobody", "no exporter 'nobody'; known: console"),
         ("OTEL_METRICS_EXPORTER", "nobody", "no exporter 'nobody'; known: console, otlp_proto"),
         ("OTEL_METRIC_EXPORT_INTERVAL", "0", "OTEL_METRIC_EXPORT_INTERVAL='0': must be"),
         ("OTEL_SDK_DISABLED", "true", "OTEL_SDK_DISABLED=true turns off"),
@@ -320,6 +325,33 @@ def test_any_exporter_of_the_sdk_will_do(tmp_path: Path, environ: pytest.MonkeyP
         assert process.stdout is not None
         assert process.stdout.readline() == "exporting to otlp\n"
         assert any('"opscope.processes"' in line for line in process.stdout)
+
+
+def test_each_exporter_that_is_named_gets_the_data_also_if_another_fails(
+    tmp_path: Path, http: Received, environ: pytest.MonkeyPatch
+) -> None:
+    environ.setenv("OTEL_METRICS_EXPORTER", "otlp, console,otlp")
+    environ.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
+    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", http.endpoint)
+    http.statuses = [400]
+    command = [*AGENT, "--exporter", "otlp", "--directory", str(tmp_path)]
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert "400" in process.stderr.readline()
+        assert any('"opscope.processes"' in line for line in process.stdout)
+        until(lambda: len(http.requests) >= 2, "an export by the first exporter")
+
+
+def test_each_resource_names_the_sdk_and_the_version_of_the_conventions(http: Received) -> None:
+    otlp(http).export(snapshot_of(5, 0))
+    resources = http.requests[0].resource_metrics
+    assert len(resources) > 1
+    for one in resources:
+        of_one = {pair.key: pair.value.string_value for pair in one.resource.attributes}
+        assert of_one["telemetry.sdk.name"] == "opscope"
+        assert of_one["telemetry.sdk.language"] == "python"
+        assert of_one["telemetry.sdk.version"] == __version__
+        assert one.schema_url.startswith("https://opentelemetry.io/schemas/1.")
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 413, 500])
