@@ -147,6 +147,7 @@ HEIGHT = {
     "opscope.installation": 11,
     "opscope.serving": 11,
     "opscope.bench": 12,
+    "opscope.kubernetes": 12,
     "opscope.ci": 13,
     "opscope.cli": 14,
     "pytest_opscope": 14,
