@@ -1,7 +1,5 @@
 """Exports to OpenTelemetry receivers, and the handling of failures."""
 
-import os
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -14,14 +12,12 @@ import pytest
 
 from opscope import __version__
 from opscope.bench.scrape import snapshot_of
-from opscope.errors import AgentError, ConfigError
+from opscope.errors import AgentError
 from opscope.host.snapshot import Exemplar, SeriesKey, Snapshot
 from opscope.metrics import METRICS, Kind
 from opscope.server.exporter import ExportRefused, PushExporter, load
 from tests.exporters.otlp_receiver import Received, over_grpc, over_http, points
-from tests.exporters.peers import AGENT, running
 from tests.server.test_access import make_certificate
-from tests.waiting import until
 
 DURATION = "opscope.op.duration"
 
@@ -277,69 +273,6 @@ def test_a_receiver_with_tls_needs_the_given_certificate(
         with pytest.raises(AgentError, match="CERTIFICATE_VERIFY_FAILED"):
             otlp(received).export(snapshot_of(5, 0))
         assert len(received.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "smoke", "OTEL_EXPORTER_OTLP_PROTOCOL='smoke': must be"),
-        ("OTEL_METRICS_EXPORTER", "none", "OTEL_METRICS_EXPORTER='none': turns off"),
-        ("OTEL_METRICS_EXPORTER", "otlp,none", "OTEL_METRICS_EXPORTER='otlp,none': turns off"),
-        ("OTEL_METRICS_EXPORTER", "otlp, prometheus", "`opscope agent --exporter prometheus`"),
-        ("OTEL_METRICS_EXPORTER", "otlp,nobody", "no exporter 'nobody'; known: console"),
-        ("OTEL_METRICS_EXPORTER", "nobody", "no exporter 'nobody'; known: console, otlp_proto"),
-        ("OTEL_METRIC_EXPORT_INTERVAL", "0", "OTEL_METRIC_EXPORT_INTERVAL='0': must be"),
-        ("OTEL_SDK_DISABLED", "true", "OTEL_SDK_DISABLED=true turns off"),
-        (
-            "OTEL_EXPORTER_OTLP_CERTIFICATE",
-            "/nowhere",
-            "OTEL_EXPORTER_OTLP_CERTIFICATE='/nowhere': No such file",
-        ),
-        # More than these two gRPC would end the agent.
-        (
-            "OTEL_EXPORTER_OTLP_METRICS_CLIENT_KEY",
-            os.devnull,
-            "OTEL_EXPORTER_OTLP_METRICS_CLIENT_CERTIFICATE is missing",
-        ),
-        (
-            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-            os.devnull,
-            "OTEL_EXPORTER_OTLP_CLIENT_KEY is missing",
-        ),
-    ],
-)
-def test_a_variable_that_cannot_be_used_is_named(
-    environ: pytest.MonkeyPatch, name: str, value: str, said: str
-) -> None:
-    environ.setenv(name, value)
-    with pytest.raises((AgentError, ConfigError)) as caught:
-        load("otlp", {}, {})
-    assert said in str(caught.value)
-
-
-def test_any_exporter_of_the_sdk_will_do(tmp_path: Path, environ: pytest.MonkeyPatch) -> None:
-    environ.setenv("OTEL_METRICS_EXPORTER", "console")
-    environ.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
-    command = [*AGENT, "--exporter", "otlp", "--directory", str(tmp_path)]
-    with running(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "exporting to otlp\n"
-        assert any('"opscope.processes"' in line for line in process.stdout)
-
-
-def test_each_exporter_that_is_named_gets_the_data_also_if_another_fails(
-    tmp_path: Path, http: Received, environ: pytest.MonkeyPatch
-) -> None:
-    environ.setenv("OTEL_METRICS_EXPORTER", "otlp, console,otlp")
-    environ.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
-    environ.setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", http.endpoint)
-    http.statuses = [400]
-    command = [*AGENT, "--exporter", "otlp", "--directory", str(tmp_path)]
-    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stderr is not None
-        assert "400" in process.stderr.readline()
-        assert any('"opscope.processes"' in line for line in process.stdout)
-        until(lambda: len(http.requests) >= 2, "an export by the first exporter")
 
 
 def test_each_resource_names_the_sdk_and_the_version_of_the_conventions(http: Received) -> None:
