@@ -1,4 +1,4 @@
-"""OpenTelemetry's variables choose the exporters, and one that cannot be used is refused by name."""
+"""OpenTelemetry's variables choose the exporters; one that cannot be used is refused by name."""
 
 import os
 import subprocess
