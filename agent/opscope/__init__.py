@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     )
     from opscope.server.serve import serve
     from opscope.timeline.profiler import profile
+    from opscope.timeline.schedule import schedule
 
 __version__ = "0.1.0"
 
@@ -94,6 +95,7 @@ __all__ = [
     "record_function",
     "recording",
     "remove_callback",
+    "schedule",
     "serve",
     "set_api_usage_handler",
     "set_api_usage_metadata_handler",
@@ -118,6 +120,7 @@ _HOMES = {
     "opscope.record.usage": "log_api_usage_metadata log_api_usage_once set_api_usage_handler "
     "set_api_usage_metadata_handler",
     "opscope.timeline.profiler": "profile",
+    "opscope.timeline.schedule": "schedule",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
