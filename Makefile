@@ -6,8 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
-# Processes that run Python tests: half as many again, since many tests wait for programs.
-WORKERS ?= $(shell echo $$(( (3 * $(JOBS) + 1) / 2 )))
+# Processes that run Python tests: twice as many, since many tests wait for programs.
+WORKERS ?= $(shell echo $$(( 2 * $(JOBS) )))
 FUZZ_SECONDS ?= 30
 FUZZ_SEGMENTS ?= 1000000
 SOAK_SECONDS ?= 1200

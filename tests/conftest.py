@@ -42,6 +42,8 @@ SLOW = (
     "server/test_series_filter.py",
     "tensor/data/test_interrupts.py",
     "tensor/data/test_workers.py",
+    "tensor/jit/test_everywhere.py",
+    "tensor/jit/test_node.py",
     "tensor/jit/torchscript/test_torchscript_transformers.py",
     "tensor/nn/test_transformer.py",
     "tensor/test_archive_damage.py",
@@ -53,6 +55,7 @@ SLOW = (
     "tensor/test_memory",
     "tensor/test_properties.py",
     "tensor/test_thread_bits.py",
+    "test_demo_cnn.py",
     "timeline/test_reader.py",
 )
 TESTS = Path(__file__).parent

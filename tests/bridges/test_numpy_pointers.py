@@ -26,6 +26,12 @@ def _attach_one(kind: int, subject: object, name: str) -> int:
     return int(array[0].status)
 
 
+@pytest.fixture(autouse=True)
+def detached() -> None:
+    """A profile in a test before this one leaves the bridge attached (timeline/frameworks.py)."""
+    bridge.detach()
+
+
 def test_every_pointer_changes_and_comes_back() -> None:
     before = pointers()
     handle = opscope.add_global_callback(lambda fn: None)

@@ -17,9 +17,14 @@ from opscope.bench.truth.segments import Sums
 from .conftest import windows
 from .torch_observed import observed
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 WINDOWED = {**windows(2.0, 20.0), "OPSCOPE_MAX_OVERHEAD": "off"}
+# What windows estimate is compared with measured times.
+RECORDED = [
+    pytest.param({}, id="every"),
+    pytest.param(WINDOWED, id="windows", marks=pytest.mark.alone),
+]
 ERRORS = 5
 """A right estimate is further off by chance once in two million times."""
 
@@ -173,7 +178,7 @@ def _by_phase(sums: Sums, op: str) -> dict[str, float]:
 Phases = tuple[Sums, dict[str, float]]
 
 
-@pytest.fixture(scope="module", params=[{}, WINDOWED], ids=["every", "windows"])
+@pytest.fixture(scope="module", params=RECORDED)
 def input_bound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Phases:
     """What was recorded, and for how long the program itself says it was at each phase."""
     directory = tmp_path_factory.mktemp("input_bound")
@@ -208,7 +213,7 @@ def test_the_models_operators_are_forward(input_bound: Phases) -> None:
     assert _by_phase(sums, "aten::linear").keys() == {"forward"}
 
 
-@pytest.mark.parametrize("variables", [{}, WINDOWED], ids=["every", "windows"])
+@pytest.mark.parametrize("variables", RECORDED)
 def test_operators_of_a_loaders_workers_have_phase_data(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
@@ -220,7 +225,7 @@ def test_operators_of_a_loaders_workers_have_phase_data(
     assert _by_phase(sums, "aten::cos").keys() <= {"forward"}
 
 
-@pytest.fixture(scope="module", params=[{}, WINDOWED], ids=["every", "windows"])
+@pytest.fixture(scope="module", params=RECORDED)
 def outer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outer:
     """What was recorded, and what the program measured: around, within, count, own, called."""
     directory = tmp_path_factory.mktemp("outer")

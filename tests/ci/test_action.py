@@ -22,7 +22,7 @@ def ran(tmp_path: Path, **inputs: str) -> tuple[int, dict[str, str], str]:
         for name, one in ACTION["inputs"].items()
     }
     environ = {
-        key: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: values[found[1]], text)
+        key: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: str(values[found[1]]), text)
         for key, text in step["env"].items()
     }
     environ |= {

@@ -81,7 +81,7 @@ def test_each_exporter_that_is_named_gets_the_data_also_if_another_fails(
     environ.setenv("OTEL_METRICS_EXPORTER", "otlp, console,otlp")
     environ.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
     environ.setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", http.endpoint)
-    http.statuses = [400]
+    http.statuses = [400] * 10_000
     command = [*AGENT, "--exporter", "otlp", "--directory", str(tmp_path)]
     with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None

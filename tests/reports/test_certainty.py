@@ -67,6 +67,26 @@ def test_each_quantile_takes_its_samples(tmp_path: Path, samples: int, known: in
     assert sum(not math.isnan(one) for one in (row.p50_s, row.p95_s, row.p99_s)) == known
 
 
+def test_a_view_states_how_many_calls_an_operator_without_a_row_may_have(place: Path) -> None:
+    shown = seen(place)  # 404 samples of 4,520 calls: each stands for 11.2
+    assert shown.unseen_calls == pytest.approx(-math.log(0.05) * 4520 / 404)
+    assert "an operator with fewer than 33.5 calls in this time may be missing" in top(place)
+    assert json.loads(top(place, "--json"))["unseen_calls"] == shown.unseen_calls
+
+
+def test_nothing_is_missing_where_every_range_is_recorded(tmp_path: Path) -> None:
+    SegmentWriter().add([Range("a", 1e-3, 2)]).write(tmp_path)
+    assert seen(tmp_path).unseen_calls == 0
+    assert "missing" not in top(tmp_path)
+
+
+@pytest.mark.parametrize("probability", [0.5, 0.01])
+def test_at_that_many_calls_an_operator_is_missing_in_one_run_of_twenty(probability: float) -> None:
+    calls = certainty.unseen_calls(1000 * probability, 1000)
+    assert (1 - probability) ** calls <= 0.05
+    assert math.exp(-calls * probability) == pytest.approx(0.05)
+
+
 def test_exact_recordings_have_all_quantiles(tmp_path: Path) -> None:
     SegmentWriter().add([Range("a", 1e-3, 2)]).write(tmp_path)
     (row,) = seen(tmp_path).rows

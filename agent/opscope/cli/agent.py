@@ -55,7 +55,7 @@ def _exporter_flags() -> list[tuple[str, str, click.Option]]:
             for option in exporter.module(name).OPTIONS:
                 flag = f"--{name}-{option.name}".replace("_", "-")
                 default = "" if option.default == "" else f"; default {option.default}"
-                text = f"{option.help}{default}."
+                text = f"{option.help[:1].upper()}{option.help[1:]}{default}."
                 # Plain text: exporter.Option validates the values, not click.
                 flags.append((name, option.name, click.Option([flag], metavar="VALUE", help=text)))
     return flags

@@ -28,13 +28,15 @@ _TEXT = """
         opscope install --system             every /usr/bin/python3* of this host
         opscope install --payload /opt/opscope
 
-    As root, --system also has systemd-tmpfiles make the directory of all users'
-    segments. The last form writes a directory for containers and read-only images: opscope
+    The last form writes a directory for containers and read-only images: opscope
     observes a program that runs with PYTHONPATH=/opt/opscope/site
-    OPSCOPE_ATTACH=1. Installing again changes nothing. As root, opscope must be
-    in an environment that only root can write to. Ctrl-C leaves nothing
-    installed. OPSCOPE_ENABLED=0 turns observation of a program off; `opscope
-    uninstall` undoes all.
+    OPSCOPE_ATTACH=1.
+
+    Installing again changes nothing. Ctrl-C leaves nothing installed. `opscope
+    uninstall` undoes all. OPSCOPE_ENABLED=0 turns observation of a program off.
+
+    As root, opscope must be in an environment that only root can write to;
+    --system then has systemd-tmpfiles make the directory of all users' segments.
 """
 
 

@@ -12,18 +12,50 @@ from opscope.extras import needed
 @click.command("serve-model", short_help="Serve compiled models over gRPC and HTTP.")
 @click.argument("models", metavar="NAME[:VERSION]=ARCHIVE...", nargs=-1, required=True)
 @click.option(
-    "--grpc", default="127.0.0.1:8001", metavar="HOST:PORT", show_default=True, help="Or off."
+    "--grpc",
+    default="127.0.0.1:8001",
+    metavar="HOST:PORT",
+    show_default=True,
+    help="Address to serve on, or off.",
 )
 @click.option(
-    "--http", default="127.0.0.1:8000", metavar="HOST:PORT", show_default=True, help="Or off."
+    "--http",
+    default="127.0.0.1:8000",
+    metavar="HOST:PORT",
+    show_default=True,
+    help="Address to serve on, or off.",
 )
 @click.option("--tls-cert", type=click.Path(), help="Certificate (PEM), for both protocols.")
 @click.option("--tls-key", type=click.Path(), help="Its key (PEM).")
 @click.option("--token-file", type=click.Path(), help="Tokens that clients need, one a line.")
-@click.option("--max-message-mib", type=click.IntRange(1, 2047), default=64, show_default=True)
-@click.option("--max-requests", type=click.IntRange(1), default=2000, show_default=True)
-@click.option("--max-memory-mib", type=click.IntRange(1), default=1024, show_default=True)
-@click.option("--drain-seconds", type=duration(0), default=30.0, show_default=True)
+@click.option(
+    "--max-message-mib",
+    type=click.IntRange(1, 2047),
+    default=64,
+    show_default=True,
+    help="Largest request, in MiB.",
+)
+@click.option(
+    "--max-requests",
+    type=click.IntRange(1),
+    default=2000,
+    show_default=True,
+    help="Most requests in the server at a time; further ones are refused.",
+)
+@click.option(
+    "--max-memory-mib",
+    type=click.IntRange(1),
+    default=1024,
+    show_default=True,
+    help="Most memory of these requests, in MiB.",
+)
+@click.option(
+    "--drain-seconds",
+    type=duration(0),
+    default=30.0,
+    show_default=True,
+    help="After SIGTERM, most time to answer the requests in the server.",
+)
 def command(
     models: tuple[str, ...],
     grpc: str,

@@ -94,7 +94,7 @@ class _Browser:
         if state.screen is Screen.DETAILS:
             shown = view(now, before, by_phase, state.sort)
             rows = [row for row in shown.rows if row.key.op == state.marked]
-            by, marked = "phase", None
+            by = "phase"
         else:
             grouping = GROUPINGS[self._by]
             if state.phase is not None:
@@ -104,6 +104,7 @@ class _Browser:
             by = self._by
         room = max(console.height - _LINES_AROUND - 1, 1)
         limit = min(self._limit or room, room)
+        marked = None
         if state.screen is not Screen.DETAILS:
             self._rows = rows[:limit]
             names = [row.key.op for row in self._rows]
@@ -214,6 +215,7 @@ def _for_scripts(shown: View) -> dict[str, Any]:
     return {
         "seconds": shown.seconds,
         "samples": shown.samples,
+        "unseen_calls": shown.unseen_calls,
         "shares_of": {"seconds": shown.base_s, "time": "self" if shown.base_is_self else "total"},
         "operators": [
             {"pid": row.key.process, "service": row.key.service or None}

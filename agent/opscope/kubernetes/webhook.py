@@ -127,12 +127,16 @@ class Webhook(ThreadingHTTPServer):
 class _Page(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _CONNECTION_S
-    server: Webhook
+
+    @property
+    def _webhook(self) -> Webhook:
+        assert isinstance(self.server, Webhook)
+        return self.server
 
     def do_GET(self) -> None:
         if self.path != "/healthz":
             self._send(404, "text/plain", b"not found\n")
-        elif failure := self.server.certificate.failure:
+        elif failure := self._webhook.certificate.failure:
             self._send(500, "text/plain", f"certificate: {failure}\n".encode())
         else:
             self._send(200, "text/plain", b"ok\n")
@@ -148,7 +152,7 @@ class _Page(BaseHTTPRequestHandler):
             self._send(404, "text/plain", b"not found\n")
             return
         try:
-            answer = answered(body, self.server.images, self.server.annotations_of)
+            answer = answered(body, self._webhook.images, self._webhook.annotations_of)
         except NoReview as error:
             self._send(400, "text/plain", f"{error}\n".encode())
             return

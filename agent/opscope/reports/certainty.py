@@ -6,6 +6,10 @@ it: of n samples, (1 - p) n lie above the quantile p, and if that is less than o
 cannot be told from the maximum. So p95 takes 20 samples and p99 takes 100. Of
 5 samples, the median lies between the smallest and the largest with probability 94 %. If every
 range was recorded, nothing is estimated, and everything is shown.
+
+An operator that no window met has no row, and so no error either. If each recorded call stands for
+w calls, an operator with n calls is met by none with probability exp(-n / w) or less: above 3 w
+calls, one operator in 20 at most is missing. A view states this number (`unseen_calls`).
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ UNSURE_ABOVE = 0.2
 """Standard error over estimate."""
 LEAST_SAMPLES = {0.5: 5, 0.95: 20, 0.99: 100}
 """Minimum samples for each quantile shown."""
+_UNSEEN = -math.log(0.05)
+"""Calls of an operator that is missing with a probability of 5 %, in weights of a call."""
 
 
 def quantile(snapshot: Snapshot, p: float) -> F64:
@@ -32,6 +38,13 @@ def quantile(snapshot: Snapshot, p: float) -> F64:
 def is_unsure(value: float | None, error: float | None) -> bool:
     """Whether an estimate is shown with its standard error; None: unknown."""
     return value is not None and error is not None and error > UNSURE_ABOVE * value
+
+
+def unseen_calls(samples: float, calls: float) -> float:
+    """The calls that an operator without a row may have had, at 95 % confidence; 0: none.
+
+    `samples` recorded ranges stand for `calls`, of the operators that are estimated."""
+    return _UNSEEN * calls / samples if samples else 0.0
 
 
 def error_of(variance: float) -> float | None:

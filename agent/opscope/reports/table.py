@@ -198,6 +198,9 @@ def _footer(snapshot: Snapshot, shown: View, limit: int) -> list[str]:
         )
     if any(row.is_unsure for row in shown.rows[:limit]):
         lines.append(certainty.in_words())
+    if shown.unseen_calls:
+        calls = rate(shown.unseen_calls)
+        lines.append(f"an operator with fewer than {calls} calls in this time may be missing")
     alive = tuple(process for process in snapshot.processes if process.is_alive)
     health = snapshot.health
     share = overhead(alive, snapshot.time_unix_ns)

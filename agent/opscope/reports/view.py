@@ -89,6 +89,8 @@ class View:
     base_is_self: bool
     samples: int
     """Ranges recorded in the period."""
+    unseen_calls: float
+    """An operator with fewer calls in the period may be missing (certainty.py); 0: none is."""
 
 
 def by_operator(key: SeriesKey) -> SeriesKey:
@@ -165,8 +167,17 @@ def _view(snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str) -
         if ran[i] and snapshot.keys[i] != _OTHER_PHASES
     ]
     rows.sort(key=lambda row: _order(row, sort))
+    is_estimated = snapshot.calls_variance > 0
     return View(
-        tuple(rows), seconds, is_since_start, base_s, base_is_self, int(snapshot.samples.sum())
+        tuple(rows),
+        seconds,
+        is_since_start,
+        base_s,
+        base_is_self,
+        int(snapshot.samples.sum()),
+        certainty.unseen_calls(
+            float(snapshot.samples[is_estimated].sum()), float(snapshot.calls[is_estimated].sum())
+        ),
     )
 
 

@@ -147,6 +147,7 @@ def _answer(
         "seconds": None if shown.is_since_start else shown.seconds,
         "by": breakdown(sample.kinds, earlier.kinds, shown.seconds) if earlier else None,
         "samples": shown.samples,
+        "unseen_calls": shown.unseen_calls,
         "busy": shown.base_s / shown.seconds if is_busy_known else None,
         "dropped": now.health.dropped,
         "calls_per_s": sum(row.calls_per_s for row in shown.rows),
@@ -178,7 +179,10 @@ def _about(shown: View) -> str:
     left_out = f"; {more} more operators ran" if more > 0 else ""
     is_unsure = any(row.is_unsure for row in shown.rows[:_OPERATORS_SHOWN])
     legend = f"; {certainty.in_words()}" if is_unsure else ""
-    return f"{span}; {base}{left_out}{legend}"
+    missing = ""
+    if shown.unseen_calls:
+        missing = f"; an operator with fewer than {shown.unseen_calls:.0f} calls may be missing"
+    return f"{span}; {base}{left_out}{legend}{missing}"
 
 
 def _operator(

@@ -14,6 +14,7 @@ from statistics import median
 from opscope.bench import median_interval
 from opscope.bench.truth.programs import Done
 from opscope.bench.truth.segments import Key, Sums
+from opscope.reports import certainty
 
 ALLOWED = 0.05
 ALLOWED_ERRORS = 3.0
@@ -202,15 +203,29 @@ def _judged(truth: Truth) -> list[str]:
 
 def _of_calls(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
     variance = sums.calls_variance
+    unseen = _unseen_calls(sums)
     for op in ("", *_judged(truth)):
         true = (_of(truth.calls, op) if op else _total(truth.calls)) * done.steps
         estimated = _of(sums.calls, op) if op else _total(sums.calls)
-        yield Estimate("calls", op, true, estimated, _error_of(variance, op))
+        is_missing = op and not _of(sums.samples, op)
+        error = unseen / SURE_ERRORS if is_missing else _error_of(variance, op)
+        yield Estimate("calls", op, true, estimated, error)
+
+
+def _unseen_calls(sums: Sums) -> float:
+    """The calls that an operator without a row may have had, as a view states them."""
+    estimated = {key for key, variance in sums.calls_variance.items() if variance and key[0]}
+    return certainty.unseen_calls(
+        sum(sums.samples[key] for key in estimated), sum(sums.calls[key] for key in estimated)
+    )
 
 
 def _of_self_times(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
     self_s = sums.self_s
+    unseen = _unseen_calls(sums)
     for op in ("", *_top(truth.shares_by_op())):
+        if op and _of(sums.samples, op) == 0 and _of(truth.calls, op) * done.steps <= unseen:
+            continue  # nothing is stated of its time; its calls are judged
         share, slack = truth.share(_is_op(op) if op else _is_any)
         if share * done.active_s > 0:
             yield Estimate(

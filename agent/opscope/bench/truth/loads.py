@@ -61,7 +61,6 @@ def oversubscribed() -> Iterator[Load]:
         for _ in range(count):
             # Each in its own session: a scheduler that is fair among sessions would otherwise give
             # all of them together no more than the program.
-            # of one together no more than the program's.
             busy.append(subprocess.Popen(command, env=bare, start_new_session=True))
         yield Load(f"{count} busy processes")
     finally:

@@ -1,4 +1,4 @@
-"""Which attributes a model may write when it runs."""
+"""Find the attributes that a model writes when it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`freeze`: a compiled model whose attributes are constants, optimized for running."""
+"""`freeze`: turn a compiled model's attributes into constants, and optimize it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compiled model consists of: the content of its archive, apart from extra files."""
+"""The parts of a compiled model: the content of its archive without extra files."""
 
 from __future__ import annotations
 

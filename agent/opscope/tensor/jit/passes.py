@@ -1,4 +1,4 @@
-"""The passes that change what a graph costs, and not what it computes, in their order."""
+"""The passes in their order. They lower the cost of a graph and keep its results."""
 
 from __future__ import annotations
 

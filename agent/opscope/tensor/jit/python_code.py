@@ -1,4 +1,4 @@
-"""Graphs as Python code again, for people.
+"""Write a graph as Python code, for people.
 
 The code runs with `import opscope`, `from opscope import tensor`, `import math` and `attributes`,
 the model's tensors by name. It does what the graphs do, except that Python's integers have no

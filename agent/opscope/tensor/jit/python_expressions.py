@@ -1,4 +1,4 @@
-"""What one node is in Python: an expression or a statement."""
+"""Write one node as Python: as an expression or as a statement."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Recording: while it is on, each operator that this thread calls becomes a node of a graph.
+"""Record the operators that this thread calls as the nodes of a graph.
 
-The record layer delivers the calls, with all arguments, through a callback of this thread alone, so
-programs that trace nothing pay nothing. An operator inside another one is part of that one's node.
+The record layer delivers the calls, with all arguments, through a thread-local callback, so other
+programs pay nothing. An operator inside another one gets no node.
 """
 
 from __future__ import annotations

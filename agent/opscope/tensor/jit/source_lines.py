@@ -1,4 +1,4 @@
-"""Which module and which line of the program called an operator, from the Python frames."""
+"""Find the module and the line that called an operator, from the Python frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The elements of tensors as they were, to compare with them and to return to them."""
+"""Copies of the elements of tensors, to compare with and to restore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments and results of a trace: tensors, and lists and tuples of them, as values of a graph."""
+"""Map the arguments and results of a trace (tensors, lists, tuples) to values of a graph."""
 
 from __future__ import annotations
 

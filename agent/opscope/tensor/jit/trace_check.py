@@ -1,4 +1,4 @@
-"""Whether a traced graph computes what the function did, on the examples."""
+"""Check that a traced graph gives the same results as the function, on the examples."""
 
 from __future__ import annotations
 

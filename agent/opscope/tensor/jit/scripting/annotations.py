@@ -1,4 +1,4 @@
-"""Types that annotations name, in signatures and of variables."""
+"""Read types from the annotations of signatures and variables."""
 
 from __future__ import annotations
 

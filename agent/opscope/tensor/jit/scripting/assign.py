@@ -1,4 +1,4 @@
-"""Assignments: to names, to several at once, to items of tensors and lists, with annotations."""
+"""Script assignments: to one name or several, to items of tensors and lists, with annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""x.name: of tensors, modules and the Python objects that the code refers to."""
+"""Script `x.name` of tensors, modules and other Python objects."""
 
 from __future__ import annotations
 

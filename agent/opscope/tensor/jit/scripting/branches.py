@@ -1,4 +1,4 @@
-"""prim::If: what runs in either branch, and what variables are after both."""
+"""Script `if` as prim::If: both branches, and the variables that they leave."""
 
 from __future__ import annotations
 

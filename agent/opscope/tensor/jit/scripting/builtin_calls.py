@@ -1,4 +1,4 @@
-"""Calls of Python's own functions and classes: on lists, for loops, about types."""
+"""Script calls of Python's built-in functions and classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls: of functions, modules, operators, methods and what Python has built in."""
+"""Script calls: of functions, modules, operators, methods and built-ins."""
 
 from __future__ import annotations
 

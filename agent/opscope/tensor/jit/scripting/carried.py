@@ -1,7 +1,7 @@
-"""prim::Loop: what it carries from round to round.
+"""Find the variables that a prim::Loop carries from one iteration to the next.
 
-A loop carries the variables that its body assigns and that have a value before it. Their types are
-found by scripting the body until they stay: `best = None` becomes Optional[Tensor] that way.
+A loop carries the variables that its body assigns and that have a value before it. To find their
+types, the body is scripted until they no longer change: `best = None` becomes Optional[Tensor].
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Comparisons: of numbers, texts, lists and tensors; is and in; chains of them."""
+"""Script comparisons of numbers, strings, lists and tensors; `is` and `in`; chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests: `and`, `or`, `not`, `is None` and isinstance, and what they show of variables."""
+"""Script conditions (`and`, `or`, `not`, `is None`, isinstance), and narrow types by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One model that is being scripted: its functions so far, the names of its tensors and modules."""
+"""The state of scripting one model: its functions, and the names of its tensors and modules."""
 
 from __future__ import annotations
 

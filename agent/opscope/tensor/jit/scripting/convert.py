@@ -1,4 +1,4 @@
-"""Values as values of a wanted type, as far as Python accepts them where it is annotated."""
+"""Convert values to an annotated type, where Python's annotations allow it."""
 
 from __future__ import annotations
 

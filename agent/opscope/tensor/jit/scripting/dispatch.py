@@ -1,6 +1,4 @@
-"""Which function scripts which construct of Python: files register theirs, and use each other's
-through here.
-"""
+"""The table of functions that script Python's constructs: files register and find them here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One function that is being scripted: its variables, the block that is written, and its nodes."""
+"""The state of scripting one function: its variables, its current block and its nodes."""
 
 from __future__ import annotations
 

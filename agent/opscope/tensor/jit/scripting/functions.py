@@ -1,4 +1,4 @@
-"""One Python function as a function of the model: its parameters, its body, its result."""
+"""Script one Python function: its parameters, its body, its result."""
 
 from __future__ import annotations
 

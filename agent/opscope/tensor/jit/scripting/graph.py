@@ -1,4 +1,4 @@
-"""A function's graph as it is being written: nodes in nested blocks, and their text.
+"""Write a function's graph: nodes in nested blocks, and their text.
 
 `native/model/GRAPHS.md` says what the nodes mean, `native/model/graph/text.h` how the text is read.
 """

@@ -1,5 +1,6 @@
-"""What a for loop goes over: range, lists, tensors, enumerate, zip, reversed; tuples and modules,
-whose items are known, are unrolled.
+"""The subjects of a for loop: range, lists, tensors, enumerate, zip, reversed.
+
+Loops over tuples and modules are unrolled, because their items are known.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Methods of lists and texts."""
+"""Script methods of lists and strings."""
 
 from __future__ import annotations
 

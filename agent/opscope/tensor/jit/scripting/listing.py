@@ -1,4 +1,4 @@
-"""Lists from what can be looped over, and comprehensions."""
+"""Script comprehensions, and lists made of iterables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, constants, tuples and lists."""
+"""Script names, constants, tuples and lists."""
 
 from __future__ import annotations
 

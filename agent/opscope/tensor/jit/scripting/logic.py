@@ -1,4 +1,4 @@
-"""`and`, `or`, `not` and conditional expressions as values."""
+"""Script `and`, `or`, `not` and conditional expressions whose value is used."""
 
 from __future__ import annotations
 

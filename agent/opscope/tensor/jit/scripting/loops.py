@@ -1,4 +1,4 @@
-"""while and for: over a range, a list or a tensor as prim::Loop, over known items unrolled."""
+"""Script `while` and `for`: as prim::Loop, or unrolled if the items are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""assert, raise and print with texts that are made only there: f-strings."""
+"""Script assert, raise and print, and the f-strings in them."""
 
 from __future__ import annotations
 

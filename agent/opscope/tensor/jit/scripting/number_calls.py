@@ -1,4 +1,4 @@
-"""Python's functions of numbers and texts, and those of math."""
+"""Script calls of Python's functions of numbers and strings, and of `math`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's operators on numbers, texts, lists and tensors, as nodes; of constants, their result."""
+"""Script Python's operators on numbers, strings, lists and tensors; compute those of constants."""
 
 from __future__ import annotations
 

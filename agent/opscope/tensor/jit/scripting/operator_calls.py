@@ -1,4 +1,4 @@
-"""Calls of the core's operators: arguments bound to the schema as eager calls bind them."""
+"""Script calls of the core's operators. Arguments bind to the schema as in eager calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""return: the result, and the flag that the function has returned."""
+"""Script `return`: the result, and the flag that the function has returned."""
 
 from __future__ import annotations
 

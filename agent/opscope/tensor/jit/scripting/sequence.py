@@ -1,4 +1,4 @@
-"""Statements one after another: what runs after a return, break, continue or raise, and `if`.
+"""Script a sequence of statements, some of which may return, break, continue or raise.
 
 A graph has no jumps. A return, break or continue sets a flag. Where a flag depends on values, the
 statements after it are in a prim::If. If one branch of an `if` always leaves, the other one has

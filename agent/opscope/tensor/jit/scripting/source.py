@@ -1,4 +1,4 @@
-"""The source of a Python function, as a syntax tree with places in its file."""
+"""Get the syntax tree of a Python function, with positions in its file."""
 
 from __future__ import annotations
 

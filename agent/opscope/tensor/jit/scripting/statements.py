@@ -1,4 +1,4 @@
-"""Statements of one line: expressions, pass, break and continue."""
+"""Script statements of one line: expressions, pass, break and continue."""
 
 from __future__ import annotations
 

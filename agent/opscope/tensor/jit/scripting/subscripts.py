@@ -1,4 +1,7 @@
-"""x[key], read and written: of lists, texts, tuples, modules and, by tensor_index.py, tensors."""
+"""Script reading and writing `x[key]` of lists, strings, tuples and modules.
+
+tensor_index.py scripts those of tensors.
+"""
 
 from __future__ import annotations
 

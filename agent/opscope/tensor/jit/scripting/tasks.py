@@ -1,4 +1,4 @@
-"""`opscope.fork` and `opscope.wait`: functions of a graph that run as tasks."""
+"""Script `opscope.fork` and `opscope.wait`: functions that run as tasks."""
 
 from __future__ import annotations
 

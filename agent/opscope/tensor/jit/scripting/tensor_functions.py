@@ -1,4 +1,4 @@
-"""Functions of opscope.tensor that are more than one operator."""
+"""Script functions of opscope.tensor that call several operators."""
 
 from __future__ import annotations
 

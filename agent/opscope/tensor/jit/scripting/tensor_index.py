@@ -1,4 +1,4 @@
-"""Subscripts of tensors: `t[1, :, None, ..., rows]`, read and written, as eager indexing does it.
+"""Script reading and writing `t[1, :, None, ..., rows]` of tensors, as eager indexing does it.
 
 Ints, slices and None make views one after another. Tensors of indices and masks, which must be
 neighbours, are applied at the end.

@@ -1,4 +1,4 @@
-"""Methods of tensors: operators, those written in Python, and those that ask about the tensor."""
+"""Script methods of tensors: operators, methods written in Python, and queries."""
 
 from __future__ import annotations
 

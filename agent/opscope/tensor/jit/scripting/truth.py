@@ -1,4 +1,4 @@
-"""What Python takes for true, and what a test has shown."""
+"""The truth value of an expression in a condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression is while a function is being scripted: a graph's value, or known already.
+"""Values during scripting: a value of the graph, or a Python object that is already known.
 
 Numbers, texts and None that are known are computed with at once. Modules, functions and other
 objects never become values of a graph.

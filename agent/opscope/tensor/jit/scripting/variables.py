@@ -1,4 +1,4 @@
-"""The variables of a function that is being scripted, and the flags of its control flow."""
+"""The variables of a function during scripting, and the flags of its control flow."""
 
 from __future__ import annotations
 

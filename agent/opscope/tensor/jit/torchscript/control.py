@@ -1,8 +1,8 @@
-"""Control flow: what is known is walked as it will be, the rest becomes If and Loop.
+"""Translate control flow: follow branches that are known, write the others as If and Loop.
 
-A name that is bound in a branch or a loop has one type in the graph. Parts of tuples are values of
-their own. A list that is changed where it depends on the input whether that happens becomes a list
-of the graph first.
+A name that a branch or a loop binds has one type in the graph. Each part of a tuple is a value of
+its own. If a known list changes in a branch that depends on the input, it becomes a list of the
+graph first.
 """
 
 from __future__ import annotations

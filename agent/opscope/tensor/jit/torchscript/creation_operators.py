@@ -1,4 +1,4 @@
-"""Operators that make tensors. Layout, device and pinned memory do not matter here."""
+"""Operators that make tensors. They ignore layout, device and pinned memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that are others by another name, or that take shape or dtype of another tensor."""
+"""Aliases of operators, and operators that take the shape or dtype of another tensor."""
 
 from __future__ import annotations
 

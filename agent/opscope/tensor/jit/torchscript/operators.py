@@ -1,4 +1,4 @@
-"""All operators that have a translation."""
+"""The table of all translated operators."""
 
 from __future__ import annotations
 

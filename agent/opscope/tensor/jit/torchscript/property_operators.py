@@ -1,4 +1,4 @@
-"""What programs ask of tensors and of their surroundings: dtype, device, modes.
+"""Operators that query a tensor or the environment: dtype, device, modes.
 
 A graph runs where the core runs: on the CPU, without autocast. A branch on whether a gradient is
 recorded only chooses between ways to compute the same.

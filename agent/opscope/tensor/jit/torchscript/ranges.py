@@ -1,4 +1,4 @@
-"""Ranges of ints, some of whose bounds only the run knows."""
+"""Ranges of ints. Their bounds may be unknown before the run."""
 
 from __future__ import annotations
 

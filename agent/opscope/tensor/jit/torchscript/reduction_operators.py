@@ -1,4 +1,4 @@
-"""Reductions whose options stand elsewhere than in the core's: spread, norms, products."""
+"""Reductions with other options than the core's: standard deviation, norms, products."""
 
 from __future__ import annotations
 

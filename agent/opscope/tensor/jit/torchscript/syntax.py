@@ -1,4 +1,4 @@
-"""What parts of TorchScript's syntax trees say: declarations, types."""
+"""Read declarations and types from TorchScript's syntax trees."""
 
 from __future__ import annotations
 

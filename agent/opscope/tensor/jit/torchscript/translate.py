@@ -1,8 +1,8 @@
-"""From TorchScript's code to one graph: methods are walked with values in place of arguments.
+"""Translate TorchScript code to one graph, by walking methods with values as arguments.
 
-What is constant is computed: configurations, branches on `training`, loops over ranges that are
-known. What is left are nodes of the core. Calls of methods and functions are inlined: TorchScript
-has no recursion. No code of the file runs; this file alone says what a syntax tree means.
+It computes constants: configurations, branches on `training`, loops over known ranges. The rest
+becomes nodes of the core. It inlines calls of methods and functions, since TorchScript has no
+recursion. No code of the archive runs. This file alone defines the meaning of a syntax tree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What expressions of a TorchScript program are while it is translated."""
+"""Values of expressions during the translation of a TorchScript program."""
 
 from __future__ import annotations
 
