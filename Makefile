@@ -26,7 +26,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak scale bench dashboards stubs metrics-doc protocol torch-matrix wheels clean
+.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak scale bench dashboards stubs suites metrics-doc protocol torch-matrix wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
@@ -138,6 +138,9 @@ protocol: $(VENV)/installed ## compile the model server's protocol from its .pro
 	$(BIN)/python -m grpc_tools.protoc -Iagent/opscope/serving \
 	    --descriptor_set_out=agent/opscope/serving/inference.binpb inference.proto
 
+suites: .venv-wide/installed ## the own tests of NumPy, SciPy, pandas and others, attached: hours; SUITES="pandas" for fewer
+	.venv-wide/bin/python -m tests.suites $(SUITES)
+
 torch-matrix: $(VENV)/installed ## the PyTorch bridge on each version; VERSIONS="2.9.1 2.12.1" for fewer
 	$(BIN)/python -m tests.torch_versions.matrix $(VERSIONS)
 
@@ -149,7 +152,7 @@ wheels: $(VENV)/tools ## the files of a release, in dist: source, and wheels for
 	done
 
 clean: ## remove all build output and environments
-	rm -rf build dist $(VENV) .venv-bench .venv-run .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist $(VENV) .venv-bench .venv-run .venv-wide .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find agent exporters dashboards tests native -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ---- environments -----------------------------------------------------------------------------
@@ -187,6 +190,18 @@ $(VENV)/torch: $(VENV)/tools
 	.venv-bench/bin/python -m pip install --quiet $(TORCH)
 	.venv-bench/bin/python -m pip install --quiet --force-reinstall --no-deps build/wheels/*.whl
 	.venv-bench/bin/python -m pip install --quiet "$$(echo build/wheels/*.whl)[all]"
+	touch $@
+
+# All packages with a bridge except PyTorch.
+.venv-wide/installed: $(VENV)/tools $(NATIVE) $(PYTHON_SOURCES)
+	$(PYTHON) -m venv .venv-wide
+	rm -rf build/wide
+	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wide . \
+	    --config-settings=build-dir=build/wheel
+	.venv-wide/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-wide/bin/python -m pip install --quiet --group wide
+	.venv-wide/bin/python -m pip install --quiet --force-reinstall --no-deps build/wide/*.whl
+	.venv-wide/bin/python -m pip install --quiet "$$(echo build/wide/*.whl)[agent]"
 	touch $@
 
 # ---- C builds: one folder for each kind of check ----------------------------------------------------

@@ -2,6 +2,9 @@
 
 This package imports only the standard library and its own C module. The README says what it is for;
 `native/README.md` describes the C layers.
+
+PYTEST_DONT_REWRITE: pytest would rewrite the assertions of every package of a distribution with a
+plugin, and warn of each that a program has already imported, as an observed one has this.
 """
 
 import _thread
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     )
     from opscope.server.serve import serve
     from opscope.timeline.profiler import profile
+    from opscope.timeline.schedule import schedule
 
 __version__ = "0.1.0"
 
@@ -92,6 +96,7 @@ __all__ = [
     "record_function",
     "recording",
     "remove_callback",
+    "schedule",
     "serve",
     "set_api_usage_handler",
     "set_api_usage_metadata_handler",
@@ -116,6 +121,7 @@ _HOMES = {
     "opscope.record.usage": "log_api_usage_metadata log_api_usage_once set_api_usage_handler "
     "set_api_usage_metadata_handler",
     "opscope.timeline.profiler": "profile",
+    "opscope.timeline.schedule": "schedule",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -111,10 +111,10 @@ static SHARED PyObject *call_fast_keywords(PyObject *self, PyObject *const *args
 
 /* ---- pools: trampolines for each calling convention ------------------------------------------ */
 
-/* Nearly all of Cython's functions have the last convention. */
-enum { POOL_SIZE = 512, FAST_KEYWORDS_SIZE = 2048 };
+/* OpenCV's functions have the convention with keywords, and nearly all of Cython's the last one. */
+enum { POOL_SIZE = 512, KEYWORDS_SIZE = 2048, FAST_KEYWORDS_SIZE = 4096 };
 
-/* Hexadecimal numbers: 0x000 to 0x1ff, and on to 0x7ff. */
+/* Hexadecimal numbers: 0x000 to 0x1ff, on to 0x7ff, and on to 0xfff. */
 #define SIXTEEN(X, high)                                                                           \
     X(0x##high##0)                                                                                 \
     X(0x##high##1)                                                                                 \
@@ -150,11 +150,14 @@ enum { POOL_SIZE = 512, FAST_KEYWORDS_SIZE = 2048 };
     SIXTEEN(X, high##e)                                                                            \
     SIXTEEN(X, high##f)
 #define EACH(X) BLOCK(X, 0) BLOCK(X, 1)
-#define EACH_FAST_KEYWORDS(X)                                                                      \
+#define EACH_KEYWORDS(X)                                                                           \
     EACH(X) BLOCK(X, 2) BLOCK(X, 3) BLOCK(X, 4) BLOCK(X, 5) BLOCK(X, 6) BLOCK(X, 7)
+#define EACH_FAST_KEYWORDS(X)                                                                      \
+    EACH_KEYWORDS(X)                                                                               \
+    BLOCK(X, 8) BLOCK(X, 9) BLOCK(X, a) BLOCK(X, b) BLOCK(X, c) BLOCK(X, d) BLOCK(X, e) BLOCK(X, f)
 
 static struct slot plain_slots[POOL_SIZE];
-static struct slot keywords_slots[POOL_SIZE];
+static struct slot keywords_slots[KEYWORDS_SIZE];
 static struct slot fast_slots[POOL_SIZE];
 static struct slot fast_keywords_slots[FAST_KEYWORDS_SIZE];
 
@@ -180,7 +183,7 @@ static struct slot fast_keywords_slots[FAST_KEYWORDS_SIZE];
         return call_fast_keywords(self, args, count, names, &fast_keywords_slots[n]);              \
     }
 EACH(DEFINE_PLAIN)
-EACH(DEFINE_KEYWORDS)
+EACH_KEYWORDS(DEFINE_KEYWORDS)
 EACH(DEFINE_FAST)
 EACH_FAST_KEYWORDS(DEFINE_FAST_KEYWORDS)
 
@@ -189,7 +192,7 @@ EACH_FAST_KEYWORDS(DEFINE_FAST_KEYWORDS)
 #define FAST(n) ANY_FUNCTION(fast_##n),
 #define FAST_KEYWORDS(n) ANY_FUNCTION(fast_keywords_##n),
 static const PyCFunction plain_trampolines[POOL_SIZE] = {EACH(PLAIN)};
-static const PyCFunction keywords_trampolines[POOL_SIZE] = {EACH(KEYWORDS)};
+static const PyCFunction keywords_trampolines[KEYWORDS_SIZE] = {EACH_KEYWORDS(KEYWORDS)};
 static const PyCFunction fast_trampolines[POOL_SIZE] = {EACH(FAST)};
 static const PyCFunction fast_keywords_trampolines[FAST_KEYWORDS_SIZE] = {
     EACH_FAST_KEYWORDS(FAST_KEYWORDS)};
@@ -202,7 +205,7 @@ static const struct pool {
     size_t size;
 } pools[] = {
     {plain_slots, plain_trampolines, POOL_SIZE},
-    {keywords_slots, keywords_trampolines, POOL_SIZE},
+    {keywords_slots, keywords_trampolines, KEYWORDS_SIZE},
     {fast_slots, fast_trampolines, POOL_SIZE},
     {fast_keywords_slots, fast_keywords_trampolines, FAST_KEYWORDS_SIZE},
 };

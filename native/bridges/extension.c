@@ -2,15 +2,16 @@
 #include "private/extension.h"
 
 #include "bridges/builtin.h"
-#include "bridges/fortran.h"
+#include "bridges/callable.h"
+#include "bridges/outer.h"
 #include "bridges/python_op.h"
 
 static int attach_one(const opscope_extension_target *target, uint32_t owner, const char *library,
                       const struct opscope__pages *pages)
 {
     PyObject *object = (PyObject *)target->object;
-    if (opscope__is_fortran(object)) {
-        return opscope__fortran_attach(object, target->name, owner, library, pages);
+    if (opscope__is_callable(object)) {
+        return opscope__callable_attach(object, target->name, owner, library, pages);
     }
     return opscope__builtin_attach(object, target->name, owner, library, pages);
 }
@@ -38,10 +39,19 @@ int opscope_extension_attach(uint32_t owner, const char *library, opscope_extens
     return OPSCOPE_OK;
 }
 
+int opscope_outer_attach(uint32_t owner, uintptr_t type, const char *method, const char *name)
+{
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    const int status = opscope__outer_attach(owner, (PyObject *)type, method, name);
+    PyGILState_Release(gil);
+    return status;
+}
+
 void opscope_extension_detach(uint32_t owner)
 {
     const PyGILState_STATE gil = PyGILState_Ensure();
     opscope__builtin_detach(owner);
-    opscope__fortran_detach(owner);
+    opscope__callable_detach(owner);
+    opscope__outer_detach(owner);
     PyGILState_Release(gil);
 }

@@ -11,13 +11,23 @@ static const uint64_t USUAL_PS = 35000;
  * method. */
 static uint64_t cost_ps;
 
-const opscope_op *opscope__python_op(const char *name)
+static const opscope_op *intern(const char *name, opscope_scope scope)
 {
     const opscope_op *op = opscope_op_other();
-    if (opscope_op_intern(name, "", OPSCOPE_FUNCTION, OPSCOPE_OTHER, &op) == OPSCOPE_OK) {
+    if (opscope_op_intern(name, "", scope, OPSCOPE_OTHER, &op) == OPSCOPE_OK) {
         opscope_recorder_extra_cost(op->id, opscope__load_relaxed(&cost_ps)); /* partner: below */
     }
     return op;
+}
+
+const opscope_op *opscope__python_op(const char *name)
+{
+    return intern(name, OPSCOPE_FUNCTION);
+}
+
+const opscope_op *opscope__python_outer_op(const char *name)
+{
+    return intern(name, OPSCOPE_USER_SCOPE);
 }
 
 bool opscope__python_op_has_cost(void)

@@ -10,6 +10,9 @@
 
 /* The operator of that name; `other` if there is no room. Any thread. */
 const opscope_op *opscope__python_op(const char *name);
+/* The same for an outer range around Python code, which windows follow from its start to its end.
+ */
+const opscope_op *opscope__python_outer_op(const char *name);
 bool opscope__python_op_has_cost(void);
 /* Sets the cost of the ranges of operators that are interned from now on, in picoseconds, as
  * measured in this process; 0: a typical one. */

@@ -217,7 +217,9 @@ def test_each_package_of_bridges_is_one_and_says_so() -> None:
     for framework in own:
         assert framework == bridges.load(framework).FRAMEWORK
     declared = {bridge.framework: bridge for bridge in catalog.known()}
-    assert all(declared[framework].probe for framework in own)
+    # A probe runs in observed programs too, and theirs would change a program, or take long.
+    without = {"jax", "numba", "numexpr", "onnxruntime"}
+    assert {framework for framework in own if declared[framework].probe is None} == without
 
 
 def test_no_other_file_names_the_frameworks() -> None:

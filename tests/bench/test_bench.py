@@ -149,7 +149,7 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str]) ->
 
 def test_an_unknown_bench_is_reported_with_the_known_ones() -> None:
     assert (
-        "agent, attach, graph, numpy, record, scrape"
+        "agent, attach, coverage, graph, numpy, packages, record, scrape"
         in CliRunner().invoke(command, ["nonsense"]).stderr
     )
 

@@ -11,7 +11,7 @@ function's: `scipy::sparse.csgraph.dijkstra` is in the module `scipy.sparse.csgr
 
 import sys
 from _thread import allocate_lock
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -24,19 +24,42 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = ("builtin_function_or_method", "cython_function_or_method")
 _METHODS = ("method_descriptor", "cython_function_or_method", "builtin_function_or_method")
+_BOUND_LATER = "instancemethod"  # pybind11's methods
 _owners = count(lib.OPSCOPE_EXTENSION_NUMPY + 1)
 
 
 class ExtensionModules:
-    """The extension modules of one package that a bridge makes visible, and its functions."""
+    """The extension modules of one package that a bridge makes visible, and its functions.
 
-    def __init__(self, package: str, modules: Sequence[str]) -> None:
+    `prefixes` gives what operators' names begin with, for modules whose names say nothing to users.
+    `objects()` gives single functions of any library, each with its operator's name, and objects of
+    types of functions (native/bridges/callable.h), with what the names begin with. `methods()`
+    gives methods in Python to put outer ranges around: the class that has the method, its name, and
+    the operator's name, or, if that ends in "::", what it begins with. `is_tiny(name)` tells the
+    operators to leave out, because they take less time than their range.
+    """
+
+    def __init__(
+        self,
+        package: str,
+        modules: Sequence[str] = (),
+        *,
+        prefixes: Mapping[str, str] | None = None,
+        objects: "Callable[[], Iterable[tuple[object, str]]] | None" = None,
+        methods: "Callable[[], Iterable[tuple[type, str, str]]] | None" = None,
+        is_tiny: "Callable[[str], object]" = lambda name: False,
+    ) -> None:
         self._package = package
         self._modules = modules
+        self._prefixes = prefixes or {}
+        self._objects = objects
+        self._methods = methods
+        self._is_tiny = is_tiny
         self._owner = next(_owners)
         self._lock = allocate_lock()
         self._is_attached = False
-        self._done: set[str] = set()
+        self._awaited = dict.fromkeys(modules)
+        """In the order of the list: a function that two modules have is named after the first."""
         self._seen: set[str] = set()
         self._missed: dict[str, str] = {}
 
@@ -51,22 +74,25 @@ class ExtensionModules:
             if sys.implementation.name != "cpython" or "t" in sys.abiflags:
                 raise BridgeError("not CPython with the GIL")
             self._is_attached = True
-            for name in self._modules:
-                module = sys.modules.get(name)
-                if module is None or name in self._done:
-                    continue
+            for name in [name for name in self._awaited if name in sys.modules]:
+                module = sys.modules[name]
                 # One whose import goes on may get more functions; that import ends in a call of
                 # this method.
                 if not getattr(module.__spec__, "_initializing", False):
-                    self._done.add(name)
-                self._attach(module, list(_targets(module, name)))
+                    del self._awaited[name]
+                self._attach_module(module, name)
+            if self._objects is not None:
+                self._attach(None, list(self._objects()))
+            for owner, method, name in self._methods() if self._methods is not None else ():
+                self._attach_method(owner, method, name)
 
     def detach(self) -> None:
         """Restores every pointer. Running calls finish normally; does nothing unless attached."""
         with self._lock:
             lib.opscope_extension_detach(self._owner)
             self._is_attached = False
-            for known in (self._done, self._seen, self._missed):
+            self._awaited = dict.fromkeys(self._modules)
+            for known in (self._seen, self._missed):
                 known.clear()
 
     def facts(self) -> dict[str, str]:
@@ -86,20 +112,33 @@ class ExtensionModules:
         )
 
     def seen(self) -> list[str]:
-        """Names of the operators whose calls are visible now, sorted; of functions that f2py has
-        wrapped, only what their names begin with."""
+        """Names of the operators whose calls are visible now, sorted; of objects of types of
+        functions, only what their names begin with."""
         return sorted(self._seen)
 
-    def _attach(self, module: ModuleType, targets: list[tuple[object, str]]) -> None:
+    def _attach_method(self, owner: type, method: str, name: str) -> None:
+        code = lib.opscope_outer_attach(self._owner, id(owner), method.encode(), name.encode())
+        seen = f"{name}{owner.__name__}.{method}" if name.endswith("::") else name
+        if code in (lib.OPSCOPE_OK, lib.OPSCOPE_ERR_BUSY):
+            self._seen.add(seen)
+        else:
+            self._missed[seen] = _text(code)
+
+    def _attach_module(self, module: ModuleType, name: str) -> None:
         library = getattr(module, "__file__", None)
-        if not isinstance(library, str):
-            return  # built into the interpreter, or no extension module
+        if isinstance(library, str):  # else built into the interpreter, or no extension module
+            prefix = self._prefixes.get(name, operator_prefix(name))
+            found = functions_of(module, name, prefix)
+            self._attach(library, [target for target in found if not self._is_tiny(target[1])])
+
+    def _attach(self, library: str | None, targets: list[tuple[object, str]]) -> None:
+        path = ffi.NULL if library is None else library.encode()
         names = [ffi.new("char[]", name.encode()) for _, name in targets]
         array = ffi.new(
             "opscope_extension_target[]",
             [(id(subject), name) for (subject, _), name in zip(targets, names, strict=True)],
         )
-        code = lib.opscope_extension_attach(self._owner, library.encode(), array, len(targets))
+        code = lib.opscope_extension_attach(self._owner, path, array, len(targets))
         if code != lib.OPSCOPE_OK:
             raise BridgeError(f"cannot read the memory map: {_text(code)}")
         for native, (_, name) in zip(array, targets, strict=True):
@@ -110,21 +149,26 @@ class ExtensionModules:
                 self._missed[name] = _text(native.status)
 
 
-def _targets(module: ModuleType, name: str) -> Iterator[tuple[object, str]]:
+def functions_of(module: ModuleType, name: str, prefix: str) -> Iterator[tuple[object, str]]:
     """Each callable that C code of the module defines, with its operator's name."""
-    prefix = operator_prefix(name)
-    has_fortran = False
+    has_callable = False
     for key, value in list(vars(module).items()):
         kind = type(value).__name__
         if kind in _FUNCTIONS or kind == "fused_cython_function":
             yield from _function(prefix, key, value)
-        elif kind == "fortran" and not has_fortran:
-            has_fortran = True  # attaching one attaches all of its module
+        elif kind == "fortran" and not has_callable:
+            has_callable = True  # attaching one attaches all of its module
             yield value, prefix
         elif isinstance(value, type) and getattr(value, "__module__", None) == name:
-            for own, method in list(vars(value).items()):
-                if type(method).__name__ in _METHODS:
-                    yield from _function(f"{prefix}{key}.", own, method)
+            yield from methods_of(value, f"{prefix}{key}.")
+
+
+def methods_of(owner: type, prefix: str) -> Iterator[tuple[object, str]]:
+    """Each method that C code defines in the class itself, with its operator's name."""
+    for key, method in list(vars(owner).items()):
+        function = method.__func__ if type(method).__name__ == _BOUND_LATER else method
+        if type(function).__name__ in _METHODS:
+            yield from _function(prefix, key, function)
 
 
 def _function(prefix: str, key: str, function: Any) -> Iterator[tuple[object, str]]:

@@ -29,15 +29,22 @@ typedef struct opscope_extension_target {
                          ERR_INVALID: a function of another library */
 } opscope_extension_target;
 
-/* Attaches each target it can: a builtin, a method of a type, a function of Cython's, or one that
- * f2py wraps, whose code is in the `library`, the path of an extension module. A module also holds
- * functions of others, and of the interpreter, which recognises some of its own by their pointers.
- * The others stay unchanged, and their status gives the reason. If the process's memory map cannot
- * be read, it changes nothing and returns ERR_IO or ERR_NO_MEMORY. */
+/* Attaches each target it can: a builtin, a method of a type, a function of Cython's, or an object
+ * of a type of functions (f2py, ctypes, Numba), whose code is in the `library`, the path of an
+ * extension module. A module also holds functions of others, and of the interpreter, which
+ * recognises some of its own by their pointers; so only targets that are known one by one may have
+ * any library, NULL. The others stay unchanged, and their status gives the reason. If the process's
+ * memory map cannot be read, it changes nothing and returns ERR_IO or ERR_NO_MEMORY. */
 OPSCOPE_API int opscope_extension_attach(uint32_t owner, const char *library,
                                          opscope_extension_target *targets, size_t count);
-/* Restores the owner's pointers that still point to a trampoline. Calls in flight finish normally.
- */
+/* Puts an outer range around a method that the class `type` (a pointer as id() gives it) has itself
+ * and that is written in Python. The operator is called `name`, or, if that ends in "::", `name`
+ * and the class of the method's object and the method. ERR_INVALID: there is no such method;
+ * ERR_BUSY: attached before; ERR_NO_MEMORY. */
+OPSCOPE_API int opscope_outer_attach(uint32_t owner, uintptr_t type, const char *method,
+                                     const char *name);
+/* Restores the owner's methods, and its pointers that still point to a trampoline. Calls in flight
+ * finish normally. */
 OPSCOPE_API void opscope_extension_detach(uint32_t owner);
 
 OPSCOPE_END_DECLS

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from opscope._native import ffi, lib
+from opscope.bridges.extension_modules import ExtensionModules
 from opscope.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ PREFIXES = ("numpy",)
 
 PROBE = ("x = numpy.zeros(1)", "numpy.negative(x, x)")
 
-LATE_MODULES = ("numpy.fft._pocketfft_umath",)
+_FFT = "numpy.fft._pocketfft_umath"
+_RANDOM = ("numpy.random._generator", "numpy.random.mtrand")
+
+LATE_MODULES = (_FFT, *_RANDOM)
 """NumPy imports these lazily; attach() must run again after their import."""
 
 # Only functions behind NumPy's own dispatch. Python hashes a builtin by the pointer that the bridge
@@ -58,6 +62,8 @@ _Target = tuple[int, object, str]
 # Windows change pointers without the GIL, and must not do so while objects are being destroyed.
 atexit.register(lib.opscope_numpy_freeze)
 
+_random = ExtensionModules("numpy", _RANDOM, prefixes=dict.fromkeys(_RANDOM, "numpy::random."))
+
 # Attaching and detaching take turns, as their C demands (native/include/private/numpy.h).
 _lock = allocate_lock()
 _seen: list[str] = []
@@ -75,17 +81,20 @@ def attach() -> None:
     global _reason
     with _lock:
         try:
-            _attach()
+            if _lacks_targets():
+                _attach()
         except BridgeError as error:
             _reason = str(error)
             raise
         _reason = "attached"
+        _attach_random()
 
 
 def detach() -> None:
     """Restores every pointer. Running calls finish normally; does nothing unless attached."""
     global _reason
     with _lock:
+        _random.detach()
         _detach("not attached")
 
 
@@ -104,7 +113,7 @@ def status() -> "BridgeStatus":
         reason=_reason,
         version=str(getattr(numpy, "__version__", "")),
         pointers=lib.opscope_numpy_attached_count(),
-        missed=dict(_missed),
+        missed=_missed | _random.status().missed,
     )
 
 
@@ -114,7 +123,23 @@ def seen() -> list[str]:
     A method of a ufunc is listed once, as `numpy::ufunc.reduce`; its ranges are named after the
     ufunc (`numpy::add.reduce`), or by the listed name for ufuncs outside of NumPy.
     """
-    return sorted(_seen)
+    return sorted([*_seen, *_random.seen()])
+
+
+def _lacks_targets() -> bool:
+    """Whether there are operators to attach besides those of numpy.random."""
+    known = {name.rpartition(".")[0] for name in _seen}
+    return not known or (_FFT in sys.modules and "numpy::fft" not in known)
+
+
+def _attach_random() -> None:
+    """Attaches the methods of Generator and RandomState; not without the GIL."""
+    if "t" in sys.abiflags:
+        return
+    try:
+        _random.attach()
+    except BridgeError as error:
+        _missed["numpy::random"] = str(error)
 
 
 def _attach() -> None:
@@ -195,7 +220,7 @@ def _targets(numpy: ModuleType) -> list[_Target]:
     targets = _ufuncs(numpy, core, "numpy::")
     for name, prefix in (
         ("numpy.linalg._umath_linalg", "numpy::linalg."),
-        ("numpy.fft._pocketfft_umath", "numpy::fft."),
+        (_FFT, "numpy::fft."),
     ):
         if name in sys.modules:
             targets += _ufuncs(numpy, sys.modules[name], prefix)

@@ -1,8 +1,14 @@
-"""scikit-learn's compiled functions as operators: the list of its extension modules.
+"""scikit-learn's compiled functions as operators, and outer ranges around its estimators' methods.
 
-Tried with scikit-learn 1.9. Not seen: what one compiled module calls in another, such as the
-splitter of a tree within `sklearn::tree.DepthFirstTreeBuilder.build`.
+Tried with scikit-learn 1.9. The operator of an outer range is called after the estimator's class:
+`sklearn::PCA.fit`. Not seen: what one compiled module calls in another, such as the splitter of a
+tree within `sklearn::tree.DepthFirstTreeBuilder.build`; methods that an estimator has only with
+some parameters; estimators that other packages define.
 """
+
+import sys
+from collections.abc import Iterator
+from types import FunctionType
 
 from opscope.bridges.extension_modules import ExtensionModules
 
@@ -16,7 +22,7 @@ _REDUCTIONS = "sklearn.metrics._pairwise_distances_reduction"
 _BOOSTING = "sklearn.ensemble._hist_gradient_boosting"
 
 # Without what only other C code calls (heaps, BLAS, random numbers).
-LATE_MODULES = (
+_EXTENSIONS = (
     *("sklearn._isotonic", "sklearn._loss._loss", "sklearn.cluster._dbscan_inner"),
     *("sklearn.cluster._hdbscan._linkage", "sklearn.cluster._hdbscan._reachability"),
     *("sklearn.cluster._hdbscan._tree", "sklearn.cluster._hierarchical_fast"),
@@ -43,7 +49,42 @@ LATE_MODULES = (
 )
 """Its extension modules; those that a release lacks are never imported."""
 
-_modules = ExtensionModules(FRAMEWORK, LATE_MODULES)
+_ESTIMATORS = tuple(
+    f"sklearn.{name}"
+    for name in """
+        calibration cluster compose covariance cross_decomposition decomposition
+        discriminant_analysis dummy ensemble feature_extraction feature_selection gaussian_process
+        impute isotonic kernel_approximation kernel_ridge linear_model manifold mixture
+        model_selection multiclass multioutput naive_bayes neighbors neural_network pipeline
+        preprocessing random_projection semi_supervised svm tree
+    """.split()
+)
+_METHODS = ("fit", "fit_predict", "fit_transform", "partial_fit", "predict", "transform")
+
+LATE_MODULES = (*_EXTENSIONS, *_ESTIMATORS)
+
+
+def _methods() -> Iterator[tuple[type, str, str]]:
+    """The methods of the estimators in the packages that are imported by now."""
+    seen: set[type] = {object}
+    for name in _ESTIMATORS:
+        for value in list(vars(sys.modules.get(name, object)).values()):
+            if not isinstance(value, type) or not hasattr(value, "get_params"):
+                continue
+            for owner in value.__mro__:
+                if owner not in seen and owner.__module__.startswith("sklearn."):
+                    yield from _methods_of(owner)
+                seen.add(owner)
+
+
+def _methods_of(owner: type) -> Iterator[tuple[type, str, str]]:
+    for method in _METHODS:
+        function = vars(owner).get(method)
+        if type(function) is FunctionType and not hasattr(function, "__isabstractmethod__"):
+            yield owner, method, "sklearn::"
+
+
+_modules = ExtensionModules(FRAMEWORK, _EXTENSIONS, methods=_methods)
 attach = _modules.attach
 detach = _modules.detach
 facts = _modules.facts

@@ -1,0 +1,33 @@
+"""Functions that Numba compiles for the processor as operators: `numba::NAME`.
+
+Tried with Numba 0.68. The first call of a function for some types contains its compilation. Not
+seen: what one compiled function calls in another, and ufuncs, which belong to NumPy's bridge.
+"""
+
+import sys
+from collections.abc import Iterator
+
+from opscope.bridges.extension_modules import ExtensionModules
+
+FRAMEWORK = "numba"
+
+PREFIXES = ("numba",)
+
+
+def _functions() -> Iterator[tuple[object, str]]:
+    dispatcher = getattr(sys.modules.get("numba.core.registry"), "CPUDispatcher", None)
+    if dispatcher is not None:
+        # Any object shows the type of all; this one is never compiled.
+        yield dispatcher(_nothing), "numba::"
+
+
+def _nothing() -> None:
+    pass
+
+
+_modules = ExtensionModules(FRAMEWORK, objects=_functions)
+attach = _modules.attach
+detach = _modules.detach
+facts = _modules.facts
+status = _modules.status
+seen = _modules.seen

@@ -1,0 +1,29 @@
+"""Expressions that numexpr evaluates as operators: all are `numexpr::call`.
+
+Tried with numexpr 2.14. An operator's time contains the work on numexpr's own threads, and not the
+compilation of its expression, which is Python.
+"""
+
+import sys
+from collections.abc import Iterator
+
+from opscope.bridges.extension_modules import ExtensionModules
+
+FRAMEWORK = "numexpr"
+
+PREFIXES = ("numexpr",)
+
+
+def _functions() -> Iterator[tuple[object, str]]:
+    compiled = getattr(sys.modules.get("numexpr.interpreter"), "NumExpr", None)
+    if compiled is not None:
+        # Any object shows the type of all; this one has no expression.
+        yield compiled.__new__(compiled), "numexpr::"
+
+
+_modules = ExtensionModules(FRAMEWORK, objects=_functions)
+attach = _modules.attach
+detach = _modules.detach
+facts = _modules.facts
+status = _modules.status
+seen = _modules.seen

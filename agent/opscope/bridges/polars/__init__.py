@@ -1,0 +1,39 @@
+"""Polars' queries as operators: what executes a plan, and the methods of frames and series.
+
+Tried with Polars 2.1. A plan is one operator, `polars::PyLazyFrame.collect`, and its work on other
+threads is in its time. Not seen: what builds a plan (expressions), and the steps of a plan.
+"""
+
+import sys
+from collections.abc import Iterator
+
+from opscope.bridges.extension_modules import ExtensionModules, methods_of
+
+FRAMEWORK = "polars"
+
+PREFIXES = ("polars",)
+
+PROBE = ("", "polars.Series([1]).sum()")
+
+LATE_MODULES = ("polars._plr",)
+
+_EXECUTING = ("collect", "sink", "profile", "describe", "fetch")
+
+
+def _functions() -> Iterator[tuple[object, str]]:
+    module = sys.modules.get(LATE_MODULES[0])
+    for name in ("PyDataFrame", "PySeries"):
+        yield from methods_of(getattr(module, name, object), f"polars::{name}.")
+    for function, name in methods_of(
+        getattr(module, "PyLazyFrame", object), "polars::PyLazyFrame."
+    ):
+        if name.rpartition(".")[2].startswith(_EXECUTING):
+            yield function, name
+
+
+_modules = ExtensionModules(FRAMEWORK, objects=_functions)
+attach = _modules.attach
+detach = _modules.detach
+facts = _modules.facts
+status = _modules.status
+seen = _modules.seen

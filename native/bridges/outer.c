@@ -1,0 +1,264 @@
+/* outer.c -- outer ranges around methods that are written in Python.
+ *
+ * A function in Python would add a frame, which tracebacks and the locations of warnings show. So
+ * an object of a type in C takes the place of the method. It forwards all its attributes to the
+ * method and has its class, so that inspect.isfunction(), inspect.signature() and the like give
+ * what they gave; it is pickled by its name, as a function is.
+ */
+#include "bridges/outer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bridges/python_call.h"
+#include "bridges/python_op.h"
+#include "opscope/range_inline.h"
+
+enum { NAME_BYTES = 256 };
+
+/* The GIL guards all of these. They live as long as their class or longer, in a list. */
+struct outer {
+    PyObject head;
+    PyObject *function; /* owned, as are the others */
+    PyObject *type;     /* that has the method; NULL: detached */
+    PyObject *method;   /* its name */
+    PyObject *ops;      /* a dict from names of classes to operators; NULL: `op` is that of all */
+    const opscope_op *op;
+    struct outer *next;
+    uint32_t owner;
+    char name[NAME_BYTES];
+};
+
+static struct outer *list;
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+/* The innermost method in a range on this thread. Compared only. */
+static OPSCOPE__THREAD_LOCAL struct {
+    PyObject *object;
+    PyObject *method;
+} innermost;
+
+static const opscope_op *intern(const struct outer *outer, PyObject *class_name)
+{
+    const char *class_text = PyUnicode_AsUTF8AndSize(class_name, NULL);
+    const char *method = PyUnicode_AsUTF8AndSize(outer->method, NULL);
+    char text[2 * NAME_BYTES];
+    snprintf(text, sizeof text, "%s%s.%s", outer->name, class_text != NULL ? class_text : "?",
+             method != NULL ? method : "?");
+    PyErr_Clear();
+    return opscope__python_outer_op(text);
+}
+
+/* The operator for a call on `object`. */
+static const opscope_op *op_of(const struct outer *outer, PyObject *object)
+{
+    PyObject *class_name = outer->ops != NULL && object != NULL
+                               ? PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__")
+                               : NULL;
+    if (class_name == NULL || !PyUnicode_Check(class_name)) {
+        PyErr_Clear();
+        Py_XDECREF(class_name);
+        return outer->op;
+    }
+    PyObject *known = PyDict_GetItemWithError(outer->ops, class_name);
+    const opscope_op *op;
+    if (known != NULL) {
+        op = PyLong_AsVoidPtr(known);
+    } else {
+        op = intern(outer, class_name);
+        PyObject *number = PyLong_FromVoidPtr((void *)(uintptr_t)op);
+        if (number != NULL) {
+            (void)PyDict_SetItem(outer->ops, class_name, number);
+        }
+        Py_XDECREF(number);
+    }
+    PyErr_Clear();
+    Py_DECREF(class_name);
+    return op;
+}
+
+static PyObject *call(PyObject *self, PyObject *args, PyObject *names)
+{
+    static const opscope_op any = {.scope = OPSCOPE_USER_SCOPE};
+    const struct outer *outer = (const struct outer *)(void *)self;
+    PyObject *object = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : NULL;
+    const bool is_nested = innermost.method == outer->method && innermost.object == object;
+    if (outer->type == NULL || is_nested || opscope__range_is_skipped(&any)) {
+        return PyObject_Call(outer->function, args, names);
+    }
+    struct opscope__python_arguments arguments = {.tuple = args, .keywords = names};
+    const opscope_range_info info = OPSCOPE__PYTHON_RANGE_INFO(&arguments);
+    opscope_range range;
+    opscope__range_open_slow(&range, op_of(outer, object), &info);
+    if (!opscope__python_range_fired(&range)) {
+        return PyObject_Call(outer->function, args, names);
+    }
+    const __typeof__(innermost) around = innermost;
+    innermost.object = object;
+    innermost.method = outer->method;
+    PyObject *result = PyObject_Call(outer->function, args, names);
+    innermost.object = around.object;
+    innermost.method = around.method;
+    return opscope__python_range_close(&range, result);
+}
+
+/* ---- the object, which looks like the method -------------------------------------------------- */
+
+static PyObject *bind(PyObject *self, PyObject *object, PyObject *type)
+{
+    static PyObject *method_type; /* types.MethodType */
+    (void)type;
+    if (object == NULL) {
+        Py_INCREF(self);
+        return self;
+    }
+    if (method_type == NULL) {
+        PyObject *types = PyImport_ImportModule("types");
+        method_type = types != NULL ? PyObject_GetAttrString(types, "MethodType") : NULL;
+        Py_XDECREF(types);
+    }
+    return method_type != NULL ? PyObject_CallFunctionObjArgs(method_type, self, object, NULL)
+                               : NULL;
+}
+
+static PyObject *get(PyObject *self, PyObject *name)
+{
+    if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0 ||
+        PyUnicode_CompareWithASCIIString(name, "__reduce__") == 0 ||
+        PyUnicode_CompareWithASCIIString(name, "__reduce_ex__") == 0) {
+        return PyObject_GenericGetAttr(self, name);
+    }
+    return PyObject_GetAttr(((struct outer *)(void *)self)->function, name);
+}
+
+static int set(PyObject *self, PyObject *name, PyObject *value)
+{
+    return PyObject_SetAttr(((struct outer *)(void *)self)->function, name, value);
+}
+
+static PyObject *represent(PyObject *self)
+{
+    return PyObject_Repr(((struct outer *)(void *)self)->function);
+}
+
+static PyObject *get_class(PyObject *self, void *unused)
+{
+    (void)unused;
+    PyObject *type = (PyObject *)Py_TYPE(((struct outer *)(void *)self)->function);
+    Py_INCREF(type);
+    return type;
+}
+
+/* A global of that name: what pickle makes of a function. */
+static PyObject *reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyObject_GetAttrString(((struct outer *)(void *)self)->function, "__qualname__");
+}
+
+static PyObject *outer_type(void)
+{
+    static PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, NULL},
+                                    {"__reduce_ex__", reduce, METH_O, NULL},
+                                    {NULL, NULL, 0, NULL}};
+    static PyGetSetDef members[] = {{"__class__", get_class, NULL, NULL, NULL},
+                                    {NULL, NULL, NULL, NULL, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_call, call},      {Py_tp_descr_get, bind},
+                                  {Py_tp_getattro, get},   {Py_tp_setattro, set},
+                                  {Py_tp_repr, represent}, {Py_tp_methods, methods},
+                                  {Py_tp_getset, members}, {0, NULL}};
+    static PyType_Spec spec = {.name = "opscope._native.outer",
+                               .basicsize = (int)sizeof(struct outer),
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               .slots = slots};
+    static PyObject *type;
+    if (type == NULL) {
+        type = PyType_FromSpec(&spec);
+    }
+    return type;
+}
+
+/* ---- attach and detach ---------------------------------------------------------------------- */
+
+/* Borrowed from the type; NULL: it has none of that name itself. */
+static PyObject *own_attribute(PyObject *type, PyObject *name)
+{
+    PyObject *attributes = PyObject_GetAttrString(type, "__dict__");
+    PyObject *found = attributes != NULL ? PyObject_GetItem(attributes, name) : NULL;
+    Py_XDECREF(attributes);
+    Py_XDECREF(found);
+    PyErr_Clear();
+    return found;
+}
+
+static bool is_function(PyObject *object)
+{
+    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
+    const bool is_one = name != NULL && PyUnicode_CompareWithASCIIString(name, "function") == 0;
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return is_one;
+}
+
+static struct outer *make(PyObject *function, PyObject *type, PyObject *method, const char *name)
+{
+    PyTypeObject *made_type = (PyTypeObject *)(void *)outer_type();
+    struct outer *outer = made_type != NULL ? (void *)PyType_GenericAlloc(made_type, 0) : NULL;
+    if (outer == NULL) {
+        return NULL;
+    }
+    const size_t length = strlen(name);
+    const bool by_class = length > 1 && name[length - 1] == ':';
+    snprintf(outer->name, sizeof outer->name, "%s", name);
+    Py_INCREF(function);
+    Py_INCREF(type);
+    Py_INCREF(method);
+    outer->function = function;
+    outer->type = type;
+    outer->method = method;
+    outer->ops = by_class ? PyDict_New() : NULL;
+    outer->op = by_class ? opscope_op_other() : opscope__python_outer_op(name);
+    return outer;
+}
+
+int opscope__outer_attach(uint32_t owner, PyObject *type, const char *method, const char *name)
+{
+    PyObject *interned = PyUnicode_InternFromString(method);
+    PyObject *function = interned != NULL ? own_attribute(type, interned) : NULL;
+    if (function != NULL && (PyObject *)Py_TYPE(function) == outer_type()) {
+        Py_XDECREF(interned);
+        return OPSCOPE_ERR_BUSY;
+    }
+    if (function == NULL || !is_function(function) || strlen(name) >= NAME_BYTES) {
+        Py_XDECREF(interned);
+        return OPSCOPE_ERR_INVALID;
+    }
+    struct outer *outer = make(function, type, interned, name);
+    const bool is_in =
+        outer != NULL && PyObject_SetAttr(type, interned, (PyObject *)(void *)outer) == 0;
+    Py_DECREF(interned);
+    PyErr_Clear();
+    if (!is_in) {
+        return OPSCOPE_ERR_NO_MEMORY;
+    }
+    outer->owner = owner;
+    outer->next = list;
+    list = outer; /* with the reference of its making */
+    return OPSCOPE_OK;
+}
+
+void opscope__outer_detach(uint32_t owner)
+{
+    for (struct outer *outer = list; outer != NULL; outer = outer->next) {
+        if (outer->owner == owner && outer->type != NULL) {
+            PyObject *type = outer->type;
+            if (own_attribute(type, outer->method) == (PyObject *)(void *)outer) {
+                (void)PyObject_SetAttr(type, outer->method, outer->function);
+            }
+            PyErr_Clear();
+            outer->type = NULL;
+            Py_DECREF(type);
+        }
+    }
+}

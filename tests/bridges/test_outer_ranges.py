@@ -1,0 +1,182 @@
+"""Outer ranges around methods in Python: exact counts, and methods that look as before."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_BEFORE = """
+import collections, copy, inspect, io, json, pickle, sys, traceback, types, warnings
+import numpy as np
+import opscope
+
+names = collections.Counter()
+opscope.attach()
+assert opscope.attach_status().attached, opscope.attach_status()
+opscope.add_global_callback(end=lambda fn, context: names.update([fn.name]))
+x = np.arange(400.0).reshape(100, 4) % 7
+y = np.arange(100) % 3
+"""
+
+
+@pytest.fixture
+def said(tmp_path: Path) -> Any:
+    """Runs a program, and gives what it prints last, as JSON."""
+
+    def run(program: str) -> Any:
+        variables = {"OPSCOPE_SAMPLING": "1", "OPSCOPE_DIR": str(tmp_path / "segments")}
+        done = subprocess.run(
+            [sys.executable, "-c", _BEFORE + program],
+            env={"PATH": "/usr/bin:/bin", **variables},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
+
+
+def test_estimators_are_counted_by_their_class(said: Any) -> None:
+    counts = said(
+        """
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+for _ in range(3):
+    RandomForestClassifier(2, random_state=0).fit(x, y).predict(x)
+make_pipeline(StandardScaler(), PCA(2)).fit(x).transform(x)
+try:
+    PCA(2).fit("no array")
+except ValueError:
+    pass
+print(json.dumps({name: count for name, count in names.items() if name[:9] == "sklearn::"}))
+"""
+    )
+    expected = {
+        "sklearn::RandomForestClassifier.fit": 3,
+        "sklearn::RandomForestClassifier.predict": 3,
+        "sklearn::Pipeline.fit": 1,
+        "sklearn::StandardScaler.fit_transform": 1,
+        "sklearn::PCA.fit": 2,
+        "sklearn::PCA.transform": 1,
+    }
+    assert {name: counts.get(name) for name in expected} == expected
+
+
+def test_a_method_that_calls_that_of_its_base_class_is_one_range(said: Any) -> None:
+    """TfidfVectorizer.fit calls CountVectorizer.fit_transform, whose object is the same."""
+    counts = said(
+        """
+from sklearn.feature_extraction import text
+from opscope.bridges import sklearn as bridge
+
+class Base(text.CountVectorizer):
+    def fit(self, x):
+        return text.CountVectorizer.fit(self, x)
+
+class Derived(Base):
+    def fit(self, x):
+        return super().fit(x)
+
+Base.__module__ = Derived.__module__ = "sklearn.own"
+sys.modules["sklearn.feature_extraction"].Derived = Derived
+bridge.attach()
+Derived().fit(["one two", "two three"])
+print(json.dumps(names))
+"""
+    )
+    assert counts["sklearn::Derived.fit"] == 1
+
+
+def test_groups_joins_windows_and_reading_are_counted(said: Any) -> None:
+    pytest.importorskip("pandas")
+    counts = said(
+        """
+import pandas as pd
+frame = pd.DataFrame({"key": [1, 2, 1], "value": [1.0, 2.0, 3.0]})
+for _ in range(4):
+    frame.groupby("key")["value"].mean()
+    frame.merge(frame, on="key")
+    frame["value"].rolling(2).mean()
+    pd.read_csv(io.StringIO("a,b\\n1,2"))
+print(json.dumps(names))
+"""
+    )
+    for name in ("groupby", "merge", "rolling", "read_csv"):
+        assert counts[f"pandas::{name}"] == 4
+    assert counts["pandas::groupby.group_mean"] == 4
+    assert counts["pandas::join.inner_join"] == 4
+
+
+def test_methods_look_and_are_pickled_as_before(said: Any) -> None:
+    facts = said(
+        """
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+
+def look():
+    method, fitted = PCA.fit, PCA(2).fit(x)
+    bound = pickle.loads(pickle.dumps(fitted.transform))
+    return [
+        str(inspect.signature(PCA.fit)), str(inspect.signature(fitted.fit)),
+        inspect.isfunction(PCA.fit), inspect.ismethod(fitted.fit),
+        isinstance(PCA.fit, types.FunctionType), inspect.getsource(PCA.fit),
+        PCA.fit.__doc__, PCA.fit.__name__, PCA.fit.__qualname__, PCA.fit.__module__,
+        PCA.fit.__code__.co_name, repr(PCA.fit).partition(" at ")[0],
+        pickle.loads(pickle.dumps(PCA.fit)) is PCA.fit, copy.deepcopy(PCA.fit) is PCA.fit,
+        pickle.dumps(PCA.fit).hex(), pickle.dumps(fitted.transform).hex(),
+        bound(x).tolist(), PCA(2).fit_transform(x).tolist(), callable(PCA.fit),
+        [name for name, _ in inspect.getmembers(PCA, inspect.isfunction)],
+        KMeans(2, n_init=1, random_state=0).fit(x).labels_.tolist(), str(PCA(2).set_params()),
+    ]
+
+attached = look()
+opscope.detach()
+bare = look()
+print(json.dumps([attached, bare, type(vars(PCA)["fit"]).__name__]))
+"""
+    )
+    attached, bare, kind = facts
+    assert attached == bare
+    assert kind == "function"
+
+
+def test_tracebacks_and_the_places_of_warnings_stay(said: Any) -> None:
+    attached, bare = said(
+        """
+from sklearn.feature_extraction import text
+from opscope.bridges import sklearn as bridge
+
+class Warning_(text.CountVectorizer):
+    def fit(self, x):
+        warnings.warn("from its caller", UserWarning, stacklevel=2)
+        raise ValueError("no")
+
+Warning_.__module__ = "sklearn.own"
+sys.modules["sklearn.feature_extraction"].Warning_ = Warning_
+
+def look():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            Warning_().fit([])
+        except ValueError as error:
+            frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    return [frames, [(warning.filename, warning.lineno) for warning in caught]]
+
+bridge.attach()
+attached = look()
+assert names["sklearn::Warning_.fit"] == 1, names
+opscope.detach()
+print(json.dumps([attached, look()]))
+"""
+    )
+    assert attached == bare
+    assert attached[0] == ["look", "fit"]
