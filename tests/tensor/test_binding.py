@@ -138,3 +138,13 @@ def test_importing_opscope_imports_no_tensors() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stdout.strip() == "False"
+
+
+def test_numpys_names_of_parameters_are_taken() -> None:
+    x: Any = ot.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.sum(axis=1, keepdims=True).tolist() == [[3], [7]]
+    assert x.softmax(axis=0).shape == (2, 2)
+    with pytest.raises(TypeError, match="multiple values for argument 'axis'"):
+        x.sum(dim=0, axis=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
+        x.relu(axis=0)

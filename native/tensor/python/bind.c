@@ -5,6 +5,8 @@
  */
 #include "tensor/python/bind.h"
 
+#include <string.h>
+
 #include "tensor/core/registry.h"
 
 /* Whether the positional arguments from `items` on are a list of ints, as in x.view(2, 3). */
@@ -52,6 +54,27 @@ static int bind_leaf_keyword(const opscope_operator *op, PyObject *name, PyObjec
     return truth < 0 ? -1 : 1;
 }
 
+/* NumPy's names of parameters, which PyTorch takes too. */
+static const char *const OTHER_NAMES[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}};
+
+/* The parameter of that name; the number of parameters if there is none. */
+static size_t place_of(const struct opscope__schema *schema, PyObject *name)
+{
+    const char *other = NULL;
+    for (size_t i = 0; i < sizeof OTHER_NAMES / sizeof *OTHER_NAMES; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, OTHER_NAMES[i][0]) == 0) {
+            other = OTHER_NAMES[i][1];
+        }
+    }
+    size_t position = 0;
+    while (position < schema->count &&
+           PyUnicode_CompareWithASCIIString(name, schema->parameters[position].name) != 0 &&
+           !(other && strcmp(other, schema->parameters[position].name) == 0)) {
+        position++;
+    }
+    return position;
+}
+
 static int bind_keywords(const opscope_operator *op, PyObject *const *values, PyObject *names,
                          uint32_t *given, struct opscope__py_binding *out)
 {
@@ -59,11 +82,7 @@ static int bind_keywords(const opscope_operator *op, PyObject *const *values, Py
     Py_ssize_t count = PyTuple_Size(names);
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GetItem(names, i);
-        size_t position = 0;
-        while (position < schema->count &&
-               PyUnicode_CompareWithASCIIString(name, schema->parameters[position].name) != 0) {
-            position++;
-        }
+        size_t position = place_of(schema, name);
         if (position == schema->count && opscope__py_takes_out(op) &&
             PyUnicode_CompareWithASCIIString(name, "out") == 0) {
             out->results = values[i];
