@@ -48,6 +48,22 @@ def test_a_file_of_ones_own_is_replaced_only_where_it_is_asked_for(tmp_path: Pat
     assert own.read_text() != "mine"
 
 
+def test_links_to_the_runbook_are_absolute_by_configuration(tmp_path: Path) -> None:
+    url = "https://wiki.example.com/opscope"
+    words = ["dashboards", "export", str(tmp_path), "--runbook-url", url]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    alerts = (tmp_path / "rules" / "alerts.yml").read_text()
+    assert f"runbook_url: {url}#opscopestraggler\n" in alerts
+    assert "RUNBOOK.md#" not in alerts
+
+
+@pytest.mark.parametrize("url", ["wiki", "ftp://a/b", "https://a/b#c", "https://a/b\n", ""])
+def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
+    words = ["dashboards", "export", str(tmp_path), "--runbook-url", url]
+    assert CliRunner().invoke(main, words).exit_code == 2
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", ["file", "file/below"])
 def test_a_failure_to_create_the_directory_is_reported(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")

@@ -147,11 +147,15 @@ HEIGHT = {
     "opscope.installation": 11,
     "opscope.serving": 11,
     "opscope.bench": 12,
-    "opscope.cli": 13,
+    "opscope.kubernetes": 12,
+    "opscope.ci": 13,
+    "opscope.cli": 14,
+    "pytest_opscope": 14,
     "opscope.demo": 13,
     "opscope.demo_serving": 13,
 }
 
+OURS = ("opscope", "opscope_exporters", "pytest_opscope")
 THIRD_PARTY = ("numpy", "opentelemetry", "prometheus_client", "click", "rich", "google", "grpc")
 
 
@@ -195,7 +199,9 @@ def own_imports(path: Path, module: str) -> Iterator[str]:
         else:
             continue
         yield from (
-            name for name in found if name.split(".")[0] in ("opscope", "opscope_exporters")
+            name
+            for name in found
+            if name.split(".")[0] in ("opscope", "opscope_exporters", "pytest_opscope")
         )
 
 

@@ -2,6 +2,9 @@
 
 This package imports only the standard library and its own C module. The README says what it is for;
 `native/README.md` describes the C layers.
+
+PYTEST_DONT_REWRITE: pytest would rewrite the assertions of every package of a distribution with a
+plugin, and warn of each that a program has already imported, as an observed one has this.
 """
 
 import _thread
@@ -23,7 +26,7 @@ from opscope.errors import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from opscope.attachment import attach, attach_status, detach
-    from opscope.headers import get_include
+    from opscope.headers import get_include, get_library_dir
     from opscope.record.callbacks import (
         add_global_callback,
         add_thread_local_callback,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     )
     from opscope.server.serve import serve
     from opscope.timeline.profiler import profile
+    from opscope.timeline.schedule import schedule
 
 __version__ = "0.1.0"
 
@@ -83,6 +87,7 @@ __all__ = [
     "fork",
     "get_debug_info",
     "get_include",
+    "get_library_dir",
     "has_callbacks",
     "log_api_usage_metadata",
     "log_api_usage_once",
@@ -91,6 +96,7 @@ __all__ = [
     "record_function",
     "recording",
     "remove_callback",
+    "schedule",
     "serve",
     "set_api_usage_handler",
     "set_api_usage_metadata_handler",
@@ -103,7 +109,7 @@ __all__ = [
 _HOMES = {
     "opscope.server.serve": "serve",
     "opscope.attachment": "attach attach_status detach",
-    "opscope.headers": "get_include",
+    "opscope.headers": "get_include get_library_dir",
     "opscope.record.callbacks": "add_global_callback add_thread_local_callback callback_errors "
     "clear_callbacks disable_callback enable_callback has_callbacks remove_callback",
     "opscope.record.debug_info": "child_environment debug_info get_debug_info propagate",
@@ -115,6 +121,7 @@ _HOMES = {
     "opscope.record.usage": "log_api_usage_metadata log_api_usage_once set_api_usage_handler "
     "set_api_usage_metadata_handler",
     "opscope.timeline.profiler": "profile",
+    "opscope.timeline.schedule": "schedule",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -437,3 +437,50 @@ METRICS = (
         ("version",),
     ),
 )
+
+PROCESS_METRICS = (
+    Metric(
+        "process.cpu",
+        Kind.COUNTER,
+        "s",
+        "CPU time of the exporting process, in user and system mode.",
+        "own.cpu_s",
+    ),
+    Metric(
+        "process.resident_memory",
+        Kind.GAUGE,
+        "By",
+        "Resident memory of the exporting process.",
+        "own.memory_bytes",
+    ),
+    Metric(
+        "process.virtual_memory",
+        Kind.GAUGE,
+        "By",
+        "Virtual memory of the exporting process.",
+        "own.virtual_bytes",
+    ),
+    Metric(
+        "process.start_time",
+        Kind.GAUGE,
+        "s",
+        "Start of the exporting process, in seconds since 1970.",
+        "own.start_unix_s",
+    ),
+    Metric(
+        "process.open_fds",
+        Kind.GAUGE,
+        "{file}",
+        "Open file descriptors of the exporting process.",
+        "own.open_files",
+    ),
+    Metric(
+        "process.max_fds",
+        Kind.GAUGE,
+        "{file}",
+        "Most file descriptors that the exporting process may have open.",
+        "own.most_files",
+    ),
+)
+"""By the names that Prometheus's client libraries give every program. Only on the page that
+Prometheus scrapes: OpenTelemetry has other names, and a textfile collector its own process."""

@@ -11,6 +11,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import fleet, hosts, model, operator, self_monitoring, serving, usage
+from dashboards.source.blocks import TAG
 
 MAKERS = (
     fleet.make,
@@ -24,6 +25,16 @@ MAKERS = (
 FOLDER = Path(__file__).parents[1] / "grafana"
 
 
+RELEASES = {
+    "name": "Releases",
+    "datasource": {"type": "grafana", "uid": "-- Grafana --"},
+    "enable": True,
+    "iconColor": "blue",
+    "target": {"type": "tags", "tags": [TAG], "matchAny": False, "limit": 100},
+}
+"""The annotations that `opscope annotate` posts: releases, and other moments with their tag."""
+
+
 def documents() -> dict[str, str]:
     """The text of each file, by name."""
     encoder = JSONEncoder(sort_keys=True, indent=1)
@@ -35,6 +46,7 @@ def _as_grafana(board: Dashboard) -> dict[str, Any]:
     """Without defaults that the SDK writes and Grafana's current schema lacks."""
     document: dict[str, Any] = json.loads(JSONEncoder().encode(board))
     document.pop("style", None)
+    document["annotations"] = {"list": [RELEASES]}
     for variable in document["templating"]["list"]:
         for name in ("auto", "auto_count", "auto_min", "id"):
             variable.pop(name, None)

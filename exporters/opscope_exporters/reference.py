@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opscope.metrics import METRICS, Kind, Metric
+from opscope.metrics import METRICS, PROCESS_METRICS, Kind, Metric
 from opscope.server import exporter
 from opscope_exporters.samples import sample_name
 
@@ -180,6 +180,9 @@ def _metrics() -> Iterator[str]:
             metric.help,
         )
         yield f"| {' | '.join(cells)} |"
+    for metric in PROCESS_METRICS:
+        name, kind = sample_name(metric), metric.kind.value
+        yield f"| | `{name}` | {kind} | `{metric.unit}` |  | {metric.help} |"
     yield "| resource | `target_info` | gauge |  | the resource's attributes | The exporter. |"
 
 

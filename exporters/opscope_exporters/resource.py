@@ -17,6 +17,14 @@ from opscope import __version__
 from opscope_exporters.samples import Labels, with_labels
 
 AGENT_SERVICE = "opscope-agent"
+SDK = {
+    "telemetry.sdk.name": "opscope",
+    "telemetry.sdk.language": "python",
+    "telemetry.sdk.version": __version__,
+}
+"""What made the telemetry; OpenTelemetry asks for it in every resource."""
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.27.0"
+"""The version of the semantic conventions whose names the resources use."""
 
 
 def agent_resource(environ: Mapping[str, str] | None = None) -> dict[str, str]:

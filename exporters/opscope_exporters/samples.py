@@ -17,10 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opscope.host.snapshot import SeriesKey, Snapshot
-from opscope.metrics import METRICS, SERIES_LABELS, Kind, Metric
+from opscope.metrics import METRICS, PROCESS_METRICS, SERIES_LABELS, Kind, Metric
 from opscope.segments import layout
 from opscope.segments.bounds import SUM_LIMIT
 from opscope.server.exporter import Option
+
+
+def of_process(snapshot: Snapshot) -> list[Metric]:
+    """The metrics of the exporting process that are known."""
+    return [metric for metric in PROCESS_METRICS if attrgetter(metric.source)(snapshot)]
+
 
 Labels = tuple[tuple[str, str], ...]
 T = TypeVar("T")

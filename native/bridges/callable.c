@@ -9,7 +9,6 @@
 #include "bridges/callable.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -65,7 +64,7 @@ static size_t table_count;
 
 /* ---- hot path ------------------------------------------------------------------------------- */
 
-/* A type derived from one in the list may have inherited its tp_call. */
+/* A type derived from one in the list may have inherited its tp_call. NULL: it is none of those. */
 static struct family *family_of_base(PyObject *self)
 {
     for (struct family *family = families; family < families + TYPE_LIMIT; family++) {
@@ -73,7 +72,7 @@ static struct family *family_of_base(PyObject *self)
             return family;
         }
     }
-    abort(); /* the trampoline runs only for types in the list, and for those derived from them */
+    return NULL;
 }
 
 static struct family *family_of(PyObject *self)
@@ -144,6 +143,11 @@ static const opscope_op *op_of_name(PyObject *self, const struct family *family)
 static PyObject *trampoline(PyObject *self, PyObject *args, PyObject *names)
 {
     const struct family *family = family_of(self);
+    if (family == NULL) {
+        /* Only types in the list have this function, and those derived from them. */
+        PyErr_SetString(PyExc_SystemError, "opscope: a call of an unknown type");
+        return NULL;
+    }
     const ternaryfunc original = family->original;
     if (opscope__python_range_is_skipped()) {
         return original(self, args, names);

@@ -37,7 +37,7 @@ def variable_queries() -> Iterator[tuple[str, str, str]]:
 
 def filled(promql: str, operator: str, chosen: Mapping[str, str] | None = None) -> str:
     """The query with the dashboard's variables set: to `chosen`, and the others to All."""
-    every = dict.fromkeys(("service", "host", "model"), ".*") | dict(chosen or {})
+    every = dict.fromkeys(("service", "served", "host", "model"), ".*") | dict(chosen or {})
     for name, value in (
         ("__rate_interval", "30s"),
         ("quantile", "0.95"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from opscope.cli import annotate
 from opscope.metrics import METRICS, Kind
 from tests.dashboards.documents import GRAFANA, boards, panel_queries, rules, variable_queries
 
@@ -173,6 +174,13 @@ def test_variables_have_descriptions_and_query_the_chosen_source() -> None:
                 assert variable["datasource"]["uid"] == "${datasource}", (name, variable)
         for panel in board["panels"]:
             assert panel["datasource"]["uid"] == "${datasource}", (name, panel["title"])
+
+
+def test_each_dashboard_shows_what_opscope_annotate_posts() -> None:
+    for name, board in boards().items():
+        (shown,) = board["annotations"]["list"]
+        assert shown["enable"] and shown["datasource"]["type"] == "grafana", name
+        assert shown["target"]["tags"] == [annotate._TAG], name
 
 
 def test_panels_do_not_overlap_and_stay_within_the_page() -> None:

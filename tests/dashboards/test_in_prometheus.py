@@ -112,7 +112,7 @@ def test_every_panel_has_data(case: Case) -> None:
     assert_answered(case.store, asked)
 
 
-# No host here serves models: tests/serving/test_observed.py shows where its data come from.
+# No host here serves models; test_serving_board.py has one that does.
 SERVING = "opscope-serving.json"
 
 # One real host cannot show these; the others can.

@@ -1,7 +1,5 @@
 """Exports to OpenTelemetry receivers, and the handling of failures."""
 
-import os
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -12,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opscope import __version__
 from opscope.bench.scrape import snapshot_of
-from opscope.errors import AgentError, ConfigError
+from opscope.errors import AgentError
 from opscope.host.snapshot import Exemplar, SeriesKey, Snapshot
 from opscope.metrics import METRICS, Kind
 from opscope.server.exporter import ExportRefused, PushExporter, load
 from tests.exporters.otlp_receiver import Received, over_grpc, over_http, points
-from tests.exporters.peers import AGENT, running
 from tests.server.test_access import make_certificate
 
 DURATION = "opscope.op.duration"
@@ -277,49 +275,16 @@ def test_a_receiver_with_tls_needs_the_given_certificate(
         assert len(received.requests) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "smoke", "OTEL_EXPORTER_OTLP_PROTOCOL='smoke': must be"),
-        ("OTEL_METRICS_EXPORTER", "none", "OTEL_METRICS_EXPORTER='none': turns off"),
-        ("OTEL_METRICS_EXPORTER", "nobody", "no exporter 'nobody'; known: console, otlp_proto"),
-        ("OTEL_METRIC_EXPORT_INTERVAL", "0", "OTEL_METRIC_EXPORT_INTERVAL='0': must be"),
-        ("OTEL_SDK_DISABLED", "true", "OTEL_SDK_DISABLED=true turns off"),
-        (
-            "OTEL_EXPORTER_OTLP_CERTIFICATE",
-            "/nowhere",
-            "OTEL_EXPORTER_OTLP_CERTIFICATE='/nowhere': No such file",
-        ),
-        # More than these two gRPC would end the agent.
-        (
-            "OTEL_EXPORTER_OTLP_METRICS_CLIENT_KEY",
-            os.devnull,
-            "OTEL_EXPORTER_OTLP_METRICS_CLIENT_CERTIFICATE is missing",
-        ),
-        (
-            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-            os.devnull,
-            "OTEL_EXPORTER_OTLP_CLIENT_KEY is missing",
-        ),
-    ],
-)
-def test_a_variable_that_cannot_be_used_is_named(
-    environ: pytest.MonkeyPatch, name: str, value: str, said: str
-) -> None:
-    environ.setenv(name, value)
-    with pytest.raises((AgentError, ConfigError)) as caught:
-        load("otlp", {}, {})
-    assert said in str(caught.value)
-
-
-def test_any_exporter_of_the_sdk_will_do(tmp_path: Path, environ: pytest.MonkeyPatch) -> None:
-    environ.setenv("OTEL_METRICS_EXPORTER", "console")
-    environ.setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
-    command = [*AGENT, "--exporter", "otlp", "--directory", str(tmp_path)]
-    with running(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "exporting to otlp\n"
-        assert any('"opscope.processes"' in line for line in process.stdout)
+def test_each_resource_names_the_sdk_and_the_version_of_the_conventions(http: Received) -> None:
+    otlp(http).export(snapshot_of(5, 0))
+    resources = http.requests[0].resource_metrics
+    assert len(resources) > 1
+    for one in resources:
+        of_one = {pair.key: pair.value.string_value for pair in one.resource.attributes}
+        assert of_one["telemetry.sdk.name"] == "opscope"
+        assert of_one["telemetry.sdk.language"] == "python"
+        assert of_one["telemetry.sdk.version"] == __version__
+        assert one.schema_url.startswith("https://opentelemetry.io/schemas/1.")
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 413, 500])

@@ -1,6 +1,7 @@
 """The Prometheus page: valid for its parsers, and equal to its snapshot."""
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -299,3 +300,17 @@ def test_target_info_is_the_resource(snapshot: Snapshot, monkeypatch: pytest.Mon
         assert 'k8s_node_name="node 1"' in line
         assert 'service_name="mine"' in line
         assert line.endswith("} 1")
+
+
+@pytest.mark.parametrize("accept", ["text/plain", OPENMETRICS])
+def test_the_page_has_the_metrics_that_every_program_has(tmp_path: Path, accept: str) -> None:
+    text = page(Host([str(tmp_path)], consume=False).collect(), accept)
+    found = {name: float(value) for name, value in re.findall(r"^(process_\w+) (\S+)$", text, re.M)}
+    assert [*(parse_openmetrics(text) if accept == OPENMETRICS else parse_text(text))]
+    assert found["process_cpu_seconds_total"] > 0
+    assert found["process_resident_memory_bytes"] > 1 << 20
+    assert found["process_virtual_memory_bytes"] > found["process_resident_memory_bytes"]
+    assert 3 <= found["process_open_fds"] < found["process_max_fds"]
+    with open("/proc/uptime") as uptime:
+        booted = time.time() - float(uptime.read().split()[0])
+    assert booted <= found["process_start_time_seconds"] <= time.time()

@@ -35,6 +35,13 @@ class Known(Store):
         return [Sample({"op": op}, value) for op, value in values if value is not None]
 
 
+def test_a_service_may_be_a_glob() -> None:
+    assert promql.where(service_name="a.b*c?", model_id=None) == (
+        r'service_name=~"a\\.b(?s:.*)c(?s:.)"'
+    )
+    assert promql.where(service_name="a.b[c]") == 'service_name="a.b[c]"'
+
+
 def test_imprecise_values_are_marked() -> None:
     with mock.patch("opscope.cli.fleet._store", return_value=Known()):
         text = CliRunner().invoke(main, ["fleet", "top"]).output

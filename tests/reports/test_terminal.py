@@ -87,7 +87,9 @@ def test_an_empty_table_says_whether_nothing_ran(tmp_path: Path) -> None:
 def test_rows_are_sorted_and_limited(tmp_path: Path) -> None:
     SegmentWriter().add([OUTER, INNER, Range("z", 1e-6, self_s=1e-6)]).write(tmp_path)
     ops = [line.split()[0] for line in top(tmp_path, "--sort", "calls", "--limit", "2")[2:4]]
-    assert ops == ["numpy::add", OUTER.op[: len(ops[1]) - 1] + "…"]
+    head, tail = ops[1].split("…")
+    assert ops[0] == "numpy::add"
+    assert OUTER.op.startswith(head) and OUTER.op.endswith(tail) and len(tail) > 8
     assert "1 more operator" in "\n".join(top(tmp_path, "--limit", "2"))
 
 

@@ -92,7 +92,53 @@ def test_imprecise_values_are_marked_and_grey(server: Server, tmp_path: Path) ->
 
 
 def _names(row: str) -> list[str]:
-    return re.findall(r'<td class="name"[^>]*>(numpy::\w+)<', row)
+    return re.findall(r'<button class="open"[^>]*>(numpy::\w+)<', row)
+
+
+def column(markup: str) -> list[str]:
+    """The operators in the order of their rows."""
+    table = markup.split('id="operators"')[1].split("</table>")[0]
+    return re.findall(r'<button class="open" type="button">([^<]*)<', table)
+
+
+# The server's second answer would be of a time in which nothing ran, so each look has its own.
+@chromium
+@pytest.mark.parametrize(
+    ("fragment", "order"),
+    [
+        ("", ["numpy::add", "&lt;img src=x onerror=alert(1)&gt;::op"]),
+        ("#sort=-total", ["&lt;img src=x onerror=alert(1)&gt;::op", "numpy::add"]),
+        ("#sort=operator", ["&lt;img src=x onerror=alert(1)&gt;::op", "numpy::add"]),
+        ("#filter=NUMPY", ["numpy::add"]),
+        ("#filter=xyz&sort=toString", []),
+    ],
+)
+def test_the_address_carries_order_and_filter(
+    server: Server, tmp_path: Path, fragment: str, order: list[str]
+) -> None:
+    markup = shown(f"{server.url}/{fragment}", tmp_path / "profile")
+    assert column(markup) == order
+    assert ("none matches the filter" in markup) == (order == [])
+    if fragment == "#sort=operator":
+        assert re.search(r'aria-sort="ascending"><button[^>]*>operator', markup)
+
+
+@chromium
+def test_the_address_carries_the_operator_whose_details_are_open(
+    server: Server, tmp_path: Path
+) -> None:
+    markup = shown(f"{server.url}/#operator=numpy%3A%3Aadd", tmp_path / "profile")
+    section = re.search(r'<section id="operator"[^>]*>', markup)
+    assert section and "hidden" not in section[0]
+    assert re.search(r'id="operator-heading"[^>]*>numpy::add<', markup)
+    assert "since this page was opened" in text_of(markup)
+
+
+@chromium
+def test_a_paused_page_asks_once(server: Server, tmp_path: Path) -> None:
+    markup = shown(f"{server.url}/#paused", tmp_path / "profile")
+    assert "go on" in markup and "paused, as of" in text_of(markup)
+    assert server.requests.facts()["requests"]["/api/live", "200"] == 1
 
 
 @chromium
@@ -102,7 +148,7 @@ def test_the_page_asks_again_by_itself(server: Server, tmp_path: Path) -> None:
 
 
 def test_the_policy_forbids_resources_from_elsewhere(server: Server) -> None:
-    for path in ("/", "/page.css", "/page.js", "/api/live"):
+    for path in ("/", "/page.css", "/page.js", "/operators.js", "/api/live"):
         with urlopen(f"{server.url}{path}", timeout=TIMEOUT_S) as answer:
             assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
             assert answer.headers["X-Content-Type-Options"] == "nosniff"

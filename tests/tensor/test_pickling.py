@@ -155,3 +155,27 @@ def test_pickles_that_do_not_fit_are_refused(
 
     with pytest.raises(error, match=text):
         over_bytes(buffer, ot.float32, shape)
+
+
+def test_tensors_that_share_memory_share_it_after_a_pickle() -> None:
+    base = ot.arange(12).reshape(3, 4)
+    for protocol in PROTOCOLS:
+        again = pickle.loads(pickle.dumps([base, base.T, base[1], base[1:, ::2]], protocol))
+        again[2].fill_(-1)
+        assert again[0].tolist() == [[0, 1, 2, 3], [-1] * 4, [8, 9, 10, 11]]
+        assert again[1][:, 1].tolist() == [-1] * 4
+        assert again[3].tolist() == [[-1, -1], [8, 10]]
+        assert again[1].strides == base.T.strides
+    assert base[1].tolist() == [4, 5, 6, 7]
+
+
+def test_a_pickle_has_each_storage_once() -> None:
+    base = ot.zeros(10_000)
+    assert len(pickle.dumps([base, base[5:], base.reshape(100, 100)])) < 41_000
+
+
+def test_tied_parameters_stay_tied() -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    model[1].weight = model[0].weight
+    again = pickle.loads(pickle.dumps(model))
+    assert again[1].weight is again[0].weight

@@ -135,7 +135,7 @@ def test_one_profile_at_a_time() -> None:
 
 def test_results_are_there_after_the_end() -> None:
     prof = opscope.profile()
-    with pytest.raises(RecorderError, match="still running"):
+    with pytest.raises(RecorderError, match="has recorded nothing yet"):
         prof.key_averages()
     prof.start()
     with pytest.raises(RecorderError, match="still running"):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from opscope import OpscopeError, __version__
-from opscope.cli._commands import NEED_NO_EXTRA, leave_broken_pipe, names, unforeseen
+from opscope.cli._commands import NEED_NO_EXTRA, leave_broken_pipe, names, no_such, unforeseen
 
 _EXTRA = "agent"
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         elif name in ("", "-h", "--help"):
             print(_overview(extras.line("opscope", _EXTRA)))
         else:
-            _fail(f"No such command {name!r}.", 2)
+            _fail(no_such(name), 2)
 
 
 def _run(name: str, arguments: Sequence[str]) -> None:

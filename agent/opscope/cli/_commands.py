@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import pkgutil
@@ -20,6 +21,12 @@ def names() -> list[str]:
 def module(name: str) -> str:
     """The module of a subcommand."""
     return f"opscope.cli.{name.replace('-', '_')}"
+
+
+def no_such(name: str) -> str:
+    """The message for an unknown subcommand, with the known one that is nearest."""
+    near = difflib.get_close_matches(name, names(), n=1)
+    return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
 
 
 def without_extra(name: str) -> ModuleType | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import click
@@ -22,8 +23,13 @@ def command() -> None:
 
 @command.command("export")
 @click.argument("directory", type=click.Path(file_okay=False))
+@click.option(
+    "--runbook-url",
+    metavar="URL",
+    help="Address of the runbook for the alerts' links; without it they name RUNBOOK.md.",
+)
 @click.option("--force", is_flag=True, help="Replace existing files that differ.")
-def export(directory: str, force: bool) -> None:
+def export(directory: str, runbook_url: str | None, force: bool) -> None:
     """Write the files into DIRECTORY; create it if it is missing.
 
     \b
@@ -32,32 +38,41 @@ def export(directory: str, force: bool) -> None:
         rules/fleet.yml       recording rules
         agent.service         systemd unit of the host agent
     """
+    if runbook_url is not None and not re.fullmatch(r"https?://[^\s\"'#]+", runbook_url):
+        raise click.BadParameter(f"{runbook_url!r} is not an http(s) address without a fragment")
     source = Path(_native.__file__).parent / _SHIPPED
     names = sorted(str(one.relative_to(source)) for one in source.rglob("*") if one.is_file())
     if not names:
         raise OpscopeError(f"{source}: the package lacks these files; reinstall opscope")
     target = Path(directory)
     try:
-        others = [name for name in names if _differs(source / name, target / name)]
+        contents = {name: _content(source / name, runbook_url) for name in names}
+        others = [name for name in names if _differs(contents[name], target / name)]
         if others and not force:
             raise OpscopeError(
                 f"{directory} already has different files of these names: {', '.join(others)}; "
                 "--force replaces them"
             )
         for name in names:
-            _copy(source / name, target / name)
+            _write(target / name, contents[name])
             click.echo(target / name)
     except OSError as error:
         raise OpscopeError(f"{error.filename or directory}: {error.strerror}") from error
 
 
-def _differs(source: Path, target: Path) -> bool:
-    return os.path.lexists(target) and (
-        not target.is_file() or target.read_bytes() != source.read_bytes()
-    )
+def _content(source: Path, runbook_url: str | None) -> bytes:
+    """The file, with absolute links to the runbook if its address is known."""
+    content = source.read_bytes()
+    if runbook_url is None or source.suffix != ".yml":
+        return content
+    return content.replace(b"RUNBOOK.md#", f"{runbook_url}#".encode())
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Copies atomically."""
+def _differs(content: bytes, target: Path) -> bool:
+    return os.path.lexists(target) and (not target.is_file() or target.read_bytes() != content)
+
+
+def _write(target: Path, content: bytes) -> None:
+    """Writes atomically."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(str(target), source.read_bytes(), mode=0o644)
+    replace_file(str(target), content, mode=0o644)

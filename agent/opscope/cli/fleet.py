@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 import click
@@ -71,7 +72,9 @@ _WINDOW = click.option(
     callback=_duration,
     help="Time range up to now, as a PromQL duration.",
 )
-_SERVICE = click.option("--service", metavar="NAME", help="Only this service.")
+_SERVICE = click.option(
+    "--service", metavar="GLOB", help="Only services of this name; * and ? are wildcards."
+)
 
 
 @click.group("fleet", short_help="Query all hosts, through their Prometheus.")
@@ -327,7 +330,8 @@ def _nothing(store: Store, service: str | None) -> str:
             f"{store.url} has no current metrics of Opscope: configure it to scrape the agents "
             "(see dashboards/README.md), and run an observed program"
         )
-    if service is not None and service not in known:
+    glob = None if service is None else service.replace("[", "[[]")
+    if glob is not None and not any(fnmatchcase(name, glob) for name in known):
         return f"no service {service!r}; known: {', '.join(sorted(known))}"
     return "nothing found: no such operator ran, or the store has scraped it only once so far"
 

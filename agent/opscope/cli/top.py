@@ -7,20 +7,27 @@ the numbers, reports/table.py the layout.
 from __future__ import annotations
 
 import json
+import sys
 import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.text import Text
 
 from opscope import config
+from opscope.cli._keys import Keys
 from opscope.cli._numbers import PID, duration
 from opscope.cli._shared_options import DIRECTORY
+from opscope.cli._top_state import HELP, Screen, TopState
 from opscope.host.host import Host
 from opscope.host.snapshot import Snapshot
 from opscope.reports.table import screen
-from opscope.reports.view import GROUPINGS, SORTS, View, view
+from opscope.reports.view import GROUPINGS, SORTS, Row, View, by_phase, view, within_phase
 from opscope.segments import directories
 
 _SERIES_LIMIT = 20_000
@@ -46,6 +53,89 @@ class _Options(NamedTuple):
 
     def view(self, now: Snapshot, before: Snapshot | None) -> View:
         return view(now, before, GROUPINGS[self.by], self.sort)
+
+
+class _Browser:
+    """The live table, and what the keys have made of it."""
+
+    def __init__(self, options: _Options, console: Console, since_start: bool) -> None:
+        self._by, self._limit = options.by, options.limit
+        self._console = console
+        self._since_start = since_start
+        self.state = TopState(options.sort)
+        self._rows: Sequence[Row] = ()
+
+    def run(self, host: Host, interval: float) -> None:
+        """Until the user quits. Raises KeyboardInterrupt."""
+        before, now = None, host.collect()
+        keys = Keys() if sys.stdin.isatty() else None
+        with (
+            keys or nullcontext(),
+            Live(console=self._console, screen=True, auto_refresh=False) as live,
+        ):
+            while True:
+                live.update(self._draw(now, before), refresh=True)
+                deadline = time.monotonic() + interval
+                while (left := deadline - time.monotonic()) > 0:
+                    if keys is None:
+                        time.sleep(left)
+                        continue
+                    for key in keys.read(left):
+                        if not self.state.press(key, self._rows, _phases(now)):
+                            return
+                        live.update(self._draw(now, before), refresh=True)
+                if not self.state.is_held:
+                    before, now = None if self._since_start else now, host.collect()
+
+    def _draw(self, now: Snapshot, before: Snapshot | None) -> RenderableType:
+        state, console = self.state, self._console
+        if state.screen is Screen.HELP:
+            return Text(HELP)
+        if state.screen is Screen.DETAILS:
+            shown = view(now, before, by_phase, state.sort)
+            rows = [row for row in shown.rows if row.key.op == state.marked]
+            by = "phase"
+        else:
+            grouping = GROUPINGS[self._by]
+            if state.phase is not None:
+                grouping = within_phase(grouping, state.phase)
+            shown = view(now, before, grouping, state.sort)
+            rows = [row for row in shown.rows if state.takes(row)]
+            by = self._by
+        room = max(console.height - _LINES_AROUND - 1, 1)
+        limit = min(self._limit or room, room)
+        marked = None
+        if state.screen is not Screen.DETAILS:
+            self._rows = rows[:limit]
+            names = [row.key.op for row in self._rows]
+            marked = names.index(state.marked) if state.marked in names else None
+        table = screen(
+            now,
+            replace(shown, rows=tuple(rows)),
+            sort=state.sort,
+            limit=limit,
+            by=by,
+            width=console.width,
+            selected=marked,
+        )
+        return Group(table, Text(self._line(), style="bold", no_wrap=True, overflow="ellipsis"))
+
+    def _line(self) -> str:
+        """The last line: what is chosen, or how to go on."""
+        state = self.state
+        if state.screen is Screen.FILTER:
+            return f"filter: {state.filter}_   (Enter keeps it, Escape removes it)"
+        if state.screen is Screen.DETAILS:
+            return f"{state.marked}   (q: back)"
+        chosen = [f"sort {state.sort}"]
+        chosen += [f"filter {state.filter!r}"] if state.filter else []
+        chosen += [f"phase {state.phase}"] if state.phase is not None else []
+        chosen += ["held"] if state.is_held else []
+        return f"{' | '.join(chosen)}   (?: keys, q: quit)"
+
+
+def _phases(snapshot: Snapshot) -> list[str]:
+    return sorted({key.phase for key in snapshot.keys})
 
 
 @click.command("top", short_help="Show where observed processes spend their time.")
@@ -95,7 +185,8 @@ def command(
 ) -> None:
     """Show where observed processes spend their time, operator by operator.
 
-    A live table; one table, as with --once, if standard output is not a terminal.
+    A live table; one table, as with --once, if standard output is not a terminal. The key ? lists
+    the keys: they sort, filter, and open the details of an operator.
     """
     host = Host(
         directories.exactly(places) or directories.patterns(config.load().directory),
@@ -106,23 +197,16 @@ def command(
     )
     options = _Options(by, sort, limit)
     console = Console()
-    before = host.collect()
     if as_json:
-        click.echo(json.dumps(_for_scripts(options.view(before, None)), indent=1))
+        click.echo(json.dumps(_for_scripts(options.view(host.collect(), None)), indent=1))
         return
     if once or not console.is_terminal:
-        console.print(options.draw(before, options.view(before, None), console))
+        now = host.collect()
+        console.print(options.draw(now, options.view(now, None), console))
         return
     try:
-        with Live(console=console, screen=True, auto_refresh=False) as live:
-            shown = options.view(before, None)
-            while True:
-                live.update(options.draw(before, shown, console), refresh=True)
-                time.sleep(interval)
-                now = host.collect()
-                shown = options.view(now, None if since_start else before)
-                before = now
-    except KeyboardInterrupt:
+        _Browser(options, console, since_start).run(host, interval)
+    except (EOFError, KeyboardInterrupt):
         return
 
 

@@ -6,6 +6,8 @@ advance; a test compares the two.
 
 from __future__ import annotations
 
+import re
+
 from opscope.metrics import METRICS, Kind
 
 LEAST_SAMPLES = 200
@@ -14,6 +16,7 @@ LEAST_SAMPLES = 200
 MARGIN, LEAST_BOUNDS = 0.1, 2
 """Requirements on a classic histogram to locate its median between two bounds."""
 
+_WILDCARDS = {"*": "(?s:.*)", "?": "(?s:.)"}
 _BY_NAME = {metric.name: metric for metric in METRICS}
 _CELL = "instance, service_name, op, phase, model_id"
 _OPERATOR = "service_name, version, op, phase, model_id"
@@ -32,9 +35,16 @@ def quoted(value: str) -> str:
 
 
 def where(**labels: str | None) -> str:
-    """A selector of these labels; None: any value."""
-    chosen = [f"{key}={quoted(value)}" for key, value in labels.items() if value is not None]
-    return ", ".join(chosen)
+    """A selector of these labels; None: any value. In a value, * is any text, ? one character."""
+    return ", ".join(_matcher(key, value) for key, value in labels.items() if value is not None)
+
+
+def _matcher(key: str, value: str) -> str:
+    if not set(value) & {"*", "?"}:
+        return f"{key}={quoted(value)}"
+    # RE2's and Python's syntax agree on what re.escape makes. Prometheus anchors the expression.
+    parts = (_WILDCARDS.get(part) or re.escape(part) for part in re.split(r"([*?])", value))
+    return f"{key}=~{quoted(''.join(parts))}"
 
 
 def rates(metric: str, by: str, selector: str, window: str) -> str:

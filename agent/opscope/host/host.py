@@ -67,6 +67,8 @@ class Host:
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._patterns = tuple(patterns)
+        # Once: it would move with each setting of the clock.
+        self._start_unix_s = self_metrics.start_unix_s()
         self._consume = consume
         self._pids = pids
         self._clock_ns = clock_ns
@@ -417,9 +419,15 @@ class Host:
             yield from file.exemplars
 
     def _self_metrics(self) -> SelfMetrics:
+        resident, virtual = self_metrics.memory_bytes()
+        open_files, most_files = self_metrics.open_files()
         return SelfMetrics(
             cpu_s=time.process_time(),
-            memory_bytes=self_metrics.memory_bytes(),
+            memory_bytes=resident,
+            virtual_bytes=virtual,
+            start_unix_s=self._start_unix_s,
+            open_files=open_files,
+            most_files=most_files,
             passes=dict(self._passes),
             files_read=self._reading.files_read,
             files_removed=self._removed,

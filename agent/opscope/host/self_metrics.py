@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -32,12 +34,40 @@ class SelfMetrics:
     """HTTP requests, by path and status."""
     request_s: float = 0.0
     """Time from a request to the end of its answer."""
+    virtual_bytes: int = 0
+    """Of these four, 0 is unknown."""
+    start_unix_s: float = 0.0
+    open_files: int = 0
+    most_files: int = 0
 
 
-def memory_bytes() -> int:
-    """Memory of this process; 0 if unknown."""
+def memory_bytes() -> tuple[int, int]:
+    """Resident and virtual memory of this process; 0 if unknown."""
     try:
         with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * _PAGE_BYTES
+            virtual, resident, *_ = file.read().split()
+        return int(resident) * _PAGE_BYTES, int(virtual) * _PAGE_BYTES
+    except (OSError, ValueError):
+        return 0, 0
+
+
+def open_files() -> tuple[int, int]:
+    """Open files of this process, without the one that counts them, and the most that it may have;
+    0 if unknown."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    try:
+        return len(os.listdir("/proc/self/fd")) - 1, max(most, 0)
+    except OSError:
+        return 0, max(most, 0)
+
+
+def start_unix_s() -> float:
+    """When this process started; 0 if unknown. The system's clock may have been set since."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            # The program's name may contain blanks and parentheses.
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
     except (OSError, ValueError, IndexError):
-        return 0
+        return 0.0
+    since_boot_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.time() - since_boot_s + ticks / os.sysconf("SC_CLK_TCK")

@@ -214,6 +214,15 @@ def record(
     return [_recording(selection, deltas, seconds) for selection in selections]
 
 
+def whole(patterns: Sequence[str]) -> dict[Operator, Slice]:
+    """All that the processes of these directories recorded since their starts, ended ones too."""
+    host = Host(patterns, consume=False, max_series=_SERIES_LIMIT)
+    found: dict[Operator, Slice] = {}
+    for operator, one in _slices(host.collect(), None):
+        found[operator] = _sum(found[operator], one) if operator in found else one
+    return found
+
+
 def _recording(
     selection: Selection, deltas: Sequence[Snapshot], seconds: Sequence[float]
 ) -> Recording:
@@ -249,11 +258,11 @@ def _ran(process: Process, delta: Snapshot) -> bool:
     return any(key.process == process.pid and row[SAMPLES] for key, row in rows)
 
 
-def _slices(delta: Snapshot, pids: set[int]) -> Iterator[tuple[Operator, Slice]]:
+def _slices(delta: Snapshot, pids: set[int] | None) -> Iterator[tuple[Operator, Slice]]:
     errors = zip(delta.calls_variance.tolist(), delta.self_variance.tolist(), strict=True)
     rows = zip(delta.keys, delta.counters.tolist(), errors, strict=True)
     for key, row, (calls_variance, self_variance) in rows:
-        if key.process in pids and row[SAMPLES]:
+        if (pids is None or key.process in pids) and row[SAMPLES]:
             self_s = None if row[SELF_UNKNOWN] else row[SELF_NS] / 1e9
             calls = row[WEIGHT] / layout.WEIGHT_ONE
             found = Slice(

@@ -10,15 +10,22 @@ from rich.text import Text
 
 from opscope.host.snapshot import Snapshot
 from opscope.reports import certainty
+from opscope.reports.shortened import shortened
 from opscope.reports.view import Row, View, overhead, sampling
 
 _WIDTHS = {"service": 16, "labels": 28}
 """Columns that are cut to so many characters."""
 _OPERATOR_WIDTH = 28
 """Characters of an operator's name that are shown, if necessary in place of other columns."""
+_LEAST_OPERATOR_WIDTH = 12
 _GIVEN_UP = ("framework", "p95", "bytes", "p50")
 """The columns to drop first, in this order. An operator's name begins with its framework."""
-_ONLY_BY = {"pid": "process", "service": "process", "labels": "labels"}
+_ONLY_BY = {
+    "pid": ("process",),
+    "service": ("process", "phase"),
+    "labels": ("labels",),
+    "phase": ("phase",),
+}
 """The columns of which there is one only in a table with such rows."""
 _PADDING = 2
 _HEADINGS = (
@@ -26,6 +33,7 @@ _HEADINGS = (
     ("service", "service"),
     ("labels", "labels"),
     ("op", "operator"),
+    ("phase", "phase"),
     ("framework", "framework"),
     ("calls", "calls/s"),
     ("total", "total %"),
@@ -38,14 +46,21 @@ _HEADINGS = (
 
 
 def screen(
-    snapshot: Snapshot, shown: View, *, sort: str, limit: int, by: str, width: int
+    snapshot: Snapshot,
+    shown: View,
+    *,
+    sort: str,
+    limit: int,
+    by: str,
+    width: int,
+    selected: int | None = None,
 ) -> RenderableType:
-    """The table with the line above and the lines below it."""
+    """The table with the line above and the lines below it. `selected`: the row to mark."""
     if not snapshot.processes:
         return Text("no process is observed; start one with: opscope run -- COMMAND")
     return Group(
         Text(_title(snapshot, shown), style="dim", no_wrap=True, overflow="ellipsis"),
-        _table(shown, sort, limit, by, width)
+        _table(shown, sort, limit, by, width, selected)
         if shown.rows
         else Text(f"\n  {_nothing(snapshot)}\n"),
         *(Text(line, style="dim") for line in _footer(snapshot, shown, limit)),
@@ -68,33 +83,52 @@ def _nothing(snapshot: Snapshot) -> str:
     return "no operator was sampled; `opscope run --sampling 1` records every call"
 
 
-def _table(shown: View, sort: str, limit: int, by: str, width: int) -> Table:
-    table = Table(
-        box=None, pad_edge=False, header_style="bold", expand=True, padding=(0, _PADDING // 2)
-    )
+def _table(
+    shown: View, sort: str, limit: int, by: str, width: int, selected: int | None = None
+) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _PADDING // 2))
     rows = shown.rows[:limit]
     cells = [_cells(row) for row in rows]
-    left_out = {name for name in _ONLY_BY if _ONLY_BY[name] != by}
+    left_out = {name for name in _ONLY_BY if by not in _ONLY_BY[name]}
     if all(row.bytes_per_s is None for row in shown.rows):
         left_out.add("bytes")
     headings = _fitting(
         {name: text for name, text in _HEADINGS if name not in left_out}, cells, sort, width
     )
+    short = _names(headings, cells, width)
     for name, heading in headings.items():
         style = "bold" if name == sort else ""
         if name == "op":
-            table.add_column(heading, no_wrap=True, overflow="ellipsis", ratio=1, min_width=12)
+            table.add_column(
+                heading, no_wrap=True, overflow="ellipsis", min_width=_LEAST_OPERATOR_WIDTH
+            )
         elif name in _WIDTHS:
             table.add_column(heading, no_wrap=True, overflow="ellipsis", max_width=_WIDTHS[name])
-        elif name == "framework":
+        elif name in ("framework", "phase"):
             table.add_column(heading, no_wrap=True)
         else:
             table.add_column(heading, justify="right", no_wrap=True, style=style)
-    for row, texts in zip(rows, cells, strict=True):
-        table.add_row(
-            *(Text(texts[name]) for name in headings), style="dim" if row.is_unsure else None
-        )
+    for number, (row, texts) in enumerate(zip(rows, cells, strict=True)):
+        style = "dim" if row.is_unsure else ""
+        if number == selected:
+            style += " reverse"
+        texts = {**texts, "op": short[texts["op"]]}
+        table.add_row(*(Text(texts[name]) for name in headings), style=style.strip() or None)
     return table
+
+
+def _names(headings: dict[str, str], cells: list[dict[str, str]], width: int) -> dict[str, str]:
+    """The operators' names as they fit beside the other columns."""
+    others = sum(_width_of(name, headings, cells) for name in headings if name != "op")
+    room = max(width - others - _PADDING, _LEAST_OPERATOR_WIDTH)
+    return shortened([texts["op"] for texts in cells], room)
+
+
+def _width_of(name: str, headings: dict[str, str], cells: list[dict[str, str]]) -> int:
+    """Characters of the column, with the padding."""
+    longest = max((len(texts[name]) for texts in cells), default=0)
+    longest = max(longest, len(headings[name]))
+    return _PADDING + min(longest, _WIDTHS.get(name, longest))
 
 
 def _fitting(
@@ -103,9 +137,7 @@ def _fitting(
     """The columns that leave room for the operators' names."""
 
     def width_of(name: str) -> int:
-        longest = max((len(texts[name]) for texts in cells), default=0)
-        longest = max(longest, len(headings[name]))
-        return _PADDING + (min(longest, _WIDTHS.get(name, longest)))
+        return _width_of(name, headings, cells)
 
     kept = dict(headings)
     wanted = min(width_of("op"), _OPERATOR_WIDTH)
@@ -120,6 +152,7 @@ def _fitting(
 def _cells(row: Row) -> dict[str, str]:
     pid = "-" if row.key.process is None else str(row.key.process)
     names = {"service": row.key.service, "op": row.key.op, "framework": row.key.framework}
+    names["phase"] = row.key.phase
     names["labels"] = ", ".join(f"{key}={value}" for key, value in row.key.labels) or "-"
     return {"pid": pid, **names, **_numbers(row)}
 

@@ -105,6 +105,19 @@ def by_labels(key: SeriesKey) -> SeriesKey:
     return SeriesKey("", key.op, "", key.labels)
 
 
+def by_phase(key: SeriesKey) -> SeriesKey:
+    return SeriesKey(key.service, key.op, key.phase, ())
+
+
+_OTHER_PHASES = SeriesKey("", "", "", ())
+
+
+def within_phase(grouping: Grouping, phase: str) -> Grouping:
+    """As `grouping`, for the series of one phase; a view leaves all others out of its rows, but not
+    out of the time that shares are of."""
+    return lambda key: grouping(key) if key.phase == phase else _OTHER_PHASES
+
+
 GROUPINGS: dict[str, Grouping] = {
     "operator": by_operator,
     "process": by_process,
@@ -151,7 +164,7 @@ def _view(snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str) -
             _error_share(self_errors[i], base_s),
         )
         for i, calls in enumerate(snapshot.calls.tolist())
-        if ran[i]
+        if ran[i] and snapshot.keys[i] != _OTHER_PHASES
     ]
     rows.sort(key=lambda row: _order(row, sort))
     is_estimated = snapshot.calls_variance > 0

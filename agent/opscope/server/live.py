@@ -35,6 +35,7 @@ CONTENT_TYPES = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "charts.js": "text/javascript; charset=utf-8",
+    "operators.js": "text/javascript; charset=utf-8",
 }
 _OPERATORS_SHOWN = 50
 _PROCESSES_SHOWN = 200

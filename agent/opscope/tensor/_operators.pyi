@@ -13,11 +13,13 @@ from typing_extensions import Self
 
 from opscope._tensor import Tensor
 from opscope._tensor import dtype as _dtype
+from opscope.tensor.places import device as _device
 
 # Of Python and of NumPy.
 Int: TypeAlias = SupportsIndex
 Ints: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 Number: TypeAlias = SupportsFloat | SupportsIndex
+Device: TypeAlias = builtins.str | _device
 
 class batch_norm_backward_result(NamedTuple):  # noqa: N801 - its name at run time
     grad_input: Tensor
@@ -95,7 +97,7 @@ def arange(
     step: Number = ...,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -162,7 +164,6 @@ def batch_norm_backward(
     *,
     out: tuple[Tensor, Tensor, Tensor] | None = ...,
 ) -> batch_norm_backward_result: ...
-def bernoulli(self: Tensor, p: Number | None = ..., *, out: Tensor | None = ...) -> Tensor: ...
 def bernoulli_(self: Tensor, p: Number | None = ...) -> Tensor: ...
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, *, reduction: builtins.str = ..., out: Tensor | None = ...
@@ -198,9 +199,6 @@ def cat(tensors: Sequence[Tensor], dim: Int = ..., *, out: Tensor | None = ...) 
 def ceil(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 def ceil_(self: Tensor) -> Tensor: ...
 def chunk(self: Tensor, chunks: Int, dim: Int = ...) -> tuple[Tensor, ...]: ...
-def clamp(
-    self: Tensor, min: Number | None = ..., max: Number | None = ..., *, out: Tensor | None = ...
-) -> Tensor: ...
 def clamp_(self: Tensor, min: Number | None = ..., max: Number | None = ...) -> Tensor: ...
 def clone(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 def contiguous(self: Tensor) -> Tensor: ...
@@ -257,13 +255,10 @@ def cross_entropy(
     label_smoothing: Number = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
-def cumprod(self: Tensor, dim: Int, *, out: Tensor | None = ...) -> Tensor: ...
 def cumprod_backward(
     grad_output: Tensor, self: Tensor, dim: Int, *, out: Tensor | None = ...
 ) -> Tensor: ...
-def cumsum(self: Tensor, dim: Int, *, out: Tensor | None = ...) -> Tensor: ...
 def detach(self: Tensor) -> Tensor: ...
-def div(self: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = ...) -> Tensor: ...
 def div_(self: Tensor, other: Tensor | Number) -> Tensor: ...
 def dot(self: Tensor, other: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 def dropout(
@@ -277,7 +272,7 @@ def empty(
     size: Ints,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -285,7 +280,7 @@ def empty(
 def empty(
     *size: Int,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -293,7 +288,7 @@ def empty_like(
     self: Tensor,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -316,7 +311,7 @@ def eye(
     m: Int | None = ...,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -340,7 +335,7 @@ def full(
     fill_value: Number,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -349,7 +344,7 @@ def full_like(
     fill_value: Number,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -464,7 +459,7 @@ def linspace(
     steps: Int,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -575,7 +570,6 @@ def nll_loss_backward(
     *,
     out: Tensor | None = ...,
 ) -> Tensor: ...
-def nonzero(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 @overload
 def normal(
     mean: Tensor | Number = ...,
@@ -583,7 +577,7 @@ def normal(
     size: Ints | None = ...,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -593,7 +587,7 @@ def normal(
     std: Tensor | Number = ...,
     *size: Int,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -603,7 +597,7 @@ def ones(
     size: Ints,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -611,7 +605,7 @@ def ones(
 def ones(
     *size: Int,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -619,7 +613,7 @@ def ones_like(
     self: Tensor,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -632,9 +626,6 @@ def pow(
     self: Tensor | Number, exponent: Tensor | Number, *, out: Tensor | None = ...
 ) -> Tensor: ...
 def pow_(self: Tensor, exponent: Tensor | Number) -> Tensor: ...
-def prod(
-    self: Tensor, dim: Ints | None = ..., keepdim: builtins.bool = ..., *, out: Tensor | None = ...
-) -> Tensor: ...
 @overload
 def prod_backward(
     grad_output: Tensor, self: Tensor, dim: Ints | None = ..., *, out: Tensor | None = ...
@@ -643,66 +634,11 @@ def prod_backward(
 def prod_backward(
     grad_output: Tensor, self: Tensor, *dim: Int, out: Tensor | None = ...
 ) -> Tensor: ...
-@overload
-def rand(
-    size: Ints,
-    *,
-    dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor: ...
-@overload
-def rand(
-    *size: Int,
-    dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor: ...
 def rand_like(
     self: Tensor,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor: ...
-@overload
-def randint(
-    low: Int = ...,
-    high: Ints | None = ...,
-    size: Ints | None = ...,
-    *,
-    dtype: _dtype = ...,
-    device: builtins.str | None = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor: ...
-@overload
-def randint(
-    low: Int = ...,
-    high: Ints | None = ...,
-    *size: Int,
-    dtype: _dtype = ...,
-    device: builtins.str | None = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor: ...
-@overload
-def randn(
-    size: Ints,
-    *,
-    dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor: ...
-@overload
-def randn(
-    *size: Int,
-    dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -710,15 +646,7 @@ def randn_like(
     self: Tensor,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
-    requires_grad: builtins.bool = ...,
-    out: Tensor | None = ...,
-) -> Tensor: ...
-def randperm(
-    n: Int,
-    *,
-    dtype: _dtype = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -743,7 +671,6 @@ def reshape(self: Tensor, *shape: Int) -> Tensor: ...
 def roll(self: Tensor, shifts: Ints, dims: Ints = ..., *, out: Tensor | None = ...) -> Tensor: ...
 @overload
 def roll(self: Tensor, shifts: Ints, *dims: Int, out: Tensor | None = ...) -> Tensor: ...
-def round(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 def round_(self: Tensor) -> Tensor: ...
 def rsqrt(self: Tensor, *, out: Tensor | None = ...) -> Tensor: ...
 def rsqrt_(self: Tensor) -> Tensor: ...
@@ -826,14 +753,6 @@ def squeeze(self: Tensor, dim: Ints | None = ...) -> Tensor: ...
 @overload
 def squeeze(self: Tensor, *dim: Int) -> Tensor: ...
 def stack(tensors: Sequence[Tensor], dim: Int = ..., *, out: Tensor | None = ...) -> Tensor: ...
-def std(
-    self: Tensor,
-    dim: Ints | None = ...,
-    correction: Int = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    out: Tensor | None = ...,
-) -> Tensor: ...
 def strided_scatter(
     self: Tensor,
     src: Tensor,
@@ -908,31 +827,16 @@ def uniform(
 ) -> Tensor: ...
 def uniform_(self: Tensor, low: Number = ..., high: Number = ...) -> Tensor: ...
 def unsqueeze(self: Tensor, dim: Int) -> Tensor: ...
-def var(
-    self: Tensor,
-    dim: Ints | None = ...,
-    correction: Int = ...,
-    keepdim: builtins.bool = ...,
-    *,
-    out: Tensor | None = ...,
-) -> Tensor: ...
 @overload
 def view(self: Tensor, size: Ints) -> Tensor: ...
 @overload
 def view(self: Tensor, *size: Int) -> Tensor: ...
-def where(
-    condition: Tensor | Number,
-    self: Tensor | Number,
-    other: Tensor | Number,
-    *,
-    out: Tensor | None = ...,
-) -> Tensor: ...
 @overload
 def zeros(
     size: Ints,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -940,7 +844,7 @@ def zeros(
 def zeros(
     *size: Int,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -948,7 +852,7 @@ def zeros_like(
     self: Tensor,
     *,
     dtype: _dtype | None = ...,
-    device: builtins.str | None = ...,
+    device: Device | None = ...,
     requires_grad: builtins.bool = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
@@ -1160,7 +1064,7 @@ class OperatorMethods:
         self,
         *,
         dtype: _dtype | None = ...,
-        device: builtins.str | None = ...,
+        device: Device | None = ...,
         requires_grad: builtins.bool = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
@@ -1196,7 +1100,7 @@ class OperatorMethods:
         fill_value: Number,
         *,
         dtype: _dtype | None = ...,
-        device: builtins.str | None = ...,
+        device: Device | None = ...,
         requires_grad: builtins.bool = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
@@ -1402,7 +1306,7 @@ class OperatorMethods:
         size: Ints | None = ...,
         *,
         dtype: _dtype | None = ...,
-        device: builtins.str | None = ...,
+        device: Device | None = ...,
         requires_grad: builtins.bool = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
@@ -1412,7 +1316,7 @@ class OperatorMethods:
         std: Tensor | Number = ...,
         *size: Int,
         dtype: _dtype | None = ...,
-        device: builtins.str | None = ...,
+        device: Device | None = ...,
         requires_grad: builtins.bool = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
@@ -1421,7 +1325,7 @@ class OperatorMethods:
         self,
         *,
         dtype: _dtype | None = ...,
-        device: builtins.str | None = ...,
+        device: Device | None = ...,
         requires_grad: builtins.bool = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
@@ -1445,7 +1349,7 @@ class OperatorMethods:
         self,
         *,
         dtype: _dtype | None = ...,
-        device: builtins.str | None = ...,
+        device: Device | None = ...,
         requires_grad: builtins.bool = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
@@ -1453,7 +1357,7 @@ class OperatorMethods:
         self,
         *,
         dtype: _dtype | None = ...,
-        device: builtins.str | None = ...,
+        device: Device | None = ...,
         requires_grad: builtins.bool = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...
@@ -1630,7 +1534,7 @@ class OperatorMethods:
         self,
         *,
         dtype: _dtype | None = ...,
-        device: builtins.str | None = ...,
+        device: Device | None = ...,
         requires_grad: builtins.bool = ...,
         out: Tensor | None = ...,
     ) -> Tensor: ...

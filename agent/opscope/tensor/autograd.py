@@ -114,6 +114,24 @@ class set_grad_enabled(_GradMode):  # noqa: N801 - PyTorch's name
         return (enable_grad if self.on else no_grad)()(function)
 
 
+class inference_mode(_GradMode):  # noqa: N801 - PyTorch's name
+    """Within the block, computations are not recorded on the tape; `mode` False: they are.
+
+    As `no_grad` and `enable_grad`: tensors made within may be used on the tape afterwards.
+    """
+
+    __slots__ = ("on",)
+
+    def __new__(cls, mode: Any = True) -> Any:  # of any function: its decorator
+        return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
+
+    def __init__(self, mode: Any = True) -> None:
+        self.on = not mode
+
+    def __call__(self, function: F) -> F:
+        return (enable_grad if self.on else no_grad)()(function)
+
+
 def is_grad_enabled() -> bool:
     """Whether this thread's operators are recorded on the tape."""
     return _tensor.grad_mode()
@@ -192,8 +210,8 @@ class Context:
         for tensor, version in zip(self._saved, self._versions, strict=True):
             if tensor is not None and tensor._version != version:
                 raise RuntimeError(
-                    f"saved_tensors: a tensor of shape {tensor.shape} was changed in place after "
-                    f"it was saved: it is at version {tensor._version}, saved was {version}"
+                    f"saved_tensors: a tensor of shape {tuple(tensor.shape)} was changed in place "
+                    f"after it was saved: it is at version {tensor._version}, saved was {version}"
                 )
         return tuple(self._on_tape(tensor) for tensor in self._saved)
 

@@ -18,6 +18,14 @@ _BUILDS = (
 )
 
 
+_found: list[tuple[str, str, str]] = []
+
+
+def found() -> tuple[str, str, str] | None:
+    """Path, prefix and suffix of the library that the core uses; None if none is installed."""
+    return _found[0] if _found else None
+
+
 def load() -> str | None:
     """The path of the library that the core now uses; None if none is installed."""
     for package, prefix, suffix in _BUILDS:
@@ -28,5 +36,6 @@ def load() -> str | None:
                     _tensor.load_blas(str(library), prefix, suffix)
                 except RuntimeError:
                     continue
+                _found[:] = [(str(library), prefix, suffix)]
                 return str(library)
     return None

@@ -108,7 +108,7 @@ def tensor_repr(self: Tensor) -> str:
     if self.numel() == 0:
         body = "[]"
         if self.ndim != 1:
-            suffixes.append(f"size={self.shape}")
+            suffixes.append(f"size={tuple(self.shape)}")
         if self.dtype is not float32:
             suffixes.append(f"dtype={self.dtype.name}")
     else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from opscope import _tensor
 from opscope._tensor import Tensor, dtype, functions
@@ -71,11 +71,6 @@ def zero_(self: Tensor) -> Tensor:
     return self.fill_(0)
 
 
-def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Fills with numbers of that normal distribution, in place; repeatable by `manual_seed`."""
-    return self.copy_(functions["normal"](mean, std, self.shape, dtype=self.dtype))
-
-
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """`view` in the shape of other."""
     return self.view(other.shape)
@@ -105,19 +100,31 @@ def _converting(into: dtype) -> Callable[[Tensor], Tensor]:
 
 
 def _new(name: str) -> Callable[..., Tensor]:
-    def new(self: Tensor, *size: Any, dtype: dtype | None = None) -> Tensor:
+    def new(
+        self: Tensor,
+        *size: Any,
+        dtype: dtype | None = None,
+        device: Any = None,
+    ) -> Tensor:
         shape: Sequence[int] = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-        return cast(Tensor, functions[name](shape, dtype=dtype or self.dtype))
+        made: Tensor = functions[name](shape, dtype=dtype or self.dtype, device=device)
+        return made
 
     new.__doc__ = f"`{name}` of that size, with the dtype of self unless another is given."
     return new
 
 
 def new_full(
-    self: Tensor, size: Sequence[int], fill_value: float, *, dtype: dtype | None = None
+    self: Tensor,
+    size: Sequence[int],
+    fill_value: float,
+    *,
+    dtype: dtype | None = None,
+    device: Any = None,
 ) -> Tensor:
     """`full` of that size, with the dtype of self unless another is given."""
-    return cast(Tensor, functions["full"](size, fill_value, dtype=dtype or self.dtype))
+    made: Tensor = functions["full"](size, fill_value, dtype=dtype or self.dtype, device=device)
+    return made
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -141,7 +148,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "new_full": new_full,
     "new_ones": _new("ones"),
     "new_zeros": _new("zeros"),
-    "normal_": normal_,
     "reshape_as": reshape_as,
     "type_as": type_as,
     "view_as": view_as,

@@ -27,6 +27,12 @@ class Storage:
         """Its size in bytes."""
         return self._tensor._storage_bytes()
 
+    def size(self) -> int:
+        """Its size in bytes, as PyTorch's untyped storages have it."""
+        return self.nbytes()
+
+    __len__ = nbytes
+
 
 def storage(self: Tensor) -> Storage:
     """The storage it shares with its views."""
@@ -87,6 +93,16 @@ def nbytes(self: Tensor) -> int:
 def cpu(self: Tensor) -> Tensor:
     """The tensor itself: there is no other device."""
     return self
+
+
+def cuda(self: Tensor, *_: Any, **__: Any) -> Tensor:
+    """RuntimeError: tensors are on the cpu."""
+    raise RuntimeError("cuda(): tensors here are on the cpu; cuda.is_available() is False")
+
+
+def is_cuda(self: Tensor) -> bool:
+    """False: the tensor is dense, on the cpu."""
+    return False
 
 
 def contains(self: Tensor, value: object) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from opscope._tensor import Tensor
-from opscope.tensor import autograd, format, forms, memory, pickling
+from opscope.tensor import autograd, composed, format, forms, memory, namespace, pickling
 
 _METHODS = {
     **forms.METHODS,
+    **composed.methods(),
     "__array_priority__": 1000,  # NumPy's scalars leave `scalar + tensor` to the tensor
     "__repr__": format.tensor_repr,
     "__format__": format.tensor_format,
@@ -23,6 +24,14 @@ _METHODS = {
     "backward": autograd.backward,
     "numpy": memory.numpy,
     "storage": memory.storage,
+    "cuda": memory.cuda,
+    "__array_namespace__": namespace.array_namespace,
+    "to_device": namespace.to_device,
+    "pin_memory": memory.cpu,
+    "untyped_storage": memory.storage,
+    "is_cuda": property(memory.is_cuda),
+    "is_sparse": property(memory.is_cuda),
+    "share_memory_": memory.cpu,
 }
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import NamedTuple
 
 Shape = tuple[tuple[int, ...] | None, ...]
 
 _NAME_WIDTH, _SHAPES_WIDTH = 55, 80
+_HTML_NAME_WIDTH = 200
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,25 @@ class Averages(tuple[Average, ...]):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """The hundred longest rows as a table, for notebooks."""
+        rows = self[:100]
+        columns = self._columns(list(rows), _HTML_NAME_WIDTH, _SHAPES_WIDTH)
+        head = "".join(f"<th>{escape(column.title)}</th>" for column in columns)
+        body = "".join(
+            "<tr>"
+            + "".join(
+                f'<td style="text-align:{"left" if column.is_text else "right"}">'
+                f"{escape(column.text(row))}</td>"
+                for column in columns
+            )
+            + "</tr>"
+            for row in rows
+        )
+        more = f"; {len(self) - len(rows)} more rows" if len(self) > len(rows) else ""
+        total = f"Self CPU time total: {time_text(self.self_cpu_time_total)}{more}"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{total}</p>"
 
     def __repr__(self) -> str:
         return self.table()

@@ -7,6 +7,7 @@ timeline shows them as measured.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -15,9 +16,11 @@ from opscope.timeline import layout
 from opscope.timeline.averages import Average, Averages, Shape
 from opscope.timeline.calibration import Measured, costs_for, measure, source_of
 from opscope.timeline.cost import Timed, timed
+from opscope.timeline.events import Event, events
 from opscope.timeline.frameworks import attach_imported
 from opscope.timeline.nesting import Span
 from opscope.timeline.reader import Trace
+from opscope.timeline.schedule import ProfilerAction
 from opscope.timeline.taking import Take
 
 _MIB = 1 << 20
@@ -32,8 +35,12 @@ class profile:  # noqa: N801 - PyTorch's name
     >>> prof.key_averages()[0].count
     1
 
+    `schedule`: which steps to record (schedule.py); the program calls `step()` after each. Each
+    recording starts anew, and `on_trace_ready` is called with this profile when one is complete.
+
     `record_shapes`: also record the shapes of each range's inputs (arrays of NumPy, PyTorch and the
-    tensor core). `buffer_mib`: memory limit, 1 to 1024; ranges beyond it are counted in
+    tensor core). `profile_memory`: whether tables show memory, which is always recorded where it
+    is known. `buffer_mib`: memory limit, 1 to 1024; ranges beyond it are counted in
     `lost_count` and missing in all sums, and cause a warning. Only one profile runs at a time, and
     none while `opscope trace` takes a trace (RecorderError). A forked child records nothing.
 
@@ -41,12 +48,25 @@ class profile:  # noqa: N801 - PyTorch's name
     is attached; `OPSCOPE_ENABLED=0` and `OPSCOPE_BRIDGES` apply (frameworks.py).
     """
 
-    def __init__(self, *, record_shapes: bool = False, buffer_mib: int = 64) -> None:
+    def __init__(
+        self,
+        *,
+        record_shapes: bool = False,
+        profile_memory: bool = True,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[[profile], object] | None = None,
+        buffer_mib: int = 64,
+    ) -> None:
         size = buffer_mib * _MIB
         if not layout.LEAST_BYTES <= size <= layout.MOST_BYTES:
             raise ValueError(f"buffer_mib must be within 1 and 1024, not {buffer_mib!r}")
         self._size = size
         self._flags = layout.SHAPES if record_shapes else 0
+        self._shows_memory = profile_memory
+        self._schedule = schedule
+        self._on_trace_ready = on_trace_ready
+        self.step_num = 0
+        """Number of the current step; `step()` adds 1."""
         self._take: Take | None = None
         self._trace: Trace | None = None
         self._thread_names: dict[int, str] = {}
@@ -66,17 +86,41 @@ class profile:  # noqa: N801 - PyTorch's name
         self.stop()
 
     def start(self) -> None:
-        """Begins, discarding an earlier profile; RecorderError on failure."""
+        """Begins, discarding an earlier profile; RecorderError on failure. With a schedule,
+        recording begins with the first step that is to be recorded."""
+        self.step_num = 0
+        if self._action().records:
+            self._record()
+
+    def step(self) -> None:
+        """Ends a step of the program and begins the next one."""
+        ended = self._action()
+        self.step_num += 1
+        if ended is ProfilerAction.RECORD_AND_SAVE:
+            self._save()
+        if self._action().records and not self._is_recording():
+            self._record()
+
+    def stop(self) -> None:
+        """Ends; the results are available from then on."""
+        if self._is_recording():
+            self._save()
+
+    def _action(self) -> ProfilerAction:
+        return ProfilerAction.RECORD if self._schedule is None else self._schedule(self.step_num)
+
+    def _is_recording(self) -> bool:
+        return self._take is not None and self._trace is None
+
+    def _record(self) -> None:
         take = Take()
         attach_imported()
         self.overhead = measure(self._flags)
         take.start(self._size, self._flags)
         self._take, self._trace = take, None
 
-    def stop(self) -> None:
-        """Ends; the results are available from then on."""
-        if self._take is None or self._trace is not None:
-            return
+    def _save(self) -> None:
+        assert self._take is not None
         self._take.stop()
         self._thread_names = _thread_names()
         self._trace = self._take.trace()
@@ -87,13 +131,17 @@ class profile:  # noqa: N801 - PyTorch's name
                 f"{self._trace.lost_count} ranges found no room in the profile and are not in it: "
                 f"give it more, buffer_mib={min(self._size // _MIB * 4, 1024)}, or profile less",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
+        if self._on_trace_ready is not None:
+            self._on_trace_ready(self)
 
     def _ended(self) -> Trace:
         if self._trace is None:
+            state = "is still running" if self._is_recording() else "has recorded nothing yet"
             raise RecorderError(
-                "the profile is still running: read it after the with block, or after stop()"
+                f"the profile {state}: read it after the with block, after stop(), or in "
+                "on_trace_ready"
             )
         return self._trace
 
@@ -125,7 +173,19 @@ class profile:  # noqa: N801 - PyTorch's name
                 if known is None:
                     known = sums[key] = _Sum(source_of(trace, one.span) == "core")
                 known.add(one, within)
-        return _averages(sums, 1e6 / trace.header.ticks_per_second)
+        return _averages(sums, 1e6 / trace.header.ticks_per_second, self._shows_memory)
+
+    def events(self) -> list[Event]:
+        """Each range that had ended, in the order of their starts; RecorderError before the profile
+        has ended."""
+        trace = self._ended()
+        return events(trace, costs_for(trace, self.overhead))
+
+    def _repr_html_(self) -> str:
+        """The table in a notebook; before the end, a line that says so."""
+        if self._trace is None:
+            return "<p>opscope.profile: not ended yet</p>"
+        return self.key_averages()._repr_html_()
 
     def each(self, name: str) -> list[float]:
         """The duration of each range of that operator in microseconds, in order of their ends."""
@@ -199,15 +259,17 @@ class _Sum:
         self.phases.add(span.phase)
 
 
-def _averages(sums: dict[tuple[str, Shape | None], _Sum], us_per_tick: float) -> Averages:
+def _averages(
+    sums: dict[tuple[str, Shape | None], _Sum], us_per_tick: float, with_memory: bool
+) -> Averages:
     rows = [
         Average(
             key=name,
             count=one.count,
             self_cpu_time_total=one.self_total * us_per_tick,
             cpu_time_total=one.total * us_per_tick,
-            self_cpu_memory_usage=one.self_bytes if one.knows_bytes else None,
-            cpu_memory_usage=one.bytes if one.knows_bytes else None,
+            self_cpu_memory_usage=one.self_bytes if one.knows_bytes and with_memory else None,
+            cpu_memory_usage=one.bytes if one.knows_bytes and with_memory else None,
             failed_count=one.failed,
             phases=tuple(layout.PHASES[phase] for phase in sorted(one.phases)),
             input_shapes=shapes,

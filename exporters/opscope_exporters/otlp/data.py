@@ -40,7 +40,7 @@ from opscope.host.snapshot import SeriesKey, Snapshot
 from opscope.metrics import METRICS, Kind, Metric
 from opscope.segments import layout
 from opscope_exporters.otlp.delta import Base, since
-from opscope_exporters.resource import agent_resource, service_resource
+from opscope_exporters.resource import SCHEMA_URL, SDK, agent_resource, service_resource
 from opscope_exporters.samples import PerSeries, of_host, of_series
 
 CUMULATIVE, DELTA = AggregationTemporality.CUMULATIVE, AggregationTemporality.DELTA
@@ -102,7 +102,7 @@ class Builder:
                 ResourceMetrics(
                     self._resource(*source, snapshot),
                     [ScopeMetrics(scope, metrics, "")],
-                    "",
+                    SCHEMA_URL,
                 )
                 for source, metrics in resources.items()
             ]
@@ -110,8 +110,10 @@ class Builder:
 
     def _resource(self, service: str, group: str, snapshot: Snapshot) -> Resource:
         if not service:
-            return Resource(self._agent)
-        return Resource(service_resource(self._agent, service, snapshot.groups.get(group, ())))
+            return Resource({**SDK, **self._agent}, SCHEMA_URL)
+        attributes = snapshot.groups.get(group, ())
+        resource = service_resource(self._agent, service, attributes)
+        return Resource({**resource, **SDK}, SCHEMA_URL)
 
     def _data(self, metric: Metric, points: list[Any]) -> Sum | Gauge | ExponentialHistogram:
         if metric.kind is Kind.GAUGE:

@@ -10,7 +10,7 @@ https://opentelemetry.io/docs/specs/otel/protocol/exporter/
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opscope import config, extras
@@ -32,11 +32,50 @@ def create(options: Options) -> PushExporter:
     """Raises AgentError or ConfigError if the SDK's exporter cannot be created, OpscopeError if the
     SDK is not installed."""
     with extras.needed("the exporter otlp", "otlp"):
-        return Otlp(options)
+        named = options["exporter"]
+        if named:
+            return Otlp(options, named)
+        names = sdk_exporter.names(sdk_exporter.METRICS, "the exporter otlp", os.environ)
+        made: list[Otlp] = []
+        try:
+            for name in names:
+                made.append(Otlp(options, name, name if made else ""))
+        except Exception:
+            Several(made).close()
+            raise
+        return made[0] if len(made) == 1 else Several(made)
+
+
+class Several:
+    """The exporters of OTEL_METRICS_EXPORTER, if it names more than one."""
+
+    def __init__(self, exporters: Sequence[PushExporter]) -> None:
+        self._exporters = exporters
+        self.interval_s = min((one.interval_s for one in exporters), default=0.0)
+
+    def export(self, snapshot: Snapshot) -> None:
+        """To each of them: a failure of one does not keep the data from the others. Raises
+        AgentError if one has failed, ExportRefused if receivers have only refused."""
+        failures: list[AgentError] = []
+        for one in self._exporters:
+            try:
+                one.export(snapshot)
+            except AgentError as error:
+                failures.append(error)
+        if failures:
+            text = "; ".join(map(str, failures))
+            refused = all(isinstance(error, ExportRefused) for error in failures)
+            raise (ExportRefused if refused else AgentError)(text)
+
+    def close(self) -> None:
+        for one in self._exporters:
+            one.close()
 
 
 class Otlp:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, name: str, suffix: str = "") -> None:
+        """`name`: the SDK's entry point. `suffix`: tells its file of deltas from those of other
+        exporters."""
         # Imported here: the import takes a quarter of a second, and only this exporter needs it.
         from opscope_exporters.otlp import batches, delta
         from opscope_exporters.otlp import data as otlp_data
@@ -44,7 +83,7 @@ class Otlp:
         self.interval_s = _milliseconds("OTEL_METRIC_EXPORT_INTERVAL", _INTERVAL_MS) / 1e3
         self._timeout_ms = _milliseconds("OTEL_METRIC_EXPORT_TIMEOUT", _TIMEOUT_MS)
         self._exporter = sdk_exporter.SdkExporter(
-            sdk_exporter.METRICS, "the exporter otlp", options["exporter"], options["endpoint"]
+            sdk_exporter.METRICS, "the exporter otlp", name, options["endpoint"]
         )
         self._delta, self._data, self._batches = delta, otlp_data, batches
         temporality = preferred_temporality(self._exporter.sdk)
@@ -55,6 +94,8 @@ class Otlp:
             self._file = options["delta_file"] or os.path.join(
                 config.load().directory, "agent.otlp-delta"
             )
+            if suffix:
+                self._file += f".{suffix}"
             self._base = delta.load(self._file)
 
     def export(self, snapshot: Snapshot) -> None:
@@ -86,7 +127,7 @@ class Otlp:
             try:
                 count, reason = self._exporter.send(part, timeout_millis=self._timeout_ms)
             except AgentError as error:
-                failed = failed or error
+                failed = error  # the latest reason is the one to act on
                 if not has_arrived:
                     break
                 has_arrived = False

@@ -59,7 +59,7 @@ class SdkExporter:
     """One exporter of the SDK."""
 
     def __init__(self, signal: Signal, who: str, name: str = "", endpoint: str = "") -> None:
-        """Creates the exporter that the OTEL_* variables select, unless the arguments override it.
+        """Creates the exporter `name`, by default the first that the OTEL_* variables select.
 
         Raises AgentError or ConfigError on failure; `who` is the name of its user in both.
         """
@@ -73,7 +73,7 @@ class SdkExporter:
         self._failed_at: float | None = None
         """When an attempt of the current export over gRPC failed."""
         self._is_closed = threading.Event()
-        self._name = name or _name(signal, who, os.environ)
+        self._name = name or names(signal, who, os.environ)[0]
         self.sdk: Any = self._made(who, self._name, endpoint)
 
     @property
@@ -166,14 +166,24 @@ class SdkExporter:
             self._rejected = count, why[:300]
 
 
-def _name(signal: Signal, who: str, environ: Mapping[str, str]) -> str:
-    """The entry point's name, from OTEL_{METRICS,TRACES}_EXPORTER and the protocol's variables."""
+def names(signal: Signal, who: str, environ: Mapping[str, str]) -> list[str]:
+    """The entry points' names, from OTEL_{METRICS,TRACES}_EXPORTER (one or more, by commas) and the
+    protocol's variables. Raises ConfigError for a value that does not fit."""
     variable = f"OTEL_{signal.name}_EXPORTER"
-    wanted = environ.get(variable, "").split(",")[0].strip() or "otlp"
-    if wanted == "none":
-        raise ConfigError(f"{variable}='none': turns off {who}; unset it")
-    if wanted != "otlp":
-        return wanted
+    given = environ.get(variable, "")
+    wanted = list(dict.fromkeys(filter(None, map(str.strip, given.split(","))))) or ["otlp"]
+    if "none" in wanted:
+        raise ConfigError(f"{variable}={given!r}: turns off {who}; unset it")
+    if "prometheus" in wanted:
+        raise ConfigError(
+            f"{variable}={given!r}: prometheus is a page, not a push: leave it out here, and run "
+            "`opscope agent --exporter prometheus`, too"
+        )
+    return [_otlp(signal, environ) if name == "otlp" else name for name in wanted]
+
+
+def _otlp(signal: Signal, environ: Mapping[str, str]) -> str:
+    """The entry point of the protocol."""
     for variable in (f"OTEL_EXPORTER_OTLP_{signal.name}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         protocol = environ.get(variable, "").strip()
         if protocol:

@@ -16,7 +16,7 @@ from opscope_exporters.prometheus.negotiation import Offer, chosen
 from opscope_exporters.prometheus.protobuf_page import ProtobufPage
 from opscope_exporters.prometheus.text_page import TextPage
 from opscope_exporters.resource import target_labels
-from opscope_exporters.samples import OCTAVES, ClassicBuckets
+from opscope_exporters.samples import OCTAVES, ClassicBuckets, of_process
 
 OPTIONS = (OCTAVES,)
 
@@ -46,13 +46,14 @@ class Prometheus:
     def page(self, snapshot: Snapshot, accept: str) -> tuple[Iterable[bytes], str]:
         offer, asked = chosen(accept, _OFFERS)
         snapshot = self._distinct.of(snapshot)
+        target, more = self._target, of_process(snapshot)
         if offer is _OFFERS[2]:
-            return self._protobuf.write(snapshot, self._target), protobuf_page.CONTENT_TYPE
+            return self._protobuf.write(snapshot, target, more), protobuf_page.CONTENT_TYPE
         if offer is _OFFERS[1]:
-            page = self._text.write(snapshot, openmetrics=True, target=self._target)
+            page = self._text.write(snapshot, openmetrics=True, target=target, more=more)
             version = asked.get("version") or "1.0.0"
             return page, f"{_OPENMETRICS}; version={version}; charset=utf-8"
-        page = self._text.write(snapshot, openmetrics=False, target=self._target)
+        page = self._text.write(snapshot, openmetrics=False, target=target, more=more)
         return page, text_page.PLAIN_TYPE
 
     def close(self) -> None:

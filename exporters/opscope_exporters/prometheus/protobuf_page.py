@@ -133,14 +133,16 @@ class ProtobufPage:
         self._bounds = [*buckets.bounds, math.inf]
         self._series = PerSeries(_Series)
 
-    def write(self, snapshot: Snapshot, target: Labels = ()) -> Iterator[bytes]:
+    def write(
+        self, snapshot: Snapshot, target: Labels = (), more: Sequence[Metric] = ()
+    ) -> Iterator[bytes]:
         """All families, in pieces; `target`: the labels of target_info, which is left out if there
-        are none."""
+        are none; `more`: metrics besides those of the table."""
         series = self._series.of(snapshot)
         if target:
             head = _head("target_info", "Who exports this.", _TYPES[Kind.GAUGE], "")
             yield from _delimited([head, _single(_METRIC_GAUGE, target, 1.0)])
-        for metric in METRICS:
+        for metric in (*METRICS, *more):
             if metric.kind is Kind.HISTOGRAM:
                 metrics = self._histograms(snapshot, series)
             elif metric.of_series:

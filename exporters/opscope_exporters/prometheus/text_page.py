@@ -41,16 +41,22 @@ class TextPage:
         self._labels = PerSeries(_series_labels)
 
     def write(
-        self, snapshot: Snapshot, *, openmetrics: bool, target: Labels = ()
+        self,
+        snapshot: Snapshot,
+        *,
+        openmetrics: bool,
+        target: Labels = (),
+        more: Sequence[Metric] = (),
     ) -> Iterator[bytes]:
-        """The page in pieces; `target`: the labels of target_info, left out if empty."""
+        """The page in pieces; `target`: the labels of target_info, left out if empty; `more`:
+        metrics besides those of the table."""
         labels = self._labels.of(snapshot)
         if target:
             # OpenMetrics' family `target`, of type info, has this one sample.
             name, kind = ("target", "info") if openmetrics else ("target_info", "gauge")
             yield _head(name, kind, "", "Who exports this.")
             yield b"target_info{%b} 1\n" % _pairs(target)
-        for metric in CLASSIC_METRICS:
+        for metric in (*CLASSIC_METRICS, *more):
             name = metric.prometheus_name if openmetrics else sample_name(metric)
             unit = metric.prometheus_unit if openmetrics else ""
             yield _head(name, metric.kind.value, unit, metric.help)

@@ -10,12 +10,26 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "opscope/export.h"
+
 typedef struct opscope__stretch {
     uint64_t counter;
 } opscope__stretch;
 
 /* Takes a range for `count` numbers, two draws each. */
 opscope__stretch opscope__stretch_take(uint64_t count);
+
+/* The state of the process's sequence: all numbers to come follow from it. Never 0. */
+OPSCOPE_API uint64_t opscope__random_state(void);
+OPSCOPE_API void opscope__random_set_state(uint64_t state);
+
+/* The state of a sequence that begins with this seed. */
+OPSCOPE_API uint64_t opscope__random_begin(uint64_t seed);
+
+/* From here on, this thread's operators take their numbers from a sequence of its own; the end
+ * returns its state. They do not nest. */
+OPSCOPE_API void opscope__random_use_own(uint64_t state);
+OPSCOPE_API uint64_t opscope__random_end_own(void);
 
 static inline uint64_t opscope__draw_bits(opscope__stretch *stretch)
 {

@@ -231,9 +231,15 @@ PyObject *opscope__py_tensor_copied(PyObject *data)
 
 int opscope__py_check_device(const char *name, PyObject *device)
 {
-    if (device == Py_None ||
-        (PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") == 0)) {
+    if (device == Py_None) {
         return 0;
+    }
+    PyObject *text = PyObject_Str(device); /* of a str, or of a device */
+    bool is_cpu = text && (PyUnicode_CompareWithASCIIString(text, "cpu") == 0 ||
+                           PyUnicode_CompareWithASCIIString(text, "cpu:0") == 0);
+    Py_XDECREF(text);
+    if (is_cpu || PyErr_Occurred()) {
+        return is_cpu ? 0 : -1;
     }
     PyErr_Format(PyExc_RuntimeError, "%s(): device %R: tensors here are on the cpu", name, device);
     return -1;

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from opscope import tensor as ot
-from opscope.tensor import forms
+from opscope.tensor import composed, forms
 
 HEAD = '''"""The types of opscope.tensor's operators: as functions, and as methods of Tensor.
 
@@ -27,11 +27,13 @@ from typing_extensions import Self
 
 from opscope._tensor import Tensor
 from opscope._tensor import dtype as _dtype
+from opscope.tensor.places import device as _device
 
 # Of Python and of NumPy.
 Int: TypeAlias = SupportsIndex
 Ints: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 Number: TypeAlias = SupportsFloat | SupportsIndex
+Device: TypeAlias = builtins.str | _device
 
 '''
 WIDTH = 100
@@ -128,7 +130,7 @@ def signatures(operator: ot.Operator, name: str, is_method: bool) -> list[list[s
         first[0] = f"{positional[0].name}: Tensor"
     by_name = [parameter.text() for parameter in named]
     if by_name and "_dtype" in named[-1].type and operator.node_name is None:
-        by_name += ["device: builtins.str | None = ...", "requires_grad: builtins.bool = ..."]
+        by_name += ["device: Device | None = ...", "requires_grad: builtins.bool = ..."]
     if not is_in_place and not operator.is_view and outputs != ["Tensor[]"]:
         by_name.append(f"out: {out} = ...")
     star = ["*", *by_name] if by_name else []
@@ -166,7 +168,7 @@ def generate() -> str:
             fields = [f"    {output}: Tensor" for output in outputs]
             comment = "# noqa: N801 - its name at run time"
             results += [f"class {name}_result(NamedTuple):  {comment}", *fields, ""]
-        if name not in forms.FUNCTIONS:
+        if name not in forms.FUNCTIONS and name not in composed.FUNCTIONS:
             functions += lines_of(operator, name, False)
         is_method = positional and positional[0].type in ("Tensor", "Tensor | Number")
         if is_method and name not in forms.METHODS:

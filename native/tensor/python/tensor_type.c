@@ -12,10 +12,25 @@
 #include "tensor/core/tensor.h"
 #include "tensor/python/autograd.h"
 
+/* Tensor(2, 3) and Tensor([1, 2]), as older PyTorch programs make float32 tensors. */
+static PyObject *legacy_tensor(PyObject *args)
+{
+    PyObject *module = PyImport_ImportModule("opscope.tensor.composed.creation");
+    PyObject *make = module ? PyObject_GetAttrString(module, "legacy_tensor") : NULL;
+    PyObject *made = make ? PyObject_CallObject(make, args) : NULL;
+    Py_XDECREF(make);
+    Py_XDECREF(module);
+    return made;
+}
+
 /* Tensor(other): the same storage off the tape, as a leaf. Used to create objects of subclasses. */
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)keywords; /* a subclass may take more */
+    if (type == opscope__py_tensor_type &&
+        (PyTuple_Size(args) != 1 || !opscope__py_is_tensor(PyTuple_GetItem(args, 0)))) {
+        return legacy_tensor(args);
+    }
     PyObject *source = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : Py_None;
     opscope_tensor *core =
         opscope__py_tensor_of(source, "Tensor(): make tensors with opscope.tensor.tensor(); data");
@@ -92,11 +107,21 @@ static PyObject *tuple_of(const int64_t *numbers, int count)
     return tuple;
 }
 
+/* The classes Size and device, which are written in Python; NULL until opscope.tensor has set them.
+ */
+static PyObject *size_class, *cpu_device;
+
 static PyObject *get_shape(PyObject *self, void *unused)
 {
     (void)unused;
     opscope_tensor *core = opscope__py_core(self);
-    return tuple_of(opscope_tensor_sizes(core), opscope_tensor_dims(core));
+    PyObject *sizes = tuple_of(opscope_tensor_sizes(core), opscope_tensor_dims(core));
+    if (!sizes || !size_class) {
+        return sizes;
+    }
+    PyObject *shape = PyObject_CallFunctionObjArgs(size_class, sizes, NULL);
+    Py_DECREF(sizes);
+    return shape;
 }
 
 static PyObject *get_strides(PyObject *self, void *unused)
@@ -116,7 +141,7 @@ static PyObject *get_device(PyObject *self, void *unused)
 {
     (void)self;
     (void)unused;
-    return PyUnicode_InternFromString("cpu");
+    return cpu_device ? Py_NewRef(cpu_device) : PyUnicode_InternFromString("cpu");
 }
 
 static PyObject *get_ndim(PyObject *self, void *unused)
@@ -148,7 +173,7 @@ PyGetSetDef opscope__py_tensor_attributes[] = {
     {"strides", get_strides, NULL, "Steps between neighbours in each dimension, in elements.",
      NULL},
     {"dtype", get_dtype, NULL, "The type of its elements.", NULL},
-    {"device", get_device, NULL, "The device of its memory: \"cpu\".", NULL},
+    {"device", get_device, NULL, "The device of its memory, the cpu.", NULL},
     {"ndim", get_ndim, NULL, "The number of its dimensions.", NULL},
     {"itemsize", get_itemsize, NULL, "Bytes of one element.", NULL},
     {"is_read_only", get_read_only, NULL, "Whether it is read-only.", NULL},
@@ -276,7 +301,23 @@ static PyObject *from_address(PyObject *module, PyObject *number)
     return opscope__py_tensor_wrap(opscope_tensor_retain(core));
 }
 
+/* Makes shapes objects of the class, and `device` that object. */
+static PyObject *set_types(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *size, *device;
+    if (!PyArg_ParseTuple(args, "OO:set_types", &size, &device)) {
+        return NULL;
+    }
+    Py_XDECREF(size_class);
+    Py_XDECREF(cpu_device);
+    size_class = Py_NewRef(size);
+    cpu_device = Py_NewRef(device);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef opscope__py_tensor_functions[] = {
+    {"set_types", set_types, METH_VARARGS, NULL},
     {"from_address", from_address, METH_O, NULL},
     {0},
 };

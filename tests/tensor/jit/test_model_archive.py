@@ -142,14 +142,14 @@ def test_attributes_that_share_memory_share_it_when_loaded(tmp_path: Path) -> No
     class Net(nn.Module):
         def __init__(self) -> None:
             self.register_buffer("table", ops.arange(6.0))
-            self.register_buffer("half", self.table[3:])
+            self.register_buffer("tail", self.table[3:])
 
         table: ops.Tensor
-        half: ops.Tensor
+        tail: ops.Tensor
 
         def forward(self, x: ops.Tensor) -> Any:
             self.table.add_(x)
-            return self.half * 1
+            return self.tail * 1
 
     jit.save(jit.trace(Net(), ops.ones(1)), tmp_path / "model.pt")
     loaded = jit.load(tmp_path / "model.pt")

@@ -15,14 +15,15 @@ function element(tag, className, text) {
   return made;
 }
 
-// Each column: heading, class of its cells, and what to put into a cell.
+// Each column: heading, class of its cells, what to put into a cell, and the order that it sorts by.
 function fill(table, columns, rows, empty) {
   const body = element("tbody");
   const head = element("tr");
-  for (const [heading, kind] of columns) {
+  for (const [heading, kind, , order] of columns) {
     const cell = element("th", kind);
     cell.scope = "col";
     cell.append(heading);
+    if (order) sorting(cell, order, redraw);
     head.append(cell);
   }
   for (const row of rows) {
@@ -108,15 +109,28 @@ function spread(now) {
   return [heading, "", cell];
 }
 
+// An operator's name, which opens its details.
+function opening(row) {
+  const button = element("button", "open", row.operator);
+  button.type = "button";
+  button.addEventListener("click", () => {
+    choice.operator = row.operator;
+    writeChoice();
+    redraw();
+    byId("operator-heading").focus();
+  });
+  return button;
+}
+
 const OPERATORS = [
-  ["operator", "name", (row) => row.operator],
-  ["framework", "", (row) => row.framework],
-  ["calls/s", "number", (row) => estimate(row.calls_per_s, row.calls_per_s_error, count)],
-  ["total", "share", (row) => share(row.total_share)],
-  ["self", "share", (row) => share(row.self_share, row.self_share_error)],
-  ["p50", "number", (row) => seconds(row.p50_s)],
-  ["p95", "number", (row) => seconds(row.p95_s)],
-  ["p99", "number", (row) => seconds(row.p99_s)],
+  ["operator", "name", opening, "operator"],
+  ["framework", "", (row) => row.framework, "framework"],
+  ["calls/s", "number", (row) => estimate(row.calls_per_s, row.calls_per_s_error, count), "calls"],
+  ["total", "share", (row) => share(row.total_share), "total"],
+  ["self", "share", (row) => share(row.self_share, row.self_share_error), "self"],
+  ["p50", "number", (row) => seconds(row.p50_s), "p50"],
+  ["p95", "number", (row) => seconds(row.p95_s), "p95"],
+  ["p99", "number", (row) => seconds(row.p99_s), "p99"],
 ];
 
 const PROCESSES = [
@@ -164,6 +178,24 @@ function charts(now) {
     const limit = id === "overhead" ? now.overhead_budget ?? undefined : undefined;
     chart(byId(id), histories[id], format, stacked, limit);
   }
+  if (now.by !== null) remember(now, time_s);
+}
+
+// The operator whose details are open.
+function details(now) {
+  const known = ofOperators.get(choice.operator);
+  byId("operator").hidden = choice.operator === "";
+  byId("operator-heading").textContent = choice.operator;
+  const row = now.operators.find(({ operator }) => operator === choice.operator);
+  byId("operator-about").textContent = row
+    ? `${row.framework}, ${estimate(row.calls_per_s, row.calls_per_s_error, count)} calls/s, self `
+      + `${estimate(row.self_share, row.self_share_error, (one) => percent(one, 1))}, median `
+      + `${seconds(row.p50_s)}, 99th percentile ${seconds(row.p99_s)}; since this page was opened:`
+    : "It did not run in this interval; since this page was opened:";
+  const nothing = new History();
+  chart(byId("operator-quantiles"), known?.quantiles ?? nothing, seconds, false);
+  chart(byId("operator-calls"), known?.calls ?? nothing, count, true);
+  chart(byId("operator-threads"), known?.threads ?? nothing, threads, true);
 }
 
 function figures(now) {
@@ -192,6 +224,7 @@ function draw(now) {
   figures(now);
   charts(now);
   tables(now);
+  details(now);
   seen = now;
 }
 
@@ -199,11 +232,15 @@ function tables(now) {
   byId("operators-about").textContent = now.about;
   const columns = [...OPERATORS];
   if (now.operators.length) columns.splice(SPREAD_AT, 0, spread(now));
-  const rows = showsAll ? now.operators : now.operators.slice(0, FIRST_ROWS);
-  fill(byId("operators"), columns, rows, "none recorded in this interval");
+  const matching = chosen(now.operators);
+  const rows = showsAll ? matching : matching.slice(0, FIRST_ROWS);
+  const isFiltered = choice.filter !== "" && now.operators.length > 0;
+  fill(byId("operators"), columns, rows,
+       isFiltered ? "none matches the filter" : "none recorded in this interval");
+  byId("matching").textContent = isFiltered ? `${matching.length} of ${now.operators.length}` : "";
   const more = byId("more");
-  more.hidden = now.operators.length <= FIRST_ROWS;
-  more.textContent = showsAll ? "show fewer" : `show all ${now.operators.length}`;
+  more.hidden = matching.length <= FIRST_ROWS;
+  more.textContent = showsAll ? "show fewer" : `show all ${matching.length}`;
   more.setAttribute("aria-expanded", String(showsAll));
   byId("others-heading").textContent = `Python processes not observed: ${whole(now.other_count)}`;
   fill(byId("processes"), PROCESSES, now.processes,
@@ -215,9 +252,47 @@ let last = "";
 let showsAll = false;
 let seen = null;
 
+function redraw() {
+  const focused = document.activeElement?.closest?.("th")?.cellIndex;
+  if (seen) tables(seen);
+  if (seen) details(seen);
+  // A heading that was pressed is new; whoever uses the keyboard stays on it.
+  if (focused !== undefined)
+    byId("operators").tHead.rows[0].cells[focused]?.querySelector("button")?.focus();
+}
+
+function showChoice() {
+  byId("filter").value = choice.filter;
+  const pause = byId("pause");
+  pause.textContent = choice.isPaused ? "go on" : "pause";
+  pause.setAttribute("aria-pressed", String(choice.isPaused));
+}
+
 byId("more").addEventListener("click", () => {
   showsAll = !showsAll;
-  if (seen) tables(seen);
+  redraw();
+});
+byId("filter").addEventListener("input", (event) => {
+  choice.filter = event.target.value;
+  writeChoice();
+  redraw();
+});
+byId("close").addEventListener("click", () => {
+  choice.operator = "";
+  writeChoice();
+  redraw();
+  byId("operators-heading").focus();
+});
+byId("pause").addEventListener("click", () => {
+  choice.isPaused = !choice.isPaused;
+  writeChoice();
+  showChoice();
+  look();
+});
+window.addEventListener("hashchange", () => {
+  readChoice();
+  showChoice();
+  redraw();
 });
 
 function say(text) {
@@ -236,6 +311,8 @@ let next = 0;
 
 async function look() {
   clearTimeout(next);
+  // Paused, the page asks once, so that it has something to show.
+  if (choice.isPaused && seen) return say(`paused, ${last}`);
   try {
     const answer = await fetch("api/live", { cache: "no-store" });
     if (!answer.ok) throw new Error(`the agent answered ${answer.status}`);
@@ -250,8 +327,11 @@ async function look() {
          + `Retrying every ${EVERY_MS / 1000} s.`);
   }
   clearTimeout(next);
+  if (choice.isPaused && seen) say(`paused, ${last}`);
   if (!document.hidden) next = setTimeout(look, EVERY_MS);
 }
 
+readChoice();
+showChoice();
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
 look();

@@ -25,22 +25,26 @@ Entries of an archive, all in one folder:
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping, MutableMapping
-from typing import Any
+from typing import IO, Any
 
 from opscope.record.usage import log_api_usage_once
 from opscope.tensor.archive import containers, files, safetensors, storages, torch_files
+from opscope.tensor.places import check
 
 __all__ = ["load", "save"]
 
 
 def save(
     obj: Any,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | IO[bytes],
     *,
     extra_files: Mapping[str, bytes | str] | None = None,
 ) -> None:
-    """Save `obj` to the file at `path`, which is replaced only when the new one is complete.
+    """Save `obj` to the file at `path`, which is replaced only when the new one is complete; or
+    write it to an open binary file.
 
     `obj`: tensors and parameters; None, bool, int, float, str, bytes, dtypes; lists, tuples, dicts
     and OrderedDicts of these. Tensors that share memory still share it when loaded; a part of a
@@ -53,6 +57,13 @@ def save(
     that contain themselves; OSError if the file cannot be written.
     """
     log_api_usage_once("opscope.tensor.save")
+    if not isinstance(path, (str, os.PathLike)):
+        with tempfile.TemporaryDirectory() as folder:
+            own = os.path.join(folder, "archive")
+            save(obj, own, extra_files=extra_files)
+            with open(own, "rb") as written:
+                shutil.copyfileobj(written, path)
+        return
     tensors = storages.Writer()
     tree = containers.to_tree(obj, tensors.add)
     document = {"object": tree, "tensors": tensors.described()}
@@ -60,14 +71,20 @@ def save(
 
 
 def load(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | IO[bytes],
+    map_location: Any = None,
     *,
+    weights_only: bool = True,
+    mmap: bool | None = None,
     extra_files: MutableMapping[str, bytes | None] | None = None,
 ) -> Any:
     """Load what `save`, `torch.save` or safetensors wrote; tensors are mapped from the file.
 
     Writing to such a tensor changes this process's copy, never the file. Do not truncate or
     overwrite a file in place while it is mapped: replace it, as `save` does.
+
+    An open binary file is read from where it is. `map_location` is the cpu. `weights_only` and
+    `mmap` change nothing: no file runs code, and all are mapped.
 
     `extra_files`: the value of each key becomes the content of that extra file. KeyError for one
     that the file lacks.
@@ -76,6 +93,13 @@ def load(
     is damaged or holds something else.
     """
     log_api_usage_once("opscope.tensor.load")
+    if not callable(map_location):
+        check(map_location, "load")
+    if not isinstance(path, (str, os.PathLike)):
+        with tempfile.NamedTemporaryFile() as copied:
+            shutil.copyfileobj(path, copied)
+            copied.flush()
+            return load(copied.name, extra_files=extra_files)
     if safetensors.is_one(path):
         return safetensors.load(path, extra_files)
     archive = files.Archive(path)

@@ -5,13 +5,11 @@ Each `next` of an iteration is one range `data::next` of phase data: the consume
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
-from opscope._tensor import draw_seed
 from opscope.record.ranges import record_function
 from opscope.record.usage import log_api_usage_once
 from opscope.tensor.data.collate import default_collate, default_convert
@@ -19,9 +17,11 @@ from opscope.tensor.data.dataset import Dataset, IterableDataset
 from opscope.tensor.data.pool import Workers
 from opscope.tensor.data.sampler import (
     BatchSampler,
+    Randomness,
     RandomSampler,
     SequentialSampler,
     batch_count,
+    seed_from,
 )
 from opscope.tensor.data.transport import Parcel
 from opscope.tensor.data.worker import BATCH, END, FAILED, OVER, Plan, failed
@@ -64,10 +64,12 @@ class DataLoader(Generic[T]):
         timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None,
         multiprocessing_context: str | BaseContext | None = None,
-        generator: random.Random | None = None,
+        generator: Randomness | None = None,
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
+        pin_memory: bool = False,
+        pin_memory_device: str = "",
     ) -> None:
         log_api_usage_once("opscope.tensor.DataLoader")
         is_stream = isinstance(dataset, IterableDataset)
@@ -117,6 +119,11 @@ class DataLoader(Generic[T]):
         self._plan = Plan(dataset, self.collate_fn, batch_size, drop_last, is_batched)
         self._workers: Workers | None = None
 
+    @property
+    def pin_memory(self) -> bool:
+        """False: memory is pinned for devices, and there is none. The argument changes nothing."""
+        return False
+
     def __len__(self) -> int:
         """Batches of one iteration; TypeError if the dataset or sampler has no length."""
         if isinstance(self.dataset, IterableDataset):
@@ -138,8 +145,7 @@ class DataLoader(Generic[T]):
             return _Here(self._plan, iter(self._wanted()))
         workers = self._workers
         if workers is None:
-            own = self.generator
-            seed = draw_seed() >> 1 if own is None else own.getrandbits(63)
+            seed = seed_from(self.generator)
             workers = Workers(
                 self._plan,
                 self.num_workers,

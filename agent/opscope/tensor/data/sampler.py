@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
 from typing import Any
 
+from opscope import _tensor
 from opscope._tensor import draw_seed
+from opscope.tensor.composed import sampling
+from opscope.tensor.generator import Generator
+
+Randomness = random.Random | Generator
+"""What `generator=` may be."""
 
 
-class SequentialSampler:
+def seed_from(generator: Randomness | None) -> int:
+    """63 bits of a generator, or of the process's sequence."""
+    if generator is None:
+        return draw_seed() >> 1
+    if isinstance(generator, Generator):
+        return generator.draw_seed() >> 1
+    return generator.getrandbits(63)
+
+
+class Sampler:
+    """The order of samples: subclass and define `__iter__`, and `__len__` if it is known."""
+
+    def __init__(self, data_source: Any = None) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} defines no __iter__")
+
+
+class SequentialSampler(Sampler):
     """0, 1, 2, ..."""
 
     def __init__(self, data_source: Sized) -> None:
@@ -23,29 +48,92 @@ class SequentialSampler:
         return len(self.data_source)
 
 
-class RandomSampler:
-    """Every index once, in a new random order at each iteration.
+class RandomSampler(Sampler):
+    """Every index once, in a new random order at each iteration; or `num_samples` of them, drawn
+    again and again with `replacement`.
 
     Without a `generator` the order follows from `opscope.tensor.manual_seed`.
     """
 
-    def __init__(self, data_source: Sized, *, generator: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Randomness | None = None,
+    ) -> None:
+        if num_samples is not None and (type(num_samples) is not int or num_samples <= 0):
+            raise ValueError(f"num_samples must be a positive int, not {num_samples!r}")
         self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+
+    @property
+    def num_samples(self) -> int:
+        """The number of indices of one iteration."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        generator = random.Random(seed_from(self.generator))
+        size, wanted = len(self.data_source), self.num_samples
+        if self.replacement:
+            for _ in range(wanted):
+                yield generator.randrange(size)
+            return
+        order = list(range(size))
+        while wanted > 0:
+            generator.shuffle(order)
+            yield from order[:wanted]
+            wanted -= size
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """Each of these indices once, in a new random order at each iteration."""
+
+    def __init__(self, indices: Sequence[int], generator: Randomness | None = None) -> None:
+        self.indices = indices
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        order = list(range(len(self.data_source)))
-        generator = self.generator
-        if generator is None:
-            generator = random.Random(draw_seed())
-        generator.shuffle(order)
+        order = list(self.indices)
+        random.Random(seed_from(self.generator)).shuffle(order)
         return iter(order)
 
     def __len__(self) -> int:
-        return len(self.data_source)
+        return len(self.indices)
 
 
-class BatchSampler:
+class WeightedRandomSampler(Sampler):
+    """`num_samples` indices drawn with these weights, again and again unless `replacement` is
+    False."""
+
+    def __init__(
+        self,
+        weights: Sequence[float],
+        num_samples: int,
+        replacement: bool = True,
+        generator: Generator | None = None,
+    ) -> None:
+        self.weights = _tensor.tensor(weights, dtype=_tensor.float64)
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        drawn = sampling.multinomial(
+            self.weights, self.num_samples, self.replacement, generator=self.generator
+        )
+        return iter(drawn.tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
     """Lists of `batch_size` indices of another sampler; the last may be shorter."""
 
     def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool = False) -> None:

@@ -8,6 +8,7 @@ never blocks on a slow consumer.
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import socket
@@ -17,6 +18,7 @@ from multiprocessing.reduction import recvfds, sendfds
 from typing import Any
 
 from opscope._tensor import Tensor, map_file
+from opscope.tensor import pickling
 
 # Below this size, in bytes, a copy through the pipe is cheaper than a mapping.
 LARGE_BYTES = 1 << 14
@@ -40,6 +42,13 @@ class Parcel:
         return pickle.loads(self._body, buffers=self._mapped)
 
 
+class _Pickler(pickle.Pickler):
+    """Pickles each tensor alone: a sample may be a small view of the whole dataset."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        return pickling.reduce_alone(obj) if isinstance(obj, Tensor) else NotImplemented
+
+
 def pack(body: Any) -> tuple[bytes, list[Any]]:
     """A pickle and its large buffers. Raises pickle's exceptions."""
     large: list[Any] = []
@@ -51,7 +60,9 @@ def pack(body: Any) -> tuple[bytes, list[Any]]:
         large.append(raw)
         return False
 
-    return pickle.dumps(body, protocol=5, buffer_callback=is_small), large
+    written = io.BytesIO()
+    _Pickler(written, protocol=5, buffer_callback=is_small).dump(body)
+    return written.getvalue(), large
 
 
 def send(connection: Connection, head: Any, body: tuple[bytes, list[Any]]) -> None:

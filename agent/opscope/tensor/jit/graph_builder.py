@@ -135,8 +135,8 @@ class GraphBuilder:
                 value = self._detached(self.value_of(each.tensor))
                 return self._add(tensor, "computed", value, False)
         raise TraceError(
-            f"a tensor of shape {tensor.shape} shares memory with a value of the trace, but no "
-            "operator made it (a buffer or DLPack did): make it by operators"
+            f"a tensor of shape {tuple(tensor.shape)} shares memory with a value of the trace, but "
+            "no operator made it (a buffer or DLPack did): make it by operators"
         )
 
     # ---- nodes --------------------------------------------------------------------------------

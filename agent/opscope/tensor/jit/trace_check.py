@@ -58,7 +58,7 @@ class Expected:
             for index, (copy, actual) in enumerate(zip(self._results, results, strict=True))
         ]
         pairs += [
-            (f"written tensor {index} of shape {tensor.shape}", copy, tensor)
+            (f"written tensor {index} of shape {tuple(tensor.shape)}", copy, tensor)
             for index, (tensor, copy) in enumerate(self._written)
         ]
         for what, copy, actual in pairs:
@@ -112,8 +112,8 @@ class _Copy:
         expected = self._elements
         if (actual.dtype, actual.shape) != (expected.dtype, expected.shape):
             return (
-                f"{actual.dtype.name} of shape {actual.shape} instead of {expected.dtype.name} of "
-                f"shape {expected.shape}"
+                f"{actual.dtype.name} of shape {tuple(actual.shape)} instead of "
+                f"{expected.dtype.name} of shape {tuple(expected.shape)}"
             )
         if actual.requires_grad != self._requires_grad:
             return "requires_grad" if self._requires_grad else "no requires_grad"

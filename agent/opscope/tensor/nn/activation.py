@@ -1,4 +1,6 @@
-"""Modules without parameters: activations, Softmax, Dropout, Flatten, Identity."""
+"""Modules without parameters: common activations, Softmax, Dropout, Flatten, Identity.
+
+activation_more.py has the others."""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from opscope.tensor.nn.module import Module
 
 
 class Identity(Module):
-    """Returns its input."""
+    """Returns its input; takes any arguments."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
 
     def forward(self, input: Any) -> Any:
         return input
@@ -83,18 +88,21 @@ class LogSoftmax(Softmax):
 
 
 class Dropout(Module):
-    """In training, zeroes each element with probability `p` and divides the others by 1 - p."""
+    """In training, zeroes each element with probability `p` and divides the others by 1 - p;
+    `inplace` writes the input."""
 
-    def __init__(self, p: float = 0.5) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if not 0 <= p <= 1:
-            raise ValueError(f"Dropout(): p is a probability, not {p}")
+            raise ValueError(f"{type(self).__name__}(): p is a probability, not {p}")
         self.p = p
+        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Any:
-        return functions["dropout"](input, self.p, self.training)
+        dropped = functions["dropout"](input, self.p, self.training)
+        return input.copy_(dropped) if self.inplace else dropped
 
     def extra_repr(self) -> str:
-        return f"p={self.p}, inplace=False"
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Flatten(Module):

@@ -5,12 +5,17 @@ Names and behaviour are PyTorch's. Other files have the modules that compute.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opscope._tensor import Tensor, dtype, float32, float64
+from opscope._tensor import Tensor, bfloat16, float16, float32, float64
+from opscope._tensor import dtype as DType  # noqa: N812 - a class
+from opscope._tensor import tensor as make_tensor
 from opscope.record.usage import log_api_usage_once
 from opscope.tensor.autograd import no_grad
+from opscope.tensor.nn.hooks import Hooks, RemovableHandle
+from opscope.tensor.places import check
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,11 +24,27 @@ if TYPE_CHECKING:
 class Parameter(Tensor):
     """A tensor that a module trains; it shares `data`'s storage and requires grad."""
 
-    def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
+        return super().__new__(cls, make_tensor([]) if data is None else data)
+
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         self.requires_grad = requires_grad
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
+
+
+class Buffer(Tensor):
+    """A tensor of a module's state that is not trained: an attribute that is one is registered as
+    by `register_buffer`."""
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Self:
+        return super().__new__(cls, make_tensor([]) if data is None else data)
+
+    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
+        self.persistent = persistent
 
 
 class LoadedKeys(NamedTuple):
@@ -33,6 +54,13 @@ class LoadedKeys(NamedTuple):
     """In the module, missing in the state."""
     unexpected_keys: list[str]
     """In the state, unknown to the module."""
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return (
+            f"LoadedKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+        )
 
 
 class Module:
@@ -52,7 +80,28 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} defines no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        hooks: Hooks | None = self.__dict__.get("_hooks")
+        return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
+
+    def _own_hooks(self) -> Hooks:
+        hooks: Hooks = vars(self).setdefault("_hooks", Hooks())
+        return hooks
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(module, args, result)` after each forward; `with_kwargs`: `hook(module,
+        args, kwargs, result)`. A result of the hook that is not None replaces forward's."""
+        hooks = self._own_hooks()
+        return hooks.add(hooks.after, (hook, with_kwargs), prepend)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(module, args)` before each forward; `with_kwargs`: `hook(module, args,
+        kwargs)`. A result that is not None replaces the arguments."""
+        hooks = self._own_hooks()
+        return hooks.add(hooks.before, (hook, with_kwargs), prepend)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(vars(self).get(name), Parameter) and not (
@@ -62,11 +111,17 @@ class Module:
                 f"{type(self).__name__}.{name} is a parameter: set it to a Parameter or None, not "
                 f"to a {type(value).__name__}"
             )
+        if isinstance(value, Buffer) and name not in vars(self).get("_buffers", ()):
+            vars(self).setdefault("_buffers", {})[name] = value.persistent
         super().__setattr__(name, value)
 
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
         """`setattr` under PyTorch's name."""
         setattr(self, name, parameter)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """`setattr` under PyTorch's name."""
+        setattr(self, name, module)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """`setattr` under PyTorch's name."""
@@ -90,6 +145,40 @@ class Module:
         """The modules that are attributes of this one."""
         for _, child in self.named_children():
             yield child
+
+    def get_submodule(self, target: str) -> Module:
+        """The module of that dotted name. AttributeError if there is none."""
+        found: Any = self
+        for name in target.split(".") if target else ():
+            found = getattr(found, name)
+        if not isinstance(found, Module):
+            raise AttributeError(f"{type(self).__name__} has no module {target!r}")
+        return found
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter of that dotted name. AttributeError if there is none."""
+        path, _, name = target.rpartition(".")
+        found = getattr(self.get_submodule(path), name)
+        if not isinstance(found, Parameter):
+            raise AttributeError(f"{type(self).__name__} has no parameter {target!r}")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer of that dotted name. AttributeError if there is none."""
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        if name not in vars(owner).get("_buffers", ()):
+            raise AttributeError(f"{type(self).__name__} has no buffer {target!r}")
+        found: Tensor = getattr(owner, name)
+        return found
+
+    @property
+    def _modules(self) -> dict[str, Module]:
+        return dict(self.named_children())
+
+    @property
+    def _parameters(self) -> dict[str, Parameter]:
+        return {name: each for name, each in vars(self).items() if isinstance(each, Parameter)}
 
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = ""
@@ -157,11 +246,17 @@ class Module:
             own.update({f"{name}.{below}": each for below, each in child._state().items()})
         return own
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Parameters and persistent buffers by name; the values share their storage."""
-        return {name: tensor.detach() for name, tensor in self._state().items()}
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> OrderedDict[str, Tensor]:
+        """Parameters and persistent buffers by name; the values share their storage. With
+        `keep_vars` they are the parameters themselves."""
+        state = self._state().items()
+        return OrderedDict(
+            (prefix + name, tensor if keep_vars else tensor.detach()) for name, tensor in state
+        )
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> LoadedKeys:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> LoadedKeys:
         """Copies values in: tensors, or anything with the buffer protocol, such as PyTorch's
         tensors and arrays.
 
@@ -181,7 +276,7 @@ class Module:
         for name, tensor in own.items():
             if name in state_dict and tuple(state_dict[name].shape) != tensor.shape:
                 wrong.append(
-                    f"{name} has shape {tensor.shape} in the module, "
+                    f"{name} has shape {tuple(tensor.shape)} in the module, "
                     f"{tuple(state_dict[name].shape)} in the state"
                 )
         if wrong:
@@ -214,8 +309,23 @@ class Module:
         function(self)
         return self
 
-    def to(self, dtype: dtype) -> Self:
-        """Converts floating parameters and buffers; parameters keep their identity."""
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Converts floating parameters and buffers: `to(dtype)`, `to(device)`, `to(device, dtype)`,
+        `to(tensor)`; parameters keep their identity. The only device is the cpu."""
+        kwargs.pop("non_blocking", None)
+        dtype = kwargs.pop("dtype", None)
+        check(kwargs.pop("device", None), "to")
+        if kwargs:
+            raise TypeError(f"to() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        for each in args:
+            if isinstance(each, Tensor):
+                dtype = each.dtype
+            elif isinstance(each, DType):
+                dtype = each
+            elif not isinstance(each, bool):
+                check(each, "to")
+        if dtype is None:
+            return self
         if not dtype.is_floating_point:
             raise TypeError(f"to(): a module's dtype is a floating one, not {dtype.name}")
         for module in self.modules():
@@ -239,16 +349,35 @@ class Module:
         """`to(float64)`."""
         return self.to(float64)
 
+    def half(self) -> Self:
+        """`to(float16)`."""
+        return self.to(float16)
+
+    def bfloat16(self) -> Self:
+        """`to(bfloat16)`."""
+        return self.to(bfloat16)
+
+    def cpu(self) -> Self:
+        """The module itself: there is no other device."""
+        return self
+
+    def cuda(self, device: Any = None) -> Self:
+        """RuntimeError: modules are on the cpu."""
+        raise RuntimeError("cuda(): modules here are on the cpu; cuda.is_available() is False")
+
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Sets whether backward computes gradients of the parameters."""
         for parameter in self.parameters():
             parameter.requires_grad = requires_grad
         return self
 
-    def zero_grad(self) -> None:
-        """Removes the parameters' gradients."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Removes the parameters' gradients; with `set_to_none` False, sets them to zero."""
         for parameter in self.parameters():
-            parameter.grad = None
+            if set_to_none or parameter.grad is None:
+                parameter.grad = None
+            else:
+                parameter.grad = parameter.grad.detach().fill_(0)
 
     # ---- representation -------------------------------------------------------------------------
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opscope._tensor import Tensor, dtype, float32, functions, int64, tensor
+from opscope._tensor import Tensor, dtype, functions, int64, tensor
+from opscope.tensor.nn.functional import normalization
 from opscope.tensor.nn.module import Module, Parameter
 
 
-def _ones(shape: tuple[int, ...], dtype: dtype) -> Tensor:
+def _ones(shape: tuple[int, ...], dtype: dtype | None) -> Tensor:
     made: Tensor = functions["ones"](shape, dtype=dtype)
     return made
 
 
-def _zeros(shape: tuple[int, ...], dtype: dtype) -> Tensor:
+def _zeros(shape: tuple[int, ...], dtype: dtype | None) -> Tensor:
     made: Tensor = functions["zeros"](shape, dtype=dtype)
     return made
 
@@ -37,7 +38,8 @@ class LayerNorm(Module):
         elementwise_affine: bool = True,
         bias: bool = True,
         *,
-        dtype: dtype = float32,
+        device: Any = None,
+        dtype: dtype | None = None,
     ) -> None:
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
         self.normalized_shape = tuple(shape)
@@ -76,7 +78,8 @@ class _BatchNorm(Module):
         affine: bool = True,
         track_running_stats: bool = True,
         *,
-        dtype: dtype = float32,
+        device: Any = None,
+        dtype: dtype | None = None,
     ) -> None:
         self.num_features = num_features
         self.eps = eps
@@ -137,3 +140,141 @@ class BatchNorm2d(_BatchNorm):
 
     dims = (4,)
     expected = "4"
+
+
+class BatchNorm3d(_BatchNorm):
+    """_BatchNorm of (batch, channels, depth, height, width)."""
+
+    dims = (5,)
+    expected = "5"
+
+
+class GroupNorm(Module):
+    """Normalizes groups of channels (dimension 1) of each sample; then a learned scale and shift
+    of each channel. ValueError if the groups do not divide the channels."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        *,
+        bias: bool = True,
+        device: Any = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        if num_channels % num_groups:
+            raise ValueError(f"GroupNorm(): {num_groups} groups, {num_channels} channels")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        self.weight = Parameter(_ones((num_channels,), dtype)) if affine else None
+        self.bias = Parameter(_zeros((num_channels,), dtype)) if affine and bias else None
+
+    def forward(self, input: Tensor) -> Any:
+        return normalization.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class _InstanceNorm(_BatchNorm):
+    """Normalizes each channel of each sample; with `track_running_stats`, by the running values
+    in evaluation."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        *,
+        device: Any = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype
+        )
+
+    def forward(self, input: Tensor) -> Any:
+        if input.ndim not in self.dims:
+            raise ValueError(
+                f"{type(self).__name__}: the input has {self.expected} dimensions, "
+                f"not {input.ndim}: shape {_text(input.shape)}"
+            )
+        whole = input.unsqueeze(0) if input.ndim == self.dims[0] else input
+        made = normalization.instance_norm(
+            whole,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or self.running_mean is None,
+            self.momentum or 0.0,
+            self.eps,
+        )
+        return made.squeeze(0) if input.ndim == self.dims[0] else made
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """_InstanceNorm of (batch, channels, length) or (channels, length)."""
+
+    dims = (2, 3)
+    expected = "2 or 3"
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """_InstanceNorm of (batch, channels, height, width) or (channels, height, width)."""
+
+    dims = (3, 4)
+    expected = "3 or 4"
+
+
+class RMSNorm(Module):
+    """Divides the last dimensions, whose sizes are `normalized_shape`, by their root mean
+    square; then a learned scale."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        *,
+        device: Any = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        self.normalized_shape = tuple(shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        self.weight = Parameter(_ones(self.normalized_shape, dtype)) if elementwise_affine else None
+
+    def forward(self, input: Tensor) -> Any:
+        return normalization.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
+
+
+class LocalResponseNorm(Module):
+    """Divides by the mean square of `size` neighbouring channels (Krizhevsky et al., 2012)."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Any:
+        return normalization.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

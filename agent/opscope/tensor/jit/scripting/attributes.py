@@ -6,6 +6,7 @@ import ast
 import inspect
 
 from opscope._tensor import Tensor
+from opscope.tensor.composed import Later
 from opscope.tensor.jit.scripting.dispatch import expression, scripts
 from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.functions import call_function
@@ -83,7 +84,7 @@ def _of_tensor(frame: Frame, owner: Value, name: str, at: ast.AST) -> Value:
         return call_function(frame, FunctionValue(found.fget), [owner], {}, at)
     if found is None:
         frame.fail(at, f"a Tensor has no attribute {name}", "one of Tensor's attributes")
-    if not callable(found) or isinstance(found, property):
+    if not (callable(found) or isinstance(found, Later)) or isinstance(found, property):
         frame.fail(at, f"{name} of a Tensor is not in graphs", "an argument of the function")
     return Method(owner, name)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opscope._tensor import Tensor, dtype
+from opscope.tensor.composed import stands_for
 from opscope.tensor.jit.compiled import CompiledModel
 from opscope.tensor.jit.scripting.source import Source, name_of
 from opscope.tensor.jit.scripting.types import Type
@@ -22,6 +23,7 @@ from opscope.tensor.jit.scripting.values import (
     Value,
 )
 from opscope.tensor.nn import Module
+from opscope.tensor.places import device
 
 SCRIPTED: weakref.WeakKeyDictionary[CompiledModel, object] = weakref.WeakKeyDictionary()
 """What models were scripted from: a function that calls a scripted one has it scripted again."""
@@ -109,8 +111,11 @@ class Context:
 
     def value_of(self, found: object) -> Value:
         """A Python object that the code refers to."""
+        found = stands_for(found)
         if found is None or isinstance(found, dtype):
             return Constant(found)
+        if isinstance(found, device):
+            return Constant(str(found))
         for kind in (bool, int, float, str):
             if isinstance(found, kind):
                 return Constant(kind(found))  # without its subclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from opscope._tensor import operators
-from opscope.tensor import forms, memory
+from opscope.tensor import composed, forms, memory
 from opscope.tensor.jit.scripting.convert import need
 from opscope.tensor.jit.scripting.frame import Frame
 from opscope.tensor.jit.scripting.functions import call_function
@@ -39,6 +39,9 @@ def call_tensor_method(
         return call_function(frame, FunctionValue(function), values, keywords, at)
     if f"core::{name}" in operators:
         return call_operator(frame, f"core::{name}", [owner, *arguments], keywords, at)
+    if name in composed.METHODS:
+        function = composed.find(name, composed.METHODS[name])
+        return call_function(frame, FunctionValue(function), [owner, *arguments], keywords, at)
     frame.fail(at, f"Tensor.{name} is not in graphs", _REMEDIES.get(name, "an operator"))
 
 

@@ -1,12 +1,11 @@
-"""Optimizers: SGD, Adam, AdamW, as PyTorch defines them. A step is one range of phase optimizer."""
+"""The base class of optimizers, as PyTorch defines it. A step is one range of phase optimizer."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from opscope._tensor import Tensor, functions
+from opscope._tensor import Tensor
 from opscope.record.ranges import record_function
 from opscope.record.usage import log_api_usage_once
 from opscope.tensor.autograd import enable_grad, no_grad
@@ -23,7 +22,11 @@ class Optimizer:
     """
 
     def __init__(self, params: Iterable[Tensor | Group], **defaults: Any) -> None:
-        known = next(kind for kind in type(self).__mro__ if kind.__module__ == __name__)
+        known = next(
+            kind
+            for kind in type(self).__mro__
+            if kind.__module__.startswith("opscope.tensor.optim.")
+        )
         log_api_usage_once(f"opscope.tensor.optim.{known.__name__}")
         self.defaults = defaults
         self.param_groups: list[Group] = []
@@ -49,7 +52,7 @@ class Optimizer:
             if param in known:
                 raise ValueError(f"{type(self).__name__}(): a parameter is given twice")
             known.add(param)
-        unknown = param_group.keys() - self.defaults.keys() - {"params"}
+        unknown = param_group.keys() - self.defaults.keys() - {"params", "initial_lr"}
         if unknown:
             raise ValueError(f"{type(self).__name__}(): unknown options: {', '.join(unknown)}")
         group = {**self.defaults, **param_group, "params": params}
@@ -69,7 +72,8 @@ class Optimizer:
             for group in self.param_groups:
                 for param in group["params"]:
                     if param.grad is not None:
-                        self._move(param, param.grad, group, self.state.setdefault(param, {}))
+                        grad = -param.grad if group.get("maximize") else param.grad
+                        self._move(param, grad, group, self.state.setdefault(param, {}))
             return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -108,7 +112,8 @@ class Optimizer:
         params = [param for group in self.param_groups for param in group["params"]]
         places = [place for group in groups for place in group["params"]]
         for group, loaded in zip(self.param_groups, groups, strict=True):
-            group.update({k: v for k, v in loaded.items() if k != "params" and k in group})
+            known = {*group, "initial_lr"}
+            group.update({k: v for k, v in loaded.items() if k != "params" and k in known})
         self.state = {
             param: {
                 name: value.detach().clone() if isinstance(value, Tensor) else value
@@ -124,108 +129,3 @@ class Optimizer:
             lines.append(f"Parameter Group {number}")
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return "\n".join([*lines, ")"])
-
-
-class SGD(Optimizer):
-    """Gradient descent, with momentum (optionally Nesterov's) and weight decay."""
-
-    def __init__(
-        self,
-        params: Iterable[Tensor | Group],
-        lr: float = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-    ) -> None:
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("SGD(): nesterov needs a momentum and no dampening")
-        super().__init__(
-            params,
-            lr=lr,
-            momentum=momentum,
-            dampening=dampening,
-            weight_decay=weight_decay,
-            nesterov=nesterov,
-        )
-
-    def _move(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
-        if group["weight_decay"]:
-            grad = grad.add(param, alpha=group["weight_decay"])
-        if group["momentum"]:
-            velocity = state.get("momentum_buffer")
-            if velocity is None:
-                velocity = state["momentum_buffer"] = grad.clone()
-            else:
-                velocity.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
-            grad = grad.add(velocity, alpha=group["momentum"]) if group["nesterov"] else velocity
-        param.add_(grad, alpha=-group["lr"])
-
-
-class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2015), with PyTorch's order of operations.
-
-    With `amsgrad` steps are scaled by the largest mean square so far (Reddi and others, 2018).
-    """
-
-    def __init__(
-        self,
-        params: Iterable[Tensor | Group],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        amsgrad: bool = False,
-    ) -> None:
-        if not all(0 <= beta < 1 for beta in betas):
-            raise ValueError(f"{type(self).__name__}(): betas are within [0, 1), not {betas}")
-        super().__init__(
-            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad
-        )
-
-    def _decayed(self, param: Tensor, grad: Tensor, group: Group) -> Tensor:
-        """The gradient with weight decay included."""
-        if group["weight_decay"]:
-            return grad.add(param, alpha=group["weight_decay"])
-        return grad
-
-    def _move(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
-        grad = self._decayed(param, grad, group)
-        if not state:
-            zeros = functions["zeros"]
-            state["step"] = 0
-            state["exp_avg"] = zeros(param.shape, dtype=param.dtype)
-            state["exp_avg_sq"] = zeros(param.shape, dtype=param.dtype)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = zeros(param.shape, dtype=param.dtype)
-        state["step"] += 1
-        steps = float(state["step"])
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        first, second = group["betas"]
-        mean.mul_(first).add_(grad, alpha=1 - first)
-        square.mul_(second).add_(grad * grad, alpha=1 - second)
-        if group["amsgrad"]:
-            largest = state["max_exp_avg_sq"]
-            square = functions["maximum"](largest, square, out=largest)
-        scale = square.sqrt().div_(math.sqrt(1 - second**steps)).add_(group["eps"])
-        param.add_(mean / scale, alpha=-group["lr"] / (1 - first**steps))
-
-
-class AdamW(Adam):
-    """Adam with weight decay decoupled from the gradient (Loshchilov and Hutter, 2019)."""
-
-    def __init__(
-        self,
-        params: Iterable[Tensor | Group],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad)
-
-    def _decayed(self, param: Tensor, grad: Tensor, group: Group) -> Tensor:
-        if group["weight_decay"]:
-            param.mul_(1 - group["lr"] * group["weight_decay"])
-        return grad

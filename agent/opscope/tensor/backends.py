@@ -1,0 +1,24 @@
+"""torch.backends, for programs that set its switches: none of these devices is here.
+
+The core's results do not depend on switches: they are bit-identical from run to run.
+"""
+
+from __future__ import annotations
+
+
+class _Backend:
+    """Takes any switch; `is_available()` is False."""
+
+    benchmark = False
+    deterministic = True
+    enabled = False
+
+    def is_available(self) -> bool:
+        return False
+
+    def is_built(self) -> bool:
+        return False
+
+
+cudnn = _Backend()
+mps = _Backend()
