@@ -83,8 +83,11 @@ def test_each_exporter_that_is_named_gets_the_data_also_if_another_fails(
     environ.setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", http.endpoint)
     http.statuses = [400] * 10_000
     command = [*AGENT, "--exporter", "otlp", "--directory", str(tmp_path)]
-    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stderr is not None
-        assert "400" in process.stderr.readline()
-        assert any('"opscope.processes"' in line for line in process.stdout)
-        until(lambda: len(http.requests) >= 2, "an export by the first exporter")
+    out, errors = tmp_path / "out", tmp_path / "errors"
+    with (
+        out.open("w") as stdout,
+        errors.open("w") as stderr,
+        running(command, stdout=stdout, stderr=stderr),
+    ):
+        until(lambda: '"opscope.processes"' in out.read_text(), "an export to the console")
+        until(lambda: "400" in errors.read_text(), "the report of the failure")

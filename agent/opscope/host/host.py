@@ -419,12 +419,11 @@ class Host:
             yield from file.exemplars
 
     def _self_metrics(self) -> SelfMetrics:
-        resident, virtual = self_metrics.memory_bytes()
         open_files, most_files = self_metrics.open_files()
         return SelfMetrics(
             cpu_s=time.process_time(),
-            memory_bytes=resident,
-            virtual_bytes=virtual,
+            memory_bytes=self_metrics.memory_bytes(),
+            virtual_bytes=self_metrics.virtual_bytes(),
             start_unix_s=self._start_unix_s,
             open_files=open_files,
             most_files=most_files,

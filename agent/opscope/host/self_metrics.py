@@ -41,14 +41,22 @@ class SelfMetrics:
     most_files: int = 0
 
 
-def memory_bytes() -> tuple[int, int]:
-    """Resident and virtual memory of this process; 0 if unknown."""
+def memory_bytes() -> int:
+    """Resident memory of this process; 0 if unknown."""
+    return _pages(1) * _PAGE_BYTES
+
+
+def virtual_bytes() -> int:
+    """Virtual memory of this process; 0 if unknown."""
+    return _pages(0) * _PAGE_BYTES
+
+
+def _pages(column: int) -> int:
     try:
         with open("/proc/self/statm", "rb") as file:
-            virtual, resident, *_ = file.read().split()
-        return int(resident) * _PAGE_BYTES, int(virtual) * _PAGE_BYTES
-    except (OSError, ValueError):
-        return 0, 0
+            return int(file.read().split()[column])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def open_files() -> tuple[int, int]:
