@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from opscope import config
 from opscope.host.snapshot import Exemplar, Snapshot
-from opscope.metrics import METRICS, Kind, Metric
+from opscope.metric_definition import Kind, Metric
+from opscope.metrics import METRICS
 from opscope.record.ranges import recording
 from opscope.server.series_filter import SeriesFilter
 from opscope.server.serve import own_snapshots

@@ -20,7 +20,8 @@ from typing import Any
 
 from opscope.errors import AgentError, ConfigError
 from opscope.host.snapshot import Snapshot
-from opscope.metrics import METRICS, Kind
+from opscope.metric_definition import Kind
+from opscope.metrics import METRICS
 from opscope.reports import certainty
 from opscope.server.exporter import Option, Options, PushExporter
 from opscope_exporters.resource import agent_resource

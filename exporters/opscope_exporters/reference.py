@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opscope.metrics import METRICS, PROCESS_METRICS, Kind, Metric
+from opscope.metric_definition import Kind, Metric
+from opscope.metrics import METRICS, PROCESS_METRICS
 from opscope.server import exporter
 from opscope_exporters.samples import sample_name
 

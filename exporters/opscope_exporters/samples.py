@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opscope.host.snapshot import SeriesKey, Snapshot
-from opscope.metrics import METRICS, PROCESS_METRICS, SERIES_LABELS, Kind, Metric
+from opscope.metric_definition import SERIES_LABELS, Kind, Metric
+from opscope.metrics import METRICS, PROCESS_METRICS
 from opscope.segments import layout
 from opscope.segments.bounds import SUM_LIMIT
 from opscope.server.exporter import Option

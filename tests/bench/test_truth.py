@@ -103,19 +103,6 @@ def test_an_error_is_a_multiple_of_5_percent_or_3_standard_errors(
     assert estimate.error == pytest.approx(error)
 
 
-def test_an_operator_without_a_row_may_have_the_calls_that_a_view_states() -> None:
-    known = judge.Truth({OUTER: 1.0, INNER: 0.03}, [{OUTER: 0.5, INNER: 0.5}])
-    sums = _sums({OUTER: 1000}, {OUTER: 5.0})
-    sums.samples[OUTER] = 10  # each stands for a hundred: a view states 300 calls
-    sums.calls_variance[OUTER] = 1e5
-    found = _judged(known, Done(1000, 10.0), sums)
-    assert found["calls", "inner"].is_within_interval
-    assert ("self", "inner") not in found
-    often = _judged(replace(known, calls={OUTER: 1.0, INNER: 0.5}), Done(1000, 10.0), sums)
-    assert often["calls", "inner"].error > 1
-    assert often["self", "inner"].error > 1
-
-
 def test_the_truths_slack_is_no_error() -> None:
     assert Estimate("self", "some", 100.0, 108.0, None, slack=3.0).error == pytest.approx(1.0)
     assert Estimate("self", "some", 100.0, 103.0, None, slack=3.0).error == 0.0

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from opscope.cli import annotate
-from opscope.metrics import METRICS, Kind
+from opscope.metric_definition import Kind
+from opscope.metrics import METRICS
 from tests.dashboards.documents import GRAFANA, boards, panel_queries, rules, variable_queries
 
 # Labels of the series besides those in the table.

@@ -14,7 +14,8 @@ from opscope import __version__
 from opscope.bench.scrape import snapshot_of
 from opscope.errors import AgentError
 from opscope.host.snapshot import Exemplar, SeriesKey, Snapshot
-from opscope.metrics import METRICS, Kind
+from opscope.metric_definition import Kind
+from opscope.metrics import METRICS
 from opscope.server.exporter import ExportRefused, PushExporter, load
 from tests.exporters.otlp_receiver import Received, over_grpc, over_http, points
 from tests.server.test_access import make_certificate

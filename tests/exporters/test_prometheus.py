@@ -19,7 +19,8 @@ from prometheus_client.samples import Sample
 from opscope.bench.scrape import snapshot_of
 from opscope.host.host import Host
 from opscope.host.snapshot import Exemplar, SeriesKey, Snapshot
-from opscope.metrics import METRICS, Kind
+from opscope.metric_definition import Kind
+from opscope.metrics import METRICS
 from opscope_exporters.prometheus.exporter import Prometheus
 from opscope_exporters.samples import CLASSIC_METRICS, OCTAVES, ClassicBuckets, of_host
 from tests.segments.segment_writer import Range, SegmentWriter

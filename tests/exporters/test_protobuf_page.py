@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from opscope.bench.scrape import snapshot_of
 from opscope.host.snapshot import COUNTER_COLUMNS, Exemplar, SeriesKey, Snapshot
-from opscope.metrics import METRICS, Kind
+from opscope.metric_definition import Kind
+from opscope.metrics import METRICS
 from opscope_exporters.prometheus.exporter import Prometheus
 from opscope_exporters.samples import labels_of as series_labels
 from tests.exporters import client_model

@@ -316,8 +316,8 @@ def run(seconds: float, rounds: int, seed: int, *, is_strict: bool = False) -> t
                 limit_s = _SLOW_S + _WAITS_S.get(name, 0.0)
                 assert took_s < limit_s, (name, took_s, steps.longest_cpu[name])
             if done == _WARM_ROUNDS:
-                begun_bytes = memory_bytes()[0]
-            assert not begun_bytes or memory_bytes()[0] < begun_bytes + _GROWTH_BYTES, done
+                begun_bytes = memory_bytes()
+            assert not begun_bytes or memory_bytes() < begun_bytes + _GROWTH_BYTES, done
     return done, steps
 
 
@@ -330,7 +330,7 @@ def main() -> None:
         f"{name} {took:.2f} s ({steps.longest_cpu[name]:.2f} s of the processor)"
         for name, took in sorted(steps.longest.items())
     )
-    print(f"{done} rounds, no failure, {memory_bytes()[0] >> 20} MiB; longest steps: {longest}")
+    print(f"{done} rounds, no failure, {memory_bytes() >> 20} MiB; longest steps: {longest}")
     print(f"reached: {dict(steps.seen)}")
 
 

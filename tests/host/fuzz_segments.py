@@ -224,7 +224,7 @@ def batch(number: int, seed: int, size: int = BATCH) -> Counts:
             raise
         file.repair()
     signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-    now_bytes = memory_bytes()[0]
+    now_bytes = memory_bytes()
     _begun_bytes = _begun_bytes or now_bytes
     counts.growth_bytes = max(now_bytes - _begun_bytes, 0)
     assert counts.growth_bytes < _GROWTH_BYTES, f"memory grew by {counts.growth_bytes} bytes"

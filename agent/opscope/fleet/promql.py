@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from opscope.metrics import METRICS, Kind
+from opscope.metric_definition import Kind
+from opscope.metrics import METRICS
 
 LEAST_SAMPLES = 200
 """Minimum recorded runs of an operator on a host for a statement about it."""

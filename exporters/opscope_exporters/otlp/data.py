@@ -37,7 +37,8 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opscope import __version__
 from opscope.host import snapshot as snapshot_model
 from opscope.host.snapshot import SeriesKey, Snapshot
-from opscope.metrics import METRICS, Kind, Metric
+from opscope.metric_definition import Kind, Metric
+from opscope.metrics import METRICS
 from opscope.segments import layout
 from opscope_exporters.otlp.delta import Base, since
 from opscope_exporters.resource import SCHEMA_URL, SDK, agent_resource, service_resource

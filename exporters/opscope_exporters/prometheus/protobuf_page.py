@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opscope.host.snapshot import Exemplar, SeriesKey, Snapshot
-from opscope.metrics import METRICS, Kind, Metric
+from opscope.metric_definition import Kind, Metric
+from opscope.metrics import METRICS
 from opscope.segments import layout
 from opscope_exporters.samples import (
     ClassicBuckets,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from opscope.host.snapshot import Exemplar, SeriesKey, Snapshot
-from opscope.metrics import Kind, Metric
+from opscope.metric_definition import Kind, Metric
 from opscope_exporters.samples import (
     CLASSIC_METRICS,
     ClassicBuckets,
