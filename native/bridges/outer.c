@@ -7,7 +7,9 @@
  */
 #include "bridges/outer.h"
 
+#include <stddef.h>
 #include <stdio.h>
+#include <structmember.h>
 #include <string.h>
 
 #include "bridges/python_call.h"
@@ -19,6 +21,7 @@ enum { NAME_BYTES = 256 };
 /* The GIL guards all of these. They live as long as their class or longer, in a list. */
 struct outer {
     PyObject head;
+    PyObject *weak_references;
     PyObject *function; /* owned, as are the others */
     PyObject *type;     /* that has the method; NULL: detached */
     PyObject *method;   /* its name */
@@ -164,10 +167,14 @@ static PyObject *outer_type(void)
                                     {NULL, NULL, 0, NULL}};
     static PyGetSetDef members[] = {{"__class__", get_class, NULL, NULL, NULL},
                                     {NULL, NULL, NULL, NULL, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_call, call},      {Py_tp_descr_get, bind},
-                                  {Py_tp_getattro, get},   {Py_tp_setattro, set},
-                                  {Py_tp_repr, represent}, {Py_tp_methods, methods},
-                                  {Py_tp_getset, members}, {0, NULL}};
+    static PyMemberDef offsets[] = {
+        {"__weaklistoffset__", T_PYSSIZET, (Py_ssize_t)offsetof(struct outer, weak_references),
+         READONLY, NULL},
+        {NULL, 0, 0, 0, NULL}};
+    static PyType_Slot slots[] = {
+        {Py_tp_call, call},      {Py_tp_descr_get, bind},  {Py_tp_getattro, get},
+        {Py_tp_setattro, set},   {Py_tp_repr, represent},  {Py_tp_methods, methods},
+        {Py_tp_getset, members}, {Py_tp_members, offsets}, {0, NULL}};
     static PyType_Spec spec = {.name = "opscope._native.outer",
                                .basicsize = (int)sizeof(struct outer),
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,

@@ -147,7 +147,7 @@ def test_the_public_names_are_functions_whatever_was_imported_first(bench: Bench
 def test_late_modules_of_numpy_are_attached_when_they_come(bench: Bench) -> None:
     program = (
         "import numpy, sys; from opscope.bridges import numpy as bridge; n = len(bridge.seen());"
-        "import numpy.fft; print(len(bridge.seen()) > n,"
+        "import numpy.fft, numpy.random; print(len(bridge.seen()) > n,"
         "[name for f in sys.meta_path if type(f).__name__ == 'ImportHook'"
         " for name in f.waiting if name.startswith('numpy')])"
     )

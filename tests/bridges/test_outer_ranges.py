@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 _BEFORE = """
-import collections, copy, inspect, io, json, pickle, sys, traceback, types, warnings
+import collections, copy, inspect, io, json, pickle, sys, traceback, types, typing, warnings
+import functools, unittest.mock, weakref
 import numpy as np
 import opscope
 
@@ -135,6 +136,12 @@ def look():
         bound(x).tolist(), PCA(2).fit_transform(x).tolist(), callable(PCA.fit),
         [name for name, _ in inspect.getmembers(PCA, inspect.isfunction)],
         KMeans(2, n_init=1, random_state=0).fit(x).labels_.tolist(), str(PCA(2).set_params()),
+        weakref.ref(PCA.fit)() is PCA.fit, weakref.WeakMethod(fitted.transform)()(x).tolist(),
+        list(weakref.WeakKeyDictionary({PCA.fit: 1}).values()),
+        str(inspect.signature(functools.partial(PCA.fit, None))),
+        str(inspect.signature(functools.wraps(PCA.fit)(lambda self: None))),
+        str(inspect.signature(unittest.mock.create_autospec(PCA).fit)),
+        typing.get_type_hints(PCA.fit), hash(PCA.fit) == hash(vars(PCA)["fit"]),
     ]
 
 attached = look()

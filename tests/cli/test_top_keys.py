@@ -21,7 +21,12 @@ class Terminal:
         self._socket = ["tmux", "-S", str(place / "tmux"), "-f", "/dev/null"]
         program = f"{Path(sys.executable).parent}/opscope top --since-start --directory {place}"
         size = ["-x", str(columns), "-y", "24"]
-        self._run("new-session", "-d", *size, f"env -u TMUX LC_ALL=C.UTF-8 {program}; sleep 1000")
+        self._run(
+            "new-session",
+            "-d",
+            *size,
+            f"env -u TMUX -u COLUMNS -u LINES LC_ALL=C.UTF-8 {program}; sleep 1000",
+        )
         until(lambda: "?: keys" in self.text, "the table", pause_s=0.05)
 
     def _run(self, *words: str) -> str:

@@ -10,9 +10,10 @@ from tests.test_dashboards_export import FILES, written
 from tests.test_repository import tracked_files
 
 
-def test_the_wheel_holds_both_packages_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_its_packages_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0].split("-")[0] for name in names} == {"opscope", "opscope_exporters"}
+    packages = {name.split("/")[0].split("-")[0] for name in names}
+    assert packages == {"opscope", "opscope_exporters", "pytest_opscope"}
     assert {
         "opscope/_native.abi3.so",
         "opscope/_tensor.abi3.so",

@@ -45,8 +45,8 @@ def start_of(*command: str, **environ: str) -> tuple[str, str]:
     [
         ((), {}, "not-started", "started without opscope"),
         ((), {"OPSCOPE_ATTACH": "0"}, "not-started", "started without opscope"),
-        ((), {"OPSCOPE_ATTACH": "1"}, "armed", "no numpy/scipy/sklearn/torch imported yet"),
-        (("-Wd", "-W", "default", "-Xdev"), {"OPSCOPE_ATTACH": "1"}, "armed", "no numpy"),
+        ((), {"OPSCOPE_ATTACH": "1"}, "armed", "no framework with a bridge imported yet"),
+        (("-Wd", "-W", "default", "-Xdev"), {"OPSCOPE_ATTACH": "1"}, "armed", "no framework"),
         (("-S",), {"OPSCOPE_ATTACH": "1"}, "not-started", "-S skips the startup files"),
         (("-Es",), {"OPSCOPE_ATTACH": "1"}, "not-started", "-E ignores PYTHONPATH"),
         (("-I",), {"OPSCOPE_ATTACH": "1"}, "not-started", "-I ignores PYTHONPATH"),

@@ -14,11 +14,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from opscope import bridges
 from opscope.attachment.interpreter import free_threaded_refusal
 from opscope.config import OFF
 
-ARMED = f"armed: no {'/'.join(sorted(bridges.modules()))} imported yet"
+ARMED = "armed: no framework with a bridge imported yet"
 NOT_STARTED_BY_US = "started without opscope"
 
 # The name in opscope/installation/path_file.py.

@@ -30,10 +30,19 @@ def attach_imported() -> None:
             warnings.warn(
                 f"operators of {framework} are not in this profile: {error}",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=_level_of_the_program(),
             )
 
 
 def _is_imported(name: str) -> bool:
     spec = getattr(sys.modules.get(name), "__spec__", None)
     return name in sys.modules and not getattr(spec, "_initializing", False)
+
+
+def _level_of_the_program() -> int:
+    """The stack level, for a warning of this function's caller, of the first frame outside of this
+    package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        frame, level = frame.f_back, level + 1
+    return level
