@@ -90,6 +90,7 @@ threading.Thread(target=change, daemon=True).start()
 for _ in range(20):
     child = os.fork()
     if child == 0:
+        started, ended = [], []  # without the GIL, a thread may have locked the old ones
         with opscope.record_function("child"): pass
         handle = opscope.add_global_callback()
         opscope.remove_callback(handle, wait=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,16 @@ from opscope.record.values import unbox
 
 # By the operator's address; operators live as long as the process.
 _names: dict[int, tuple[str, str, RecordScope]] = {}
+
+
+def _new_table() -> None:
+    global _names
+    _names = {}
+
+
+# Without the GIL another thread may hold the dict's lock at a fork, as in ranges.py.
+if "t" in sys.abiflags:
+    os.register_at_fork(after_in_child=_new_table)
 
 
 def _describe(op: Any) -> tuple[str, str, RecordScope]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 from types import TracebackType
@@ -36,6 +38,16 @@ _phases = {
 
 # C never frees operators, so this table never shrinks either.
 _operators: dict[tuple[str, _Kind], Any] = {}
+
+
+def _new_table() -> None:
+    global _operators
+    _operators = {}
+
+
+# Without the GIL a dict has a lock, which another thread may hold at a fork: for ever, in the child.
+if "t" in sys.abiflags:
+    os.register_at_fork(after_in_child=_new_table)
 
 
 def operator(name: str, kind: _Kind) -> Any:
