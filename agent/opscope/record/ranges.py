@@ -45,7 +45,7 @@ def _new_table() -> None:
     _operators = {}
 
 
-# Without the GIL a dict has a lock, which another thread may hold at a fork: for ever, in the child.
+# Without the GIL a dict has a lock. Another thread may hold it at a fork; in the child, for ever.
 if "t" in sys.abiflags:
     os.register_at_fork(after_in_child=_new_table)
 
