@@ -17,7 +17,7 @@ from opscope.reports.table import screen
 from opscope.reports.view import View, by_operator, view
 from opscope.server.live import Live
 from opscope_exporters.jsonl import lines
-from tests.segments.segment_writer import Range, SegmentWriter
+from tests.segments.segment_writer import Process, Range, SegmentWriter
 
 SURE, UNSURE = "numpy::add", "numpy::inv"
 A_SECOND = 1_000_000_000
@@ -68,10 +68,19 @@ def test_each_quantile_takes_its_samples(tmp_path: Path, samples: int, known: in
 
 
 def test_a_view_states_how_many_calls_an_operator_without_a_row_may_have(place: Path) -> None:
-    shown = seen(place)  # 404 samples of 4,520 calls: each stands for 11.2
+    shown = seen(place)  # 404 samples with a weight of 11.2 on average: 4,520 calls
     assert shown.unseen_calls == pytest.approx(-math.log(0.05) * 4520 / 404)
     assert "an operator with fewer than 33.5 calls in this time may be missing" in top(place)
     assert json.loads(top(place, "--json"))["unseen_calls"] == shown.unseen_calls
+
+
+def test_it_is_that_of_the_service_with_the_fewest_samples(place: Path) -> None:
+    often = SegmentWriter(
+        Process(2**31 - 1, 1), created_unix_ns=A_SECOND, sampling_prob_ppt=10**12 // 2
+    )
+    often.note("service.name", "sampled often")
+    often.add([Range(SURE, 1e-3, 1_000_000, 2.0)]).write(place)
+    assert seen(place).unseen_calls == pytest.approx(-math.log(0.05) * 4520 / 404)
 
 
 def test_nothing_is_missing_where_every_range_is_recorded(tmp_path: Path) -> None:

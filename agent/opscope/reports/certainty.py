@@ -7,9 +7,9 @@ cannot be told from the maximum. So p95 takes 20 samples and p99 takes 100. Of
 5 samples, the median lies between the smallest and the largest with probability 94 %. If every
 range was recorded, nothing is estimated, and everything is shown.
 
-An operator that no window met has no row, and so no error either. If each recorded call stands for
-w calls, an operator with n calls is met by none with probability exp(-n / w) or less: above 3 w
-calls, one operator in 20 at most is missing. A view states this number (`unseen_calls`).
+An operator that no window met has no row, and so no error either. If each recorded call has the
+weight w, windows miss an operator of n calls with the probability exp(-n / w) or less. Of operators
+with more than 3 w calls, at most one in 20 is missing. A view states this number (`unseen_calls`).
 """
 
 from __future__ import annotations

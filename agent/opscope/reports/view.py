@@ -136,10 +136,26 @@ def view(
     else:
         snapshot, since_ns = snapshot.since(before), before.time_unix_ns
     seconds = (snapshot.time_unix_ns - since_ns) / 1e9
-    return _view(snapshot.grouped(grouping), seconds, before is None, sort)
+    unseen = _unseen_calls(snapshot)
+    return _view(snapshot.grouped(grouping), seconds, before is None, sort, unseen)
 
 
-def _view(snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str) -> View:
+def _unseen_calls(snapshot: Snapshot) -> float:
+    """Of the service whose calls are sampled most rarely: a sum over services would be about those
+    with the most samples."""
+    sums: dict[str, list[float]] = {}
+    estimated = np.flatnonzero(snapshot.calls_variance > 0).tolist()
+    samples, calls = snapshot.samples, snapshot.calls
+    for row in estimated:
+        of_service = sums.setdefault(snapshot.keys[row].service, [0.0, 0.0])
+        of_service[0] += float(samples[row])
+        of_service[1] += float(calls[row])
+    return max((certainty.unseen_calls(*both) for both in sums.values()), default=0.0)
+
+
+def _view(
+    snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str, unseen_calls: float
+) -> View:
     ran = snapshot.samples > 0
     self_s, total_s = snapshot.self_s, snapshot.total_s
     base_is_self = not np.isnan(self_s[ran]).any()
@@ -167,7 +183,6 @@ def _view(snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str) -
         if ran[i] and snapshot.keys[i] != _OTHER_PHASES
     ]
     rows.sort(key=lambda row: _order(row, sort))
-    is_estimated = snapshot.calls_variance > 0
     return View(
         tuple(rows),
         seconds,
@@ -175,9 +190,7 @@ def _view(snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str) -
         base_s,
         base_is_self,
         int(snapshot.samples.sum()),
-        certainty.unseen_calls(
-            float(snapshot.samples[is_estimated].sum()), float(snapshot.calls[is_estimated].sum())
-        ),
+        unseen_calls,
     )
 
 
