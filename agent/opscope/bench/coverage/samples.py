@@ -14,7 +14,7 @@ OWN = "opscope"
 
 _HEAD = re.compile(r"\s*(\d+)\s+(\d+)\.(\d{9}):")
 _FRAME = re.compile(r"\s+[0-9a-f]+ (.*) \((.*)\)$")
-# They work for whoever calls them.
+# Functions of the kernel and the C library: their callers do the work.
 _SERVANTS = re.compile(r"\[|(ld-|libc[.-]|libm[.-]|libpthread|libdl|libstdc\+\+|libgcc_s|ld-musl)")
 _INTERPRETERS = re.compile(r"(python\d?[\d.]*|libpython.*)$")
 

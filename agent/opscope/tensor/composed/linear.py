@@ -12,8 +12,8 @@ _matmul = functions["matmul"]
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """The sum of products that the equation names: "ij,jk->ik". "..." stands for dimensions that
-    broadcast. Without "->", letters that occur once are the result, in alphabetical order.
+    """Sums products of the operands' elements, as in "ij,jk->ik". Dimensions under "..." broadcast.
+    Without "->", the result has the letters that occur once, in alphabetical order.
 
     RuntimeError for an equation that does not fit its operands.
     """
@@ -24,7 +24,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     terms = left.split(",")
     if len(terms) != len(given):
         raise RuntimeError(f"einsum(): {equation!r} names {len(terms)} operands, not {len(given)}")
-    more = 0  # the most dimensions that "..." stands for
+    more = 0  # the most dimensions in place of "..."
     for term, tensor in zip(terms, given, strict=True):
         if "..." in term:
             more = max(more, tensor.ndim - len(term.replace("...", "")))
