@@ -3,6 +3,7 @@ PyTorch's."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -119,6 +120,15 @@ def test_steps_are_pytorchs(name: str, options: dict[str, Any]) -> None:
             optimizer.step()
         values.append(param.detach().numpy())
     np.testing.assert_allclose(values[0], values[1], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in OPTIMIZERS}))
+def test_optimizers_take_pytorchs_options_and_no_others(name: str) -> None:
+    ours, theirs = getattr(optim, name), getattr(torch.optim, name)
+    names = set(inspect.signature(ours).parameters)
+    assert names == set(inspect.signature(theirs).parameters)
+    with pytest.raises(TypeError, match="learning_rate"):
+        ours([ot.ones(2)], learning_rate=0.1)
 
 
 @pytest.mark.parametrize("norm_type", [1, 2, 3, float("inf")])

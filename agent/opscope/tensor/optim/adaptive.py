@@ -1,5 +1,8 @@
 """Optimizers that few programs use, as PyTorch defines them: RMSprop, Adagrad, Adadelta, Adamax,
-NAdam, RAdam."""
+NAdam, RAdam.
+
+The options that optimizers.py names change nothing here either.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from opscope._tensor import Tensor, functions
-from opscope.tensor.optim.optimizer import Group, Optimizer
-
-
-def _zeros(param: Tensor) -> Tensor:
-    return functions["zeros"](param.shape, dtype=param.dtype)  # type: ignore[no-any-return]
-
-
-def _decayed(param: Tensor, grad: Tensor, group: Group) -> Tensor:
-    """The gradient with weight decay included."""
-    if group["weight_decay"]:
-        return grad.add(param, alpha=group["weight_decay"])
-    return grad
+from opscope.tensor.optim.optimizer import Group, Optimizer, decayed, zeros
 
 
 class RMSprop(Optimizer):
@@ -34,8 +26,11 @@ class RMSprop(Optimizer):
         weight_decay: float = 0,
         momentum: float = 0,
         centered: bool = False,
+        *,
         maximize: bool = False,
-        **_: Any,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -49,14 +44,14 @@ class RMSprop(Optimizer):
         )
 
     def _move(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
-        grad = _decayed(param, grad, group)
+        grad = decayed(param, grad, group)
         if not state:
             state["step"] = 0
-            state["square_avg"] = _zeros(param)
+            state["square_avg"] = zeros(param)
             if group["momentum"] > 0:
-                state["momentum_buffer"] = _zeros(param)
+                state["momentum_buffer"] = zeros(param)
             if group["centered"]:
-                state["grad_avg"] = _zeros(param)
+                state["grad_avg"] = zeros(param)
         state["step"] += 1
         share = 1 - group["alpha"]
         square = state["square_avg"].mul_(group["alpha"]).add_(grad * grad, alpha=share)
@@ -80,8 +75,11 @@ class Adagrad(Optimizer):
         weight_decay: float = 0,
         initial_accumulator_value: float = 0,
         eps: float = 1e-10,
+        *,
         maximize: bool = False,
-        **_: Any,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
         super().__init__(
             params,
@@ -96,9 +94,9 @@ class Adagrad(Optimizer):
     def _move(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
         if not state:
             state["step"] = 0
-            state["sum"] = _zeros(param).fill_(group["initial_accumulator_value"])
+            state["sum"] = zeros(param).fill_(group["initial_accumulator_value"])
         state["step"] += 1
-        grad = _decayed(param, grad, group)
+        grad = decayed(param, grad, group)
         rate = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
         total = state["sum"].add_(grad * grad)
         param.add_(grad / total.sqrt().add_(group["eps"]), alpha=-rate)
@@ -114,17 +112,20 @@ class Adadelta(Optimizer):
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0,
+        *,
         maximize: bool = False,
-        **_: Any,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
     ) -> None:
         super().__init__(
             params, lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize
         )
 
     def _move(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
-        grad = _decayed(param, grad, group)
+        grad = decayed(param, grad, group)
         if not state:
-            state.update(step=0, square_avg=_zeros(param), acc_delta=_zeros(param))
+            state.update(step=0, square_avg=zeros(param), acc_delta=zeros(param))
         state["step"] += 1
         rho, eps = group["rho"], group["eps"]
         square = state["square_avg"].mul_(rho).add_(grad * grad, alpha=1 - rho)
@@ -143,17 +144,20 @@ class Adamax(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
+        *,
         maximize: bool = False,
-        **_: Any,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        capturable: bool = False,
     ) -> None:
         super().__init__(
             params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize
         )
 
     def _move(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
-        grad = _decayed(param, grad, group)
+        grad = decayed(param, grad, group)
         if not state:
-            state.update(step=0, exp_avg=_zeros(param), exp_inf=_zeros(param))
+            state.update(step=0, exp_avg=zeros(param), exp_inf=zeros(param))
         state["step"] += 1
         first, second = group["betas"]
         mean = state["exp_avg"].mul_(first).add_(grad, alpha=1 - first)
@@ -174,8 +178,11 @@ class NAdam(Optimizer):
         weight_decay: float = 0,
         momentum_decay: float = 4e-3,
         decoupled_weight_decay: bool = False,
+        *,
         maximize: bool = False,
-        **_: Any,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -189,12 +196,9 @@ class NAdam(Optimizer):
         )
 
     def _move(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
-        if group["decoupled_weight_decay"]:
-            param.mul_(1 - group["lr"] * group["weight_decay"])
-        else:
-            grad = _decayed(param, grad, group)
+        grad = decayed(param, grad, group)
         if not state:
-            state.update(step=0, mu_product=1.0, exp_avg=_zeros(param), exp_avg_sq=_zeros(param))
+            state.update(step=0, mu_product=1.0, exp_avg=zeros(param), exp_avg_sq=zeros(param))
         state["step"] += 1
         first, second = group["betas"]
         decay, steps = group["momentum_decay"], state["step"]
@@ -220,8 +224,11 @@ class RAdam(Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0,
         decoupled_weight_decay: bool = False,
+        *,
         maximize: bool = False,
-        **_: Any,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -234,12 +241,9 @@ class RAdam(Optimizer):
         )
 
     def _move(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
-        if group["decoupled_weight_decay"]:
-            param.mul_(1 - group["lr"] * group["weight_decay"])
-        else:
-            grad = _decayed(param, grad, group)
+        grad = decayed(param, grad, group)
         if not state:
-            state.update(step=0, exp_avg=_zeros(param), exp_avg_sq=_zeros(param))
+            state.update(step=0, exp_avg=zeros(param), exp_avg_sq=zeros(param))
         state["step"] += 1
         first, second = group["betas"]
         steps = state["step"]

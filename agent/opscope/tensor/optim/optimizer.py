@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from opscope._tensor import Tensor
+from opscope._tensor import Tensor, functions
 from opscope.record.ranges import record_function
 from opscope.record.usage import log_api_usage_once
 from opscope.tensor.autograd import enable_grad, no_grad
 
 Group = dict[str, Any]
+
+
+def zeros(param: Tensor) -> Tensor:
+    """State of the parameter's shape and dtype."""
+    return functions["zeros"](param.shape, dtype=param.dtype)  # type: ignore[no-any-return]
+
+
+def decayed(param: Tensor, grad: Tensor, group: Group) -> Tensor:
+    """The gradient with weight decay; decoupled from it, the parameter decays instead."""
+    if not group["weight_decay"]:
+        return grad
+    if group.get("decoupled_weight_decay"):
+        param.mul_(1 - group["lr"] * group["weight_decay"])
+        return grad
+    return grad.add(param, alpha=group["weight_decay"])
 
 
 class Optimizer:

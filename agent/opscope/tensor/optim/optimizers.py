@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from opscope._tensor import Tensor, functions
-from opscope.tensor.optim.optimizer import Group, Optimizer
+from opscope.tensor.optim.optimizer import Group, Optimizer, decayed, zeros
 
 
 class SGD(Optimizer):
@@ -44,8 +44,7 @@ class SGD(Optimizer):
         )
 
     def _move(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
-        if group["weight_decay"]:
-            grad = grad.add(param, alpha=group["weight_decay"])
+        grad = decayed(param, grad, group)
         if group["momentum"]:
             velocity = state.get("momentum_buffer")
             if velocity is None:
@@ -90,20 +89,14 @@ class Adam(Optimizer):
         )
 
     def _decayed(self, param: Tensor, grad: Tensor, group: Group) -> Tensor:
-        """The gradient with weight decay included."""
-        if group["weight_decay"]:
-            return grad.add(param, alpha=group["weight_decay"])
-        return grad
+        return decayed(param, grad, group)
 
     def _move(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
         grad = self._decayed(param, grad, group)
         if not state:
-            zeros = functions["zeros"]
-            state["step"] = 0
-            state["exp_avg"] = zeros(param.shape, dtype=param.dtype)
-            state["exp_avg_sq"] = zeros(param.shape, dtype=param.dtype)
+            state.update(step=0, exp_avg=zeros(param), exp_avg_sq=zeros(param))
             if group["amsgrad"]:
-                state["max_exp_avg_sq"] = zeros(param.shape, dtype=param.dtype)
+                state["max_exp_avg_sq"] = zeros(param)
         state["step"] += 1
         steps = float(state["step"])
         mean, square = state["exp_avg"], state["exp_avg_sq"]
