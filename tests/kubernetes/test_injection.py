@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from opscope.kubernetes import injection
-from opscope.kubernetes.admission import NoReview, answered
+from opscope.kubernetes.admission import NoReviewError, answered
 from opscope.kubernetes.injection import Images
 from tests.installation import pod_security
 
@@ -271,10 +271,10 @@ def test_what_is_not_understood_is_admitted_unchanged(changed: dict[str, Any]) -
     "body", [b"", b"{", b"[]", b"3", b"{}", b'{"request": {}}', b'{"request": {"uid": 3}}', b"\xff"]
 )
 def test_what_is_no_review_is_an_error_of_its_own(body: bytes) -> None:
-    with pytest.raises(NoReview):
+    with pytest.raises(NoReviewError):
         answered(body, IMAGES, lambda name: {})
 
 
 def test_deep_nesting_is_no_review() -> None:
-    with pytest.raises(NoReview):
+    with pytest.raises(NoReviewError):
         answered(b"[" * 200_000, IMAGES, lambda name: {})

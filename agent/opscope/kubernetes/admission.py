@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opscope.kubernetes import injection
-from opscope.kubernetes.injection import Images, NotObservable
+from opscope.kubernetes.injection import Images, NotObservableError
 
 _WARNING_LIMIT = 250
 """Characters; the API server cuts longer ones."""
 
 
-class NoReview(ValueError):  # noqa: N818 - a property of the request
+class NoReviewError(ValueError):
     """The body is no AdmissionReview, so that it cannot even be answered with one."""
 
 
@@ -29,13 +29,13 @@ def answered(
 ) -> dict[str, Any]:
     """The answer to a request's body. `annotations_of`: those of a namespace; it must not raise.
 
-    Raises NoReview.
+    Raises NoReviewError.
     """
     request = _request(body)
     response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
     try:
         patch, warnings = _patch(request, images, annotations_of)
-    except NotObservable as error:
+    except NotObservableError as error:
         patch, warnings = [], [f"not observed: {error}"]
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # A pod of an unknown form: the API server, not this program, judges it.
@@ -52,10 +52,10 @@ def _request(body: bytes) -> dict[str, Any]:
     try:
         review = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise NoReview("the body is not JSON") from error
+        raise NoReviewError("the body is not JSON") from error
     request = review.get("request") if isinstance(review, dict) else None
     if not isinstance(request, dict) or not isinstance(request.get("uid"), str):
-        raise NoReview("the body is no AdmissionReview with a request")
+        raise NoReviewError("the body is no AdmissionReview with a request")
     return request
 
 

@@ -41,7 +41,7 @@ _FIELDS = {
 Operation = dict[str, Any]
 
 
-class NotObservable(Exception):  # noqa: N818 - a property of the pod
+class NotObservableError(Exception):
     """Why a pod that asks for it is not observed."""
 
 
@@ -61,14 +61,16 @@ def is_wanted(annotations: Mapping[str, Any], of_namespace: Mapping[str, Any]) -
 def operations(pod: Mapping[str, Any], images: Images) -> tuple[list[Operation], list[str]]:
     """The patch of a pod that asks to be observed, and warnings about containers left out.
 
-    No operations for a pod that has them already. Raises NotObservable.
+    No operations for a pod that has them already. Raises NotObservableError.
     """
     spec = pod["spec"]
     annotations = pod.get("metadata", {}).get("annotations") or {}
     if any(volume.get("name") == _PAYLOAD for volume in spec.get("volumes") or ()):
         return [], []
     if spec.get("hostNetwork"):
-        raise NotObservable("it is in the node's network, where its agent could take a used port")
+        raise NotObservableError(
+            "it is in the node's network, where its agent could take a used port"
+        )
     _check_port(spec)
     wanted = _names(annotations.get(CONTAINERS))
     user: int | None = None
@@ -81,13 +83,15 @@ def operations(pod: Mapping[str, Any], images: Images) -> tuple[list[Operation],
         try:
             own = _user(container, spec, annotations)
             if user not in (None, own):
-                raise NotObservable(f"it runs as user {own}, and the pod's agent as user {user}")
+                raise NotObservableError(
+                    f"it runs as user {own}, and the pod's agent as user {user}"
+                )
             made += _of_container(container, f"/spec/containers/{number}", own, annotations)
             user = own
-        except NotObservable as error:
+        except NotObservableError as error:
             warnings.append(f"container {name} is not observed: {error}")
     if user is None:
-        raise NotObservable("; ".join(warnings) or f"no container is named in {CONTAINERS}")
+        raise NotObservableError("; ".join(warnings) or f"no container is named in {CONTAINERS}")
     made += _list(spec, "/spec/volumes", "volumes", _volumes())
     made += _list(spec, "/spec/initContainers", "initContainers", _own(images, user), at=0)
     return made, warnings
@@ -100,7 +104,7 @@ def _names(text: Any) -> set[str]:
 def _check_port(spec: Mapping[str, Any]) -> None:
     every = [*(spec.get("initContainers") or ()), *spec["containers"]]
     if any(port.get("containerPort") == PORT for one in every for port in one.get("ports") or ()):
-        raise NotObservable(f"its port {PORT}, which the agent needs, is in use")
+        raise NotObservableError(f"its port {PORT}, which the agent needs, is in use")
 
 
 def _user(
@@ -113,7 +117,7 @@ def _user(
     given = str(annotations.get(USER, "")).strip()
     if given.isascii() and given.isdigit():
         return int(given)
-    raise NotObservable(f"its user id is unknown; state runAsUser, or the annotation {USER}")
+    raise NotObservableError(f"its user id is unknown; state runAsUser, or the annotation {USER}")
 
 
 def _of_container(
@@ -123,10 +127,12 @@ def _of_container(
     by_name = {one["name"]: one for one in env}
     for name in ("PYTHONPATH", "OTEL_RESOURCE_ATTRIBUTES"):
         if "valueFrom" in by_name.get(name, {}):
-            raise NotObservable(f"{name} comes from elsewhere (valueFrom) and cannot be extended")
+            raise NotObservableError(
+                f"{name} comes from elsewhere (valueFrom) and cannot be extended"
+            )
     mounts = container.get("volumeMounts") or []
     if any(one.get("mountPath", "").rstrip("/") in (_PAYLOAD_AT, _SEGMENTS_AT) for one in mounts):
-        raise NotObservable(f"{_PAYLOAD_AT} or {_SEGMENTS_AT} is in use")
+        raise NotObservableError(f"{_PAYLOAD_AT} or {_SEGMENTS_AT} is in use")
     after = by_name.get("PYTHONPATH", {}).get("value") or annotations.get(PYTHON_PATH) or ""
     attributes = [f"{key}=$({variable})" for key, (variable, _) in _FIELDS.items()]
     attributes.append(f"k8s.container.name={container['name']}")

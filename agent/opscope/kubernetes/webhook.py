@@ -18,7 +18,7 @@ from socket import socket
 from typing import Any
 
 from opscope.errors import OpscopeError
-from opscope.kubernetes.admission import NoReview, answered
+from opscope.kubernetes.admission import NoReviewError, answered
 from opscope.kubernetes.injection import Images
 
 _BODY_BYTES = 8 << 20
@@ -153,7 +153,7 @@ class _Page(BaseHTTPRequestHandler):
             return
         try:
             answer = answered(body, self._webhook.images, self._webhook.annotations_of)
-        except NoReview as error:
+        except NoReviewError as error:
             self._send(400, "text/plain", f"{error}\n".encode())
             return
         self._send(200, "application/json", json.dumps(answer).encode())
