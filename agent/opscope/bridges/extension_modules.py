@@ -163,6 +163,20 @@ def functions_of(module: ModuleType, name: str, prefix: str) -> Iterator[tuple[o
             yield from methods_of(value, f"{prefix}{key}.")
 
 
+def library_functions(
+    module: str, name: str, prefix: str
+) -> Callable[[], Iterator[tuple[object, str]]]:
+    """For `objects`: the functions of the library that ctypes has loaded as `module._LIB`, of which
+    one is called `name`. All functions of a library have one type, so one shows them all."""
+
+    def found() -> Iterator[tuple[object, str]]:
+        function = getattr(getattr(sys.modules.get(module), "_LIB", None), name, None)
+        if function is not None:
+            yield function, prefix
+
+    return found
+
+
 def methods_of(owner: type, prefix: str) -> Iterator[tuple[object, str]]:
     """Each method that C code defines in the class itself, with its operator's name."""
     for key, method in list(vars(owner).items()):

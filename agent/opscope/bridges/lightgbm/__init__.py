@@ -4,10 +4,7 @@ Tried with LightGBM 4.7. The package calls them through ctypes. A call's time co
 the library's own threads. Not seen: functions that a program gets from the library by itself.
 """
 
-import sys
-from collections.abc import Iterator
-
-from opscope.bridges.extension_modules import ExtensionModules
+from opscope.bridges.extension_modules import ExtensionModules, library_functions
 
 FRAMEWORK = "lightgbm"
 
@@ -15,15 +12,9 @@ PREFIXES = ("lightgbm",)
 
 PROBE = ("", "lightgbm.basic._LIB.LGBM_GetLastError()")
 
-
-def _functions() -> Iterator[tuple[object, str]]:
-    library = getattr(sys.modules.get("lightgbm.basic"), "_LIB", None)
-    one = getattr(library, "LGBM_GetLastError", None)  # all functions of a library have one type
-    if one is not None:
-        yield one, "lightgbm::"
-
-
-_modules = ExtensionModules(FRAMEWORK, objects=_functions)
+_modules = ExtensionModules(
+    FRAMEWORK, objects=library_functions("lightgbm.basic", "LGBM_GetLastError", "lightgbm::")
+)
 attach = _modules.attach
 detach = _modules.detach
 facts = _modules.facts

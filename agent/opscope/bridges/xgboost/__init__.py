@@ -4,10 +4,7 @@ Tried with XGBoost 3.2. The package calls them through ctypes. A call's time con
 the library's own threads. Not seen: functions that a program gets from the library by itself.
 """
 
-import sys
-from collections.abc import Iterator
-
-from opscope.bridges.extension_modules import ExtensionModules
+from opscope.bridges.extension_modules import ExtensionModules, library_functions
 
 FRAMEWORK = "xgboost"
 
@@ -15,15 +12,9 @@ PREFIXES = ("xgboost",)
 
 PROBE = ("", "xgboost.core._LIB.XGBGetLastError()")
 
-
-def _functions() -> Iterator[tuple[object, str]]:
-    library = getattr(sys.modules.get("xgboost.core"), "_LIB", None)
-    one = getattr(library, "XGBGetLastError", None)  # all functions of a library have one type
-    if one is not None:
-        yield one, "xgboost::"
-
-
-_modules = ExtensionModules(FRAMEWORK, objects=_functions)
+_modules = ExtensionModules(
+    FRAMEWORK, objects=library_functions("xgboost.core", "XGBGetLastError", "xgboost::")
+)
 attach = _modules.attach
 detach = _modules.detach
 facts = _modules.facts
