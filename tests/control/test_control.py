@@ -17,9 +17,8 @@ import pytest
 from opscope._native import lib
 from opscope.control import control_block, control_many
 from opscope.control.control_block import Answer, ControlError, FoundProcess
-from opscope.host import budgets
-from opscope.processes import pid_namespaces
-from opscope.processes.pid_namespaces import Inner
+from opscope.host import budgets, pid_namespaces
+from opscope.host.pid_namespaces import Inner
 from opscope.record.settings_change import ALONE, ENABLED, SAMPLING, SettingsChange, parse
 from opscope.segments import layout
 from tests.segments.segment_writer import Process, SegmentWriter

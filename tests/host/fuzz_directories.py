@@ -31,12 +31,12 @@ from opscope.cli import set as set_command
 from opscope.config import Config, load
 from opscope.control import control_block, control_many, trace
 from opscope.host.host import Host
+from opscope.host.pid_namespaces import Pids
 from opscope.host.self_metrics import memory_bytes
 from opscope.host.snapshot import Snapshot
 from opscope.host.state_file import StateFile
 from opscope.installation import checks
 from opscope.processes import inventory
-from opscope.processes.pid_namespaces import Pids
 from opscope.record.settings_change import ALONE, SettingsChange, parse
 from opscope.reports.table import screen
 from opscope.reports.view import GROUPINGS, view

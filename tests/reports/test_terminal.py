@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from opscope.cli._group import main
 from opscope.cli.ps import lines
-from opscope.processes import pid_namespaces
+from opscope.host import pid_namespaces
+from opscope.host.pid_namespaces import Inner
 from opscope.processes.attach_diagnosis import ARMED, NOT_STARTED_BY_US
-from opscope.processes.pid_namespaces import Inner
 from opscope.reports.table import rate, seconds
 from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
 

@@ -20,10 +20,10 @@ from opscope import config
 from opscope.cli._shared_options import DIRECTORY
 from opscope.control.control_block import UNFORESEEN
 from opscope.host.host import Host
+from opscope.host.pid_namespaces import Pids
 from opscope.host.snapshot import Process
 from opscope.processes import python_processes
 from opscope.processes.inventory import Unobserved, unobserved
-from opscope.processes.pid_namespaces import Pids
 from opscope.reports.view import overhead, sampling
 from opscope.segments import directories
 

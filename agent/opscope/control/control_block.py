@@ -25,7 +25,7 @@ import numpy as np
 from opscope._native import ffi, lib
 from opscope.errors import OpscopeError
 from opscope.host.budgets import Turns
-from opscope.processes.pid_namespaces import Pids
+from opscope.host.pid_namespaces import Pids
 from opscope.record.settings_change import BITS, SettingsChange
 from opscope.segments import directories, layout, liveness, segment_file
 from opscope.segments.segment import Header, read_header, read_notes

@@ -16,8 +16,8 @@ from itertools import islice
 
 from opscope import config
 from opscope.errors import OpscopeError
+from opscope.host.pid_namespaces import Pids
 from opscope.installation.checks import FINE, WARNS, Check
-from opscope.processes.pid_namespaces import Pids
 from opscope.segments import directories, liveness
 from opscope.segments.segment import Header, read_header
 from opscope.segments.segment_file import SegmentError, opened

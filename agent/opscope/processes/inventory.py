@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from opscope.host import ledgers
+from opscope.host import ledgers, pid_namespaces
 from opscope.host.snapshot import Process
-from opscope.processes import pid_namespaces, python_processes
+from opscope.processes import python_processes
 from opscope.segments import directories, liveness
 
 

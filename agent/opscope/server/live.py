@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from opscope.host.pid_namespaces import Pids
 from opscope.host.snapshot import Process, Snapshot
 from opscope.processes import python_processes
 from opscope.processes.inventory import Unobserved
-from opscope.processes.pid_namespaces import Pids
 from opscope.reports import certainty
 from opscope.reports.breakdown import breakdown, by_kind
 from opscope.reports.view import Row, View, by_operator, sampling, view

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from opscope.processes import pid_namespaces
-from opscope.processes.pid_namespaces import Inner, Pids
+from opscope.host import pid_namespaces
+from opscope.host.pid_namespaces import Inner, Pids
 from opscope.segments import liveness
 from tests.segments.segment_writer import start_of
 
