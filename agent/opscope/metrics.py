@@ -112,6 +112,16 @@ METRICS = (
         "memory_peak",
         MEASURE_LABELS,
     ),
+    Metric(
+        "opscope.cpu.wait",
+        Kind.COUNTER,
+        "s",
+        "Time in which threads of observed programs were ready to run and had no processor, because"
+        " of other work or of a CPU quota. It lengthens operators. The kernel's count; absent where"
+        " it does not count.",
+        "cpu_wait_s",
+        ("service_name",),
+    ),
     _of_model("nv_inference_request_success", "Requests that a served model answered."),
     _of_model(
         "nv_inference_request_failure",

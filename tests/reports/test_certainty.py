@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from opscope.cli._group import main
+from opscope.host import processor_time
 from opscope.host.host import Host
 from opscope.reports import certainty
 from opscope.reports.recording import Recording, Selection, record
@@ -21,6 +22,11 @@ from tests.segments.segment_writer import Process, Range, SegmentWriter
 
 SURE, UNSURE = "numpy::add", "numpy::inv"
 A_SECOND = 1_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def _is_never_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor_time, "of_threads", lambda pid: None)
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from opscope.host import exemplars, ledgers, process_metrics, refusals, self_metrics, take_back
 from opscope.host.budgets import Budgets, Turns
 from opscope.host.moved_rows import MovedRows
+from opscope.host.pid_namespaces import Pids
+from opscope.host.processor_time import OnlyGrowing
 from opscope.host.refusals import Refusals
 from opscope.host.removal import remove
 from opscope.host.retirement import IDLE_S, Retirement, unexported
@@ -91,6 +93,7 @@ class Host:
             by_process,
             pids,
             self._budgets,
+            Pids(),
             self._state.moved,
         )
         self._directories: dict[str, SegmentDirectory] = {}
@@ -98,6 +101,7 @@ class Host:
         self._exported = exported
         self._retirement = Retirement(series_idle_s)
         self._take_back = TakeBack(series_idle_s)
+        self._waiting = OnlyGrowing()
         self._passes: Counter[tuple[str]] = Counter()
         self._removed = 0
         self._folds = 0
@@ -140,6 +144,7 @@ class Host:
         started = time.perf_counter()
         now_ns = self._clock_ns()
         self._reading.files_read = 0
+        self._reading.pids_here = Pids()
         self._passes["pass",] += 1
         self._budgets.limited.begin_pass()
         if self._consume:
@@ -364,8 +369,8 @@ class Host:
         return self._state.dead.plus([one for one in live if one is not None], count)
 
     def _hold_estimates(self, sums: Sums) -> None:
-        """Keeps exported estimates (self time, variances, cost of recording) from decreasing: each
-        may fall a little, a counter must not."""
+        """Keeps exported estimates (self time, variances, cost of recording, waiting) from
+        decreasing: each may fall a little, a counter must not."""
         held, counters = self._state.held, sums.counters
         n = len(held.self_ns)
         counters[:n, SELF_NS] = np.maximum(counters[:n, SELF_NS], held.self_ns)
@@ -374,9 +379,9 @@ class Host:
         sums.phase_variances = variance.held(sums.phase_variances, held.phase_variances)
         overhead_ns = max(sums.health.overhead_ns, held.overhead_ns)
         sums.health = sums.health._replace(overhead_ns=overhead_ns)
-        self._state.held = Held(
-            counters[:, SELF_NS].copy(), sums.variances.copy(), sums.phase_variances, overhead_ns
-        )
+        waited_ns = self._waiting.hold(sums.measured, held.waited_ns)
+        self_ns, variances = counters[:, SELF_NS].copy(), sums.variances.copy()
+        self._state.held = Held(self_ns, variances, sums.phase_variances, overhead_ns, waited_ns)
 
     def _snapshot(self, sums: Sums, now_ns: int, started: float) -> Snapshot:
         series = self._state.tables.series

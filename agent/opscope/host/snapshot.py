@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from opscope import __version__
 from opscope.bridges import catalog
 from opscope.host.process_metrics import Measures, of_models
+from opscope.host.processor_time import METRIC as CPU_WAIT
 from opscope.host.self_metrics import SelfMetrics
 from opscope.segments import bounds, layout, variance
 from opscope.segments.dictionary import Labels
@@ -274,6 +275,12 @@ class Snapshot:
     def memory_peak(self) -> Mapping[tuple[str, str], int]:
         """The largest number of live bytes in any live process, by service and allocator."""
         return self.measures.get("opscope.memory.peak", {})
+
+    @property
+    def cpu_wait_s(self) -> Mapping[tuple[str], float]:
+        """Seconds that threads waited for a processor, by service; includes ended processes."""
+        waited = self.measures.get(CPU_WAIT, {})
+        return {(service,): ns / 1e9 for (service, _), ns in waited.items()}
 
     @property
     def served(self) -> SimpleNamespace:

@@ -64,6 +64,8 @@ class Held:
     """(m, variance.COLUMNS) one row for each series."""
     phase_variances: PhaseVariances
     overhead_ns: int
+    waited_ns: Mapping[str, int] = field(default_factory=dict)
+    """By service."""
 
     @classmethod
     def none(cls) -> Held:
@@ -76,7 +78,8 @@ class Held:
         self.self_ns, self.variances = self_ns, variance.rows_of(count, self.variances)
 
     def marks(self) -> object:
-        """A value that changes whenever the contents change."""
+        """A value that changes whenever the contents change, but for the waiting: every process
+        waits a little in each pass, and a crash may lose that."""
         return self.self_ns.tobytes(), self.variances.tobytes(), self.overhead_ns
 
 
@@ -152,6 +155,7 @@ def encode(state: State) -> bytes:
                 for path, files in state.moved.items()
             },
             "phase_variances": [_items_of(dead.phase_variances), _items_of(held.phase_variances)],
+            "waited_ns": [*held.waited_ns.items()],
         }
     ).encode()
     body = b"".join(
@@ -285,6 +289,7 @@ def _decode(facts: dict[str, Any], arrays: memoryview) -> State:
             _variances(parts[4]),
             phases_held,
             _count(facts.get("overhead_ns", 0)),
+            {_text(service): _count(ns) for service, ns in facts.get("waited_ns", ())},
         ),
         refused=_counter(facts["refused"], 2),
         bad=_counter(facts["bad"], 1),

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opscope.host.process_metrics import MeasureKey
+from opscope.host.processor_time import ProcessorTime, with_unseen
 from opscope.host.snapshot import COUNTER_COLUMNS, SELF_NS, Health
 from opscope.segments import bounds, layout, variance
 from opscope.segments.layout import U64
@@ -212,6 +213,7 @@ def contribution(
     segment: Segment,
     series_map: SeriesMap,
     possible: PossibleTimes,
+    processor: ProcessorTime,
     service: str,
     health: Health,
     usage: tuple[tuple[str, str], ...],
@@ -219,7 +221,7 @@ def contribution(
     measured: Counter[MeasureKey],
 ) -> Contribution:
     """The contribution of a segment; `service` is the key of its sums by phase, `possible` what the
-    segment has contributed to times so far."""
+    segment has contributed to times so far, `processor` what its threads had."""
     rows, ticks_per_second = segment.rows, segment.header.ticks_per_second
     times = possible.of(rows.keys, rows.values, segment.possible_self_ticks)
     counters = _counters(rows, times, ticks_per_second)
@@ -231,6 +233,9 @@ def contribution(
         counters[:, SELF_NS] / 1e9,
         ticks_per_second,
     )
+    if segment.header.window_ns:
+        sampled = rows.values[:, _WEIGHT] != rows.values[:, _SAMPLES] * layout.WEIGHT_ONE
+        off = with_unseen(off, rows.keys, sampled, counters[:, SELF_NS] / 1e9, processor)
     variances = off.rows
     if series_map.group is not None:
         counters = bounds.sum_by(series_map.group, counters, len(series_map.series))

@@ -18,6 +18,7 @@ from opscope.host.identity import attributes
 from opscope.host.key_tables import KeyTables
 from opscope.host.moved_rows import MovedRows
 from opscope.host.process_metrics import Keyed
+from opscope.host.processor_time import ProcessorTimes
 from opscope.host.snapshot import SAMPLES, Health, Process, SeriesKey
 from opscope.host.totals import Contribution, SeriesMap, contribution
 from opscope.segments import layout
@@ -50,6 +51,7 @@ class TrackedSegment:
         "possible",
         "process",
         "process_start",
+        "processor",
         "series_map",
         "service",
         "skipped",
@@ -84,6 +86,7 @@ class TrackedSegment:
         """Whether the file's lock shows that its process lives."""
         self.moved = MovedRows()
         self.possible = PossibleTimes()
+        self.processor = ProcessorTimes()
         self.tried = 0
         """`SeriesTable.changes` when rows last asked for a series of their own."""
 
@@ -106,7 +109,7 @@ class TrackedSegment:
         dictionary = self.dictionary
         parts = (self.contribution, dictionary, None if dictionary is None else dictionary.lines)
         kept = _EXEMPLAR_BYTES * len(self.exemplars) + _MEASURE_BYTES * len(self.measures)
-        kept += self.moved.nbytes + self.possible.nbytes
+        kept += self.moved.nbytes + self.possible.nbytes + self.processor.nbytes
         return kept + sum(part.nbytes for part in parts if part is not None)
 
     def take(
@@ -130,12 +133,17 @@ class TrackedSegment:
         new = self._with_waiting(segment, old, tables, by_process, now_ns) if is_alive else None
         if new is not None:
             series_map = self._map(rows.keys, new, tables, by_process)
-        self.measures = tables.measures.keyed(self.service, segment.measures, self.user)
+        service = tables.services.bounded(self.service, self.user)
+        self.measures = (
+            *tables.measures.keyed(self.service, segment.measures, self.user),
+            *self.processor.measures(service),
+        )
         whole = contribution(
             segment,
             series_map,
             self.possible,
-            tables.services.bounded(self.service, self.user),
+            self.processor.sums,
+            service,
             process.health,
             self._usage(dictionary, tables),
             _results(process, tables, self.user),

@@ -18,11 +18,14 @@ from opscope.bench.truth import segments
 from opscope.bench.truth.loads import Load
 from opscope.bench.truth.programs import PROGRAMS, Done
 from opscope.errors import OpscopeError
+from opscope.host.processor_time import ProcessorTime, ProcessorTimes, of_threads
 
 _STEPS = "from opscope.bench.truth.programs import main; main()"
 _TOGGLED = "from opscope.bench.truth.cost import main; main()"
 _LIMIT_S = 240
 """Extra seconds beyond ten times the requested duration."""
+
+_READ_S = 0.2
 
 EVERY_RANGE = {"OPSCOPE_SAMPLING": "1", "OPSCOPE_MAX_OVERHEAD": "off"}
 """Environment variables that record everything. Without them, the defaults apply."""
@@ -53,10 +56,43 @@ def run(
             assert process.stdout is not None
             ready = process.stdout.readline()
             before = segments.read(directory) if ready else segments.Sums()
-            said, _ = process.communicate("\n" if ready else None)
+            with _processor_time(process.pid) as processor:
+                said, _ = process.communicate("\n" if ready else None)
         done, children = json.loads(said)
-        sums = segments.read(directory).since(before)
+        sums = segments.read(directory).since(before).with_waiting(processor.since_first)
     return Observed(Done(*done), sums, Counter(children))
+
+
+class _Processor:
+    """A process's times on a processor and waiting for one, read as long as it lives."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._times = ProcessorTimes()
+        self._times.add(of_threads(pid))
+        self._first = self._times.sums
+        self.is_over = threading.Event()
+
+    def read(self) -> None:
+        while not self.is_over.wait(_READ_S):
+            self._times.add(of_threads(self._pid))
+
+    @property
+    def since_first(self) -> ProcessorTime:
+        now, first = self._times.sums, self._first
+        return ProcessorTime(now.used - first.used, now.waited - first.waited)
+
+
+@contextmanager
+def _processor_time(pid: int) -> Iterator[_Processor]:
+    processor = _Processor(pid)
+    reader = threading.Thread(target=processor.read)
+    reader.start()
+    try:
+        yield processor
+    finally:
+        processor.is_over.set()
+        reader.join()
 
 
 def run_toggled(

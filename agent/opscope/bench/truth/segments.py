@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from opscope.host import processor_time
+from opscope.host.processor_time import ProcessorTime
 from opscope.segments import layout
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.segment import read_header, read_segment
@@ -51,6 +53,25 @@ class Sums:
             setattr(difference, name, {key: now[key] - before.get(key, 0.0) for key in now})
         difference.overhead_ns = self.overhead_ns - earlier.overhead_ns
         return difference
+
+    def with_waiting(self, processor: ProcessorTime) -> Sums:
+        """The same with the waiting that no window has met, as the agent adds it."""
+        self_s = self.self_s
+        estimates = [key for key, variance in self.calls_variance.items() if variance and key[0]]
+        all_s = sum(self_s.get(key, 0.0) for key in estimates)
+        unseen = processor_time.unseen_s(all_s, processor)
+        lacking = {
+            key: unseen * self_s.get(key, 0.0) / all_s for key in estimates if unseen and all_s
+        }
+        of_phases: dict[Key, float] = {}
+        for (_, phase), seconds in lacking.items():
+            of_phases["", phase] = of_phases.get(("", phase), 0.0) + seconds
+        more = {key: seconds**2 for key, seconds in (lacking | of_phases).items()}
+        variance = {
+            key: self.self_variance.get(key, 0.0) + more.get(key, 0.0)
+            for key in self.self_variance.keys() | more.keys()
+        }
+        return replace(self, self_variance=variance)
 
 
 _SUMMED = ("calls", "total_s", "whole_s", "known_self_s", "calls_variance", "self_variance")

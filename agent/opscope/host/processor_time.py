@@ -1,0 +1,190 @@
+"""How long the threads of an observed process had a processor, and how long they waited for one.
+
+Windows rarely contain the moments in which the kernel stops a thread, for its CPU quota or for
+other work, though these are a part of operators' self time. The kernel counts all of them. The
+agent reads its count, so that the standard errors of self times contain what no window has met.
+
+Facts: Documentation/scheduler/sched-stats.rst of Linux: /proc/<pid>/task/<tid>/schedstat has the
+time on a processor and the time in which the thread was ready to run and waited, both in
+nanoseconds. Time without quota counts as waiting. Kernels without CONFIG_SCHED_INFO, and gVisor,
+lack the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from opscope.host.pid_namespaces import Pids
+from opscope.host.process_metrics import Keyed, MeasureKey
+from opscope.segments import layout, variance
+from opscope.segments.layout import U64
+from opscope.segments.liveness import process_start
+from opscope.segments.segment import Header, Measure
+from opscope.segments.variance import F64, Variances
+
+METRIC = "opscope.cpu.wait"
+# A process with more threads would make the agent's passes slow, so nothing is said of it.
+_THREAD_LIMIT = 128
+_LOOKUPS = 3
+_THREAD_BYTES = 250  # of Python objects
+
+
+class ProcessorTime(NamedTuple):
+    """Summed over threads, in ns."""
+
+    used: int = 0
+    waited: int = 0
+
+
+def of_threads(pid: int) -> dict[int, ProcessorTime] | None:
+    """By thread id, for the threads that the process has now; None if unknown or too many."""
+    try:
+        with os.scandir(f"/proc/{pid}/task") as tasks:
+            threads = [int(task.name) for task in islice(tasks, _THREAD_LIMIT + 1)]
+        if len(threads) > _THREAD_LIMIT:
+            return None
+        found = ((thread, _of_thread(pid, thread)) for thread in threads)
+        return {thread: times for thread, times in found if times is not None}
+    except (OSError, ValueError):
+        return None
+
+
+def _of_thread(pid: int, thread: int) -> ProcessorTime | None:
+    """None if it has ended. Raises OSError or ValueError if the kernel does not count."""
+    try:
+        with open(f"/proc/{pid}/task/{thread}/schedstat", "rb", buffering=0) as file:
+            used, waited, _ = file.read(100).split()
+    except ProcessLookupError:
+        return None
+    except FileNotFoundError:
+        if os.path.exists(f"/proc/{pid}/task/{thread}"):
+            raise
+        return None
+    return ProcessorTime(int(used), int(waited))
+
+
+class ProcessorTimes:
+    """The sums of one process over all threads that it had at any reading."""
+
+    __slots__ = ("_ended", "_lookups", "_pid", "_threads")
+
+    def __init__(self) -> None:
+        self._pid: int | None = None
+        self._lookups = 0
+        self._threads: dict[int, ProcessorTime] = {}
+        self._ended = ProcessorTime()
+
+    def read(self, header: Header, pids: Pids) -> None:
+        """Reads the counts of the segment's process, which lives."""
+        if self._pid is None and self._lookups < _LOOKUPS:
+            self._lookups += 1
+            self._pid = pids.pid_here(header.pid_namespace, header.pid, header.process_start)
+        if self._pid is None:
+            return
+        try:
+            if process_start(self._pid) != header.process_start:
+                return
+        except OSError:
+            return
+        self.add(of_threads(self._pid))
+
+    def add(self, threads: dict[int, ProcessorTime] | None) -> None:
+        """Takes the counts of another reading; None: it failed, and the last ones stay."""
+        if threads is None:
+            return
+        for thread, before in self._threads.items():
+            now = threads.get(thread)
+            if now is None or now.used < before.used or now.waited < before.waited:
+                self._ended = _plus(self._ended, before)
+        self._threads = threads
+
+    @property
+    def sums(self) -> ProcessorTime:
+        found = self._ended
+        for one in self._threads.values():
+            found = _plus(found, one)
+        return found
+
+    def measures(self, service: str) -> Keyed:
+        """The waiting as a metric of the service; none if it is unknown."""
+        waited = Measure(METRIC, "", layout.METRIC_COUNTER, self.sums.waited)
+        return (((METRIC, (service, "")), waited),) if waited.value else ()
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate memory size, in bytes."""
+        return _THREAD_BYTES * len(self._threads)
+
+
+def _plus(a: ProcessorTime, b: ProcessorTime) -> ProcessorTime:
+    return ProcessorTime(a.used + b.used, a.waited + b.waited)
+
+
+class OnlyGrowing:
+    """Keeps the waiting of services from decreasing: an agent that starts again does not know what
+    ended threads of living processes had."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] | None = None
+
+    def hold(self, measured: Counter[MeasureKey], held: Mapping[str, int]) -> dict[str, int]:
+        """By service, `held` and what has been added since the last pass, which `measured` then
+        has too. The first pass cannot tell what was added."""
+        now = {labels[0]: ns for (name, labels), ns in measured.items() if name == METRIC}
+        found = dict(held)
+        for service, ns in now.items():
+            before = held.get(service, 0)
+            if self._last is None:
+                found[service] = max(before, ns)
+            else:
+                found[service] = before + max(0, ns - self._last.get(service, 0))
+        self._last = now
+        for service, ns in found.items():
+            measured[METRIC, (service, "")] = ns
+        return found
+
+
+def unseen_s(self_s: float, process: ProcessorTime) -> float:
+    """Seconds of waiting that the estimated self times of a process lack. 0 if not certain.
+
+    `self_s`: of all its operators whose times are estimates. They have at least as large a share of
+    the waiting as of the CPU time. Self time beyond all CPU time is waiting that windows have met.
+    """
+    used_s, waited_s = process.used / 1e9, process.waited / 1e9
+    if used_s <= 0:
+        return 0.0
+    share = min(1.0, self_s / used_s)
+    return max(0.0, share * waited_s - max(0.0, self_s - used_s))
+
+
+def with_unseen(
+    off: Variances, keys: U64, is_estimate: np.ndarray, self_s: F64, process: ProcessorTime
+) -> Variances:
+    """The variances with waiting that no window has met: any operator may lack its share of it.
+
+    `keys`: (n,) of the rows; `is_estimate`: (n,) whether the row's times are estimates by windows;
+    `self_s`: (n,) its self time.
+    """
+    estimated = np.where(is_estimate, self_s, 0.0)
+    all_s = float(estimated.sum())
+    unseen = unseen_s(all_s, process)
+    if unseen == 0.0:
+        return off
+    lacking = estimated * (unseen / all_s)
+    rows, phases = off.rows.copy(), off.phases.copy()
+    rows[:, variance.SELF_S2] += lacking**2
+    of_phases = np.bincount(
+        (keys >> np.uint64(layout.KEY_PHASE_SHIFT) & np.uint64(layout.KEY_PHASE_MASK)).astype(
+            np.intp
+        ),
+        lacking,
+        minlength=len(phases),
+    )
+    phases[:, variance.SELF_S2] += of_phases[: len(phases)] ** 2
+    return Variances(rows, phases)

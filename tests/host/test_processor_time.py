@@ -1,0 +1,199 @@
+"""Waiting for a processor: the kernel's count, and what it adds to standard errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from opscope.host import processor_time
+from opscope.host.host import Host
+from opscope.host.processor_time import (
+    OnlyGrowing,
+    ProcessorTime,
+    ProcessorTimes,
+    of_threads,
+    unseen_s,
+)
+from opscope.host.snapshot import Snapshot
+from opscope.host.state_file import StateFile
+from tests.segments.segment_writer import Process, Range, SegmentWriter
+
+BUSY = "while True: pass"
+S = 10**9
+
+
+@contextmanager
+def busy_beside(cpu: int) -> Iterator[int]:
+    """A process that wants all of one processor; yields its pid."""
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", BUSY], preexec_fn=lambda: os.sched_setaffinity(0, {cpu})
+    )
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_cpu_time_is_that_of_the_thread() -> None:
+    me = threading.get_native_id()
+    before = time.thread_time_ns()
+    found = of_threads(os.getpid())
+    assert found is not None
+    tick = S // 10  # the kernel brings its count up to date when the thread is next stopped
+    assert before - tick <= found[me].used <= time.thread_time_ns()
+
+
+def test_two_busy_programs_on_one_processor_wait_for_each_other() -> None:
+    cpu = min(os.sched_getaffinity(0))
+    with busy_beside(cpu) as one, busy_beside(cpu) as other:
+        for pid in (one, other):
+            while True:
+                found = of_threads(pid)
+                assert found is not None
+                if found[pid].waited > S // 20:
+                    break
+                time.sleep(0.01)
+
+
+def test_a_process_that_has_ended_or_has_too_many_threads_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert of_threads(0x7777777) is None
+    monkeypatch.setattr(processor_time, "_THREAD_LIMIT", 0)
+    assert of_threads(os.getpid()) is None
+
+
+def test_what_ended_threads_had_stays() -> None:
+    times = ProcessorTimes()
+    for threads in (
+        {1: ProcessorTime(5, 1), 2: ProcessorTime(7, 2)},
+        {1: ProcessorTime(6, 1)},  # 2 has ended
+        None,  # unknown for a moment
+        {1: ProcessorTime(6, 2), 2: ProcessorTime(1, 0)},  # another thread with that id
+    ):
+        times.add(threads)
+    assert times.sums == ProcessorTime(6 + 7 + 1, 2 + 2 + 0)
+
+
+@pytest.mark.parametrize(
+    ("self_s", "used_s", "waited_s", "unseen"),
+    [
+        (10.0, 10.0, 8.0, 8.0),  # all of the CPU time is in operators, no wait was met
+        (18.0, 10.0, 8.0, 0.0),  # the estimate contains all of the waiting
+        (14.0, 10.0, 8.0, 4.0),
+        (5.0, 10.0, 8.0, 4.0),  # half of the waiting hits the rest of the program
+        (90.0, 10.0, 8.0, 0.0),  # operators that wait by themselves
+        (5.0, 0.0, 8.0, 0.0),
+        (0.0, 10.0, 8.0, 0.0),
+    ],
+)
+def test_waiting_that_no_window_has_met(
+    self_s: float, used_s: float, waited_s: float, unseen: float
+) -> None:
+    process = ProcessorTime(int(used_s * S), int(waited_s * S))
+    assert unseen_s(self_s, process) == pytest.approx(unseen)
+
+
+# ---- the host ------------------------------------------------------------------------------------
+
+
+def observed(
+    directory: Path, waited_s: float, monkeypatch: pytest.MonkeyPatch, window_ns: int = 0
+) -> Snapshot:
+    """A program of this process's pid with 6 s and 2 s of self time in 8 s of CPU time."""
+    directory.chmod(0o700)
+    writer = SegmentWriter(created_unix_ns=1, window_ns=window_ns)
+    writer.note("service.name", "job")
+    writer.add(
+        [Range("a", 1e-3, 60, 100, self_s=1e-3), Range("b", 1e-3, 20, 100, self_s=1e-3, phase=2)]
+    )
+    writer.variance("a", 1.0, 0.25)
+    writer.variance("b", 1.0, 0.25, phase=2)
+    writer.write(directory)
+    of = {1: ProcessorTime(8 * S, int(waited_s * S))}
+    monkeypatch.setattr(processor_time, "of_threads", lambda pid: of if pid == os.getpid() else {})
+    return Host([str(directory)], consume=False).collect()
+
+
+def test_standard_errors_contain_waiting_that_no_window_has_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = observed(tmp_path, 4.0, monkeypatch, window_ns=3_000_000)
+    errors = dict(zip((key.op for key in found.keys), found.self_variance, strict=True))
+    assert errors == pytest.approx({"a": 0.25 + 3.0**2, "b": 0.25 + 1.0**2})
+    phases = {phase: self_s2 for (_, phase), (_, self_s2) in found.phase_variances.items()}
+    assert sorted(phases.values()) == pytest.approx([0.25 + 1.0**2, 0.25 + 3.0**2])
+    assert found.calls_variance.tolist() == [1.0, 1.0]
+    assert found.cpu_wait_s == {("job",): 4.0}
+
+
+def test_times_that_are_no_estimates_of_windows_have_no_such_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = observed(tmp_path, 4.0, monkeypatch)
+    assert found.self_variance.tolist() == [0.25, 0.25]
+
+
+def test_a_process_cannot_state_its_own_waiting_or_that_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    read: list[int] = []
+    monkeypatch.setattr(processor_time, "of_threads", read.append)
+    writer = SegmentWriter(Process(pid=1, process_start=5), liveness=1)
+    writer.metric(processor_time.METRIC, "", 10**12, 0)
+    writer.write(tmp_path)
+    found = Host([str(tmp_path)], consume=False).collect()
+    assert found.cpu_wait_s == {}
+    assert read == []
+
+
+def test_waiting_of_a_service_only_grows() -> None:
+    waiting, held, key = OnlyGrowing(), {"a": 5}, (processor_time.METRIC, ("a", ""))
+    # Another agent had counted 5 until its end; then a thread ends with a count that is lost.
+    for now, wanted in ((3, 5), (4, 6), (2, 6), (7, 11)):
+        measured = Counter({key: now})
+        held = waiting.hold(measured, held)
+        assert (held, measured[key]) == ({"a": wanted}, wanted)
+
+
+def test_the_next_agent_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o700)
+    SegmentWriter().write(tmp_path)
+    waited = iter((5, 3, 4))
+    monkeypatch.setattr(
+        processor_time, "of_threads", lambda pid: {pid: ProcessorTime(S, S * next(waited))}
+    )
+    for wanted in ((5.0,), (5.0, 6.0)):
+        state = StateFile(str(tmp_path / "agent.state"))
+        host = Host([str(tmp_path)], consume=True, state=state)
+        for seconds in wanted:
+            assert list(host.collect().cpu_wait_s.values()) == [seconds]
+        host.close()
+
+
+def test_waiting_stays_counted_when_a_process_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(processor_time, "of_threads", lambda pid: {pid: ProcessorTime(S, S)})
+    process = subprocess.Popen(["sleep", "1000"])
+    start = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    SegmentWriter(Process(pid=process.pid, process_start=int(start))).write(tmp_path)
+    host = Host([str(tmp_path)], consume=True)
+    assert sum(host.collect().cpu_wait_s.values()) == 1.0
+    process.kill()
+    process.wait()
+    for _ in range(3):
+        assert sum(host.collect().cpu_wait_s.values()) == 1.0
+    assert not [*tmp_path.glob("*.seg")]
