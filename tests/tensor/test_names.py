@@ -136,6 +136,19 @@ def test_a_missing_name_names_the_nearest(run: Any, nearest: str) -> None:
         run()
 
 
+def test_asking_for_a_name_does_not_search_for_the_nearest() -> None:
+    code = (
+        "import sys, pickle, opscope.tensor as ot\n"
+        "assert not hasattr(ot, 'einsm')\n"
+        "assert 'difflib' not in sys.modules\n"
+        "try: ot.einsm\n"
+        "except AttributeError as error:\n"
+        "    assert str(pickle.loads(pickle.dumps(error))) == str(error)\n"
+        "    assert repr(error).startswith('AttributeError(') and 'difflib' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_a_missing_method_names_the_nearest_in_the_traceback() -> None:
     code = "import opscope.tensor as torch; torch.zeros(2).argmaxx()"
     found = subprocess.run(
