@@ -15,6 +15,8 @@ SOAK_SECONDS ?= 1200
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14 python3.14t
 TORCH := torch==2.13.0
 export PATH := $(abspath $(BIN)):$(PATH)
+# Tests start hundreds of programs, and each would compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 NATIVE := $(shell find native -type f) pyproject.toml
 PYTHON_SOURCES := $(shell find agent exporters -name '*.py')
