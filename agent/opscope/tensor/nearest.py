@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class _Missing(AttributeError):
+class _MissingNameError(AttributeError):
     """Finds the nearest spelling when it is asked for its text: `hasattr` never asks."""
 
     __module__, __qualname__ = "builtins", "AttributeError"  # as tracebacks show it
@@ -27,7 +27,7 @@ class _Missing(AttributeError):
 
 def missing(owner: str, name: str, known: Iterable[str]) -> AttributeError:
     """The AttributeError for `owner.name`, with the most similar of the known names."""
-    return _Missing(owner, name, known)
+    return _MissingNameError(owner, name, known)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
