@@ -18,7 +18,7 @@ from opscope.bench.truth.loads import quiet
 from opscope.bench.truth.observed import EVERY_RANGE, run
 from tests.e2e.observed_host import TIMEOUT_S, environ_of
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 OFTEN = {"OPSCOPE_PERIOD_MS": "40", "OPSCOPE_MAX_OVERHEAD": "off"}
 SECONDS = 6.0
