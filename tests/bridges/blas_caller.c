@@ -2,16 +2,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void cblas_sgemm(int, int, int, int, int, int, float, const float *, int, const float *, int,
-                 float, float *, int);
+void cblas_sgemm(int, int, int, int, int, int, float, const float *, int, const float *, int, float,
+                 float *, int);
 void cblas_dgemm64_(int, int, int, int64_t, int64_t, int64_t, double, const double *, int64_t,
                     const double *, int64_t, double, double *, int64_t);
 int dgetrf_(const int *, const int *, double *, const int *, int *, int *);
 void dsyevr_64_(const char *, const char *, const char *, const int64_t *, double *,
                 const int64_t *, const double *, const double *, const int64_t *, const int64_t *,
-                const double *, int64_t *, double *, double *, const int64_t *, int64_t *,
-                double *, const int64_t *, int64_t *, const int64_t *, int64_t *, size_t, size_t,
-                size_t);
+                const double *, int64_t *, double *, double *, const int64_t *, int64_t *, double *,
+                const int64_t *, int64_t *, const int64_t *, int64_t *, size_t, size_t, size_t);
 
 void call_sgemm(int n)
 {

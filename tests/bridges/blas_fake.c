@@ -42,10 +42,10 @@ void dsyevr_64_(const char *jobz, const char *range, const char *uplo, const int
                 int64_t *iwork, const int64_t *liwork, int64_t *info, size_t jobz_length,
                 size_t range_length, size_t uplo_length)
 {
-    snprintf(got, sizeof got, "%c %c %c %ld %g %ld %g %g %ld %ld %g %g %g %ld %g %ld %ld %zu %zu %zu",
-             *jobz, *range, *uplo, (long)*n, *a, (long)*lda, *vl, *vu, (long)*il, (long)*iu,
-             *abstol, *w, *z, (long)*ldz, *work, (long)*lwork, (long)*liwork, jobz_length,
-             range_length, uplo_length);
+    snprintf(
+        got, sizeof got, "%c %c %c %ld %g %ld %g %g %ld %ld %g %g %g %ld %g %ld %ld %zu %zu %zu",
+        *jobz, *range, *uplo, (long)*n, *a, (long)*lda, *vl, *vu, (long)*il, (long)*iu, *abstol, *w,
+        *z, (long)*ldz, *work, (long)*lwork, (long)*liwork, jobz_length, range_length, uplo_length);
     *m = *isuppz = *iwork = 5;
     *info = -3;
 }

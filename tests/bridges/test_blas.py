@@ -248,3 +248,32 @@ print(json.dumps([names, pointers == blas.status().pointers]))
     )
     assert counts == {"blas::dgemm": 1, "lapack::dgetrf": 1}
     assert same
+
+
+def test_threads_may_call_while_it_attaches_and_detaches(tmp_path: Path) -> None:
+    wrong, pointers = _run(
+        """
+import threading
+opscope.remove_callback(handle)
+expected, is_over, wrong = y @ y, threading.Event(), []
+
+def work():
+    while not is_over.is_set():
+        if not np.array_equal(y @ y, expected) or not np.isfinite(np.linalg.solve(y, y)).all():
+            wrong.append(threading.get_ident())
+
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(300):
+    blas.detach()
+    blas.attach()
+is_over.set()
+for thread in threads:
+    thread.join()
+print(json.dumps([wrong, blas.status().pointers]))
+""",
+        tmp_path,
+    )
+    assert wrong == []
+    assert pointers > 30

@@ -13,7 +13,7 @@ libraries that contain a BLAS, such as PyTorch's; modules that are not listed he
 
 import sys
 from _thread import allocate_lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opscope._native import ffi, lib
 from opscope.errors import BridgeError
@@ -121,7 +121,7 @@ def _file(name: str) -> str | None:
     return file if isinstance(file, str) and file.endswith(".so") else None
 
 
-def _left(native: "ffi.CData") -> str:
+def _left(native: Any) -> str:
     """Why pointers of a module were left alone; empty: none were."""
     if native.status != lib.OPSCOPE_OK:
         return _text(native.status)

@@ -43,7 +43,7 @@ def _declared(module: Any) -> Bridge:
         names=re.compile(names) if names else None,
         foreign_prefixes=getattr(module, "FOREIGN_PREFIXES", False),
         probe=getattr(module, "PROBE", None),
-        host=bridges.GUESTS.get(module.FRAMEWORK, module.FRAMEWORK),
+        host=bridges.GUESTS.get(module.FRAMEWORK) or module.FRAMEWORK,
     )
 
 
