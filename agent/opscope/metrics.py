@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from opscope.compilation_metrics import COMPILATION_METRICS
 from opscope.metric_definition import SERIES_LABELS, Kind, Metric
 
 # Labels of metrics that observed processes count themselves (opscope/metric.h).
@@ -122,6 +123,7 @@ METRICS = (
         "cpu_wait_s",
         ("service_name",),
     ),
+    *COMPILATION_METRICS,
     _of_model("nv_inference_request_success", "Requests that a served model answered."),
     _of_model(
         "nv_inference_request_failure",

@@ -8,6 +8,7 @@
 #include "bridges/builtin.h"
 
 #include "bridges/definition.h"
+#include "bridges/each.h"
 #include "bridges/library.h"
 #include "bridges/pointer.h"
 #include "bridges/python_call.h"
@@ -114,47 +115,26 @@ static SHARED PyObject *call_fast_keywords(PyObject *self, PyObject *const *args
 /* OpenCV's functions have the convention with keywords, and nearly all of Cython's the last one. */
 enum { POOL_SIZE = 512, KEYWORDS_SIZE = 2048, FAST_KEYWORDS_SIZE = 4096 };
 
-/* Hexadecimal numbers: 0x000 to 0x1ff, on to 0x7ff, and on to 0xfff. */
-#define SIXTEEN(X, high)                                                                           \
-    X(0x##high##0)                                                                                 \
-    X(0x##high##1)                                                                                 \
-    X(0x##high##2)                                                                                 \
-    X(0x##high##3)                                                                                 \
-    X(0x##high##4)                                                                                 \
-    X(0x##high##5)                                                                                 \
-    X(0x##high##6)                                                                                 \
-    X(0x##high##7)                                                                                 \
-    X(0x##high##8)                                                                                 \
-    X(0x##high##9)                                                                                 \
-    X(0x##high##a)                                                                                 \
-    X(0x##high##b)                                                                                 \
-    X(0x##high##c)                                                                                 \
-    X(0x##high##d)                                                                                 \
-    X(0x##high##e)                                                                                 \
-    X(0x##high##f)
-#define BLOCK(X, high)                                                                             \
-    SIXTEEN(X, high##0)                                                                            \
-    SIXTEEN(X, high##1)                                                                            \
-    SIXTEEN(X, high##2)                                                                            \
-    SIXTEEN(X, high##3)                                                                            \
-    SIXTEEN(X, high##4)                                                                            \
-    SIXTEEN(X, high##5)                                                                            \
-    SIXTEEN(X, high##6)                                                                            \
-    SIXTEEN(X, high##7)                                                                            \
-    SIXTEEN(X, high##8)                                                                            \
-    SIXTEEN(X, high##9)                                                                            \
-    SIXTEEN(X, high##a)                                                                            \
-    SIXTEEN(X, high##b)                                                                            \
-    SIXTEEN(X, high##c)                                                                            \
-    SIXTEEN(X, high##d)                                                                            \
-    SIXTEEN(X, high##e)                                                                            \
-    SIXTEEN(X, high##f)
-#define EACH(X) BLOCK(X, 0) BLOCK(X, 1)
+/* 0x000 to 0x1ff, on to 0x7ff, and on to 0xfff. */
+#define EACH(X) OPSCOPE__EACH_256(X, 0) OPSCOPE__EACH_256(X, 1)
 #define EACH_KEYWORDS(X)                                                                           \
-    EACH(X) BLOCK(X, 2) BLOCK(X, 3) BLOCK(X, 4) BLOCK(X, 5) BLOCK(X, 6) BLOCK(X, 7)
+    EACH(X)                                                                                        \
+    OPSCOPE__EACH_256(X, 2)                                                                        \
+    OPSCOPE__EACH_256(X, 3)                                                                        \
+    OPSCOPE__EACH_256(X, 4)                                                                        \
+    OPSCOPE__EACH_256(X, 5)                                                                        \
+    OPSCOPE__EACH_256(X, 6)                                                                        \
+    OPSCOPE__EACH_256(X, 7)
 #define EACH_FAST_KEYWORDS(X)                                                                      \
     EACH_KEYWORDS(X)                                                                               \
-    BLOCK(X, 8) BLOCK(X, 9) BLOCK(X, a) BLOCK(X, b) BLOCK(X, c) BLOCK(X, d) BLOCK(X, e) BLOCK(X, f)
+    OPSCOPE__EACH_256(X, 8)                                                                        \
+    OPSCOPE__EACH_256(X, 9)                                                                        \
+    OPSCOPE__EACH_256(X, a)                                                                        \
+    OPSCOPE__EACH_256(X, b)                                                                        \
+    OPSCOPE__EACH_256(X, c)                                                                        \
+    OPSCOPE__EACH_256(X, d)                                                                        \
+    OPSCOPE__EACH_256(X, e)                                                                        \
+    OPSCOPE__EACH_256(X, f)
 
 static struct slot plain_slots[POOL_SIZE];
 static struct slot keywords_slots[KEYWORDS_SIZE];

@@ -66,7 +66,7 @@ def test_every_observer_starts(bench: Bench, command: tuple[str, ...]) -> None:
     done = observe(bench, *command)
     assert done.returncode == 0, done.stderr
     attached, started, path = done.stdout.splitlines()
-    assert attached == "True {'numpy': 'attached'} None"
+    assert attached == "True {'numpy': 'attached', 'blas': 'attached'} None"
     expected = [name for other, name in STARTED.items() if other[0] in command]
     assert started == str(expected)
     assert path == "[]"

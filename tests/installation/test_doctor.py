@@ -241,7 +241,7 @@ def test_parts_of_a_bridge_that_do_not_work_are_told(
     own_prefix = BRIDGE.replace("tn::", "tiny::")
     site.write(f"{own_prefix}\ndef facts():\n    return {{'tiny.without': 'shapes (a reason)'}}\n")
     monkeypatch.setenv("PYTHONPATH", str(site.place))
-    bridge = Bridge("tiny", ("tiny",), None, False, ("value = 1", "tiny.fit(value)"))
+    bridge = Bridge("tiny", ("tiny",), None, False, ("value = 1", "tiny.fit(value)"), "tiny")
     check = trial._try(bridge, str(tmp_path / "segments"))
     assert (check.verdict, check.found) == (
         WARNS,

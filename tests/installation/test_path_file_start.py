@@ -42,7 +42,7 @@ def test_a_program_is_observed_with_no_variable_set(
 ) -> None:
     program = "import numpy; import opscope; print(opscope.attach_status().bridges)"
     done = installed.run(*flags, "-c", program, OPSCOPE_DIR=str(tmp_path / "segments"))
-    assert (done.stdout, done.stderr) == ("{'numpy': 'attached'}\n", "")
+    assert (done.stdout, done.stderr) == ("{'numpy': 'attached', 'blas': 'attached'}\n", "")
     assert len(list((tmp_path / "segments").glob("*.seg"))) == 1
 
 

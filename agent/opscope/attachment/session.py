@@ -84,6 +84,7 @@ def attach() -> None:
             awaited.append(_MULTIPROCESSING)
         for name in (*bridges.modules(), _CORE):
             awaited += _attach_bridge(name) if _is_whole(name) else [name]
+        awaited += _attach_guests()
         awaited += [name for name in stamps.FORMATS if not _is_whole(name)]
         awaited += _attach_extensions()
         _follow_stamps()
@@ -107,6 +108,9 @@ def arriving(name: str) -> None:
                 bridge = bridges.configured(_framework(name), _session.config)
                 if name == _framework(name) and hasattr(bridge, "arriving"):
                     bridge.arriving()
+                for guest, host in bridges.GUESTS.items():
+                    if name == host and _wants_bridge(guest):
+                        bridges.configured(guest, _session.config)
 
 
 def arrived(name: str) -> Sequence[str]:
@@ -116,7 +120,7 @@ def arrived(name: str) -> Sequence[str]:
             _follow_children()
         elif _session.code == ATTACHED:
             _follow_stamps(name)
-            return [*_attach_bridge(name), *_attach_extensions()]
+            return [*_attach_bridge(name), *_attach_guests(name), *_attach_extensions()]
     return ()
 
 
@@ -282,6 +286,21 @@ def _attach_bridge(module: str) -> Sequence[str]:
     known = _session.bridges.get(framework)
     if known is not None if module == framework else known != ATTACHED:
         return ()
+    bridge, late = _try_bridge(framework)
+    outcome = _session.bridges[framework]
+    if outcome == ATTACHED and hasattr(bridge, "apply"):
+        try:
+            bridge.apply(_session.config)
+        except (Exception, SystemExit) as error:
+            # The ranges work; only the additional request failed.
+            _write_ledger("bridge", f"{framework}: {error!r}")
+    _note(f"bridge.{framework}", outcome)
+    _note(framework, str(getattr(sys.modules.get(framework), "__version__", "")))
+    return late
+
+
+def _try_bridge(framework: str) -> "tuple[Any, Sequence[str]]":
+    """Attaches a bridge, once or once more; returns it and the modules to wait for."""
     late: list[str] = []
     bridge: Any = None
     try:
@@ -296,14 +315,19 @@ def _attach_bridge(module: str) -> Sequence[str]:
         bridges.take_off(framework)
         _write_ledger("bridge", f"{framework}: {outcome}")
     _session.bridges[framework] = outcome
-    if outcome == ATTACHED and hasattr(bridge, "apply"):
-        try:
-            bridge.apply(_session.config)
-        except (Exception, SystemExit) as error:
-            # The ranges work; only the additional request failed.
-            _write_ledger("bridge", f"{framework}: {error!r}")
-    _note(f"bridge.{framework}", outcome)
-    _note(framework, str(getattr(sys.modules.get(framework), "__version__", "")))
+    return bridge, late
+
+
+def _attach_guests(arrived: str = "") -> Sequence[str]:
+    """Attaches the bridges that no import announces to what is imported by now."""
+    late: list[str] = []
+    for name, host in bridges.GUESTS.items():
+        has_host = arrived == host or _is_whole(host)
+        known = _session.bridges.get(name)
+        if has_host and _wants_bridge(name) and known in (None, ATTACHED):
+            late += _try_bridge(name)[1]
+            if _session.bridges[name] != known:
+                _note(f"bridge.{name}", _session.bridges[name])
     return late
 
 

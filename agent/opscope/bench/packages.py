@@ -33,11 +33,18 @@ class _Call(NamedTuple):
     modules: tuple[str, ...]
     make: Callable[[Any], Callable[[], object]]
     """From the package to a call."""
+    bridge: str = ""
+    """If it is not that of the package; it then names the cases."""
 
 
 def _random(numpy: Any) -> Callable[[], object]:
     generator = numpy.random.default_rng(0)
     return lambda: generator.normal(size=10)
+
+
+def _product(numpy: Any) -> Callable[[], object]:
+    x, out = numpy.ones((32, 32)), numpy.empty((32, 32))
+    return lambda: numpy.matmul(x, x, out)
 
 
 def _pandas(pandas: Any) -> Callable[[], object]:
@@ -87,6 +94,7 @@ def _bottleneck(bottleneck: Any) -> Callable[[], object]:
 
 _CALLS = (
     _Call("numpy", (), _random),
+    _Call("numpy", (), _product, "blas"),
     _Call("pandas", (), _pandas),
     _Call("scipy", ("scipy.spatial.distance",), _scipy),
     _Call("sklearn", ("sklearn.preprocessing",), _sklearn),
@@ -103,7 +111,8 @@ def measure(effort: Effort) -> Iterator[Result]:
         raise OpscopeError("this process is observed already; run it outside of opscope")
     rounds, count = effort.rounds_of(41), effort.count_of(5_000)
     for call in _CALLS:
-        cases = f"{call.package}_recorded", f"{call.package}_between"
+        name = call.bridge or call.package
+        cases = f"{name}_recorded", f"{name}_between"
         if not any(effort.wants(case) for case in cases):
             continue
         if find_spec(call.package) is None:
@@ -112,7 +121,7 @@ def measure(effort: Effort) -> Iterator[Result]:
         for module in call.modules:
             import_module(module)
         run = call.make(import_module(call.package))
-        bridge = bridges.load(call.package)
+        bridge = bridges.load(name)
         with segment_directory() as directory:
             ns = interleaved(
                 rounds,

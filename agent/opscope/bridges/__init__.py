@@ -18,7 +18,8 @@ A bridge is a module that declares:
 - `arriving()`: called when the framework's module exists but has not run;
 - `apply(config)`: called after attaching, for settings beyond ranges.
 
-FRAMEWORK, `attach` and `detach` are required. Opscope's own bridges are the packages in this one.
+FRAMEWORK, `attach` and `detach` are required. Opscope's own bridges are the packages in this one,
+and the modules of the guests.
 Another distribution adds a bridge by an entry point of the group `opscope.bridges`. For example,
 `pyproject.toml` of a distribution `opscope-tiny` declares one for a framework `tiny`:
 
@@ -42,6 +43,11 @@ if TYPE_CHECKING:
 
     from opscope.config import Config
 
+GUESTS = {"blas": "numpy"}
+"""Bridges to libraries that no import announces, each with the framework that must be imported.
+They attach after it, and again after each further framework and each of their `LATE_MODULES`. They
+are modules, not packages: the names of these are waited for (site/sitecustomize.py)."""
+
 
 def modules() -> dict[str, str]:
     """The module of each bridge, by framework: opscope's own, and those found on sys.path."""
@@ -60,7 +66,8 @@ def load(framework: str) -> "Any":
     otherwise any exception of its import.
     """
     own = os.path.join(os.path.dirname(__file__), framework)
-    module = f"{__name__}.{framework}" if os.path.isdir(own) else modules().get(framework)
+    is_own = framework in GUESTS or os.path.isdir(own)
+    module = f"{__name__}.{framework}" if is_own else modules().get(framework)
     if module is None:
         raise BridgeError(f"there is no bridge to {framework}")
     bridge = import_module(module)

@@ -19,13 +19,15 @@ class Bridge(NamedTuple):
     names: re.Pattern[str] | None
     foreign_prefixes: bool
     probe: tuple[str, str] | None
+    host: str
+    """The framework to import for the probe."""
 
 
 @cache
 def known() -> tuple[Bridge, ...]:
     """All bridges that can be imported here, by framework."""
     found = []
-    for framework in sorted(bridges.modules()):
+    for framework in sorted((*bridges.modules(), *bridges.GUESTS)):
         try:
             found.append(_declared(bridges.load(framework)))
         except Exception:
@@ -41,6 +43,7 @@ def _declared(module: Any) -> Bridge:
         names=re.compile(names) if names else None,
         foreign_prefixes=getattr(module, "FOREIGN_PREFIXES", False),
         probe=getattr(module, "PROBE", None),
+        host=bridges.GUESTS.get(module.FRAMEWORK) or module.FRAMEWORK,
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
 from types import SimpleNamespace
 
+from opscope.compilation_metrics import COMPILATION_METRICS
 from opscope.host.budgets import LimitedPasses, Share
 from opscope.metrics import FAILURE_LABELS, MEASURE_LABELS, METRICS, MODEL_LABELS
 from opscope.segments import layout
@@ -24,7 +25,13 @@ _OF_MODELS = {
     if metric.labels in (MODEL_LABELS, FAILURE_LABELS)
 }
 """Their numbers of labels besides the service."""
-NAMES = _OF_MODELS.keys() | {metric.name for metric in METRICS if metric.labels == MEASURE_LABELS}
+_OF_COMPILATION = {metric.name: metric.source.partition(".")[2] for metric in COMPILATION_METRICS}
+"""Their attributes in of_compilation()."""
+NAMES = (
+    _OF_MODELS.keys()
+    | _OF_COMPILATION.keys()
+    | {metric.name for metric in METRICS if metric.labels == MEASURE_LABELS}
+)
 # Pairs of service and label on a host; further pairs become one.
 _PAIR_LIMIT = 512
 _OTHER = ("other", "other")
@@ -118,6 +125,20 @@ def of_models(measures: Measures) -> SimpleNamespace:
                 for (service, label), value in measures.get(name, {}).items()
             }
             for name, count in _OF_MODELS.items()
+        }
+    )
+
+
+def of_compilation(measures: Measures) -> SimpleNamespace:
+    """The metrics of `torch.compile` as attributes, by service and reason or outcome; times, which
+    processes count in nanoseconds, in seconds."""
+    return SimpleNamespace(
+        **{
+            attribute: {
+                labels: value / 1e9 if attribute.endswith("_s") else value
+                for labels, value in measures.get(name, {}).items()
+            }
+            for name, attribute in _OF_COMPILATION.items()
         }
     )
 

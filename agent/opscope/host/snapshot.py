@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from opscope import __version__
 from opscope.bridges import catalog
-from opscope.host.process_metrics import Measures, of_models
+from opscope.host.process_metrics import Measures, of_compilation, of_models
 from opscope.host.processor_time import METRIC as CPU_WAIT
 from opscope.host.self_metrics import SelfMetrics
 from opscope.segments import bounds, layout, variance
@@ -286,6 +286,11 @@ class Snapshot:
     def served(self) -> SimpleNamespace:
         """The metrics of served models, by their names."""
         return of_models(self.measures)
+
+    @property
+    def compiled(self) -> SimpleNamespace:
+        """What `torch.compile` did."""
+        return of_compilation(self.measures)
 
     @property
     def process_count(self) -> int:

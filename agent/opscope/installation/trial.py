@@ -25,7 +25,7 @@ from opscope.segments import directories
 
 _PROGRAM = """
 import opscope
-import {framework}
+import {host}
 opscope.attach()
 status = opscope.attach_status()
 outcome = status.bridges.get("{framework}", status.text or status.code)
@@ -44,7 +44,7 @@ def frameworks() -> Iterator[Check]:
         return  # another check reports it
     for bridge in catalog.known():
         framework = bridge.framework
-        if importlib.util.find_spec(framework) is None:
+        if importlib.util.find_spec(bridge.host) is None:
             yield Check(framework, FINE, "not installed here")
         elif not settings.attaches_to(framework):
             yield Check(framework, WARNS, "installed, but switched off", "see OPSCOPE_BRIDGES")
@@ -54,7 +54,8 @@ def frameworks() -> Iterator[Check]:
 
 def _try(bridge: Bridge, directory: str) -> Check:
     framework = bridge.framework
-    name = f"{framework} {_version(framework)}"
+    name = f"{framework} of {bridge.host}" if bridge.host != framework else framework
+    name += f" {_version(bridge.host)}"
     place = os.path.dirname(directory)
     try:
         with tempfile.TemporaryDirectory(prefix="opscope-doctor-", dir=place) as segments:
@@ -66,7 +67,7 @@ def _try(bridge: Bridge, directory: str) -> Check:
             }
             environ |= {"OPSCOPE_DIR": segments, "OPSCOPE_SAMPLING": "1"}
             probe = "\n".join(bridge.probe or ())
-            program = _PROGRAM.format(framework=framework, probe=probe)
+            program = _PROGRAM.format(framework=framework, host=bridge.host, probe=probe)
             done = subprocess.run(
                 [sys.executable, "-c", program],
                 env=environ,

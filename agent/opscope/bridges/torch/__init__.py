@@ -9,9 +9,9 @@ say whether it may use such a device.
 `TorchDynamo Cache Lookup`. With the backends eager and aot_eager, operators inside are visible;
 with inductor, those that it leaves to PyTorch (`aten::mm`, `aten::convolution`, ...). The time of
 inductor's kernels counts as the region's own, unless they are compiled with the option
-`cpp.enable_kernel_profile`: then each is a range. A backward compiled with the forward is one node,
-`CompiledFunctionBackward`. Events that PyTorch sends only to its own profiler
-(`## Call CompiledFxGraph` ...) are not visible.
+`cpp.enable_kernel_profile`: then each is a range, named after the operators in it. A backward
+compiled with the forward is one node, `CompiledFunctionBackward`. Events that PyTorch sends only to
+its own profiler (`## Call CompiledFxGraph` ...) are not visible.
 
 A `record_function` that is left on another thread than it was entered on is not recorded, and
 counts as dropped. So do its 256 outer ranges if it is nested deeper than that.
@@ -61,6 +61,9 @@ FOREIGN_PREFIXES = True
 
 PROBE = ("x = torch.zeros(1, device='cpu')", "x.neg_()")
 
+LATE_MODULES = ("torch._dynamo",)
+"""A program imports it when it compiles."""
+
 _DEVICES = (
     ("cuda", "/dev/nvidiactl", ("CUDA_VISIBLE_DEVICES",)),
     ("hip", "/dev/kfd", ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")),
@@ -98,7 +101,8 @@ _without: dict[str, str] = {}
 
 
 def attach() -> None:
-    """Makes the PyTorch that the program has imported visible; a second call does nothing.
+    """Makes the PyTorch that the program has imported visible; a second call adds what
+    `torch.compile` does, if the program uses it by then (compile.py).
 
     Raises BridgeError with the reason, and leaves PyTorch unchanged, if PyTorch is not imported,
     the settings exclude its version, or a trial operator is not seen as expected. A part of the
@@ -107,6 +111,7 @@ def attach() -> None:
     global _is_attached, _reason
     with _lock:
         if _is_attached:
+            _follow_compilations()
             return
         try:
             _attach(_imported_torch())
@@ -114,6 +119,14 @@ def attach() -> None:
             _reason = str(error)
             raise
         _is_attached, _reason = True, "attached"
+        _follow_compilations()
+
+
+def _follow_compilations() -> None:
+    if LATE_MODULES[0] in sys.modules:
+        from opscope.bridges.torch import compile as compilations
+
+        compilations.follow()
 
 
 def configure(config: "Config") -> None:
@@ -174,6 +187,8 @@ def detach() -> None:
             torch = sys.modules["torch"]
             blocks.unhook(torch)
             lib.opscope_torch_detach()
+            if "opscope.bridges.torch.compile" in sys.modules:
+                sys.modules["opscope.bridges.torch.compile"].leave()
             if "opscope.bridges.torch.stamps" in sys.modules:
                 sys.modules["opscope.bridges.torch.stamps"].leave(torch)
         _is_attached, _reason = False, "not attached"

@@ -1,0 +1,377 @@
+/* blas/attach.c -- finds the slots of a loaded library, verifies and replaces them. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* dlinfo, dladdr */
+#endif
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/atomics.h"
+#include "bridges/blas/slots.h"
+#include "bridges/pages.h"
+#include "private/blas.h"
+
+#if defined(__aarch64__)
+enum { JUMP_SLOT = R_AARCH64_JUMP_SLOT, GLOB_DAT = R_AARCH64_GLOB_DAT };
+#else
+enum { JUMP_SLOT = R_X86_64_JUMP_SLOT, GLOB_DAT = R_X86_64_GLOB_DAT };
+#endif
+
+enum { LIBRARY_LIMIT = 32 };
+
+/* A slot that was replaced. */
+struct place {
+    opscope__blas_function *slot;
+    opscope__blas_function original;
+    opscope__blas_function trampoline;
+    bool is_read_only;
+};
+
+static struct place *places;
+static size_t place_count;
+static size_t place_capacity;
+
+/* Libraries that a slot led to, each with a handle that is never closed: trampolines call them. */
+static struct library {
+    const void *start; /* as dladdr gives it */
+    void *handle;
+} libraries[LIBRARY_LIMIT];
+static size_t library_count;
+
+/* Libraries whose slots are replaced, each with a handle until the detach. */
+static struct caller {
+    const struct link_map *map;
+    void *handle;
+} *callers;
+static size_t caller_count;
+
+/* What the loader knows of a library: its dynamic section. All of it is readable. */
+struct tables {
+    uintptr_t base;
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    size_t strings_bytes;
+    const ElfW(Rela) * relocations[2]; /* of its data; of its calls */
+    size_t counts[2];
+};
+
+/* ---- the tables ------------------------------------------------------------------------------- */
+
+/* glibc has added the base to the addresses in the section, musl has not. */
+static const void *address(const struct link_map *map, const ElfW(Dyn) * entry)
+{
+    const uintptr_t value = (uintptr_t)entry->d_un.d_ptr;
+    return (const void *)(value < map->l_addr ? value + map->l_addr : value);
+}
+
+static void read_section(const struct link_map *map, struct tables *out, size_t bytes[2],
+                         bool *is_known)
+{
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            out->symbols = address(map, entry);
+            break;
+        case DT_SYMENT:
+            *is_known &= entry->d_un.d_val == sizeof *out->symbols;
+            break;
+        case DT_STRTAB:
+            out->strings = address(map, entry);
+            break;
+        case DT_STRSZ:
+            out->strings_bytes = entry->d_un.d_val;
+            break;
+        case DT_RELA:
+            out->relocations[0] = address(map, entry);
+            break;
+        case DT_RELASZ:
+            bytes[0] = entry->d_un.d_val;
+            break;
+        case DT_RELAENT:
+            *is_known &= entry->d_un.d_val == sizeof *out->relocations[0];
+            break;
+        case DT_JMPREL:
+            out->relocations[1] = address(map, entry);
+            break;
+        case DT_PLTRELSZ:
+            bytes[1] = entry->d_un.d_val;
+            break;
+        case DT_PLTREL:
+            *is_known &= entry->d_un.d_val == DT_RELA;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static bool is_wanted(const ElfW(Rela) * relocation)
+{
+    const uint64_t type = ELF64_R_TYPE(relocation->r_info);
+    return (type == JUMP_SLOT || type == GLOB_DAT) && ELF64_R_SYM(relocation->r_info) != 0 &&
+           relocation->r_addend == 0;
+}
+
+/* ERR_UNSUPPORTED if the section is not as expected. Sections without relocations are. */
+static int read_tables(const struct link_map *map, const struct opscope__pages *pages,
+                       struct tables *out)
+{
+    size_t bytes[2] = {0};
+    bool is_known = true;
+    *out = (struct tables){.base = map->l_addr};
+    read_section(map, out, bytes, &is_known);
+    if (!is_known || out->symbols == NULL || out->strings == NULL || out->strings_bytes == 0 ||
+        !opscope__pages_grant(pages, out->strings, out->strings_bytes, PROT_READ) ||
+        out->strings[out->strings_bytes - 1] != '\0') {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    size_t symbol_count = 0;
+    for (int table = 0; table < 2; table++) {
+        const ElfW(Rela) *relocations = out->relocations[table];
+        out->counts[table] = relocations != NULL ? bytes[table] / sizeof *relocations : 0;
+        if (out->counts[table] != 0 &&
+            !opscope__pages_grant(pages, relocations, bytes[table], PROT_READ)) {
+            return OPSCOPE_ERR_UNSUPPORTED;
+        }
+        for (size_t i = 0; i < out->counts[table]; i++) {
+            const size_t symbol = ELF64_R_SYM(relocations[i].r_info);
+            if (is_wanted(&relocations[i]) && symbol >= symbol_count) {
+                symbol_count = symbol + 1;
+            }
+        }
+    }
+    return symbol_count == 0 || opscope__pages_grant(pages, out->symbols,
+                                                     symbol_count * sizeof *out->symbols, PROT_READ)
+               ? OPSCOPE_OK
+               : OPSCOPE_ERR_UNSUPPORTED;
+}
+
+/* ---- where a slot leads ----------------------------------------------------------------------- */
+
+static bool exports(const struct library *library, const char *name, opscope__blas_function code)
+{
+    return dlsym(library->handle, name) == (void *)code;
+}
+
+/* Whether the library with that code exports it under that name. `*is_own`: it is the library
+ * `map`, where a slot leads before the loader has resolved it. */
+static bool is_exported(const struct link_map *map, const char *name, opscope__blas_function code,
+                        bool *is_own)
+{
+    *is_own = false;
+    for (size_t i = 0; i < library_count; i++) {
+        if (exports(&libraries[i], name, code)) {
+            return true; /* without the loader's search through all symbols, below */
+        }
+    }
+    Dl_info info;
+    struct link_map *found = NULL;
+    if (code == NULL || dladdr((void *)code, &info) == 0 || library_count == LIBRARY_LIMIT) {
+        return false;
+    }
+    for (size_t i = 0; i < library_count; i++) {
+        if (libraries[i].start == info.dli_fbase) {
+            return false;
+        }
+    }
+    struct library library = {.start = info.dli_fbase,
+                              .handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)};
+    if (library.handle == NULL) {
+        return false;
+    }
+    *is_own = dlinfo(library.handle, RTLD_DI_LINKMAP, &found) == 0 && found == map;
+    if (*is_own || found == NULL || !exports(&library, name, code)) {
+        (void)dlclose(library.handle);
+        return false;
+    }
+    libraries[library_count++] = library;
+    return true;
+}
+
+/* ---- replacing --------------------------------------------------------------------------------- */
+
+/* Replaces the slot's value if it still is `expected`. */
+static bool replace(const struct place *place, opscope__blas_function expected,
+                    opscope__blas_function value)
+{
+    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    char *slot = (char *)place->slot;
+    void *page = slot - (uintptr_t)slot % page_bytes;
+    if (place->is_read_only && mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0) {
+        return false;
+    }
+    /* Partner: the plain load of each call through the slot, which either function serves. */
+    const bool is_replaced = opscope__replace_release(place->slot, &expected, value);
+    if (place->is_read_only) {
+        (void)mprotect(page, page_bytes, PROT_READ);
+    }
+    return is_replaced;
+}
+
+static struct place *add_place(void)
+{
+    if (place_count == place_capacity) {
+        const size_t capacity = place_capacity != 0 ? place_capacity * 2 : 256;
+        struct place *more = realloc(places, capacity * sizeof *more);
+        if (more == NULL) {
+            return NULL;
+        }
+        places = more;
+        place_capacity = capacity;
+    }
+    return &places[place_count];
+}
+
+/* Whether it is one of those already, which counts. */
+static bool is_replaced(const opscope__blas_function *slot, opscope_blas_slots *out)
+{
+    for (size_t i = 0; i < place_count; i++) {
+        if (places[i].slot == slot) {
+            out->replaced++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void attach_slot(const struct link_map *map, opscope__blas_function *slot, const char *name,
+                        const struct opscope__blas_symbol *symbol,
+                        const struct opscope__pages *pages, opscope_blas_slots *out)
+{
+    if ((uintptr_t)slot % sizeof *slot != 0 ||
+        !opscope__pages_grant(pages, slot, sizeof *slot, PROT_READ)) {
+        out->foreign++;
+        return;
+    }
+    bool is_own;
+    const opscope__blas_function found = opscope__load_relaxed(slot);
+    if (!is_exported(map, name, found, &is_own)) {
+        *(is_own ? &out->unresolved : &out->foreign) += 1;
+        return;
+    }
+    struct place *place = add_place();
+    const opscope__blas_function trampoline =
+        place != NULL ? opscope__blas_trampoline(symbol, found, NULL) : NULL;
+    if (trampoline == NULL) {
+        out->full++;
+        return;
+    }
+    *place =
+        (struct place){slot, found, trampoline,
+                       !opscope__pages_grant(pages, slot, sizeof *slot, PROT_READ | PROT_WRITE)};
+    if (!replace(place, found, trampoline)) {
+        out->read_only++;
+        return;
+    }
+    place_count++;
+    out->replaced++;
+}
+
+static bool is_kept(const struct link_map *map)
+{
+    size_t at = 0;
+    while (at < caller_count && callers[at].map != map) {
+        at++;
+    }
+    return at < caller_count;
+}
+
+/* Keeps the handle until the detach. Returns false if memory ran out. */
+static bool keep(const struct link_map *map, void *handle)
+{
+    struct caller *more = realloc(callers, (caller_count + 1) * sizeof *more);
+    if (more == NULL) {
+        return false;
+    }
+    callers = more;
+    callers[caller_count++] = (struct caller){map, handle};
+    return true;
+}
+
+/* Attaches each slot of the library with a handle. */
+static int attach_library(const struct link_map *map, bool is_known,
+                          const struct opscope__pages *pages, opscope_blas_slots *out)
+{
+    struct tables tables;
+    const int status = read_tables(map, pages, &tables);
+    for (int table = 0; status == OPSCOPE_OK && table < 2; table++) {
+        for (size_t i = 0; i < tables.counts[table]; i++) {
+            const ElfW(Rela) *relocation = &tables.relocations[table][i];
+            if (!is_wanted(relocation)) {
+                continue;
+            }
+            opscope__blas_function *slot =
+                (opscope__blas_function *)(tables.base + relocation->r_offset);
+            const uint32_t at = tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+            struct opscope__blas_symbol symbol;
+            if (at < tables.strings_bytes && opscope__blas_parse(tables.strings + at, &symbol) &&
+                !(is_known && is_replaced(slot, out))) {
+                attach_slot(map, slot, tables.strings + at, &symbol, pages, out);
+            }
+        }
+    }
+    return status;
+}
+
+static int attach_path(const char *path, const struct opscope__pages *pages,
+                       opscope_blas_slots *out)
+{
+    struct link_map *map = NULL;
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == NULL) {
+        return OPSCOPE_ERR_NOT_FOUND;
+    }
+    int status = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != NULL
+                     ? OPSCOPE_OK
+                     : OPSCOPE_ERR_UNSUPPORTED;
+    const bool is_known = status == OPSCOPE_OK && is_kept(map);
+    if (status == OPSCOPE_OK && !is_known && !keep(map, handle)) {
+        status = OPSCOPE_ERR_NO_MEMORY;
+    }
+    if (status == OPSCOPE_OK) {
+        status = attach_library(map, is_known, pages, out);
+    }
+    if (is_known || !is_kept(map)) {
+        (void)dlclose(handle);
+    }
+    return status;
+}
+
+int opscope_blas_attach(opscope_blas_library *libraries_of_program, size_t count)
+{
+    if (!opscope__blas_trial()) {
+        return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    struct opscope__pages pages;
+    const int status = opscope__pages_read(&pages);
+    if (status != OPSCOPE_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        opscope_blas_library *library = &libraries_of_program[i];
+        library->slots = (opscope_blas_slots){0};
+        library->status = attach_path(library->path, &pages, &library->slots);
+    }
+    opscope__pages_release(&pages);
+    return OPSCOPE_OK;
+}
+
+void opscope_blas_detach(void)
+{
+    for (size_t i = 0; i < place_count; i++) {
+        (void)replace(&places[i], places[i].trampoline, places[i].original);
+    }
+    for (size_t i = 0; i < caller_count; i++) {
+        (void)dlclose(callers[i].handle);
+    }
+    free(places);
+    free(callers);
+    places = NULL;
+    callers = NULL;
+    place_count = place_capacity = caller_count = 0;
+}

@@ -1,0 +1,174 @@
+"""Metrics of `torch.compile`: compilations with their reasons, graph breaks, caches."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opscope.bridges.torch.compile import reason_of
+from opscope.host.host import Host
+from opscope.segments import directories
+
+_BEFORE = """
+import json, sys
+import opscope
+opscope.attach()
+import torch
+assert "torch._dynamo" not in sys.modules  # nobody has asked for it
+
+def counted():
+    from opscope.record import metric
+    return {
+        f"{name.rpartition('.')[2]} {label}": metric.Metric(name, label).read()
+        for name, label in metric._made
+        if name.startswith("opscope.torch.compile.") and not name.endswith("time")
+    }
+
+def function(x):
+    return x.sin() + 1
+"""
+
+COMPILER = os.environ.get("CXX", "g++")
+
+
+def _run(program: str, directory: Path) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-c", _BEFORE + program],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(directory),
+            "OPSCOPE_DIR": str(directory / "segments"),
+            "TORCHINDUCTOR_CACHE_DIR": str(directory / "inductor"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_each_compilation_counts_once_by_its_reason(tmp_path: Path, backend: str) -> None:
+    found = _run(
+        f"""
+compiled = torch.compile(function, backend="{backend}")
+for x in torch.ones(3), torch.ones(3), torch.ones(4), torch.ones(5), torch.ones(4).double():
+    compiled(x)
+print(json.dumps(counted()))
+""",
+        tmp_path,
+    )
+    compilations = {name: count for name, count in found.items() if name.startswith("compilations")}
+    assert compilations == {
+        "compilations first": 1,
+        "compilations size": 1,  # from then on, any size will do
+        "compilations dtype": 1,
+    }
+
+
+def test_a_graph_break_has_pytorchs_reason(tmp_path: Path) -> None:
+    found = _run(
+        """
+@torch.compile(backend="eager")
+def broken(x):
+    y = function(x)
+    torch._dynamo.graph_break()
+    return y.cos()
+broken(torch.ones(3)), broken(torch.ones(3))
+print(json.dumps(counted()))
+""",
+        tmp_path,
+    )
+    breaks = {name: count for name, count in found.items() if name.startswith("graph_breaks")}
+    (name,) = breaks
+    assert "graph_break()" in name
+    assert "\n" not in name
+    assert breaks[name] == 1
+    assert found["compilations first"] == 2
+
+
+def test_a_reset_of_pytorch_ends_no_counting_and_counts_nothing_twice(tmp_path: Path) -> None:
+    found, own, left = _run(
+        """
+calls = []
+torch.compile(function, backend="eager")(torch.ones(3))
+from torch._dynamo import callback
+callback.on_compile_end(calls.append)
+torch._dynamo.reset()
+torch.compile(function, backend="eager")(torch.ones(3))
+found = counted()
+opscope.detach()
+torch._dynamo.reset()
+torch.compile(function, backend="eager")(torch.ones(3))
+handler = callback.callback_handler
+left = len(handler.start_callbacks) + len(handler.end_callbacks)
+assert counted() == found
+print(json.dumps([found, len(calls), left]))
+""",
+        tmp_path,
+    )
+    assert found == {"compilations first": 2}
+    assert (own, left) == (0, 0)  # a reset removes the program's
+
+
+def test_a_compilation_that_fails_raises_as_before(tmp_path: Path) -> None:
+    found = _run(
+        """
+def backend(graph, inputs):
+    raise KeyError("of the backend")
+try:
+    torch.compile(function, backend=backend)(torch.ones(3))
+except Exception as error:
+    text = str(error)
+print(json.dumps([counted(), "of the backend" in text]))
+""",
+        tmp_path,
+    )
+    assert found == [{"compilations first": 1}, True]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which(COMPILER) is None, reason="inductor needs a compiler")
+def test_caches_of_inductor_and_what_the_agent_reads(tmp_path: Path) -> None:
+    _run(
+        """
+x = torch.ones(3)
+torch.compile(function)(x)
+torch._dynamo.reset()
+torch.compile(function)(x)
+print("[]")
+""",
+        tmp_path,
+    )
+    snapshot = Host(directories.exactly([str(tmp_path / "segments")]), consume=False).collect()
+    compiled = snapshot.compiled
+    ((service, reason),) = compiled.compilations
+    assert (reason, compiled.compilations[service, reason]) == ("first", 2)
+    assert 0 < compiled.time_s[service, "first"] < 400
+    lookups = {outcome: count for (_, outcome), count in compiled.cache.items()}
+    assert lookups["autograd miss"] == lookups["fxgraph miss"] == 1
+    assert lookups["autograd hit"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("0/0: tensor 'x' size mismatch at index 0. expected 3, actual 4", "size"),
+        ("0/1: tensor 'x' dtype mismatch. expected Float, actual Double", "dtype"),
+        ("0/0: tensor 'x' requires_grad mismatch. expected requires_grad=0", "requires_grad"),
+        ("0/0: tensor 'x' device index mismatch", "device"),
+        ("0/0: GLOBAL_STATE changed: grad_mode", "global state"),
+        ("0/0: ___check_type_id(x, 94)", "type"),
+        ("0/0: len(x) == 3", "length"),
+        ("0/0: n == 3", "value"),
+        ("Unable to find recompilation reasons", "unknown"),
+    ],
+)
+def test_the_guard_that_failed_becomes_few_words(text: str, reason: str) -> None:
+    assert reason_of(text) == reason
