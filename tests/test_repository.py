@@ -66,7 +66,12 @@ def test_no_file_is_long() -> None:
 # Modules that PyTorch's programs import by these names.
 NAMES_OF_PYTORCH = {
     Path("agent/opscope/tensor", name)
-    for name in ("nn/utils.py", "utils/__init__.py", "utils/data.py")
+    for name in (
+        "nn/utils/__init__.py",
+        "nn/utils/rnn.py",
+        "utils/__init__.py",
+        "utils/data.py",
+    )
 }
 
 

@@ -7,6 +7,7 @@ threads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -117,13 +118,25 @@ def test_of_a_forward_and_its_backward(dtype: str) -> None:
     assert_same_bits(dtype, gradients)
 
 
-def test_of_a_convolution_and_its_gradients() -> None:
-    image = numbers(8 * 16 * 17 * 17, "float32").reshape(8, 16, 17, 17)
-    weight = numbers(24 * 16 * 9, "float32", 1).reshape(24, 16, 3, 3)
+# Some images; several small ones in a strip; one image, whose output channels are shared out; one
+# output channel in each group.
+@pytest.mark.parametrize(
+    ("images", "kernels", "groups"),
+    [
+        ((8, 16, 17, 17), (24, 16, 3, 3), 1),
+        ((9, 40, 7, 7), (100, 40, 3, 3), 1),
+        ((1, 24, 30, 31), (120, 24, 3, 3), 1),
+        ((3, 30, 30, 31), (30, 1, 3, 3), 30),
+    ],
+)
+def test_of_a_convolution_and_its_gradients(images: Any, kernels: Any, groups: int) -> None:
+    image = numbers(math.prod(images), "float32").reshape(images)
+    weight = numbers(math.prod(kernels), "float32", 1).reshape(kernels)
 
     def gradients() -> tuple[Any, ...]:
-        out = ot.conv2d(image, weight, None, 1, 1)
-        to_input = ot.conv2d_input_backward(out, weight, image.shape, 1, 1)
-        return out, to_input, ot.conv2d_weight_backward(out, image, weight.shape, 1, 1)
+        settings = (1, 1, 1, groups)
+        out = ot.conv2d(image, weight, None, *settings)
+        to_input = ot.conv2d_input_backward(out, weight, images, *settings)
+        return out, to_input, ot.conv2d_weight_backward(out, image, kernels, *settings)
 
     assert_same_bits("conv2d", gradients)

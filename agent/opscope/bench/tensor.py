@@ -25,6 +25,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -47,6 +48,15 @@ _SIZES = {"1e3": 1_000, "1e5": 100_000, "4e6": 4_000_000}
 _THREADS = (1, 2)
 _LIBRARY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
+_Size = tuple[int, int, int, int]
+_CONVOLUTIONS: tuple[tuple[str, _Size, _Size, int, int, int], ...] = (
+    # name, images, kernels, stride, padding, groups
+    ("conv2d", (32, 32, 32, 32), (32, 32, 3, 3), 1, 1, 1),
+    ("conv2d_1x1", (16, 128, 28, 28), (64, 128, 1, 1), 1, 0, 1),
+    ("conv2d_strided", (16, 64, 32, 32), (64, 64, 3, 3), 2, 1, 1),
+    ("conv2d_depthwise", (16, 96, 28, 28), (96, 1, 3, 3), 1, 1, 96),
+)
+
 _Call = Callable[[], object]
 _Sides = tuple[str, _Call, dict[str, _Call]]
 
@@ -59,20 +69,20 @@ def measure(effort: Effort) -> Iterator[Result]:
     most = effort.rounds_of(_MOST_ROUNDS)
     least = most if effort.rounds else min(most, _LEAST_ROUNDS)
     for threads in _THREADS:
-        yield from _in_process(threads, least, most)
+        yield from _in_process(threads, least, most, effort)
 
 
-def _in_process(threads: int, least: int, most: int) -> Iterator[Result]:
+def _in_process(threads: int, least: int, most: int, effort: Effort) -> Iterator[Result]:
     numbers = [str(number) for number in (threads, least, most)]
-    command = [sys.executable, "-m", "opscope.bench.tensor", *numbers]
+    command = [sys.executable, "-m", "opscope.bench.tensor", *numbers, effort.only or "*"]
     environment = os.environ | dict.fromkeys(_LIBRARY_THREADS, str(threads))
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            case, against, ratios = json.loads(line)
+            case, against, level, ratios = json.loads(line)
             yield Result(
                 "tensor",
-                case if threads == 1 else f"{case}_{threads}t",
+                _shown(case, threads),
                 median(ratios),
                 RATIO,
                 against,
@@ -80,9 +90,14 @@ def _in_process(threads: int, least: int, most: int) -> Iterator[Result]:
                 len(ratios),
                 more_is_better=True,
                 interval=median_interval(ratios),
+                detail={"cpu_level": level},
             )
     if process.returncode != 0:
         raise OpscopeError(f"the measuring process ended with status {process.returncode}")
+
+
+def _shown(case: str, threads: int) -> str:
+    return case if threads == 1 else f"{case}_{threads}t"
 
 
 def _bound(case: str) -> float:
@@ -91,9 +106,9 @@ def _bound(case: str) -> float:
         return 1.5
     if case.startswith("mm_"):
         return 0.95
-    if case in ("conv2d", "cnn_step"):
-        return 0.7 if case == "conv2d" else 0.8
-    return 0.9 if case in ("strided_add", "sum_dim0", "sum_dim1") else 1.0
+    if case == "cnn_step":
+        return 0.8
+    return 0.9 if case.startswith(("conv2d", "strided_add", "sum_dim")) else 1.0
 
 
 def _cases() -> Iterator[_Sides]:
@@ -130,11 +145,47 @@ def _cases() -> Iterator[_Sides]:
         a, n, _ = same(random.normal(size=(side, side)).astype(np.float32))
         peers = {"numpy": partial(operator.matmul, n, n)}
         yield f"mm_{side}", partial(operator.matmul, a, a), peers
-    images, _, their_images = same(random.normal(size=(32, 32, 32, 32)).astype(np.float32))
-    kernels, _, their_kernels = same(random.normal(size=(32, 32, 3, 3)).astype(np.float32))
-    peers = {"torch": partial(torch.conv2d, their_images, their_kernels, padding=1)}
-    yield "conv2d", partial(ot.conv2d, images, kernels, padding=1), peers
+    for name, shape, weight, stride, padding, groups in _CONVOLUTIONS:
+        yield from _convolution(random, name, shape, weight, stride, padding, groups)
     yield _cnn_step(random)
+
+
+def _convolution(
+    random: Any, name: str, shape: _Size, weight: _Size, stride: int, padding: int, groups: int
+) -> Iterator[_Sides]:
+    """A convolution, and the gradients of its images and of its kernels."""
+    import numpy as np
+    import torch
+
+    from opscope import tensor as ot
+
+    def normal(size: Any) -> Any:
+        return random.normal(size=tuple(size)).astype(np.float32)
+
+    x, w = normal(shape), normal(weight)
+    tx, tw = torch.from_numpy(x), torch.from_numpy(w)
+    g = normal(torch.conv2d(tx, tw, None, stride, padding, 1, groups).shape)
+    tg = torch.from_numpy(g)
+    x, w, g = (ot.from_numpy(array) for array in (x, w, g))
+    own = (stride, padding, 1, groups)
+    peer = (None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], groups)
+    gradient = torch.ops.aten.convolution_backward
+    one, other = [True, False, False], [False, True, False]
+    yield (
+        name,
+        partial(ot.conv2d, x, w, None, *own),
+        {"torch": partial(torch.conv2d, tx, tw, None, stride, padding, 1, groups)},
+    )
+    yield (
+        f"{name}_input",
+        partial(ot.conv2d_input_backward, g, w, shape, *own),
+        {"torch": partial(gradient, tg, tx, tw, *peer, one)},
+    )
+    yield (
+        f"{name}_weight",
+        partial(ot.conv2d_weight_backward, g, x, weight, *own),
+        {"torch": partial(gradient, tg, tx, tw, *peer, other)},
+    )
 
 
 def _cnn_step(random: Any) -> _Sides:
@@ -251,16 +302,19 @@ class _Case:
         return low > _bound(self.name) or high < _bound(self.name)
 
 
-def _main(threads: int, least: int, most: int) -> None:
+def _main(threads: int, least: int, most: int, only: str) -> None:
     import torch
 
+    from opscope import _tensor
     from opscope._native import lib
 
+    level = _tensor.cpu_level()
     torch.set_num_threads(threads)
     lib.opscope_pool_set_threads(threads)
     cases = [
         _Case(name, _side(own), {peer: _side(call) for peer, call in peers.items()})
         for name, own, peers in _cases()
+        if fnmatchcase(_shown(name, threads), only)
     ]
     until = monotonic() + _TIME_LIMIT_S
     open_cases, rounds = cases, 0
@@ -272,8 +326,10 @@ def _main(threads: int, least: int, most: int) -> None:
         if rounds >= least:
             open_cases = [case for case in open_cases if not case.is_clear()]
     for case in cases:
-        print(json.dumps([case.name, *case.ratios()]), flush=True)
+        against, ratios = case.ratios()
+        print(json.dumps([case.name, f"{against}, {level}", level, ratios]), flush=True)
 
 
 if __name__ == "__main__":
-    _main(*(int(number) for number in sys.argv[1:]))
+    threads, least, most = (int(number) for number in sys.argv[1:4])
+    _main(threads, least, most, sys.argv[4])

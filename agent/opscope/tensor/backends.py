@@ -5,6 +5,8 @@ The core's results do not depend on switches: they are bit-identical from run to
 
 from __future__ import annotations
 
+from opscope import _tensor
+
 
 class _Backend:
     """Takes any switch; `is_available()` is False."""
@@ -22,3 +24,15 @@ class _Backend:
 
 cudnn = _Backend()
 mps = _Backend()
+
+
+class _Cpu:
+    """What is known of the processor."""
+
+    def get_cpu_capability(self) -> str:
+        """The instructions that operators use: "DEFAULT", "AVX2" or "AVX512"."""
+        level = _tensor.cpu_level()
+        return "DEFAULT" if level == "baseline" else level.upper()
+
+
+cpu = _Cpu()

@@ -93,30 +93,67 @@ static const opscope_operator *add(const struct opscope__operator_spec *spec, bo
     return op;
 }
 
-static const struct opscope__operator_spec *const *choose(void)
+struct level {
+    const char *name;
+    const struct opscope__operator_spec *const *operators;
+};
+
+static const struct level LEVELS[] = {
+    {"baseline", opscope__operators_baseline},
+#if defined(OPSCOPE__HAS_X86_LEVELS)
+    {"avx2", opscope__operators_avx2},
+    {"avx512", opscope__operators_avx512},
+#endif
+};
+
+/* Written under `once`. */
+static const struct level *level;
+
+static size_t highest_level(void)
 {
 #if defined(OPSCOPE__HAS_X86_LEVELS)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
-        return opscope__operators_avx512;
+        return 2;
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        return opscope__operators_avx2;
+        return 1;
     }
 #endif
-    return opscope__operators_baseline;
+    return 0;
+}
+
+/* The environment may ask for a lower level than the CPU's, so that one machine can test all. */
+static const struct level *choose(void)
+{
+    const char *wanted = getenv("OPSCOPE_TENSOR_CPU_LEVEL");
+    size_t highest = highest_level();
+    for (size_t i = 0; i < highest && wanted != NULL; i++) {
+        if (strcmp(LEVELS[i].name, wanted) == 0) {
+            return &LEVELS[i];
+        }
+    }
+    return &LEVELS[highest];
 }
 
 static void fill(void)
 {
     opscope__shapes_start();
-    for (const struct opscope__operator_spec *const *spec = choose(); *spec != NULL; spec++) {
+    level = choose();
+    for (const struct opscope__operator_spec *const *spec = level->operators; *spec != NULL;
+         spec++) {
         (void)add(*spec, false);
         if ((*spec)->has_inplace) {
             (void)add(*spec, true);
         }
     }
+}
+
+const char *opscope__registry_level(void)
+{
+    pthread_once(&once, fill);
+    return level->name;
 }
 
 const opscope_operator *opscope__registry_add(const struct opscope__operator_spec *spec)

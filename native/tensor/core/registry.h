@@ -24,6 +24,8 @@ extern const struct opscope__operator_spec *const opscope__operators_avx2[];
 extern const struct opscope__operator_spec *const opscope__operators_avx512[];
 #endif
 
+/* The level of CPU of the operators: "baseline", "avx2" or "avx512". */
+OPSCOPE_API const char *opscope__registry_level(void);
 /* Adds a library's operator, whose schema names its namespace: "mine::scale(...)"; the name must be
  * free. NULL if the table is full. The spec must outlive the process's last call. */
 const opscope_operator *opscope__registry_add(const struct opscope__operator_spec *spec);

@@ -3,6 +3,7 @@
 #include "tensor/python/python.h"
 
 #include "opscope/fork.h"
+#include "tensor/core/registry.h"
 #include "tensor/kernels/random.h"
 
 static PyObject *load_blas(PyObject *module, PyObject *args)
@@ -16,6 +17,13 @@ static PyObject *load_blas(PyObject *module, PyObject *args)
     }
     int status = opscope_blas_load(path, prefix, suffix);
     return status == OPSCOPE_OK ? Py_NewRef(Py_None) : opscope__py_raise(status);
+}
+
+static PyObject *cpu_level(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(opscope__registry_level());
 }
 
 static PyObject *manual_seed(PyObject *module, PyObject *number)
@@ -110,6 +118,9 @@ static PyObject *get_num_threads(PyObject *module, PyObject *unused)
 
 PyMethodDef opscope__py_settings_functions[] = {
     {"load_blas", load_blas, METH_VARARGS, NULL},
+    {"cpu_level", cpu_level, METH_NOARGS,
+     "cpu_level()\n--\n\nThe level of CPU that the operators were compiled for: 'baseline', 'avx2' "
+     "or 'avx512'."},
     {"manual_seed", manual_seed, METH_O,
      "manual_seed(seed, /)\n--\n\nSeeds rand, randn and the other random operators: the same seed "
      "gives the same numbers.\n\nseed: 0 to 2**64 - 1."},

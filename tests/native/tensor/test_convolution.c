@@ -19,6 +19,13 @@ static const struct setting SETTINGS[] = {
     {2, 1, 40, 9, {20, 21}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, /* strips of some rows */
     {1, 1, 2, 1, {70, 3}, {50, 2}, {1, 1}, {3, 1}, {1, 1}},  /* a kernel higher than a strip */
     {33, 1, 2, 3, {4, 4}, {2, 2}, {1, 1}, {0, 0}, {1, 1}},   /* more images than partial sums */
+    {7, 1, 3, 19, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},   /* several images in a strip */
+    {2, 1, 50, 13, {9, 33}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, /* channels in two blocks */
+    {1, 1, 3, 17, {23, 35}, {5, 3}, {2, 2}, {2, 1}, {1, 1}}, /* kernel rows in two phases */
+    {1, 1, 2, 5, {21, 40}, {5, 2}, {4, 2}, {1, 0}, {2, 3}},  /* phases by a common divisor */
+    {2, 5, 1, 1, {20, 21}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},  /* vectors of outputs */
+    {1, 2, 4, 3, {12, 11}, {3, 4}, {1, 1}, {2, 5}, {1, 1}},  /* padding wider than the kernel */
+    {1, 1, 2, 34, {1, 1}, {1, 1}, {1, 1}, {60, 1}, {1, 1}},  /* the image is mostly padding */
 };
 
 static int64_t out_size(const struct setting *s, int dim)

@@ -53,7 +53,7 @@ from opscope.tensor.nn.container import (
     Sequential,
 )
 from opscope.tensor.nn.convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, Unfold
-from opscope.tensor.nn.linear import Bilinear, Embedding, Linear
+from opscope.tensor.nn.linear import Bilinear, Embedding, EmbeddingBag, Linear
 from opscope.tensor.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -158,6 +158,7 @@ __all__ = [
     "Dropout1d",
     "Dropout2d",
     "Embedding",
+    "EmbeddingBag",
     "Flatten",
     "GRUCell",
     "GaussianNLLLoss",

@@ -6,6 +6,7 @@ from typing import Any
 
 from opscope._tensor import Tensor, dtype, functions
 from opscope.tensor.nn.functional import normalization
+from opscope.tensor.nn.functional.bags import embedding_bag
 from opscope.tensor.nn.module import Module, Parameter
 from opscope.tensor.nn.weights import kaiming_uniform, normal, uniform
 from opscope.tensor.places import check
@@ -90,6 +91,66 @@ class Embedding(Module):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         text += "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return text + ("" if self.max_norm is None else f", max_norm={self.max_norm}")
+
+
+class EmbeddingBag(Module):
+    """The "sum", "mean" or "max" of rows of a table that belong together: `embedding_bag`."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: dtype | None = None,
+    ) -> None:
+        check(device, "EmbeddingBag")
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+        self.padding_idx = padding_idx
+        if _weight is None:
+            _weight = normal((num_embeddings, embedding_dim), dtype)
+            if padding_idx is not None:
+                _weight[padding_idx] = 0
+        self.weight = Parameter(_weight)
+
+    def forward(
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Any:
+        return embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        text += "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{text}, mode={self.mode!r}"
 
 
 class Bilinear(Module):

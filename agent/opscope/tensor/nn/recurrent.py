@@ -9,6 +9,7 @@ from typing import Any
 
 from opscope._tensor import Tensor, functions
 from opscope.tensor.nn.module import Module, Parameter
+from opscope.tensor.nn.utils.rnn import PackedSequence
 from opscope.tensor.nn.weights import uniform
 from opscope.tensor.places import check
 
@@ -43,8 +44,8 @@ def _relu(state: State, gates: Any, weight: Tensor, bias: Tensor | None) -> Stat
 
 
 class _Recurrent(Module):
-    """Input (L, N, I), with `batch_first` (N, L, I), or (L, I). `dropout` is between layers, in
-    training. Weights are uniform within ±1/sqrt(H)."""
+    """Input (L, N, I), with `batch_first` (N, L, I), (L, I), or packed. `dropout` is between
+    layers, in training. Weights are uniform within ±1/sqrt(H)."""
 
     gates: int
     states = 1
@@ -93,33 +94,16 @@ class _Recurrent(Module):
     def flatten_parameters(self) -> None:
         """Does nothing: weights need no other layout here."""
 
-    def forward(self, input: Tensor, hx: Any = None) -> tuple[Any, Any]:
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         """The hidden states of the last layer at each step, (L, N, D H), and the last states of
         all layers, (layers D, N, H); for an LSTM a pair of these: hidden and cell."""
+        if isinstance(input, PackedSequence):
+            return self._packed(input, hx)
         batched = input.ndim == 3
         steps = input if batched else input.unsqueeze(1)
         if batched and self.batch_first:
             steps = steps.transpose(0, 1)
-        if steps.shape[-1] != self.input_size:
-            raise RuntimeError(
-                f"{type(self).__name__}: the input has {steps.shape[-1]} features, not "
-                f"{self.input_size}"
-            )
-        ends = self._ends()
-        begin = self._begin(steps, hx, batched)
-        last: list[State] = []
-        for layer in range(self.num_layers):
-            made = []
-            for place, end in enumerate(ends):
-                at = layer * len(ends) + place
-                state = tuple(each[at] for each in begin)
-                outputs, state = self._walk(steps, state, f"_l{layer}{end}", bool(end))
-                made.append(outputs)
-                last.append(state)
-            steps = made[0] if len(made) == 1 else functions["cat"](made, -1)
-            if self.dropout and layer + 1 < self.num_layers:
-                steps = functions["dropout"](steps, self.dropout, self.training)
-        final = tuple(functions["stack"](parts, 0) for parts in zip(*last, strict=True))
+        steps, final = self._layers(steps, self._begin(steps, steps.shape[1], hx, batched), None)
         if not batched:
             steps = steps.squeeze(1)
             final = tuple(each.squeeze(1) for each in final)
@@ -127,29 +111,83 @@ class _Recurrent(Module):
             steps = steps.transpose(0, 1)
         return steps, final if self.states > 1 else final[0]
 
-    def _begin(self, steps: Tensor, hx: Any, batched: bool) -> State:
+    def _packed(self, input: PackedSequence, hx: Any) -> tuple[Any, Any]:
+        sizes = input.batch_sizes.tolist()
+        begin = self._begin(input.data, sizes[0], hx, True)
+        if input.sorted_indices is not None and hx is not None:
+            begin = tuple(each.index_select(1, input.sorted_indices) for each in begin)
+        data, final = self._layers(input.data, begin, sizes)
+        if input.unsorted_indices is not None:
+            final = tuple(each.index_select(1, input.unsorted_indices) for each in final)
+        return input._replace(data=data), final if self.states > 1 else final[0]
+
+    def _layers(self, steps: Any, begin: State, sizes: list[int] | None) -> tuple[Any, State]:
+        """The outputs of the last layer, as `steps` are laid out, and the last states of all. With
+        `sizes`, steps are packed: so many samples each."""
+        if steps.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"{type(self).__name__}: the input has {steps.shape[-1]} features, not "
+                f"{self.input_size}"
+            )
+        ends = self._ends()
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            made = []
+            for place, end in enumerate(ends):
+                at = layer * len(ends) + place
+                state = tuple(each[at] for each in begin)
+                outputs, state = self._walk(steps, state, f"_l{layer}{end}", bool(end), sizes)
+                made.append(outputs)
+                last.append(state)
+            steps = made[0] if len(made) == 1 else functions["cat"](made, -1)
+            if self.dropout and layer + 1 < self.num_layers:
+                steps = functions["dropout"](steps, self.dropout, self.training)
+        return steps, tuple(functions["stack"](parts, 0) for parts in zip(*last, strict=True))
+
+    def _begin(self, steps: Tensor, samples: int, hx: Any, batched: bool) -> State:
         if hx is None:
-            shape = (self.num_layers * len(self._ends()), steps.shape[1], self.hidden_size)
+            shape = (self.num_layers * len(self._ends()), samples, self.hidden_size)
             zeros = functions["zeros"](shape, dtype=steps.dtype)
             return (zeros,) * self.states
         given = tuple(hx) if self.states > 1 else (hx,)
         return given if batched else tuple(each.unsqueeze(1) for each in given)
 
-    def _walk(self, steps: Tensor, state: State, suffix: str, backwards: bool) -> tuple[Any, State]:
+    def _walk(
+        self,
+        steps: Tensor,
+        state: State,
+        suffix: str,
+        backwards: bool,
+        sizes: list[int] | None,
+    ) -> tuple[Any, State]:
         """The outputs of one layer in one direction, and its last state."""
         weight = getattr(self, f"weight_hh{suffix}")
         bias = getattr(self, f"bias_hh{suffix}") if self.bias else None
         own_bias = getattr(self, f"bias_ih{suffix}") if self.bias else None
         # The inputs' part of all steps is one product.
-        gates = functions["linear"](steps, getattr(self, f"weight_ih{suffix}"), own_bias).unbind(0)
+        gates = functions["linear"](steps, getattr(self, f"weight_ih{suffix}"), own_bias)
+        parts = gates.unbind(0) if sizes is None else gates.split(sizes, 0)
         step = self._step()
         outputs = []
-        for part in reversed(gates) if backwards else gates:
+        first, ended = state, []
+        if sizes is not None and backwards:
+            state = tuple(each[: sizes[-1]] for each in first)
+        for part in reversed(parts) if backwards else parts:
+            running, rows = state[0].shape[0], part.shape[0]
+            if rows < running:  # the shortest sequences have ended
+                ended.append(tuple(each[rows:] for each in state))
+                state = tuple(each[:rows] for each in state)
+            elif rows > running:  # backwards, they begin
+                more = zip(state, first, strict=True)
+                state = tuple(functions["cat"]([own, new[running:rows]], 0) for own, new in more)
             state = step(state, part, weight, bias)
             outputs.append(state[0])
         if backwards:
             outputs.reverse()
-        return functions["stack"](outputs, 0), state
+        if ended:
+            all_rows = zip(state, *reversed(ended), strict=True)
+            state = tuple(functions["cat"](list(each), 0) for each in all_rows)
+        return functions["stack" if sizes is None else "cat"](outputs, 0), state
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
@@ -244,7 +282,7 @@ class _Cell(Module):
         self.bias_ih = Parameter(uniform((rows,), bound, dtype)) if bias else None
         self.bias_hh = Parameter(uniform((rows,), bound, dtype)) if bias else None
 
-    def forward(self, input: Tensor, hx: Any = None) -> Any:
+    def forward(self, input: Any, hx: Any = None) -> Any:
         if hx is None:
             shape = (*input.shape[:-1], self.hidden_size)
             state: State = (functions["zeros"](shape, dtype=input.dtype),) * self.states

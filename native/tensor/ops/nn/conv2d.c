@@ -1,13 +1,15 @@
 /* tensor/ops/nn/conv2d.c -- core::conv2d: convolutions of images. */
-#include "base/atomics.h"
-#include "tensor/ops/nn/convolution.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/ops/nn/direct.h"
+#include "tensor/ops/nn/patch_matrix.h"
 
+/* Everything is contiguous. */
 struct work {
     const struct opscope__convolution *c;
+    struct opscope__strips strips;
     char *input;
-    const char *weight; /* in the order of opscope__arranged_weight */
-    const char *bias;   /* NULL: no bias */
-    int64_t bias_stride;
+    const char *weight;
+    const char *bias; /* NULL: no bias */
     char *output;
     int status; /* any part that fails writes it, relaxed; the caller reads it after the parts have
                    been joined */
@@ -19,7 +21,7 @@ static void spread_bias(const struct work *w, int64_t group, char *output, int64
     const struct opscope__convolution *c = w->c;
     int64_t plane = c->out_size[0] * c->out_size[1];
     for (int64_t o = 0; o < c->out; o++) {
-        int64_t at = (group * c->out + o) * w->bias_stride;
+        int64_t at = group * c->out + o;
         if (c->dtype == OPSCOPE_FLOAT32) {
             const float value = ((const float *)(const void *)w->bias)[at];
             float *to = (float *)(void *)output + o * plane;
@@ -41,28 +43,35 @@ static void part(int64_t begin, int64_t end, void *arg)
 {
     struct work *w = arg;
     const struct opscope__convolution *c = w->c;
-    int64_t item = (int64_t)opscope_dtype_bytes(c->dtype), height = c->in * c->depth;
-    int64_t plane = c->out_size[0] * c->out_size[1];
-    char *room = opscope__patches_take(c, c->in);
-    int status = room != NULL ? OPSCOPE_OK : OPSCOPE_ERR_NO_MEMORY;
+    const struct opscope__strips *s = &w->strips;
+    bool is_bare = opscope__is_bare(c);
+    int64_t item = (int64_t)opscope_dtype_bytes(c->dtype);
+    int64_t height = c->in * c->window[0].kernel * c->window[1].kernel;
+    int64_t plane = c->out_size[0] * c->out_size[1], in_plane = c->size[0] * c->size[1];
+    char *room = is_bare ? NULL : opscope__patches_take(s, c->in);
+    int status = room != NULL || is_bare ? OPSCOPE_OK : OPSCOPE_ERR_NO_MEMORY;
     for (int64_t unit = begin; unit < end && status == OPSCOPE_OK; unit++) {
-        int64_t slice = unit / c->strip_count, group = slice % c->groups;
-        struct opscope__strip strip = opscope__strip_at(c, unit % c->strip_count);
-        char *image = w->input + slice * c->in * c->size[0] * c->size[1] * item;
-        char *output =
-            w->output + (slice * c->out * plane + strip.y * c->out_size[1] + strip.x) * item;
-        struct opscope__matrix patches = opscope__patches(c, image, &strip, c->in, room);
+        struct opscope__strip strip = opscope__strip_at(s, unit);
+        int64_t slice = strip.image * c->groups + strip.group;
+        int64_t outputs = strip.rows * strip.columns, at = strip.y * c->out_size[1] + strip.x;
+        char *image = w->input + strip.group * c->in * in_plane * item;
+        char *output = w->output + (slice * c->out * plane + at) * item;
+        if (c->dtype == OPSCOPE_FLOAT32 && !is_bare) {
+            opscope__fill_float32(s, (float *)(void *)image, &strip, c->in, (float *)(void *)room);
+        } else if (!is_bare) {
+            opscope__fill_float64(s, (double *)(void *)image, &strip, c->in,
+                                  (double *)(void *)room);
+        }
         if (w->bias != NULL) {
-            spread_bias(w, group, output, patches.columns);
+            spread_bias(w, strip.group, output, outputs);
         }
-        for (int64_t turn = 0; turn < c->turns && status == OPSCOPE_OK; turn++) {
-            struct opscope__matrix weight = {
-                w->weight + (group * c->turns + turn) * c->out * height * item, c->out, height,
-                height, 1};
-            status = opscope__gemm(c->name, c->dtype, &weight, &patches, output, plane,
-                                   turn > 0 || w->bias != NULL);
-            patches.data += opscope__turn_shift(c, &strip) * item;
-        }
+        struct opscope__matrix patches = {
+            is_bare ? w->input + (slice * c->in * in_plane + at) * item : room, height, outputs,
+            is_bare ? in_plane : s->pitch, 1};
+        struct opscope__matrix weight = {w->weight + strip.group * c->out * height * item, c->out,
+                                         height, height, 1};
+        status =
+            opscope__gemm(c->name, c->dtype, &weight, &patches, output, plane, w->bias != NULL);
     }
     free(room);
     if (status != OPSCOPE_OK) {
@@ -84,19 +93,36 @@ static int check_bias(const struct opscope__convolution *c, const opscope_tensor
     return OPSCOPE_OK;
 }
 
+static int convolve(const struct opscope__convolution *c, char *input, const char *weight,
+                    const char *bias, char *output)
+{
+    int64_t area = c->window[0].kernel * c->window[1].kernel;
+    if (opscope__direct_gains(c)) {
+        struct opscope__weight read = {weight, c->out * c->in * area, c->in * area, area, 1};
+        return opscope__convolve(c, input, read, bias, output);
+    }
+    struct work w = {c, opscope__product_strips(c), input, weight, bias, output, OPSCOPE_OK};
+    opscope__parallel(opscope__strip_count(&w.strips), opscope__strips_worth_a_thread(&w.strips),
+                      part, &w);
+    return opscope__products_done(c, opscope__load_relaxed(&w.status));
+}
+
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
-    opscope_tensor *input = arguments[0].as.tensor, *flat = NULL, *weight = NULL, *made = NULL;
-    const opscope_tensor *bias =
-        arguments[2].kind != OPSCOPE_ARGUMENT_NONE ? arguments[2].as.tensor : NULL;
+    bool has_bias = arguments[2].kind != OPSCOPE_ARGUMENT_NONE;
+    opscope_tensor *input = arguments[0].as.tensor, *flat = NULL, *weight = NULL, *bias = NULL;
+    opscope_tensor *made = NULL;
     struct opscope__convolution c;
     int64_t sizes[4];
     int status =
         opscope__convolution_read(opscope__call_name(call), opscope__outline_of(input),
                                   opscope__outline_of(arguments[1].as.tensor), &arguments[3], &c);
-    if (status == OPSCOPE_OK && bias != NULL) {
-        status = check_bias(&c, bias);
+    if (status == OPSCOPE_OK && has_bias) {
+        status = check_bias(&c, arguments[2].as.tensor);
+    }
+    if (status == OPSCOPE_OK && has_bias) {
+        status = opscope__contiguous(arguments[2].as.tensor, &bias);
     }
     if (status == OPSCOPE_OK) {
         opscope__convolution_sizes(&c, sizes);
@@ -106,22 +132,14 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         status = opscope__contiguous(input, &flat);
     }
     if (status == OPSCOPE_OK) {
-        status = opscope__arranged_weight(&c, arguments[1].as.tensor, &weight);
+        status = opscope__contiguous(arguments[1].as.tensor, &weight);
     }
     if (status == OPSCOPE_OK && made->count > 0) {
-        struct work w = {&c,
-                         flat->data,
-                         weight->data,
-                         bias != NULL ? bias->data : NULL,
-                         bias != NULL ? opscope__strides(bias)[0] : 0,
-                         made->data,
-                         OPSCOPE_OK};
-        opscope__parallel(c.batch * c.groups * c.strip_count, opscope__strips_worth_a_thread(&c),
-                          part, &w);
-        status = opscope__convolution_done(&c, opscope__load_relaxed(&w.status));
+        status = convolve(&c, flat->data, weight->data, has_bias ? bias->data : NULL, made->data);
     }
     opscope_tensor_release(flat);
     opscope_tensor_release(weight);
+    opscope_tensor_release(bias);
     return opscope__tensor_finish(status, made, outputs);
 }
 

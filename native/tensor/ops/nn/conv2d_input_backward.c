@@ -1,14 +1,17 @@
 /* tensor/ops/nn/conv2d_input_backward.c -- core::conv2d_input_backward: the gradient of the
  * images. */
-#include "base/atomics.h"
-#include "tensor/ops/nn/convolution.h"
+#include "tensor/kernels/convert.h"
+#include "tensor/ops/nn/direct.h"
+#include "tensor/ops/nn/patch_matrix.h"
 
+/* Everything is contiguous. */
 struct work {
     const struct opscope__convolution *c;
+    struct opscope__strips strips;
     const char *grad;
-    const char *weight; /* in the order of opscope__arranged_weight */
-    char *input;        /* the result */
-    int64_t blocks;     /* the channels of a group are split into these */
+    const char *weight;
+    char *input;    /* the result */
+    int64_t blocks; /* the channels of a group are split into these */
     int status; /* any part that fails writes it, relaxed; the caller reads it after the parts have
                    been joined */
 };
@@ -19,37 +22,33 @@ static int slice_channels(const struct work *w, int64_t slice, int64_t begin, in
                           char *room)
 {
     const struct opscope__convolution *c = w->c;
-    int64_t item = (int64_t)opscope_dtype_bytes(c->dtype), height = c->in * c->depth;
+    bool is_bare = opscope__is_bare(c);
+    int64_t item = (int64_t)opscope_dtype_bytes(c->dtype);
+    int64_t area = c->window[0].kernel * c->window[1].kernel, height = c->in * area;
     int64_t plane = c->out_size[0] * c->out_size[1], group = slice % c->groups;
     int64_t channel_bytes = c->size[0] * c->size[1] * item;
+    char *first = w->input + (group * c->in + begin) * channel_bytes; /* in the first image */
     char *image = w->input + (slice * c->in + begin) * channel_bytes;
-    if (!c->is_bare) {
+    if (!is_bare) {
         memset(image, 0, (size_t)((end - begin) * channel_bytes));
     }
     int status = OPSCOPE_OK;
-    for (int64_t i = 0; i < c->strip_count && status == OPSCOPE_OK; i++) {
-        struct opscope__strip strip = opscope__strip_at(c, i);
-        int64_t columns = strip.rows * strip.columns, at = strip.y * c->out_size[1] + strip.x;
-        int64_t stride = c->is_bare ? plane : strip.lines * strip.columns;
-        char *patches = c->is_bare ? image + at * item : room;
+    for (int64_t i = 0; i < w->strips.count && status == OPSCOPE_OK; i++) {
+        struct opscope__strip strip = opscope__strip_at(&w->strips, slice * w->strips.count + i);
+        int64_t at = strip.y * c->out_size[1] + strip.x;
         struct opscope__matrix grad = {w->grad + (slice * c->out * plane + at) * item, c->out,
-                                       columns, plane, 1};
-        if (c->turns > 1) {
-            memset(room, 0, (size_t)((end - begin) * c->depth * stride * item));
-        }
-        for (int64_t turn = 0; turn < c->turns && status == OPSCOPE_OK; turn++) {
-            int64_t first = (group * c->turns + turn) * c->out * height + begin * c->depth;
-            struct opscope__matrix weight = {w->weight + first * item, (end - begin) * c->depth,
-                                             c->out, 1, height};
-            status = opscope__gemm(c->name, c->dtype, &weight, &grad,
-                                   patches + turn * opscope__turn_shift(c, &strip) * item, stride,
-                                   c->turns > 1);
-        }
-        if (!c->is_bare && c->dtype == OPSCOPE_FLOAT32) {
-            opscope__spill_float32(c, (float *)(void *)image, &strip, end - begin,
+                                       strip.rows * strip.columns, plane, 1};
+        struct opscope__matrix weight = {
+            w->weight + (group * c->out * height + begin * area) * item, (end - begin) * area,
+            c->out, 1, height};
+        status =
+            opscope__gemm(c->name, c->dtype, &weight, &grad, is_bare ? image + at * item : room,
+                          is_bare ? plane : w->strips.pitch, false);
+        if (!is_bare && c->dtype == OPSCOPE_FLOAT32) {
+            opscope__spill_float32(&w->strips, (float *)(void *)first, &strip, end - begin,
                                    (float *)(void *)room);
-        } else if (!c->is_bare) {
-            opscope__spill_float64(c, (double *)(void *)image, &strip, end - begin,
+        } else if (!is_bare) {
+            opscope__spill_float64(&w->strips, (double *)(void *)first, &strip, end - begin,
                                    (double *)(void *)room);
         }
     }
@@ -61,8 +60,10 @@ static void part(int64_t begin, int64_t end, void *arg)
 {
     struct work *w = arg;
     const struct opscope__convolution *c = w->c;
-    char *room = opscope__patches_take(c, (c->in + w->blocks - 1) / w->blocks);
-    int status = room != NULL ? OPSCOPE_OK : OPSCOPE_ERR_NO_MEMORY;
+    bool is_bare = opscope__is_bare(c);
+    char *room =
+        is_bare ? NULL : opscope__patches_take(&w->strips, (c->in + w->blocks - 1) / w->blocks);
+    int status = room != NULL || is_bare ? OPSCOPE_OK : OPSCOPE_ERR_NO_MEMORY;
     for (int64_t unit = begin; unit < end && status == OPSCOPE_OK; unit++) {
         int64_t block = unit % w->blocks;
         status = slice_channels(w, unit / w->blocks, c->in * block / w->blocks,
@@ -72,6 +73,39 @@ static void part(int64_t begin, int64_t end, void *arg)
     if (status != OPSCOPE_OK) {
         opscope__store_relaxed(&w->status, status);
     }
+}
+
+static int by_products(const struct opscope__convolution *c, const char *grad, const char *weight,
+                       char *input)
+{
+    struct work w = {c, opscope__product_strips(c), grad, weight, input, 1, OPSCOPE_OK};
+    int64_t slices = c->batch * c->groups,
+            grain = opscope__strips_worth_a_thread(&w.strips) / w.strips.count + 1;
+    if (grain == 1) { /* large images: if there are few, split their channels */
+        w.blocks = opscope__at_most((16 + slices - 1) / slices, (c->in + 15) / 16);
+    }
+    opscope__parallel(slices * w.blocks, grain, part, &w);
+    return opscope__products_done(c, opscope__load_relaxed(&w.status));
+}
+
+/* With a stride of 1 the gradient is itself a convolution, of the output's gradient, by kernels
+ * that are turned around and whose channels are exchanged. */
+static int by_convolution(const struct opscope__convolution *c, const char *grad,
+                          const char *weight, char *input)
+{
+    struct opscope__convolution turned = *c;
+    int64_t area = c->window[0].kernel * c->window[1].kernel;
+    turned.in = c->out;
+    turned.out = c->in;
+    for (int i = 0; i < 2; i++) {
+        turned.size[i] = c->out_size[i];
+        turned.out_size[i] = c->size[i];
+        turned.window[i].padding =
+            opscope__window_span(&c->window[i]) - 1 - c->window[i].padding; /* also negative */
+    }
+    const char *last = weight + (area - 1) * (int64_t)opscope_dtype_bytes(c->dtype);
+    struct opscope__weight read = {last, c->out * c->in * area, area, c->in * area, -1};
+    return opscope__convolve(&turned, grad, read, NULL, input);
 }
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
@@ -92,19 +126,14 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         status = opscope__contiguous(grad, &flat);
     }
     if (status == OPSCOPE_OK) {
-        status = opscope__arranged_weight(&c, arguments[1].as.tensor, &weight);
+        status = opscope__contiguous(arguments[1].as.tensor, &weight);
     }
     if (status == OPSCOPE_OK && c.out == 0) {
         opscope__fill(made, &opscope__I(0));
     } else if (status == OPSCOPE_OK && made->count > 0) {
-        struct work w = {&c, flat->data, weight->data, made->data, 1, OPSCOPE_OK};
-        int64_t slices = c.batch * c.groups,
-                grain = opscope__strips_worth_a_thread(&c) / c.strip_count + 1;
-        if (grain == 1) { /* large images: if there are few, split their channels */
-            w.blocks = opscope__at_most((16 + slices - 1) / slices, (c.in + 15) / 16);
-        }
-        opscope__parallel(slices * w.blocks, grain, part, &w);
-        status = opscope__convolution_done(&c, opscope__load_relaxed(&w.status));
+        bool is_simple = c.window[0].stride == 1 && c.window[1].stride == 1;
+        status = (is_simple && opscope__direct_gains(&c) ? by_convolution : by_products)(
+            &c, flat->data, weight->data, made->data);
     }
     opscope_tensor_release(flat);
     opscope_tensor_release(weight);

@@ -103,6 +103,9 @@ from opscope.tensor.nn.functional.activation import (
 from opscope.tensor.nn.functional.activation import (
     threshold as threshold,
 )
+from opscope.tensor.nn.functional.bags import (
+    embedding_bag as embedding_bag,
+)
 from opscope.tensor.nn.functional.convolution import (
     conv1d as conv1d,
 )
@@ -117,6 +120,12 @@ from opscope.tensor.nn.functional.convolution import (
 )
 from opscope.tensor.nn.functional.convolution import (
     unfold as unfold,
+)
+from opscope.tensor.nn.functional.grids import (
+    affine_grid as affine_grid,
+)
+from opscope.tensor.nn.functional.grids import (
+    grid_sample as grid_sample,
 )
 from opscope.tensor.nn.functional.loss import (
     binary_cross_entropy as binary_cross_entropy,

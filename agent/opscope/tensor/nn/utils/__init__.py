@@ -1,4 +1,4 @@
-"""Gradients clipped, and parameters as one vector: torch.nn.utils."""
+"""Gradients clipped, and parameters as one vector: torch.nn.utils; `rnn` has packed sequences."""
 
 from __future__ import annotations
 

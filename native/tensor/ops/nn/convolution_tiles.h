@@ -1,0 +1,344 @@
+/* tensor/ops/nn/convolution_tiles.h -- the innermost loops of convolutions, on vectors.
+ *
+ * Included twice, with REAL, LANES (of a vector) and NAMED(name) defined for each dtype. A tile of
+ * results stays in registers while its sum is computed: one factor is loaded as vectors, the other
+ * as single numbers.
+ */
+typedef REAL NAMED(vector)
+    __attribute__((vector_size(OPSCOPE__VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
+
+/* Half of one. */
+typedef REAL NAMED(half)
+    __attribute__((vector_size(OPSCOPE__VECTOR_BYTES / 2), aligned(sizeof(REAL)), may_alias));
+
+/* ---- rows to columns -------------------------------------------------------------------------- */
+
+/* Writes out[i * step + m] = from[m][i] for `count` elements of `rows` rows, which are `stride`
+ * apart. `rows` is a constant power of two, at most 16; it is LANES or `step`. */
+static inline __attribute__((always_inline)) void NAMED(interleave)(const REAL *from,
+                                                                    int64_t stride, int64_t count,
+                                                                    REAL *out, int64_t step,
+                                                                    const int rows)
+{
+    int64_t i = 0;
+#if defined(OPSCOPE__HAS_SHUFFLES) && LANES > 2
+    enum { WIDTH = LANES };
+    for (; i + WIDTH <= count; i += WIDTH) {
+        NAMED(vector) all[16], next[16];
+#pragma GCC unroll 16
+        for (int m = 0; m < rows; m++) {
+            all[m] = *(const NAMED(vector) *)(const void *)(from + m * stride + i);
+        }
+        /* Each turn moves the highest bit of (row, position) to the end. */
+#pragma GCC unroll 4
+        for (int turn = 1; turn < rows; turn *= 2) {
+#pragma GCC unroll 8
+            for (int m = 0; m < rows / 2; m++) {
+                next[2 * m] = OPSCOPE__ZIP_LOW(LANES, all[m], all[m + rows / 2]);
+                next[2 * m + 1] = OPSCOPE__ZIP_HIGH(LANES, all[m], all[m + rows / 2]);
+            }
+#pragma GCC unroll 16
+            for (int m = 0; m < rows; m++) {
+                all[m] = next[m];
+            }
+        }
+#pragma GCC unroll 16
+        for (int m = 0; m < rows; m++) {
+            if (step == rows) {
+                *(NAMED(vector) *)(void *)(out + i * step + m * WIDTH) = all[m];
+            } else { /* rows == LANES */
+                *(NAMED(vector) *)(void *)(out + (i + m) * step) = all[m];
+            }
+        }
+    }
+#endif
+    for (; i < count; i++) {
+        for (int m = 0; m < rows; m++) {
+            out[i * step + m] = from[m * stride + i];
+        }
+    }
+}
+
+/* ---- copies ------------------------------------------------------------------------------------ */
+
+/* Copies `count` elements: lines are too short for the C library. */
+static inline void NAMED(copy)(REAL *to, const REAL *from, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        *(NAMED(vector) *)(void *)(to + i) = *(const NAMED(vector) *)(const void *)(from + i);
+    }
+    if (i < count && count >= LANES) { /* again, some elements of the last vector */
+        i = count - LANES;
+        *(NAMED(vector) *)(void *)(to + i) = *(const NAMED(vector) *)(const void *)(from + i);
+        return;
+    }
+    if (i < count && count >= LANES / 2) {
+        *(NAMED(half) *)(void *)to = *(const NAMED(half) *)(const void *)from;
+        i = count - LANES / 2;
+        *(NAMED(half) *)(void *)(to + i) = *(const NAMED(half) *)(const void *)(from + i);
+        return;
+    }
+    for (; i < count; i++) {
+        OPSCOPE__KEEP_LOOP();
+        to[i] = from[i];
+    }
+}
+
+static inline void NAMED(clear)(REAL *to, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        *(NAMED(vector) *)(void *)(to + i) = (NAMED(vector)){0};
+    }
+    for (; i < count; i++) {
+        OPSCOPE__KEEP_LOOP();
+        to[i] = 0;
+    }
+}
+
+/* Copies every second element, `count` of them. */
+static inline void NAMED(copy_halves)(REAL *to, const REAL *from, int64_t count)
+{
+    int64_t i = 0;
+#if defined(OPSCOPE__HAS_SHUFFLES) && LANES > 2
+    /* Two vectors that overlap, so that no element after the last one is read. */
+    for (; i + LANES <= count || (i < count && count >= LANES); i += LANES) {
+        i = i + LANES <= count ? i : count - LANES;
+        NAMED(vector) low = *(const NAMED(vector) *)(const void *)(from + 2 * i);
+        NAMED(vector) high = *(const NAMED(vector) *)(const void *)(from + 2 * i + LANES - 1);
+        *(NAMED(vector) *)(void *)(to + i) = OPSCOPE__EVERY_SECOND(LANES, low, high);
+    }
+#if LANES > 4
+    for (; i + LANES / 2 <= count || (i < count && count >= LANES / 2); i += LANES / 2) {
+        i = i + LANES / 2 <= count ? i : count - LANES / 2;
+        NAMED(half) low = *(const NAMED(half) *)(const void *)(from + 2 * i);
+        NAMED(half) high = *(const NAMED(half) *)(const void *)(from + 2 * i + LANES / 2 - 1);
+        *(NAMED(half) *)(void *)(to + i) = OPSCOPE__EVERY_SECOND(HALF, low, high);
+    }
+#endif
+#endif
+    for (; i < count; i++) {
+        OPSCOPE__KEEP_LOOP();
+        to[i] = from[2 * i];
+    }
+}
+
+/* ---- outputs ---------------------------------------------------------------------------------- */
+
+/* The sums of `kernels` output channels at `count` outputs, in as many vectors: both numbers of
+ * registers are constants. `weight` has the kernels' numbers for each of `depth` patches side by
+ * side. Adds to `out`, or to `start` (NULL: 0), which has a number for each kernel. Stores
+ * `stored` of the kernels. */
+static inline __attribute__((always_inline)) void NAMED(outputs)(
+    const REAL *weight, const REAL *patches, const int64_t *offsets, int64_t depth, REAL *out,
+    int64_t out_stride, const REAL *start, bool adds, int64_t count, int64_t stored,
+    const int kernels, const int vectors)
+{
+    NAMED(vector) sums[OPSCOPE__TILE_KERNELS][OPSCOPE__WIDE_VECTORS];
+#pragma GCC unroll 8
+    for (int m = 0; m < kernels; m++) {
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            sums[m][v] = (NAMED(vector)){0};
+        }
+    }
+    for (int64_t k = 0; k < depth; k++, weight += kernels) {
+        const REAL *row = patches + offsets[k];
+        NAMED(vector) inputs[OPSCOPE__WIDE_VECTORS];
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            inputs[v] = *(const NAMED(vector) *)(const void *)(row + v * LANES);
+        }
+#pragma GCC unroll 8
+        for (int m = 0; m < kernels; m++) {
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++) {
+                sums[m][v] += weight[m] * inputs[v];
+            }
+        }
+    }
+    if (count < vectors * LANES || stored < kernels) { /* at an edge */
+        REAL all[OPSCOPE__TILE_KERNELS][OPSCOPE__WIDE_VECTORS * LANES];
+        for (int m = 0; m < kernels; m++) {
+            memcpy(all[m], sums[m], (size_t)vectors * sizeof sums[m][0]);
+        }
+        for (int64_t m = 0; m < stored; m++) {
+            for (int64_t i = 0; i < count; i++) {
+                REAL before = adds ? out[m * out_stride + i] : start != NULL ? start[m] : 0;
+                out[m * out_stride + i] = before + all[m][i];
+            }
+        }
+        return;
+    }
+#pragma GCC unroll 8
+    for (int m = 0; m < kernels; m++) {
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            NAMED(vector) *to = (NAMED(vector) *)(void *)(out + m * out_stride + v * LANES);
+            if (adds) {
+                sums[m][v] += *to;
+            } else if (start != NULL) {
+                sums[m][v] += start[m];
+            }
+            *to = sums[m][v];
+        }
+    }
+}
+
+#define OPSCOPE__OUTPUTS(kernels, vectors)                                                         \
+    NAMED(outputs)                                                                                 \
+    (weight, patches, offsets, depth, out, out_stride, start, adds, count, stored, kernels, vectors)
+
+/* The same for any number of kernels that opscope__kernels_of gives. */
+static __attribute__((noinline, unused)) void NAMED(outputs_of)(
+    const REAL *weight, const REAL *patches, const int64_t *offsets, int64_t depth, REAL *out,
+    int64_t out_stride, const REAL *start, bool adds, int64_t count, int64_t stored, int kernels)
+{
+    int vectors = (int)((count + LANES - 1) / LANES);
+    if (kernels == OPSCOPE__TILE_KERNELS) {
+        if (vectors == 1) {
+            OPSCOPE__OUTPUTS(OPSCOPE__TILE_KERNELS, 1);
+        } else if (vectors == 2) {
+            OPSCOPE__OUTPUTS(OPSCOPE__TILE_KERNELS, 2);
+        } else {
+            OPSCOPE__OUTPUTS(OPSCOPE__TILE_KERNELS, OPSCOPE__TILE_VECTORS);
+        }
+    } else if (kernels == 4) {
+        OPSCOPE__OUTPUTS(4, OPSCOPE__TILE_VECTORS);
+    } else if (kernels == 2) {
+        OPSCOPE__OUTPUTS(2, OPSCOPE__TILE_VECTORS);
+    } else if (vectors > 4) {
+        OPSCOPE__OUTPUTS(1, OPSCOPE__WIDE_VECTORS);
+    } else if (vectors > 2) {
+        OPSCOPE__OUTPUTS(1, 4);
+    } else {
+        OPSCOPE__OUTPUTS(1, 2);
+    }
+}
+
+#undef OPSCOPE__OUTPUTS
+
+/* ---- gradients of kernels --------------------------------------------------------------------- */
+
+/* Adds, for each of some patches, patch * gradient over `count` outputs to `sums`, or begins them
+ * if `is_first`: a row for each
+ * patch, a column for each output channel. `grad` has the channels of an output side by side. */
+static inline __attribute__((always_inline)) void NAMED(products)(
+    const REAL *grad, int64_t grad_width, const REAL *patches, const int64_t *offsets,
+    int64_t count, REAL *sums, int64_t width, bool is_first, const int rows, const int vectors)
+{
+    NAMED(vector) all[OPSCOPE__SUM_ROWS][OPSCOPE__SUM_VECTORS];
+    const REAL *from[OPSCOPE__SUM_ROWS];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        from[r] = patches + offsets[r];
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            all[r][v] = is_first
+                            ? (NAMED(vector)){0}
+                            : *(const NAMED(vector) *)(const void *)(sums + r * width + v * LANES);
+        }
+    }
+    for (int64_t i = 0; i < count; i++, grad += grad_width) {
+        NAMED(vector) one[OPSCOPE__SUM_VECTORS];
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            one[v] = *(const NAMED(vector) *)(const void *)(grad + v * LANES);
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++) {
+                all[r][v] += from[r][i] * one[v];
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            *(NAMED(vector) *)(void *)(sums + r * width + v * LANES) = all[r][v];
+        }
+    }
+}
+
+#define OPSCOPE__PRODUCTS(rows, vectors)                                                           \
+    NAMED(products)(grad, grad_width, patches, offsets, count, sums, width, is_first, rows, vectors)
+
+static __attribute__((noinline, unused)) void NAMED(products_of)(
+    const REAL *grad, int64_t grad_width, const REAL *patches, const int64_t *offsets,
+    int64_t count, REAL *sums, int64_t width, bool is_first, int64_t rows, int vectors)
+{
+    while (rows > 0) {
+        int some = rows >= OPSCOPE__SUM_ROWS ? OPSCOPE__SUM_ROWS : rows >= 3 ? 3 : 1;
+        if (some == OPSCOPE__SUM_ROWS && vectors == 1) {
+            OPSCOPE__PRODUCTS(OPSCOPE__SUM_ROWS, 1);
+        } else if (some == OPSCOPE__SUM_ROWS && vectors == 2) {
+            OPSCOPE__PRODUCTS(OPSCOPE__SUM_ROWS, 2);
+        } else if (some == OPSCOPE__SUM_ROWS) {
+            OPSCOPE__PRODUCTS(OPSCOPE__SUM_ROWS, OPSCOPE__SUM_VECTORS);
+        } else if (some == 3 && vectors == 1) {
+            OPSCOPE__PRODUCTS(3, 1);
+        } else if (some == 3 && vectors == 2) {
+            OPSCOPE__PRODUCTS(3, 2);
+        } else if (some == 3) {
+            OPSCOPE__PRODUCTS(3, OPSCOPE__SUM_VECTORS);
+        } else if (vectors == 1) {
+            OPSCOPE__PRODUCTS(1, 1);
+        } else if (vectors == 2) {
+            OPSCOPE__PRODUCTS(1, 2);
+        } else {
+            OPSCOPE__PRODUCTS(1, OPSCOPE__SUM_VECTORS);
+        }
+        offsets += some;
+        sums += some * width;
+        rows -= some;
+    }
+}
+
+#undef OPSCOPE__PRODUCTS
+
+/* The same for one output channel, whose gradients at `count` outputs are at `grad`. The sum of
+ * each patch has as many columns as a vector has numbers: each for some of the outputs. */
+static __attribute__((noinline, unused)) void NAMED(narrow_products)(
+    const REAL *grad, const REAL *patches, const int64_t *offsets, int64_t count, REAL *sums,
+    int64_t width, bool is_first, int64_t rows)
+{
+    int64_t whole = count / LANES * LANES;
+    while (rows > 0) {
+        const REAL *from[OPSCOPE__SUM_ROWS];
+        NAMED(vector) all[OPSCOPE__SUM_ROWS];
+        int64_t some = rows < OPSCOPE__SUM_ROWS ? rows : OPSCOPE__SUM_ROWS;
+#pragma GCC unroll 8
+        for (int r = 0; r < OPSCOPE__SUM_ROWS; r++) {
+            from[r] = patches + offsets[r < some ? r : 0]; /* too many: not stored */
+            all[r] = (NAMED(vector)){0};
+        }
+        for (int64_t i = 0; i < whole; i += LANES) {
+            NAMED(vector) one = *(const NAMED(vector) *)(const void *)(grad + i);
+#pragma GCC unroll 8
+            for (int r = 0; r < OPSCOPE__SUM_ROWS; r++) {
+                all[r] += *(const NAMED(vector) *)(const void *)(from[r] + i) * one;
+            }
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < OPSCOPE__SUM_ROWS; r++) {
+            if (r < some) {
+                NAMED(vector) *sum = (NAMED(vector) *)(void *)(sums + r * width);
+                if (!is_first) {
+                    all[r] += *sum;
+                }
+                *sum = all[r];
+            }
+        }
+        for (int64_t i = whole; i < count; i++) {
+            for (int64_t r = 0; r < some; r++) {
+                sums[r * width + i - whole] += from[r][i] * grad[i];
+            }
+        }
+        offsets += some;
+        sums += some * width;
+        rows -= some;
+    }
+}
