@@ -165,6 +165,15 @@ METRICS = (
         ("service_name", "group"),
     ),
     Metric(
+        "opscope.container.info",
+        Kind.GAUGE,
+        "",
+        "Always 1; the labels are the container and the pod of live processes, empty if their"
+        " cgroups do not say. Join it by service and group.",
+        "container_info",
+        ("service_name", "group", "container_id", "k8s_pod_uid"),
+    ),
+    Metric(
         "opscope.framework.info",
         Kind.GAUGE,
         "",

@@ -18,6 +18,7 @@ from opscope import __version__
 from opscope.bridges import catalog
 from opscope.host.process_metrics import Measures, of_models
 from opscope.host.self_metrics import SelfMetrics
+from opscope.processes.cgroups import Container
 from opscope.segments import bounds, layout, variance
 from opscope.segments.dictionary import Labels
 from opscope.segments.layout import OTHER_OP, U64
@@ -28,6 +29,8 @@ _OWN = {"core": "opscope", "serving": "opscope"}
 
 # Largest number of versions that an agent reports.
 _VERSIONS_LIMIT = 256
+# A node of Kubernetes has some hundred pods.
+_CONTAINERS_LIMIT = 512
 
 # The label of a series made by retirement.
 RETIRED = "retired"
@@ -130,6 +133,9 @@ class Process(NamedTuple):
     """Share of CPU time that recording took over the last seconds measured."""
     pid_namespace: int = 0
     """The pid namespace of `pid`, as the inode of its /proc/<pid>/ns/pid; 0: unknown."""
+    container: Container = Container()
+    group: str = ""
+    """As that of its series' keys."""
 
     @property
     def program(self) -> str:
@@ -327,6 +333,16 @@ class Snapshot:
         """1 for each service and group of its processes with series, with the attributes."""
         found = {(key.service, key.group) for key in self.keys if key.group}
         return {(service, group, self.groups.get(group, ())): 1 for service, group in sorted(found)}
+
+    @property
+    def container_info(self) -> Mapping[tuple[str, str, str, str], int]:
+        """1 for each service, group, container id and pod uid of live processes."""
+        found = {
+            (process.service, process.group, *process.container)
+            for process in self.processes
+            if process.is_alive and any(process.container)
+        }
+        return dict.fromkeys(sorted(found)[:_CONTAINERS_LIMIT], 1)
 
     @property
     def framework_info(self) -> Mapping[tuple[str, str, str, str], int]:
