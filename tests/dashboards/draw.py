@@ -1,6 +1,6 @@
 """Draws all dashboards with Grafana's own components: `python -m tests.dashboards.draw [FOLDER]`.
 
-They show six hours of a simulated fleet (life.py), fifty times as fast: a real Prometheus scrapes
+They show six hours of a simulated fleet (life.py), forty times as fast: a real Prometheus scrapes
 it and evaluates the committed rules. The times on the axes are those of the fleet.
 Needs Prometheus (2.44 or later, for sums of native histograms; `PROMETHEUS` is its path), promtool,
 npm and its registry, Chromium, and ten minutes on an idle machine. People check the result.
@@ -29,7 +29,7 @@ PACKAGES = (
     *("react@18", "react-dom@18", "esbuild"),
 )
 SOURCE = Path(__file__).with_name("drawing") / "draw.tsx"
-PACE = 0.02
+PACE = 0.025
 """Seconds here for a second of the fleet."""
 LEFT_OUT_H = 0.5
 """At the beginning, until the windows of the rules are full."""

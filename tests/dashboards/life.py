@@ -29,7 +29,7 @@ HOURS = 6.0
 REGRESSED, REGRESSION = "aten::bmm", 1.09
 # Calls relative to those of other operators: a step is many of them, a server makes none.
 _STEPS, _INPUT, _WAITING = 0.01, 0.15, 150.0
-_QUARTER_H, _SCRAPE_S = 0.25, 45.0
+_QUARTER_H, _SCRAPE_S = 0.25, 60.0
 
 
 def _job(number: str, namespace: str) -> tuple[tuple[str, str], ...]:
