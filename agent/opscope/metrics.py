@@ -392,9 +392,10 @@ METRICS = (
         "opscope.build.info",
         Kind.GAUGE,
         "",
-        "Always 1; the label is the version of the agent.",
+        "Always 1; the labels are the version of the agent, the revision of its source, empty for"
+        " a release, and its Python.",
         "build_info",
-        ("version",),
+        ("version", "revision", "python_version"),
     ),
 )
 

@@ -233,10 +233,12 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Versions of Opscope",
-                "Hosts by the version of their agent.",
+                "Hosts by the version of their agent, its revision, empty for a release, and its"
+                " Python.",
                 "short",
-                f"count by (version) ({name('opscope.build.info')}{{{OF_HOST}}})",
-                ("version",),
+                "count by (version, revision, python_version)"
+                f" ({name('opscope.build.info')}{{{OF_HOST}}})",
+                ("version", "revision", "python_version"),
                 "hosts",
             )
         )

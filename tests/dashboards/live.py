@@ -122,7 +122,7 @@ def write_rules(directory: Path, pace: float | None = None, offsets: float | Non
     for path in RULES.glob("*.yml"):
         text = path.read_text()
         if pace is None:
-            text = re.sub(r"interval: \w+", "interval: 1s", text)
+            text = re.sub(r"(interval|for): \w+", r"\1: 1s", text)
         else:
             text = in_rules(text, pace)
         if offsets is None:

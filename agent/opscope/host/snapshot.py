@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from opscope import __version__
 from opscope.bridges import catalog
+from opscope.host import build
 from opscope.host.process_metrics import Measures, of_models
 from opscope.host.self_metrics import SelfMetrics
 from opscope.processes.cgroups import Container
@@ -315,8 +316,8 @@ class Snapshot:
         return found
 
     @property
-    def build_info(self) -> Mapping[tuple[str], int]:
-        return {(__version__,): 1}
+    def build_info(self) -> Mapping[tuple[str, str, str], int]:
+        return {(__version__, build.revision(), build.python_version()): 1}
 
     @property
     def service_info(self) -> Mapping[tuple[str, str], int]:
