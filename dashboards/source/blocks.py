@@ -190,7 +190,8 @@ def number(
         .unit(_unit(unit))
         .datasource(SOURCE)
         .span(width)
-        .height(4)
+        # With less, Grafana leaves out the line.
+        .height(5)
         .no_value("-")
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
         .thresholds(thresholds(steps))

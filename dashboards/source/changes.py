@@ -69,7 +69,7 @@ def firing(title: str) -> table.Panel:
         f' (ALERTS{{alertname=~"Opscope.+", alertstate="firing", {OF_CLUSTER}}}))',
         ("alertname", "severity", "service_name", "instance", "op"),
         "alerts",
-        width=16,
+        width=14,
         decimals=0,
         wide=("alertname", 250),
     )
@@ -96,7 +96,7 @@ def objectives(title: str) -> table.Panel:
         ("objective",),
         "budget used",
         others=((each("{share}"), "reached"),),
-        width=8,
+        width=10,
         decimals=1,
         steps=BURNT,
         wide=("objective", 250),

@@ -151,6 +151,7 @@ def make() -> Dashboard:
                 "times as long",
                 decimals=2,
                 steps=SLOWNESS,
+                wide=("host", 130),
                 links=(("host", "This host alone", to_host),),
             )
         )

@@ -28,7 +28,7 @@ from tests.exporters.peers import Prometheus, Store, running
 HOURS = 6.0
 REGRESSED, REGRESSION = "aten::bmm", 1.09
 # Calls relative to those of other operators: a step is many of them, a server makes none.
-_STEPS, _INPUT, _WAITING = 0.01, 0.15, 150.0
+_STEPS, _INPUT, _WAITING = 0.2, 0.03, 180.0
 _QUARTER_H, _SCRAPE_S = 0.25, 60.0
 
 
@@ -213,7 +213,11 @@ def prometheus(program: Path, directory: Path, pace: float) -> Iterator[Store]:
     with served(began, pace) as targets:
         interval = f"{1000 * _SCRAPE_S * pace:.0f}ms"
         config = {
-            "global": {"scrape_interval": interval, "scrape_timeout": interval},
+            "global": {
+                "scrape_interval": interval,
+                "scrape_timeout": interval,
+                "evaluation_interval": f"{60_000 * pace:.0f}ms",
+            },
             "rule_files": [str(directory / "rules" / "*.yml")],
             "scrape_configs": [{"job_name": "opscope", "static_configs": targets}],
         }

@@ -185,6 +185,8 @@ def command(
         pushes, lambda: series.apply(latest.snapshot()), lambda news: click.echo(news, err=True)
     )
     if server:
+        # First, because people open it; the other address is for programs.
+        click.echo(f"live page: {server.url}/")
         click.echo(f"serving {server.url}/metrics")
         _say(server.exposure)
     _say(segments.resumed)
