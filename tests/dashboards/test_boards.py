@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from opscope.cli import annotate
+from opscope.fleet.annotation import CAPTURE
 from opscope.metric_definition import Kind
 from opscope.metrics import METRICS
 from tests.dashboards.documents import (
@@ -195,7 +196,7 @@ def test_variables_have_descriptions_and_query_the_chosen_source() -> None:
 def test_each_dashboard_shows_what_opscope_annotate_posts() -> None:
     for name, board in boards().items():
         releases, captures, versions = board["annotations"]["list"]
-        for shown, tag in ((releases, annotate._TAG), (captures, annotate.CAPTURE)):
+        for shown, tag in ((releases, annotate._TAG), (captures, CAPTURE)):
             assert shown["enable"] and shown["datasource"]["type"] == "grafana", name
             assert shown["target"]["tags"] == [tag], name
         assert "opscope:version_first_seen:timestamp" in versions["expr"], name

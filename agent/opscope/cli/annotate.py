@@ -15,8 +15,6 @@ from opscope.fleet import annotation
 from opscope.fleet.annotation import Annotation
 
 _TAG = "opscope"
-CAPTURE = "opscope-capture"
-"""The tag of timelines that `opscope trace --annotate` marks."""
 
 
 def _moment(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
