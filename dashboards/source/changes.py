@@ -69,9 +69,9 @@ def firing(title: str) -> table.Panel:
         f' (ALERTS{{alertname=~"Opscope.+", alertstate="firing", {OF_CLUSTER}}}))',
         ("alertname", "severity", "service_name", "instance", "op"),
         "alerts",
-        width=14,
+        width=15,
         decimals=0,
-        wide=("alertname", 250),
+        wide=("alertname", 190),
     )
 
 
@@ -96,8 +96,8 @@ def objectives(title: str) -> table.Panel:
         ("objective",),
         "budget used",
         others=((each("{share}"), "reached"),),
-        width=10,
+        width=9,
         decimals=1,
         steps=BURNT,
-        wide=("objective", 250),
+        wide=("objective", 225),
     )

@@ -234,9 +234,11 @@ def test_every_metric_is_there(case: Case) -> None:
     samples = {
         f'{{__name__=~"{one.prometheus_name}(_total|_count)?"}}'
         for one in there
-        # These processes have no identity of their own (tests/e2e/test_identity.py), and serve no
-        # models (tests/serving/test_observed.py).
-        if one.name != "opscope.resource.info" and not one.name.startswith("nv_inference_")
+        # These processes have no identity of their own (tests/e2e/test_identity.py), run in no
+        # container (tests/host/test_containers.py), and serve no models
+        # (tests/serving/test_observed.py).
+        if one.name not in ("opscope.resource.info", "opscope.container.info")
+        and not one.name.startswith("nv_inference_")
     }
     assert_answered(case.store, dict.fromkeys(samples, "metric"))
 

@@ -105,7 +105,9 @@ function Number({ panel, answers, width, height }) {
   const value = last === undefined ? { text: '-', numeric: NaN } : field.display(last);
   const times = answers[0].length ? answers[0][0].values.map(([t]) => shownAt(t)) : [];
   const x = { name: 'Time', type: FieldType.time, config: {}, values: times };
-  const sparkline = values.length > 1 ? { y: field, x, timeline: undefined } : undefined;
+  const min = Math.min(...values), max = Math.max(...values);
+  field.state = { range: { min, max, delta: max - min } };
+  const sparkline = values.length > 1 ? { y: field, x } : undefined;
   return <BigValue value={value} sparkline={sparkline} theme={theme} width={width} height={height}
     colorMode="value" graphMode="area" />;
 }
