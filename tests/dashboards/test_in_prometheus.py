@@ -228,17 +228,18 @@ def test_every_rule_is_computed(case: Case) -> None:
     assert once(not_well, lambda found: found == [], "all rules computed without an error") == []
 
 
+# These processes have no identity of their own (tests/e2e/test_identity.py) and run in no container
+# (tests/host/test_containers.py). Nor do they serve models (tests/serving/test_observed.py).
+NOT_HERE = ("opscope.resource.info", "opscope.container.info")
+
+
 def test_every_metric_is_there(case: Case) -> None:
     """No dashboard uses a metric that is not exported."""
     there = METRICS if case.native else CLASSIC_METRICS
     samples = {
         f'{{__name__=~"{one.prometheus_name}(_total|_count)?"}}'
         for one in there
-        # These processes have no identity of their own (tests/e2e/test_identity.py), run in no
-        # container (tests/host/test_containers.py), and serve no models
-        # (tests/serving/test_observed.py).
-        if one.name not in ("opscope.resource.info", "opscope.container.info")
-        and not one.name.startswith("nv_inference_")
+        if one.name not in NOT_HERE and not one.name.startswith("nv_inference_")
     }
     assert_answered(case.store, dict.fromkeys(samples, "metric"))
 
