@@ -71,7 +71,7 @@ def firing(title: str) -> table.Panel:
         "alerts",
         width=15,
         decimals=0,
-        wide=("alertname", 190),
+        wide=("alertname", 220),
     )
 
 
@@ -99,5 +99,5 @@ def objectives(title: str) -> table.Panel:
         width=9,
         decimals=1,
         steps=BURNT,
-        wide=("objective", 225),
+        wide=("objective", 245),
     )

@@ -176,6 +176,7 @@ def make() -> Dashboard:
                 ("instance", "service_name", "version", "op", "phase", "model_id"),
                 "times as long",
                 decimals=2,
+                wide=("op", 220),
                 links=(
                     (
                         "op",

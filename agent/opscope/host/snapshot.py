@@ -339,9 +339,9 @@ class Snapshot:
     def container_info(self) -> Mapping[tuple[str, str, str, str], int]:
         """1 for each service, group, container id and pod uid of live processes."""
         found = {
-            (process.service, process.group, *process.container)
+            (process.service, process.group, one.container_id, one.pod_uid)
             for process in self.processes
-            if process.is_alive and any(process.container)
+            if process.is_alive and any(one := process.container)
         }
         return dict.fromkeys(sorted(found)[:_CONTAINERS_LIMIT], 1)
 
