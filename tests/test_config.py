@@ -43,6 +43,7 @@ def test_without_settings_the_defaults_hold(tmp_path: Path) -> None:
         top_ops=0,
         series_idle_s=120.0,
         ranks=False,
+        containers=False,
         torch_versions="verified",
         producer=(),
         stamp=(),

@@ -50,6 +50,7 @@ _KEYS = (
     "top_ops",
     "series_idle_s",
     "ranks",
+    "containers",
     "exporters",
     "state",
     "tls_cert",
@@ -112,6 +113,8 @@ class Config(SimpleNamespace):
     reused."""
     ranks: bool
     """Give each rank of a job its own series."""
+    containers: bool
+    """Give each container its own series."""
     producer: tuple[str, ...]
     """Facts about the saving process in every archive of opscope.tensor and every TorchScript
     archive: some of `host`, `user`, `image`, `git` (record/producer_facts.py)."""
@@ -231,6 +234,7 @@ def load(environ: Mapping[str, str] | None = None, path: str = CONFIG_PATH) -> C
         top_ops=_whole_number(given, "top_ops", 0, least=0),
         series_idle_s=given.number("series_idle_s", 120.0, 0.0, "must be seconds above 0"),
         ranks=given.switch("ranks", False),
+        containers=given.switch("containers", False),
         producer=_some_of(given, "producer", _PRODUCER_FACTS),
         stamp=_some_of(given, "stamp", _STAMPED),
         exporters=given.words("exporters", ("prometheus",)),

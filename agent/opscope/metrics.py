@@ -177,6 +177,15 @@ METRICS = (
         ("service_name", "group"),
     ),
     Metric(
+        "opscope.container.info",
+        Kind.GAUGE,
+        "",
+        "Always 1; the labels are the container and the pod of live processes, empty if their"
+        " cgroups do not say. Join it by service and group.",
+        "container_info",
+        ("service_name", "group", "container_id", "k8s_pod_uid"),
+    ),
+    Metric(
         "opscope.framework.info",
         Kind.GAUGE,
         "",
@@ -395,9 +404,10 @@ METRICS = (
         "opscope.build.info",
         Kind.GAUGE,
         "",
-        "Always 1; the label is the version of the agent.",
+        "Always 1; the labels are the version of the agent, the revision of its source, empty for"
+        " a release, and its Python.",
         "build_info",
-        ("version",),
+        ("version", "revision", "python_version"),
     ),
 )
 

@@ -12,6 +12,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import fleet, hosts, model, operator, self_monitoring, serving, usage
 from dashboards.source.blocks import TAG
+from dashboards.source.choices import OF_SERVICE
 
 MAKERS = (
     fleet.make,
@@ -25,14 +26,33 @@ MAKERS = (
 FOLDER = Path(__file__).parents[1] / "grafana"
 
 
-RELEASES = {
-    "name": "Releases",
-    "datasource": {"type": "grafana", "uid": "-- Grafana --"},
-    "enable": True,
-    "iconColor": "blue",
-    "target": {"type": "tags", "tags": [TAG], "matchAny": False, "limit": 100},
-}
-"""The annotations that `opscope annotate` posts: releases, and other moments with their tag."""
+def _posted(name: str, tag: str, color: str) -> dict[str, Any]:
+    """Annotations that `opscope annotate` and `opscope trace --annotate` post."""
+    return {
+        "name": name,
+        "datasource": {"type": "grafana", "uid": "-- Grafana --"},
+        "enable": True,
+        "iconColor": color,
+        "target": {"type": "tags", "tags": [tag], "matchAny": False, "limit": 100},
+    }
+
+
+ANNOTATIONS = [
+    _posted("Releases", TAG, "blue"),
+    _posted("Captures", f"{TAG}-capture", "purple"),
+    {
+        # From the data, for versions that nobody announced: the value is the time.
+        "name": "First data of a version",
+        "datasource": {"type": "prometheus", "uid": "${datasource}"},
+        "enable": True,
+        "iconColor": "light-blue",
+        "expr": f"1000 * opscope:version_first_seen:timestamp{{{OF_SERVICE}}}",
+        "useValueForTime": "on",
+        "step": "60s",
+        "titleFormat": "{{service_name}} {{version}}",
+        "textFormat": "first data",
+    },
+]
 
 
 def documents() -> dict[str, str]:
@@ -46,7 +66,7 @@ def _as_grafana(board: Dashboard) -> dict[str, Any]:
     """Without defaults that the SDK writes and Grafana's current schema lacks."""
     document: dict[str, Any] = json.loads(JSONEncoder().encode(board))
     document.pop("style", None)
-    document["annotations"] = {"list": [RELEASES]}
+    document["annotations"] = {"list": ANNOTATIONS}
     for variable in document["templating"]["list"]:
         for name in ("auto", "auto_count", "auto_min", "id"):
             variable.pop(name, None)

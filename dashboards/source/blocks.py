@@ -1,7 +1,8 @@
 """The parts of dashboards: panels with their queries, variables, links. The file with a dashboard's
 name has its contents.
 
-Every panel has a unit and a description. Every query names its data source by the variable
+Every dashboard begins with the question that it answers. Every panel with data has a unit and a
+description, every single number has thresholds. Every query names its data source by the variable
 `datasource`, so that a dashboard works wherever it is imported.
 """
 
@@ -16,19 +17,26 @@ from grafana_foundation_sdk.builders import (
     heatmap,
     prometheus,
     stat,
+    statushistory,
     table,
+    text,
     timeseries,
 )
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.common import (
+    BigValueColorMode,
+    BigValueGraphMode,
+    GraphTresholdsStyleMode,
     LegendDisplayMode,
     LegendPlacement,
+    ScaleDistribution,
     StackingMode,
     TooltipDisplayMode,
     VisibilityMode,
 )
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+from grafana_foundation_sdk.models.text import TextMode
 
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 TAG = "opscope"
@@ -37,8 +45,27 @@ THREADS = "threads"
 
 EVENTS, EVENTS_A_MINUTE = "cps", "cpm"
 
+_SPOKEN = {"instance": "host", "k8s_namespace_name": "namespace"}
+"""Labels that have another name in tables."""
+
 RULES_EACH = "1m"
 """The interval of the recording rules: there is no value to draw in between."""
+
+
+Steps = Sequence[tuple[float | None, str]]
+"""Thresholds: (from this value on, colour); the first value is None, for all below."""
+
+NEUTRAL: Steps = ((None, "red"), (1e-9, "blue"))
+"""A quantity that is neither good nor bad, but should not be zero."""
+
+
+def up_to(warning: float, critical: float) -> Steps:
+    """Green, orange from `warning` on, red from `critical` on."""
+    return ((None, "green"), (warning, "orange"), (critical, "red"))
+
+
+def at_least(critical: float, target: float) -> Steps:
+    return ((None, "red"), (critical, "orange"), (target, "green"))
 
 
 @dataclass(frozen=True)
@@ -46,12 +73,28 @@ class Query:
     expr: str
     legend: str = ""
     format: PromQueryFormat = PromQueryFormat.TIME_SERIES
+    exemplars: bool = False
+    """Whether Grafana also asks for the exemplars of the series that the query names."""
 
 
 def _target(query: Query, number: int, *, instant: bool = False) -> prometheus.Dataquery:
     made = prometheus.Dataquery().expr(query.expr).ref_id(chr(ord("A") + number))
     made = made.legend_format(query.legend or "__auto").format(query.format).datasource(SOURCE)
-    return made.instant() if instant else made.range()
+    made = made.instant() if instant else made.range()
+    return made.exemplar(True) if query.exemplars else made
+
+
+def thresholds(steps: Steps) -> dashboard.ThresholdsConfig:
+    made = [model.Threshold(value=value, color=color) for value, color in steps]
+    return dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(made)
+
+
+def question(asked: str, how_to_read: str) -> text.Panel:
+    """The head of a dashboard: what it answers, and where to look."""
+    content = f"### {asked}\n{how_to_read}"
+    return (
+        text.Panel().mode(TextMode.MARKDOWN).content(content).span(24).height(3).transparent(True)
+    )
 
 
 def _unit(unit: str) -> str:
@@ -70,10 +113,13 @@ def graph(
     interval: str | None = None,
     decimals: int | None = None,
     link: tuple[str, str] | None = None,
+    log: bool = False,
+    limits: Steps = (),
 ) -> timeseries.Panel:
     """Lines over time. `stacked`: stacked areas; `share`: stacked to 100 %. `interval`: minimum
     time between two points, RULES_EACH if all queries read rules. `decimals`: fewer than Grafana's
-    default of three digits."""
+    default of three digits. `log`: a logarithmic axis, where the largest service leaves the others
+    their shape. `limits`: dashed lines."""
     made = (
         timeseries.Panel()
         .title(title)
@@ -82,7 +128,6 @@ def graph(
         .datasource(SOURCE)
         .span(width)
         .height(height)
-        .min(0)
         .line_width(1)
         .show_points(VisibilityMode.NEVER)
         .fill_opacity(30 if stacked else 0)
@@ -97,7 +142,15 @@ def graph(
             .sort_desc(True)
         )
     )
-    if unit in (EVENTS, EVENTS_A_MINUTE):
+    if log:
+        axis = common.ScaleDistributionConfig().type(ScaleDistribution.LOG).log(10)
+        made = made.scale_distribution(axis)
+    else:
+        made = made.min(0)
+    if limits:
+        dashed = common.GraphThresholdsStyleConfig().mode(GraphTresholdsStyleMode.DASHED)
+        made = made.thresholds(thresholds(limits)).thresholds_style(dashed)
+    if unit in (EVENTS, EVENTS_A_MINUTE) and not log:
         # Otherwise the axis goes up to a hundred if there are no data.
         made = made.axis_soft_max(1)
     if decimals is not None:
@@ -123,11 +176,13 @@ def number(
     description: str,
     unit: str,
     expr: str,
+    steps: Steps,
     *,
     width: int = 4,
     decimals: int | None = None,
+    link: tuple[str, str] | None = None,
 ) -> stat.Panel:
-    """One current number."""
+    """One current number, coloured by its thresholds, over its line of the whole time."""
     made = (
         stat.Panel()
         .title(title)
@@ -135,11 +190,58 @@ def number(
         .unit(_unit(unit))
         .datasource(SOURCE)
         .span(width)
-        .height(4)
+        # With less, Grafana leaves out the line.
+        .height(5)
         .no_value("-")
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
-        .with_target(_target(Query(expr), 0, instant=True))
+        .thresholds(thresholds(steps))
+        .color_mode(BigValueColorMode.VALUE)
+        .graph_mode(BigValueGraphMode.AREA)
+        .interval(RULES_EACH)
+        .with_target(_target(Query(expr), 0))
     )
+    if link:
+        made = made.data_links([drill_down(*link)])
+    return made if decimals is None else made.decimals(decimals)
+
+
+def history(
+    title: str,
+    description: str,
+    unit: str,
+    query: Query,
+    steps: Steps,
+    *,
+    height: int = 12,
+    decimals: int | None = None,
+    link: tuple[str, str] | None = None,
+) -> statushistory.Panel:
+    """A heat map of a row for each series over time, coloured by thresholds."""
+    made = (
+        statushistory.Panel()
+        .title(title)
+        .description(description)
+        .unit(unit)
+        .datasource(SOURCE)
+        .span(24)
+        .height(height)
+        .interval("3m")
+        .max_data_points(120)
+        .show_value(VisibilityMode.NEVER)
+        .row_height(0.9)
+        .col_width(1.0)
+        .thresholds(thresholds(steps))
+        .color_scheme(dashboard.FieldColor().mode(model.FieldColorModeId.THRESHOLDS))
+        .legend(
+            common.VizLegendOptions()
+            .display_mode(LegendDisplayMode.LIST)
+            .placement(LegendPlacement.BOTTOM)
+            .show_legend(True)
+        )
+        .with_target(_target(query, 0))
+    )
+    if link:
+        made = made.data_links([drill_down(*link)])
     return made if decimals is None else made.decimals(decimals)
 
 
@@ -155,12 +257,20 @@ def rows(
     height: int = 9,
     decimals: int | None = None,
     links: Sequence[tuple[str, str, str]] = (),
+    others: Sequence[tuple[str, str]] = (),
+    steps: Steps = (),
+    wide: tuple[str, int] | None = None,
 ) -> table.Panel:
     """A table of an instant query: a row for each series, its labels and its value.
 
-    `links`: (column, title, URL) to drill down by.
+    `links`: (column, title, URL) to drill down by. `others`: (query, name) of more values of the
+    same series. `steps` colours the first value. `wide`: a column and its least width in
+    pixels.
     """
-    order = {name: place for place, name in enumerate([*columns, "Value"])}
+    values = [(expr, value), *others]
+    names = ["Value"] if not others else [f"Value #{chr(ord('A') + n)}" for n in range(len(values))]
+    order = {name: place for place, name in enumerate([*columns, *names])}
+    shown_as = dict(zip(names, (name for _, name in values), strict=True))
     made = (
         table.Panel()
         .title(title)
@@ -169,32 +279,56 @@ def rows(
         .datasource(SOURCE)
         .span(width)
         .height(height)
-        .with_target(_target(Query(expr, format=PromQueryFormat.TABLE), 0, instant=True))
-        .with_transformation(
-            model.DataTransformerConfig(
-                id_val="organize",
-                options={
-                    "excludeByName": {"Time": True, "__name__": True, "job": True},
-                    "indexByName": order,
-                    "renameByName": {"Value": value, "instance": "host"},
-                },
-            )
-        )
-        .sort_by([common.TableSortByFieldState().display_name(value).desc(True)])
     )
+    for number, (promql, _) in enumerate(values):
+        query = Query(promql, format=PromQueryFormat.TABLE)
+        made = made.with_target(_target(query, number, instant=True))
+    if others:
+        made = made.with_transformation(model.DataTransformerConfig(id_val="merge", options={}))
+    made = made.with_transformation(
+        model.DataTransformerConfig(
+            id_val="organize",
+            options={
+                "excludeByName": dict.fromkeys(("Time", "__name__", "job"), True),
+                "indexByName": order,
+                "renameByName": {**shown_as, **_SPOKEN},
+            },
+        )
+    ).sort_by([common.TableSortByFieldState().display_name(value).desc(True)])
     if decimals is not None:
         made = made.decimals(decimals)
     # Less than Grafana's 150: half a page has no room for four such columns.
     made = made.override_by_regexp(".*", [model.DynamicConfigValue("custom.minWidth", 80)])
+    if wide:
+        made = made.override_by_name(
+            wide[0], [model.DynamicConfigValue("custom.minWidth", wide[1])]
+        )
+    if steps:
+        made = made.override_by_name(value, _coloured(steps))
     for column, name, url in links:
         shown = {"title": name, "url": url}
         made = made.override_by_name(column, [model.DynamicConfigValue("links", [shown])])
     return made
 
 
-def durations(title: str, description: str, native: str, classic: str) -> heatmap.Panel:
-    """A heat map of native histograms, or else of classic ones."""
-    return (
+def _coloured(steps: Steps) -> list[model.DynamicConfigValue]:
+    made = thresholds(steps).build()
+    shown = {
+        "mode": made.mode,
+        "steps": [{"value": one.value, "color": one.color} for one in made.steps],
+    }
+    return [
+        model.DynamicConfigValue("thresholds", shown),
+        model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
+    ]
+
+
+def durations(
+    title: str, description: str, native: str, classic: str, *exemplars: str
+) -> heatmap.Panel:
+    """A heat map of native histograms, or else of classic ones, under the exemplars of these
+    queries."""
+    made = (
         heatmap.Panel()
         .title(title)
         .description(description)
@@ -208,7 +342,12 @@ def durations(title: str, description: str, native: str, classic: str) -> heatma
         .show_legend()
         .with_target(_target(Query(native, "{{le}}", PromQueryFormat.HEATMAP), 0))
         .with_target(_target(Query(classic, "{{le}}", PromQueryFormat.HEATMAP), 1))
+        .exemplars_color(color="rgba(31, 96, 196, 0.8)")
     )
+    for number, promql in enumerate(exemplars, 2):
+        query = Query(promql, "exemplars", PromQueryFormat.HEATMAP, exemplars=True)
+        made = made.with_target(_target(query, number))
+    return made
 
 
 def drill_down(title: str, url: str) -> dashboard.DashboardLink:
@@ -223,10 +362,17 @@ def of(uid: str, *kept: str, **variables: str) -> str:
 
 
 def choice(
-    name: str, label: str, description: str, query: str, *, several: bool = True
+    name: str,
+    label: str,
+    description: str,
+    query: str,
+    *,
+    several: bool = True,
+    all_listed: bool = False,
 ) -> dashboard.QueryVariable:
     """A variable over the values of a label. If several may be selected, the default is all,
-    including series without the label."""
+    including series without the label; with `all_listed`, all the values found, so that the
+    selection of other variables counts."""
     made = (
         dashboard.QueryVariable(name)
         .label(label)
@@ -240,7 +386,7 @@ def choice(
     )
     if several:
         everything = model.VariableOption(selected=True, text=["All"], value=["$__all"])
-        made = made.all_value(".*").current(everything)
+        made = made.current(everything) if all_listed else made.all_value(".*").current(everything)
     return made
 
 
@@ -252,9 +398,12 @@ def one_of(
     return made.values(values).current(chosen)
 
 
-def board(uid: str, title: str, description: str) -> dashboard.Dashboard:
-    """An empty dashboard with a data source variable and links to the other dashboards."""
-    return (
+def board(
+    uid: str, title: str, description: str, *variables: dashboard.QueryVariable
+) -> dashboard.Dashboard:
+    """An empty dashboard with a data source variable, these others, and links to the other
+    dashboards."""
+    made = (
         dashboard.Dashboard(title)
         .uid(uid)
         .description(description)
@@ -278,3 +427,6 @@ def board(uid: str, title: str, description: str) -> dashboard.Dashboard:
             .type("prometheus")
         )
     )
+    for variable in variables:
+        made = made.with_variable(variable)
+    return made

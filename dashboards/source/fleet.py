@@ -6,8 +6,32 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import choices
-from dashboards.source.blocks import THREADS, Query, board, graph, number, of, rows
-from dashboards.source.choices import BUSY, FLEET, MODEL, OF_SERVICE, OPERATOR
+from dashboards.source.blocks import (
+    NEUTRAL,
+    THREADS,
+    Query,
+    board,
+    graph,
+    number,
+    of,
+    question,
+    rows,
+)
+from dashboards.source.changes import firing, objectives, regressions
+from dashboards.source.choices import (
+    BUSY,
+    FLEET,
+    HOSTS,
+    ITSELF,
+    MODEL,
+    OF_CLUSTER,
+    OF_JOB,
+    OF_SERVICE,
+    OPERATOR,
+    SELECTED,
+)
+
+_BUT_SERVICE = tuple(one for one in SELECTED if one != "service")
 
 
 def make() -> Dashboard:
@@ -15,34 +39,44 @@ def make() -> Dashboard:
     seconds = f"opscope:op_self_seconds:rate5m{{{OF_SERVICE}}}"
     of_models = f"opscope:model_self_seconds:rate5m{{{OF_SERVICE}}}"
     calls = f"opscope:framework_calls:rate5m{{{OF_SERVICE}}}"
-    to_operator = of(OPERATOR, "service", operator="${__field.labels.op}")
-    to_model = of(MODEL, service="${__field.labels.service_name}")
+    steps = f"opscope:job_steps:rate5m{{{OF_JOB}}}"
+    data = f'opscope:phase_share:rate5m{{phase="data", {OF_SERVICE}}}'
+    to_operator = of(OPERATOR, *SELECTED, operator="${__field.labels.op}")
+    to_model = of(MODEL, *_BUT_SERVICE, service="${__field.labels.service_name}")
     return (
-        board(FLEET, "Opscope / Fleet overview", "Where all hosts spend their time.")
-        .with_variable(choices.service())
+        board(
+            FLEET,
+            "Opscope / Fleet overview",
+            "Where all hosts spend their time.",
+            *choices.where(),
+        )
         .with_panel(
-            number(
-                "Hosts",
-                "Hosts with a running agent.",
-                "short",
-                "sum(opscope:hosts:count)",
+            question(
+                "Is anything wrong in the fleet, and which job or operator is it?",
+                "Every number in the first row is green or blue: nothing needs you. Otherwise the"
+                " alerts below name the service and the host; the tables of regressions name the"
+                " operator. Click a name to go on with the same selection.",
             )
         )
         .with_panel(
             number(
-                "Processes",
-                "Observed live processes.",
+                "Alerts",
+                "Alerts of Opscope that fire.",
                 "short",
-                "sum(opscope:processes:sum)",
+                'count(ALERTS{alertname=~"Opscope.+", alertstate="firing", cluster=~"$cluster"})'
+                " or vector(0)",
+                choices.ALERTS,
             )
         )
-        .with_panel(number("Calls", "Operator calls per second.", "cps", f"sum({calls})"))
         .with_panel(
             number(
-                "Busy threads",
-                f"Mean number of threads inside operators. {BUSY}",
-                THREADS,
-                f"sum({of_models})",
+                "Stragglers",
+                "Hosts with a pending or firing alert OpscopeStraggler.",
+                "short",
+                "count(count by (cluster, instance)"
+                f' (ALERTS{{alertname="OpscopeStraggler", {OF_SERVICE}}})) or vector(0)',
+                choices.ALERTS,
+                link=("Hosts", of(HOSTS, *SELECTED)),
             )
         )
         .with_panel(
@@ -51,17 +85,73 @@ def make() -> Dashboard:
                 "Share of CPU time spent recording: the highest of all processes.",
                 "percentunit",
                 f"max(opscope:service_overhead_ratio:max{{{OF_SERVICE}}})",
+                choices.OVERHEAD,
                 decimals=2,
+                link=("Opscope itself", of(ITSELF, *SELECTED)),
             )
         )
         .with_panel(
             number(
-                "Stragglers",
-                "Hosts with a pending or firing alert OpscopeStraggler.",
+                "Hosts",
+                "Hosts with a running agent.",
                 "short",
-                f'count(count by (instance) (ALERTS{{alertname="OpscopeStraggler", {OF_SERVICE}}}))'
-                " or vector(0)",
+                f"sum(opscope:hosts:count{{{OF_CLUSTER}}})",
+                NEUTRAL,
             )
+        )
+        .with_panel(
+            number(
+                "Processes",
+                "Observed live processes.",
+                "short",
+                f"sum(opscope:processes:sum{{{OF_CLUSTER}}})",
+                NEUTRAL,
+            )
+        )
+        .with_panel(
+            number(
+                "Busy threads",
+                f"Mean number of threads inside operators. {BUSY}",
+                THREADS,
+                f"sum({of_models})",
+                NEUTRAL,
+            )
+        )
+        .with_panel(firing("Firing alerts"))
+        .with_panel(objectives("Objectives"))
+        .with_panel(
+            graph(
+                "Steps per second by job",
+                "Optimizer steps per second of a host, on average over the job's hosts: the ten"
+                " fastest. Counted exactly, whatever is sampled. Several ranks of a host add up."
+                " Logarithmic.",
+                "suffix: /s",
+                Query(f"topk(10, {steps})", "{{service_name}} {{job_id}}"),
+                link=("Models of the service", to_model),
+                log=True,
+            )
+        )
+        .with_panel(
+            graph(
+                "Share of time that waits for input",
+                "Of a service's time in operators, the share of the phase data: the ten services"
+                " with the most. From the dashed line on, the alert OpscopeInputBound.",
+                "percentunit",
+                Query(f"topk(10, {data})", "{{service_name}}"),
+                decimals=1,
+                limits=choices.WAITING,
+                link=("Models of the service", to_model),
+            )
+        )
+        .with_panel(
+            regressions(
+                "Slower than in the last version",
+                "the version before",
+                "opscope:version_op_slowness:15m",
+            )
+        )
+        .with_panel(
+            regressions("Slower than last week", "a week ago", "opscope:week_op_slowness:15m")
         )
         .with_panel(
             graph(
@@ -76,10 +166,11 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time by service",
-                f"The ten services with the most operator time. {BUSY}",
+                "The ten services with the most operator time, on a logarithmic axis, so that the"
+                f" largest does not flatten the others. {BUSY}",
                 THREADS,
                 Query(f"topk(10, sum by (service_name) ({of_models}))", "{{service_name}}"),
-                stacked=True,
+                log=True,
                 link=("Models of the service", to_model),
             )
         )
@@ -107,9 +198,10 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Calls by framework",
-                "Operator calls per second.",
+                "Operator calls per second. Logarithmic.",
                 "cps",
                 Query(f"sum by (framework) ({calls})", "{{framework}}"),
+                log=True,
             )
         )
         .with_panel(
@@ -117,8 +209,8 @@ def make() -> Dashboard:
                 "Hosts and processes",
                 "Running agents and observed live processes.",
                 "short",
-                Query("sum(opscope:hosts:count)", "hosts"),
-                Query("sum(opscope:processes:sum)", "processes"),
+                Query(f"sum(opscope:hosts:count{{{OF_CLUSTER}}})", "hosts"),
+                Query(f"sum(opscope:processes:sum{{{OF_CLUSTER}}})", "processes"),
             )
         )
         .with_panel(
@@ -136,11 +228,16 @@ def make() -> Dashboard:
                         "Operator",
                         of(
                             OPERATOR,
+                            *_BUT_SERVICE,
                             service="${__data.fields.service_name}",
                             operator="${__data.fields.op}",
                         ),
                     ),
-                    ("service_name", "Models", of(MODEL, service="${__data.fields.service_name}")),
+                    (
+                        "service_name",
+                        "Models",
+                        of(MODEL, *_BUT_SERVICE, service="${__data.fields.service_name}"),
+                    ),
                 ),
             )
         )

@@ -5,28 +5,126 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import choices
-from dashboards.source.blocks import THREADS, Query, board, graph, of, rows
-from dashboards.source.choices import BUSY, HOSTS, OF_HOST, OF_SERVICE, OPERATOR
+from dashboards.source.blocks import (
+    NEUTRAL,
+    THREADS,
+    Query,
+    board,
+    graph,
+    history,
+    number,
+    of,
+    question,
+    rows,
+)
+from dashboards.source.choices import (
+    BUSY,
+    HOSTS,
+    NONE,
+    OF_HOST,
+    OF_SERVICE,
+    OPERATOR,
+    SELECTED,
+    SLOWNESS,
+)
 from dashboards.source.queries import name
 
 
 def make() -> Dashboard:
-    where = f"{OF_SERVICE}, {OF_HOST}"
-    to_host = of(HOSTS, "service", host="${__data.fields.host}")
+    everywhere = f'{OF_SERVICE}, instance=~"$host"'
+    where = f'{everywhere}, version=~"$version"'
+    seconds = f"opscope:host_self_seconds:rate5m{{{everywhere}}}"
+    slowness = f"opscope:host_slowness:15m{{{where}}}"
+    stragglers = f'ALERTS{{alertname=~"Opscope(Operator)?Straggler", {everywhere}}}'
+    to_host = of(HOSTS, *SELECTED, "version", host="${__data.fields.host}")
     return (
-        board(HOSTS, "Opscope / Hosts and stragglers", "Hosts that are slower than the others.")
-        .with_variable(choices.service())
-        .with_variable(choices.host())
+        board(
+            HOSTS,
+            "Opscope / Hosts and stragglers",
+            "Hosts that are slower than the others.",
+            *choices.where(),
+            choices.version(),
+            choices.host(),
+        )
+        .with_panel(
+            question(
+                "Which host slows its service down, and since when?",
+                "A red row in the heat map is a slow host; a red column is a slow hour of all, so"
+                " not the hosts' fault. Click a host to see its operators.",
+            )
+        )
+        .with_panel(
+            number(
+                "Stragglers",
+                "Hosts with a pending or firing alert OpscopeStraggler or"
+                " OpscopeOperatorStraggler.",
+                "short",
+                f"count(count by (cluster, instance) ({stragglers})) or vector(0)",
+                choices.ALERTS,
+                width=6,
+            )
+        )
+        .with_panel(
+            number(
+                "Slowest host",
+                "Duration of its median operator, relative to the median host of its version.",
+                "short",
+                f"max({slowness})",
+                SLOWNESS,
+                width=6,
+                decimals=2,
+            )
+        )
+        .with_panel(
+            number(
+                "Hosts compared",
+                "Hosts whose slowness is known: of a version on five hosts or more.",
+                "short",
+                f"count(count by (cluster, instance) ({slowness}))",
+                NEUTRAL,
+                width=6,
+            )
+        )
+        .with_panel(
+            number(
+                "Agents that do not answer",
+                "Hosts whose agent Prometheus cannot scrape.",
+                "short",
+                f'count(up{{job="opscope", {OF_HOST}}} == 0) or vector(0)',
+                NONE,
+                width=6,
+            )
+        )
+        .with_panel(
+            history(
+                "Hosts over time",
+                "Slowness of the forty hosts that were slowest in the time range: duration of"
+                " the host's median operator, relative to the median host of the same version."
+                " Green is as fast as the others, red 1.2 times as slow.",
+                "short",
+                Query(
+                    f"max by (cluster, instance) ({slowness}) and on (cluster, instance)"
+                    " topk(40, max by (cluster, instance)"
+                    f" (max_over_time({slowness}[$__range] @ end())))",
+                    "{{instance}}",
+                ),
+                SLOWNESS,
+                decimals=2,
+                link=(
+                    "This host alone",
+                    of(HOSTS, *SELECTED, "version", host="${__field.labels.instance}"),
+                ),
+            )
+        )
         .with_panel(
             graph(
                 "Slowness of hosts",
                 "Duration of the host's median operator, relative to the median host of the same"
                 " version: the ten slowest hosts.",
                 "short",
-                Query(
-                    f"topk(10, opscope:host_slowness:15m{{{where}}})", "{{instance}} {{model_id}}"
-                ),
+                Query(f"topk(10, {slowness})", "{{instance}} {{model_id}}"),
                 decimals=2,
+                limits=((None, "transparent"), *SLOWNESS[-2:]),
             )
         )
         .with_panel(
@@ -48,10 +146,12 @@ def make() -> Dashboard:
                 "Duration of the host's median operator, relative to the median host of the same"
                 " version.",
                 "short",
-                f"topk(50, opscope:host_slowness:15m{{{where}}})",
+                f"topk(50, {slowness})",
                 ("instance", "service_name", "version", "model_id"),
                 "times as long",
                 decimals=2,
+                steps=SLOWNESS,
+                wide=("host", 130),
                 links=(("host", "This host alone", to_host),),
             )
         )
@@ -61,7 +161,7 @@ def make() -> Dashboard:
                 f"Self time of the ten busiest hosts. {BUSY}",
                 THREADS,
                 Query(
-                    f"topk(10, sum by (instance) (opscope:host_self_seconds:rate5m{{{where}}}))",
+                    f"topk(10, sum by (instance) ({seconds}))",
                     "{{instance}}",
                 ),
             )
@@ -76,12 +176,15 @@ def make() -> Dashboard:
                 ("instance", "service_name", "version", "op", "phase", "model_id"),
                 "times as long",
                 decimals=2,
+                wide=("op", 220),
                 links=(
                     (
                         "op",
                         "Operator",
                         of(
                             OPERATOR,
+                            *(one for one in SELECTED if one != "service"),
+                            "version",
                             service="${__data.fields.service_name}",
                             operator="${__data.fields.op}",
                         ),
@@ -95,7 +198,10 @@ def make() -> Dashboard:
                 "Time by phase",
                 f"Self time on the selected hosts. {BUSY}",
                 THREADS,
-                Query(f"sum by (phase) (opscope:host_self_seconds:rate5m{{{where}}})", "{{phase}}"),
+                Query(
+                    f"sum by (phase) ({seconds})",
+                    "{{phase}}",
+                ),
                 stacked=True,
                 width=8,
             )
@@ -115,7 +221,7 @@ def make() -> Dashboard:
                 "Live bytes of tensor libraries: the ten hosts with the most.",
                 "bytes",
                 Query(
-                    f"topk(10, sum by (instance) ({name('opscope.memory.live')}{{{where}}}))",
+                    f"topk(10, sum by (instance) ({name('opscope.memory.live')}{{{everywhere}}}))",
                     "{{instance}}",
                 ),
                 width=8,

@@ -5,20 +5,111 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import choices
-from dashboards.source.blocks import THREADS, Query, board, graph, of, rows
-from dashboards.source.choices import BUSY, MODEL, OPERATOR
+from dashboards.source.blocks import (
+    NEUTRAL,
+    THREADS,
+    Query,
+    board,
+    graph,
+    number,
+    of,
+    question,
+    rows,
+)
+from dashboards.source.changes import regressions
+from dashboards.source.choices import (
+    BUSY,
+    CHANGE,
+    MODEL,
+    OF_JOB,
+    OF_SERVICE,
+    OPERATOR,
+    SELECTED,
+    WAITING,
+)
+
+
+def _share(phase: str, where: str) -> str:
+    """Of the time in operators; 0 without that phase."""
+    seconds = "opscope:model_self_seconds:rate5m"
+    of_phase = f'sum({seconds}{{phase="{phase}", {where}}}) or vector(0)'
+    return f"({of_phase}) / sum({seconds}{{{where}}})"
 
 
 def make() -> Dashboard:
-    where = 'service_name=~"$service", model_id=~"$model"'
+    where = f'{OF_SERVICE}, model_id=~"$model"'
     seconds = f"opscope:model_self_seconds:rate5m{{{where}}}"
+    of_version = f'{where}, version=~"$version"'
     by_operator = f"opscope:model_op_self_seconds:rate5m{{{where}}}"
     return (
         board(
-            MODEL, "Opscope / Model", "Models: forward, backward, optimizer, data, communication."
+            MODEL,
+            "Opscope / Model",
+            "Models: forward, backward, optimizer, data, communication.",
+            *choices.where(),
+            choices.model(),
+            choices.version(),
         )
-        .with_variable(choices.service())
-        .with_variable(choices.model())
+        .with_panel(
+            question(
+                "What does this model wait for, and did its last version make it slower?",
+                "Orange or red in the first row: it waits for input or for other processes, or the"
+                " newest version is slower. The operators that changed are named at the bottom.",
+            )
+        )
+        .with_panel(
+            number(
+                "Steps per second",
+                "Optimizer steps of a host, on average over the hosts of the selected jobs.",
+                "suffix: /s",
+                f"avg(opscope:job_steps:rate5m{{{OF_JOB}}})",
+                NEUTRAL,
+                width=5,
+            )
+        )
+        .with_panel(
+            number(
+                "Waits for input",
+                "Share of operator time in the phase data.",
+                "percentunit",
+                _share("data", where),
+                WAITING,
+                width=5,
+                decimals=1,
+            )
+        )
+        .with_panel(
+            number(
+                "Waits for others",
+                "Share of operator time in the phase comm.",
+                "percentunit",
+                _share("comm", where),
+                WAITING,
+                width=5,
+                decimals=1,
+            )
+        )
+        .with_panel(
+            number(
+                "Against the last version",
+                "Duration of the median operator in the newest version, relative to the version"
+                " before: the largest of the selected models.",
+                "short",
+                f"max(opscope:version_slowness:15m{{{of_version}}})",
+                CHANGE,
+                width=5,
+                decimals=2,
+            )
+        )
+        .with_panel(
+            number(
+                "Busy threads",
+                f"Mean number of threads inside operators. {BUSY}",
+                THREADS,
+                f"sum({seconds})",
+                NEUTRAL,
+            )
+        )
         .with_panel(
             graph(
                 "Shares of the phases",
@@ -35,13 +126,13 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time by model",
-                f"The ten models with the most operator time. {BUSY}",
+                f"The ten models with the most operator time. Logarithmic. {BUSY}",
                 THREADS,
                 Query(
                     f"topk(10, sum by (service_name, model_id) ({seconds}))",
                     "{{service_name}} {{model_id}}",
                 ),
-                stacked=True,
+                log=True,
             )
         )
         .with_panel(
@@ -65,7 +156,9 @@ def make() -> Dashboard:
                     "Operator",
                     of(
                         OPERATOR,
-                        "service",
+                        *SELECTED,
+                        "model",
+                        "version",
                         operator="${__field.labels.op}",
                     ),
                 ),
@@ -77,7 +170,10 @@ def make() -> Dashboard:
                 "Ratio of the median operator's duration; above 1 is slower. Empty unless two"
                 " versions ran within a day.",
                 "short",
-                Query(f"opscope:version_slowness:15m{{{where}}}", "{{version}} {{model_id}}"),
+                Query(
+                    f"opscope:version_slowness:15m{{{of_version}}}",
+                    "{{service_name}} {{version}} {{model_id}}",
+                ),
                 width=24,
                 decimals=2,
             )
@@ -87,11 +183,20 @@ def make() -> Dashboard:
                 "Operators that changed most with the version",
                 "Duration of a call relative to the previous version.",
                 "short",
-                f"topk(20, opscope:version_op_slowness:15m{{{where}}})",
+                f"topk(20, opscope:version_op_slowness:15m{{{of_version}}})",
                 ("service_name", "version", "op", "phase", "model_id"),
                 "times as long",
                 width=24,
                 decimals=2,
+                steps=CHANGE,
+            )
+        )
+        .with_panel(
+            regressions(
+                "Surely slower than in the last version",
+                "the version before",
+                "opscope:version_op_slowness:15m",
+                of_version,
             )
         )
         .build()

@@ -6,38 +6,130 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import choices
 from dashboards.source.blocks import (
+    EVENTS,
+    NEUTRAL,
     RULES_EACH,
     THREADS,
     Query,
     board,
     durations,
     graph,
+    number,
     of,
     one_of,
+    question,
     rows,
 )
-from dashboards.source.choices import BUSY, HOSTS, OF_ALL, OPERATOR
-from dashboards.source.queries import calls, duration_buckets, quantile, quantile_now, rate
+from dashboards.source.choices import (
+    BUSY,
+    CHANGE,
+    HOSTS,
+    NONE,
+    OF_ALL,
+    OF_SERVICE,
+    OPERATOR,
+    SELECTED,
+)
+from dashboards.source.queries import (
+    calls,
+    duration_buckets,
+    exemplars,
+    quantile,
+    quantile_now,
+    rate,
+)
 
 OF_SUMS = "For all hosts, one value every three minutes; for selected hosts, at full resolution."
 
 
 def make() -> Dashboard:
     where = f'op="$operator", {OF_ALL}'
+    of_op = f'op="$operator", {OF_SERVICE}, model_id=~"$model"'
+    of_service = f'opscope:op_calls:rate5m{{op="$operator", {OF_SERVICE}}}'
+    errors = rate("opscope.op.errors", f'op="$operator", {OF_SERVICE}')
     return (
-        board(OPERATOR, "Opscope / Operator", "One operator: its duration, frequency and hosts.")
-        .with_variable(choices.service())
-        .with_variable(choices.operator())
-        .with_variable(choices.model())
-        .with_variable(choices.host())
+        board(
+            OPERATOR,
+            "Opscope / Operator",
+            "One operator: its duration, frequency and hosts.",
+            *choices.where(),
+            choices.operator(),
+            choices.model(),
+            choices.version(),
+            choices.host(),
+        )
         .with_variable(
             one_of("quantile", "Quantile", "Of durations.", "0.5,0.95,0.99", "0.5"),
         )
         .with_panel(
+            question(
+                "When did $operator get slower, and for whom?",
+                "Look for the step in the heat map, and whether a vertical line there marks a"
+                " release. By version and by host say for whom; a dot is one slow call, and leads"
+                " to its trace.",
+            )
+        )
+        .with_panel(
+            number(
+                "Median",
+                f"Duration of the median call. {OF_SUMS}",
+                "s",
+                quantile("0.5", where),
+                NEUTRAL,
+                width=5,
+            )
+        )
+        .with_panel(
+            number(
+                "Against the last version",
+                "Duration of a call in the newest version, relative to the version before: the"
+                " largest of the selected services and models. No value if one version runs.",
+                "short",
+                f"max(opscope:version_op_slowness:15m{{{of_op}}})",
+                CHANGE,
+                width=5,
+                decimals=2,
+            )
+        )
+        .with_panel(
+            number(
+                "Against last week",
+                "Duration of a call, relative to a week ago: the largest of the selected services"
+                " and models. No value on fewer than five hosts.",
+                "short",
+                f"max(opscope:week_op_slowness:15m{{{of_op}}})",
+                CHANGE,
+                width=5,
+                decimals=2,
+            )
+        )
+        .with_panel(
+            number(
+                "Calls",
+                "Calls per second on all hosts.",
+                EVENTS,
+                f"sum({of_service})",
+                NEUTRAL,
+                width=5,
+            )
+        )
+        .with_panel(
+            number(
+                "Failed",
+                "Share of the calls that failed, on all hosts.",
+                "percentunit",
+                f"(sum({errors}) or vector(0)) / sum({of_service})",
+                NONE,
+                decimals=2,
+            )
+        )
+        .with_panel(
             durations(
                 "Durations",
-                f"Distribution of call durations over time. {OF_SUMS}",
+                "Distribution of call durations over time. Dots are slow calls that ran in a"
+                f" sampled trace. {OF_SUMS}",
                 *duration_buckets(where),
+                *exemplars(where),
             )
         )
         .with_panel(
@@ -51,6 +143,7 @@ def make() -> Dashboard:
                     Query(quantile(p, where), label)
                     for p, label in (("0.5", "p50"), ("0.95", "p95"), ("0.99", "p99"))
                 ),
+                *(Query(promql, "exemplars", exemplars=True) for promql in exemplars(where)),
                 interval=RULES_EACH,
             )
         )
@@ -87,7 +180,7 @@ def make() -> Dashboard:
                     f"topk(10, opscope:host_op_typical_seconds:15m{{{where}}})",
                     "{{instance}} {{phase}} {{model_id}}",
                 ),
-                link=("Host", of(HOSTS, host="${__field.labels.instance}")),
+                link=("Host", of(HOSTS, *SELECTED, host="${__field.labels.instance}")),
             )
         )
         .with_panel(
@@ -99,7 +192,7 @@ def make() -> Dashboard:
                 ("instance", "service_name"),
                 "duration",
                 width=8,
-                links=(("host", "Host", of(HOSTS, host="${__data.fields.host}")),),
+                links=(("host", "Host", of(HOSTS, *SELECTED, host="${__data.fields.host}")),),
             )
         )
         .with_panel(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import choices
-from dashboards.source.blocks import THREADS, Query, board, graph, rows
-from dashboards.source.choices import BUSY, ITSELF, OF_HOST, OF_SERVICE
+from dashboards.source.blocks import THREADS, Query, at_least, board, graph, number, question, rows
+from dashboards.source.changes import firing, objectives
+from dashboards.source.choices import BUSY, ITSELF, OF_CLUSTER, OF_HOST, OF_SERVICE
 from dashboards.source.queries import name, rate
 
 
@@ -15,11 +16,78 @@ def make() -> Dashboard:
         name("opscope.recorder.overhead.ratio"),
         name("opscope.recorder.overhead.budget"),
     )
+    instance = 'instance=~"$host"'
     results = name("opscope.attachment.results")
     return (
-        board(ITSELF, "Opscope / Opscope itself", "The cost, losses and errors of Opscope itself.")
-        .with_variable(choices.service())
-        .with_variable(choices.host())
+        board(
+            ITSELF,
+            "Opscope / Opscope itself",
+            "The cost, losses and errors of Opscope itself.",
+            *choices.where(),
+            choices.host(),
+        )
+        .with_panel(
+            question(
+                "Can I believe these numbers, and what do they cost?",
+                "All green: nothing is lost, every agent answers, recording keeps to its budget."
+                " Anything else: the alerts below say where, the graphs since when.",
+            )
+        )
+        .with_panel(
+            number(
+                "Agents that do not answer",
+                "Hosts whose agent Prometheus cannot scrape.",
+                "short",
+                f'count(up{{job="opscope", {OF_HOST}}} == 0) or vector(0)',
+                choices.NONE,
+                width=5,
+            )
+        )
+        .with_panel(
+            number(
+                "Overhead",
+                "Share of CPU time spent recording: the highest of all processes.",
+                "percentunit",
+                f"max({ratio}{{{OF_SERVICE}, {instance}}})",
+                choices.OVERHEAD,
+                width=5,
+                decimals=2,
+            )
+        )
+        .with_panel(
+            number(
+                "Ranges kept",
+                "Share of the recorded ranges that found room.",
+                "percentunit",
+                f"min(opscope:ranges_kept:ratio5m{{{OF_CLUSTER}}})",
+                at_least(0.998, 0.999),
+                width=5,
+                decimals=2,
+            )
+        )
+        .with_panel(
+            number(
+                "Series folded",
+                "Series merged into other because an agent's table is full.",
+                "short",
+                f"sum ({name('opscope.series.folded')}{{{OF_HOST}}}) or vector(0)",
+                choices.NONE,
+                width=5,
+            )
+        )
+        .with_panel(
+            number(
+                "Attach failures",
+                "Processes of the last hour that were not attached for a reason other than a"
+                " setting.",
+                "short",
+                f"sum(opscope:attach_failures:increase1h{{{OF_CLUSTER}}}) or vector(0)",
+                choices.ALERTS,
+                width=4,
+            )
+        )
+        .with_panel(firing("Firing alerts"))
+        .with_panel(objectives("Objectives"))
         .with_panel(
             graph(
                 "Overhead",
@@ -27,10 +95,10 @@ def make() -> Dashboard:
                 " services with the most; and the budget.",
                 "percentunit",
                 Query(
-                    f"topk(10, max by (service_name) ({ratio}{{{OF_SERVICE}, {OF_HOST}}}))",
+                    f"topk(10, max by (service_name) ({ratio}{{{OF_SERVICE}, {instance}}}))",
                     "{{service_name}}",
                 ),
-                Query(f"min ({budget}{{{OF_SERVICE}, {OF_HOST}}})", "least budget"),
+                Query(f"min ({budget}{{{OF_SERVICE}, {instance}}})", "least budget"),
                 decimals=2,
             )
         )
@@ -79,7 +147,10 @@ def make() -> Dashboard:
                 "Processes of the last hour that were not attached for a reason other than a"
                 " setting.",
                 "short",
-                Query("opscope:attach_failures:increase1h", "{{bridge}}"),
+                Query(
+                    f"sum by (bridge) (opscope:attach_failures:increase1h{{{OF_CLUSTER}}})",
+                    "{{bridge}}",
+                ),
             )
         )
         .with_panel(
@@ -162,10 +233,12 @@ def make() -> Dashboard:
         .with_panel(
             rows(
                 "Versions of Opscope",
-                "Hosts by the version of their agent.",
+                "Hosts by the version of their agent, its revision, empty for a release, and its"
+                " Python.",
                 "short",
-                f"count by (version) ({name('opscope.build.info')}{{{OF_HOST}}})",
-                ("version",),
+                "count by (version, revision, python_version)"
+                f" ({name('opscope.build.info')}{{{OF_HOST}}})",
+                ("version", "revision", "python_version"),
                 "hosts",
             )
         )

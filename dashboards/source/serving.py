@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders import common, timeseries
-from grafana_foundation_sdk.builders import dashboard as builders
-from grafana_foundation_sdk.models.common import GraphTresholdsStyleMode
-from grafana_foundation_sdk.models.dashboard import Dashboard, Threshold, ThresholdsMode
+from grafana_foundation_sdk.builders import timeseries
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import choices
-from dashboards.source.blocks import EVENTS, THREADS, Query, board, graph
+from dashboards.source.blocks import (
+    EVENTS,
+    NEUTRAL,
+    THREADS,
+    Query,
+    Steps,
+    board,
+    graph,
+    number,
+    question,
+    up_to,
+)
 from dashboards.source.choices import OF_SERVICE, SERVING
 from dashboards.source.queries import name, quantile_now, rate
 
-_OF_MODEL = f'{OF_SERVICE}, model=~"$served"'
+_OF_MODEL = f'{OF_SERVICE}, model=~"$served", version=~"$version"'
 _OP = f'{OF_SERVICE}, model_id=~"$served"'
 _BY = "{{model}} {{version}}"
 
@@ -26,18 +35,7 @@ def _mean_s(metric: str) -> str:
     return f"{_sum(metric)} / 1e6 / {_sum('nv_inference_request_success')}"
 
 
-def _limit(panel: timeseries.Panel, warning: float, critical: float) -> timeseries.Panel:
-    steps = [
-        Threshold(value=None, color="green"),
-        Threshold(value=warning, color="orange"),
-        Threshold(value=critical, color="red"),
-    ]
-    made = builders.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(steps)
-    style = common.GraphThresholdsStyleConfig().mode(GraphTresholdsStyleMode.DASHED)
-    return panel.thresholds(made).thresholds_style(style)
-
-
-def _latency(title: str, description: str, op: str) -> timeseries.Panel:
+def _latency(title: str, description: str, op: str, limits: Steps = ()) -> timeseries.Panel:
     where = f'{_OP}, op="{op}"'
     queries = (
         Query(
@@ -46,7 +44,7 @@ def _latency(title: str, description: str, op: str) -> timeseries.Panel:
         )
         for p in ("0.50", "0.95", "0.99")
     )
-    return graph(title, description, "s", *queries)
+    return graph(title, description, "s", *queries, limits=limits)
 
 
 def make() -> Dashboard:
@@ -55,9 +53,63 @@ def make() -> Dashboard:
     answered = "sum by (model) (" + rate("nv_inference_request_success", _OF_MODEL) + ")"
     self_time = rate("opscope.op.self_time", f'{_OP}, op!~"serving::.*"')
     return (
-        board(SERVING, "Opscope / Serving", "Served models: latency, queue, batches, errors.")
-        .with_variable(choices.service())
-        .with_variable(choices.served())
+        board(
+            SERVING,
+            "Opscope / Serving",
+            "Served models: latency, queue, batches, errors.",
+            *choices.where(),
+            choices.served(),
+            choices.served_version(),
+        )
+        .with_panel(
+            question(
+                "Do clients get their answers, in time, and if not: queue or model?",
+                "Red in the first row: clients notice. A long queue with short batches needs"
+                " another server; long batches are the model, and its operators are at the bottom.",
+            )
+        )
+        .with_panel(
+            number(
+                "Answered",
+                "Requests answered per second.",
+                EVENTS,
+                f"sum({rate('nv_inference_request_success', _OF_MODEL)})",
+                NEUTRAL,
+                width=6,
+            )
+        )
+        .with_panel(
+            number(
+                "Failed",
+                "Share of requests that failed: above 1 % clients notice, above 5 % is an outage.",
+                "percentunit",
+                f"sum({failed}) / (sum({failed}) + sum({answered}))",
+                up_to(0.01, 0.05),
+                width=6,
+                decimals=2,
+            )
+        )
+        .with_panel(
+            number(
+                "Waiting in the queue",
+                "Mean time of a request in the queue.",
+                "s",
+                f"sum({rate('nv_inference_queue_duration_us', _OF_MODEL)}) / 1e6"
+                f" / sum({rate('nv_inference_request_success', _OF_MODEL)})",
+                up_to(0.1, 1.0),
+                width=6,
+            )
+        )
+        .with_panel(
+            number(
+                "Requests that wait",
+                "In the queues now. A queue refuses requests at 1,000 by default.",
+                "short",
+                f"max({name('nv_inference_pending_request_count')}{{{_OF_MODEL}}})",
+                up_to(500, 900),
+                width=6,
+            )
+        )
         .with_panel(
             graph(
                 "Requests answered",
@@ -68,15 +120,12 @@ def make() -> Dashboard:
             )
         )
         .with_panel(
-            _limit(
-                graph(
-                    "Share of requests that failed",
-                    "Of all requests, by model. Above 1 % clients notice; above 5 % is an outage.",
-                    "percentunit",
-                    Query(f"{failed} / ({failed} + {answered})", "{{model}}"),
-                ),
-                0.01,
-                0.05,
+            graph(
+                "Share of requests that failed",
+                "Of all requests, by model. Above 1 % clients notice; above 5 % is an outage.",
+                "percentunit",
+                Query(f"{failed} / ({failed} + {answered})", "{{model}}"),
+                limits=up_to(0.01, 0.05),
             )
         )
         .with_panel(
@@ -90,19 +139,16 @@ def make() -> Dashboard:
             )
         )
         .with_panel(
-            _limit(
-                graph(
-                    "Requests that wait",
-                    "In the queue now. A queue refuses requests at 1,000 by default.",
-                    "short",
-                    Query(
-                        f"sum by (model, version) ({name('nv_inference_pending_request_count')}"
-                        f"{{{_OF_MODEL}}})",
-                        _BY,
-                    ),
+            graph(
+                "Requests that wait",
+                "In the queue now. A queue refuses requests at 1,000 by default.",
+                "short",
+                Query(
+                    f"sum by (model, version) ({name('nv_inference_pending_request_count')}"
+                    f"{{{_OF_MODEL}}})",
+                    _BY,
                 ),
-                500,
-                900,
+                limits=up_to(500, 900),
             )
         )
         .with_panel(
@@ -124,15 +170,12 @@ def make() -> Dashboard:
             )
         )
         .with_panel(
-            _limit(
-                _latency(
-                    "Time in the queue",
-                    "Quantiles of serving::queue: exact, whatever is sampled. Above 100 ms the"
-                    " model is overloaded.",
-                    "serving::queue",
-                ),
-                0.1,
-                1.0,
+            _latency(
+                "Time in the queue",
+                "Quantiles of serving::queue: exact, whatever is sampled. Above 100 ms the"
+                " model is overloaded.",
+                "serving::queue",
+                limits=up_to(0.1, 1.0),
             )
         )
         .with_panel(

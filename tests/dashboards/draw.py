@@ -1,11 +1,10 @@
 """Draws all dashboards with Grafana's own components: `python -m tests.dashboards.draw [FOLDER]`.
 
-They show a simulated fleet with one straggler and a real host, as in test_in_prometheus.py: all
-with native histograms, then one operator again with classic ones. The rules run fast enough to fill
-their windows soon, because a graph without data looks like a fault.
-Needs Prometheus (2.44 or later, for sums of native histograms; `PROMETHEUS` is its path), npm and
-its registry, Chromium, and ten minutes on an idle machine. People check the result. `pngquant`, if
-installed, makes it small.
+They show six hours of a simulated fleet (life.py), forty times as fast: a real Prometheus scrapes
+it and evaluates the committed rules. The times on the axes are those of the fleet.
+Needs Prometheus (2.44 or later, for sums of native histograms; `PROMETHEUS` is its path), promtool,
+npm and its registry, Chromium, and ten minutes on an idle machine. People check the result.
+`pngquant`, if installed, makes it small.
 """
 
 from __future__ import annotations
@@ -21,35 +20,24 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.dashboards.documents import FOLDER, boards
-from tests.dashboards.fleet import Fleet
-from tests.dashboards.live import beside_a_real_host
+from tests.dashboards import life
+from tests.dashboards.documents import ALL, FOLDER, boards, panels
+from tests.dashboards.pace import in_rules
 
 PACKAGES = (
     *(f"@grafana/{name}@12.4.10" for name in ("ui", "data", "schema")),
     *("react@18", "react-dom@18", "esbuild"),
 )
 SOURCE = Path(__file__).with_name("drawing") / "draw.tsx"
-FLEET = Fleet(
-    7,
-    hosts=24,
-    operators=12,
-    samples=60,
-    slowdown=1.4,
-    versions=("1.4", "1.5"),
-    factors=(1.0, 1.08),
-)
-PACE = 0.05
-"""Seconds here for a quarter of an hour in the rules: 45."""
-SHOWN_S, STEP_S, TICK_S = 120, 2, 30
-GATHER_S, GATHER_CLASSIC_S = 60 + SHOWN_S + TICK_S, 30 + SHOWN_S + TICK_S
-"""Seconds until the windows are full at the beginning of the graphs."""
-OPERATOR = "aten::bmm"
-"""An operator that is compared between hosts, so not one of communication."""
+PACE = 0.025
+"""Seconds here for a second of the fleet."""
+LEFT_OUT_H = 0.5
+"""At the beginning, until the windows of the rules are full."""
+OPERATOR = life.REGRESSED
 WIDTH = 1200
 PAGE = (
     '<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="bundle.css">'
-    '<body style="margin: 8px; background: #f4f5f5"><div id="root"></div>'
+    '<body style="margin: 8px; background: {back}"><div id="root"></div>'
     '<script>window.TASK = {task}</script><script src="bundle.js"></script>'
 )
 
@@ -65,26 +53,16 @@ def bundle(place: Path) -> None:
     subprocess.run(command, cwd=place, check=True)
 
 
-def draw(
-    place: Path, board: dict[str, Any], store: str, variables: dict[str, str], to: Path
-) -> None:
+def draw(place: Path, board: dict[str, Any], task: dict[str, Any], to: Path) -> None:
     """Draws one picture; reports empty panels."""
-    # Half a tick after the last one, so that its label fits.
-    now = (int(time.time()) - TICK_S // 2) // TICK_S * TICK_S + TICK_S // 2
-    task = {
-        "board": board,
-        "store": store,
-        "from": now - SHOWN_S,
-        "to": now,
-        "step": STEP_S,
-        "set": {"__rate_interval": f"{300 * PACE:.0f}s"} | variables,
-        "width": WIDTH,
-    }
     page = place / "page.html"
-    page.write_text(PAGE.replace("{task}", json.dumps(task).replace("<", "\\u003c")))
+    mode, width = task["mode"], task["width"]
+    text = PAGE.replace("{back}", "#f4f5f5" if mode == "light" else "#111217")
+    filled = json.dumps({"board": board, **task}).replace("<", "\\u003c")
+    page.write_text(text.replace("{task}", filled))
     height = 24 + 38 * max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in board["panels"])
     browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    options = [f"--window-size={WIDTH + 16},{height}", "--virtual-time-budget=20000"]
+    options = [f"--window-size={width + 16},{height}", "--virtual-time-budget=20000"]
     profile = f"--user-data-dir={place / 'profile'}"
     common = [*browser, *options, profile]
     subprocess.run([*common, f"--screenshot={to}", page.as_uri()], check=True, capture_output=True)
@@ -98,31 +76,54 @@ def draw(
         subprocess.run(quantize, check=False)
 
 
+def task(store: str, now: float, mode: str) -> dict[str, Any]:
+    """What all pictures until `now` have in common."""
+    shown_s = (life.HOURS - LEFT_OUT_H) * 3600 * PACE
+    everything = dict.fromkeys(ALL, ".*")
+    return {
+        "store": store,
+        "from": now - shown_s,
+        "to": now,
+        "pace": PACE,
+        # On the axes, a little after a full hour, so that the hour's label fits.
+        "shownTo": 20_697 * 86_400 + 18.2 * 3600,
+        "step": 60 * PACE,
+        "set": {
+            "__rate_interval": f"{300 * PACE:.0f}s",
+            "__range": f"{shown_s:.0f}s",
+            "operator": OPERATOR,
+            "quantile": "0.95",
+            **everything,
+        },
+        "width": WIDTH,
+        "mode": mode,
+    }
+
+
+def paced_board(board: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(json.dumps(board))
+    for panel in panels(made):
+        for target in panel["targets"]:
+            target["expr"] = in_rules(target["expr"], PACE)
+    return made
+
+
 def main(folder: Path, program: str, bundled: str | None) -> None:
     with tempfile.TemporaryDirectory(prefix="opscope-draw-") as name:
         place = Path(name)
         made = Path(bundled) if bundled else place
         if not bundled:
             bundle(made)
-        for native in (True, False):
-            run(place / ("native" if native else "classic"), made, folder, program, native)
-
-
-def run(place: Path, made: Path, folder: Path, program: str, native: bool) -> None:
-    environ = {"OTEL_RESOURCE_ATTRIBUTES": "service.version=2.0", "OPENBLAS_NUM_THREADS": "1"}
-    live = beside_a_real_host(
-        Path(program), place, FLEET, native=native, pace=PACE, lines_every_s=5, environ=environ
-    )
-    with live as store:
-        time.sleep(GATHER_S if native else GATHER_CLASSIC_S)
-        every = dict.fromkeys(("service", "host", "model"), ".*")
-        for name, board in boards().items():
-            short = name.removeprefix("opscope-").removesuffix(".json")
-            if not native and short != "operator":
-                continue
-            variables = every | {"operator": OPERATOR, "quantile": "0.95"}
-            to = folder / f"{short}{'' if native else '-classic'}.png"
-            draw(made, board, store.url, variables, to)
+        (place / "store").mkdir()
+        with life.prometheus(Path(program), place / "store", PACE) as store:
+            time.sleep(life.HOURS * 3600 * PACE)
+            now = time.time()
+            for name, board in boards().items():
+                short = name.removeprefix("opscope-").removesuffix(".json")
+                for mode in ("light", "dark") if short == "fleet" else ("light",):
+                    if short != "serving":
+                        to = folder / f"{short}{'-dark' if mode == 'dark' else ''}.png"
+                        draw(made, paced_board(board), task(store.url, now, mode), to)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from opscope.host.health import Health
+from opscope.host.identity import group_of
 from opscope.host.self_metrics import SelfMetrics
 from opscope.host.snapshot import (
     BYTES,
@@ -19,11 +21,11 @@ from opscope.host.snapshot import (
     SELF_NS,
     TOTAL_NS,
     WEIGHT,
-    Health,
     Process,
     SeriesKey,
     Snapshot,
 )
+from opscope.segments.dictionary import Labels
 from opscope.segments.layout import BUCKETS_PER_OCTAVE, SECOND_LOG2, WEIGHT_ONE
 
 SERVICE, MODEL = "ranker", "r50"
@@ -66,6 +68,8 @@ class Fleet:
     factors: tuple[float, ...] = ()
     """Of the duration: the hosts have them in turn."""
     service: str = SERVICE
+    attributes: Labels = ()
+    """Resource attributes of its processes, beside the service's."""
     models: tuple[str, ...] = (MODEL,)
     """The operators are of them in turn."""
     busy: int = 0
@@ -128,6 +132,7 @@ class Fleet:
                 _operator(number, phase),
                 phase,
                 (("model_id", models[number % len(models)]),),
+                group=group_of(self.attributes),
             )
             for number, phase in enumerate(self.phases)
         )
@@ -135,8 +140,14 @@ class Fleet:
     def snapshot(self, host: int, times: float) -> Snapshot:
         """What that host's agent has after so many quarters of an hour, all alike; of a part of one
         each bucket holds its share, rounded down to whole runs."""
+        return self.snapshot_of(host, self.counts[host] * times, times)
+
+    def snapshot_of(
+        self, host: int, runs_by_bucket: NDArray[np.float64], times: float, version: str = ""
+    ) -> Snapshot:
+        """The same with these recorded runs, (operators, buckets)."""
         weight = round(WEIGHT_ONE / self.sampling)
-        counts = np.floor(self.counts[host] * times).astype(np.uint64)
+        counts = np.floor(runs_by_bucket).astype(np.uint64)
         counters = np.zeros((self.operators, COUNTER_COLUMNS), np.uint64)
         runs = counts.sum(axis=1)
         counters[:, SAMPLES] = runs
@@ -154,8 +165,9 @@ class Fleet:
             variances=np.stack([calls_variance, calls_variance * call_s**2], axis=1),
             buckets=(counts * weight).reshape(self.operators, _OCTAVES, BUCKETS_PER_OCTAVE),
             first_octave=SECOND_LOG2 + _LOWEST,
-            processes=(self._process(host),),
+            processes=(self._process(host, version),),
             health=Health(samples=int(runs.sum()), overhead_ns=1000 * int(runs.sum())),
+            groups={group_of(self.attributes): self.attributes} if self.attributes else {},
             usage={("torch.compile", self.service): 1},
             attach_results={("process", "attached"): 1, ("torch", "attached"): 1},
             series_filtered={("drop",): 1},
@@ -168,10 +180,10 @@ class Fleet:
             ),
         )
 
-    def _process(self, host: int) -> Process:
+    def _process(self, host: int, version: str) -> Process:
         notes = {"service.name": self.service, "torch": "2.13.0", "bridge.torch": "attached"}
-        if self.versions:
-            notes["service.version"] = self.versions[host % len(self.versions)]
+        if version or self.versions:
+            notes["service.version"] = version or self.versions[host % len(self.versions)]
         return Process(
             pid=host + 1,
             uid=0,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,12 +21,21 @@ from opscope.server.exporter import PageExporter, load
 from tests.dashboards.documents import RULES
 from tests.dashboards.fleet import Fleet
 from tests.dashboards.pace import in_rules
-from tests.exporters.peers import TIMEOUT_S, Prometheus, Store, agent, running, wait_for
+from tests.exporters.peers import (
+    TIMEOUT_S,
+    Prometheus,
+    Store,
+    VictoriaMetrics,
+    agent,
+    running,
+    vmalert,
+    wait_for,
+)
 
 RUN = [sys.executable, "-c", "from opscope.cli import main; main()", "run", "--sampling", "1", "--"]
 TRAINING = [sys.executable, str(Path(__file__).parent / "programs" / "training.py")]
-REAL = "real"
-"""The real host's instance."""
+REAL, CLUSTER = "real", "east"
+"""The real host's instance, and the cluster of all."""
 SCRAPE_S = 2
 AGO_S = 5
 """Replaces offsets of an hour or a day, for which there is no data."""
@@ -91,7 +100,11 @@ class Hosts:
         self.targets: list[dict[str, object]] = [
             {
                 "targets": [f"127.0.0.1:{self._server.server_port}"],
-                "labels": {"__metrics_path__": f"/{host}/metrics", "instance": f"host{host}"},
+                "labels": {
+                    "__metrics_path__": f"/{host}/metrics",
+                    "instance": f"host{host}",
+                    "cluster": CLUSTER,
+                },
             }
             for host in range(fleet.hosts)
         ]
@@ -102,16 +115,19 @@ class Hosts:
         self._server.server_close()
 
 
-def write_rules(directory: Path, pace: float | None = None) -> None:
-    """The committed rules, with times that suit a test, in a new directory."""
-    directory.mkdir()
+def write_rules(directory: Path, pace: float | None = None, offsets: float | None = None) -> None:
+    """The committed rules, with times that suit a test, in a new directory. `offsets`: the pace of
+    offsets too, which otherwise become some seconds."""
+    directory.mkdir(parents=True)
     for path in RULES.glob("*.yml"):
         text = path.read_text()
         if pace is None:
-            text = re.sub(r"interval: \w+", "interval: 1s", text)
+            text = re.sub(r"(interval|for): \w+", r"\1: 1s", text)
         else:
             text = in_rules(text, pace)
-        (directory / path.name).write_text(re.sub(r"offset \w+", f"offset {AGO_S}s", text))
+        if offsets is None:
+            text = re.sub(r"offset \w+", f"offset {AGO_S}s", text)
+        (directory / path.name).write_text(text)
 
 
 @contextmanager
@@ -122,23 +138,35 @@ def prometheus(
     *,
     native: bool,
     pace: float | None = None,
+    victoria: Path | None = None,
 ) -> Iterator[Store]:
-    """`pace`: the real length of a second of the rules; by default they run each second."""
-    write_rules(directory, pace)
-    config = {
+    """`pace`: the real length of a second of the rules; by default they run each second.
+    `victoria`: the store is this VictoriaMetrics, into which Prometheus writes, and vmalert
+    evaluates the rules."""
+    write_rules(directory / "rules", pace)
+    config: dict[str, object] = {
         "global": {
             "scrape_interval": f"{SCRAPE_S}s",
             "scrape_timeout": f"{SCRAPE_S}s",
             "evaluation_interval": "1s",
         },
-        "rule_files": [str(directory / path.name) for path in RULES.glob("*.yml")],
         "scrape_configs": [{"job_name": "opscope", "static_configs": targets}],
     }
+    peer = VictoriaMetrics(victoria, directory / "victoria") if victoria else None
+    if peer:
+        url = peer.url.removesuffix("/prometheus") + "/api/v1/write"
+        # Small parts, so that what was scraped is there soon.
+        config["remote_write"] = [{"url": url, "queue_config": {"batch_send_deadline": "200ms"}}]
+    else:
+        config["rule_files"] = [str(directory / "rules" / "*.yml")]
     (directory / "prometheus.yml").write_text(yaml.safe_dump(config))
     features = ["--enable-feature=native-histograms"] if native else []
     store = Prometheus(program, directory / "prometheus.yml", *features)
-    with running(store.command):
-        yield store
+    with running(store.command), ExitStack() as stack:
+        if peer and victoria:
+            stack.enter_context(running(peer.command))
+            stack.enter_context(running(vmalert(victoria, directory / "rules", peer)))
+        yield peer or store
 
 
 @contextmanager
@@ -151,6 +179,7 @@ def beside_a_real_host(
     pace: float | None = None,
     lines_every_s: int = 1,
     environ: Mapping[str, str],
+    victoria: Path | None = None,
 ) -> Iterator[Store]:
     """That Prometheus over the fleet and the host `REAL`: its agent also writes lines, has a filter
     that drops nothing, and finds a file that is no segment; its one program trains, with this
@@ -169,9 +198,13 @@ def beside_a_real_host(
             prometheus(
                 program,
                 place / "prometheus",
-                [*hosts.targets, {"targets": [address], "labels": {"instance": REAL}}],
+                [
+                    *hosts.targets,
+                    {"targets": [address], "labels": {"instance": REAL, "cluster": CLUSTER}},
+                ],
                 native=native,
                 pace=pace,
+                victoria=victoria,
             ) as store,
             subprocess.Popen([*RUN, *TRAINING], env=everything, stdin=subprocess.PIPE) as training,
         ):

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from opscope.host.snapshot import Health, Snapshot
+from opscope.host.health import Health
+from opscope.host.snapshot import Snapshot
 from opscope.server.exporter import PageExporter, load
 from tests.dashboards.fleet import Fleet
 

@@ -76,10 +76,18 @@ def step_of(range_s: float, least_s: float) -> float:
     return max(float(nearest), least_s)
 
 
-def filled(promql: str, values: dict[str, str], rate_s: float) -> str:
+def filled(promql: str, values: dict[str, str], rate_s: float, range_s: float = 3600.0) -> str:
     """With variables and `$__rate_interval` set."""
     promql = promql.replace("$__rate_interval", f"{1000 * rate_s:.0f}ms")
+    promql = promql.replace("$__range", f"{1000 * range_s:.0f}ms")
     return re.sub(r"\$(\w+)", lambda found: values[found[1]], promql)
+
+
+def _selected(variable: dict[str, Any], found: list[str]) -> str:
+    """The default: All, as one pattern or as all values, or else the first value."""
+    if variable.get("allValue") or not variable.get("includeAll"):
+        return str(variable.get("allValue") or next(iter(found), ""))
+    return f"({'|'.join(re.escape(value).replace(chr(92), chr(92) * 2) for value in found)})"
 
 
 def range_of(board: dict[str, Any]) -> float:
@@ -100,11 +108,11 @@ def questions(
     return [
         Question(
             panel["title"],
-            filled(target["expr"], values, rate_s),
+            filled(target["expr"], values, rate_s, range_s * pace),
             bool(target.get("instant")),
             step_s * pace,
         )
-        for target in panel["targets"]
+        for target in panel.get("targets", ())
     ]
 
 
@@ -124,7 +132,7 @@ class Browser:
             if variable["type"] == "query":
                 answer, found = self._values(variable, values, begin_s, end_s)
                 answers.append(answer)
-                values[variable["name"]] = variable.get("allValue") or next(iter(found), "")
+                values[variable["name"]] = _selected(variable, found)
             elif variable["type"] == "custom":
                 values[variable["name"]] = variable["current"]["value"]
         with ThreadPoolExecutor(AT_A_TIME) as pool:

@@ -8,12 +8,24 @@ from typing import Any
 import pytest
 
 from opscope.cli import annotate
+from opscope.fleet.annotation import CAPTURE
 from opscope.metric_definition import Kind
 from opscope.metrics import METRICS
-from tests.dashboards.documents import GRAFANA, boards, panel_queries, rules, variable_queries
+from tests.dashboards.documents import (
+    ALL,
+    GRAFANA,
+    boards,
+    panel_queries,
+    panels,
+    rules,
+    variable_queries,
+)
 
 # Labels of the series besides those in the table.
-ADDED_LABELS = {"instance", "model_id", "model_version", "le", "job", "alertname"}
+ADDED_LABELS = {"cluster", "instance", "model_id", "model_version", "le", "job"}
+OF_ALERTS = {"alertname", "alertstate", "severity"}
+# Of opscope_resource_info: attributes of the processes' resource.
+OF_RESOURCES = {"k8s_namespace_name", "job_id"}
 # A label value that no series has: see dashboards/source/queries.py.
 NO_LABEL = {"every_host"}
 
@@ -55,6 +67,9 @@ def test_grafanas_own_reader_keeps_all_of_them() -> None:
         read = json.loads(JSONEncoder().encode(Dashboard.from_json(board)))
         # In 10.1, the SDK's version, a heat map's tooltip is on or off; later versions have a mode.
         known = {f"/panels/{n}/options/tooltip/mode" for n in range(len(board["panels"]))}
+        # The SDK does not know what the data source Prometheus wants of an annotation.
+        of_prometheus = ("expr", "step", "textFormat", "titleFormat", "useValueForTime")
+        known |= {f"/annotations/list/2/{key}" for key in of_prometheus}
         assert lost(board, read) <= known, name
 
 
@@ -91,7 +106,8 @@ def test_every_metric_name_is_in_the_table_or_a_rule() -> None:
 
 
 def test_every_label_is_of_the_table() -> None:
-    known = ADDED_LABELS.union(*(metric.labels for metric in METRICS))
+    known = ADDED_LABELS | OF_ALERTS | OF_RESOURCES
+    known = known.union(*(metric.labels for metric in METRICS))
     used = set()
     for promql in all_promql():
         for names in re.findall(r"\b(?:by|on|group_left) \(([\w, ]*)\)", promql):
@@ -103,7 +119,7 @@ def test_every_label_is_of_the_table() -> None:
 
 def test_every_panel_has_a_description_and_a_unit() -> None:
     for name, board in boards().items():
-        for panel in board["panels"]:
+        for panel in panels(board):
             where = name, panel["title"]
             assert panel["description"].endswith("."), where
             assert panel["fieldConfig"]["defaults"]["unit"], where
@@ -146,7 +162,7 @@ def test_dashboards_are_linked_and_have_distinct_titles() -> None:
         assert name == f"{board['uid']}.json"
         assert board["links"][0]["tags"] == board["tags"] == ["opscope"]
         variables = [one["name"] for one in board["templating"]["list"]]
-        assert variables[:2] == ["datasource", "service"]
+        assert variables[:5] == ["datasource", "cluster", "namespace", "job", "service"]
     text = "".join(path.read_text() for path in GRAFANA.glob("*.json"))
     linked = set(re.findall(r"/d/([\w-]+)\?", text))
     assert linked
@@ -173,15 +189,17 @@ def test_variables_have_descriptions_and_query_the_chosen_source() -> None:
             assert variable["label"] and variable["description"].endswith("."), (name, variable)
             if variable["type"] == "query":
                 assert variable["datasource"]["uid"] == "${datasource}", (name, variable)
-        for panel in board["panels"]:
+        for panel in panels(board):
             assert panel["datasource"]["uid"] == "${datasource}", (name, panel["title"])
 
 
 def test_each_dashboard_shows_what_opscope_annotate_posts() -> None:
     for name, board in boards().items():
-        (shown,) = board["annotations"]["list"]
-        assert shown["enable"] and shown["datasource"]["type"] == "grafana", name
-        assert shown["target"]["tags"] == [annotate._TAG], name
+        releases, captures, versions = board["annotations"]["list"]
+        for shown, tag in ((releases, annotate._TAG), (captures, CAPTURE)):
+            assert shown["enable"] and shown["datasource"]["type"] == "grafana", name
+            assert shown["target"]["tags"] == [tag], name
+        assert "opscope:version_first_seen:timestamp" in versions["expr"], name
 
 
 def test_panels_do_not_overlap_and_stay_within_the_page() -> None:
@@ -207,5 +225,61 @@ def test_links_and_queries_name_existing_variables() -> None:
             kept = set(re.findall(r"\$\{(\w+):queryparam\}", rest))
             assert kept <= by_uid[uid] & by_uid[path.stem], (path.name, rest)
         for _, _, expr in (one for one in panel_queries() if one[0] == path.name):
-            used = set(re.findall(r"\$(\w+)", expr)) - {"__rate_interval"}
+            used = set(re.findall(r"\$(\w+)", expr)) - {"__rate_interval", "__range"}
             assert used <= by_uid[path.stem], (path.name, expr)
+
+
+def test_each_dashboard_begins_with_its_question() -> None:
+    for name, board in boards().items():
+        first = board["panels"][0]
+        assert first["type"] == "text" and first["gridPos"]["y"] == 0, name
+        assert re.match(r"### [^\n]+\?\n", first["options"]["content"]), name
+
+
+def test_numbers_are_coloured_by_thresholds_over_their_line() -> None:
+    numbers = [
+        (name, panel)
+        for name, board in boards().items()
+        for panel in panels(board)
+        if panel["type"] == "stat"
+    ]
+    assert {name for name, _ in numbers} == set(boards())
+    for name, panel in numbers:
+        where = name, panel["title"]
+        steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+        assert steps[0]["value"] is None and len(steps) > 1, where
+        values = [step["value"] for step in steps[1:]]
+        assert values == sorted(values), where
+        assert panel["options"]["graphMode"] == "area", where
+        assert not panel["targets"][0].get("instant"), where
+
+
+def test_links_between_dashboards_keep_the_selection() -> None:
+    """All that both have, or a value from the row that was clicked."""
+    for path in GRAFANA.glob("*.json"):
+        for uid, rest in re.findall(r"/d/([\w-]+)\?([^\"]*)", path.read_text()):
+            told = set(re.findall(r"\$\{(\w+):queryparam\}|&var-(\w+)=", rest))
+            for name in ("datasource", "cluster", "namespace", "job", "service"):
+                assert any(name in pair for pair in told), (path.name, uid, name)
+
+
+def test_the_largest_service_does_not_flatten_the_others() -> None:
+    """Lines of services and models that are not shares have a logarithmic axis."""
+    scales = [
+        panel["fieldConfig"]["defaults"]["custom"].get("scaleDistribution")
+        for board in boards().values()
+        for panel in panels(board)
+        if panel["type"] == "timeseries"
+        and panel["title"].startswith(("Time by service", "Time by model", "Steps"))
+    ]
+    assert scales == [{"type": "log", "log": 10}] * 3
+
+
+def test_every_variable_of_several_values_is_set_in_these_tests() -> None:
+    several = {
+        one["name"]
+        for board in boards().values()
+        for one in board["templating"]["list"]
+        if one.get("multi")
+    }
+    assert several == set(ALL)

@@ -16,9 +16,21 @@ from opscope.metrics import METRICS
 from opscope_exporters.samples import CLASSIC_METRICS
 from tests.dashboards.documents import boards, filled, panel_queries, rules, variable_queries
 from tests.dashboards.fleet import Fleet
-from tests.dashboards.live import ANEW, AWAY, REAL, assert_answered, beside_a_real_host
+from tests.dashboards.live import (
+    ANEW,
+    AWAY,
+    CLUSTER,
+    REAL,
+    assert_answered,
+    beside_a_real_host,
+)
 from tests.dashboards.statistics import alarms, slowness
-from tests.exporters.conftest import debian, new_prometheus, old_prometheus  # noqa: F401
+from tests.exporters.conftest import (  # noqa: F401
+    debian,
+    new_prometheus,
+    newest_prometheus,
+    old_prometheus,
+)
 from tests.exporters.peers import Store, wait_for
 
 pytestmark = pytest.mark.slow
@@ -32,6 +44,7 @@ FLEET = Fleet(
     versions=("1", "2"),
     factors=(1.0, 1.02),
     churn=True,
+    attributes=(("job.id", "7"), ("k8s.namespace.name", "ml")),
 )
 T = TypeVar("T")
 
@@ -43,7 +56,13 @@ class Case:
 
 
 @pytest.fixture(
-    scope="module", params=[("old_prometheus", False), ("new_prometheus", True)], ids=lambda p: p[0]
+    scope="module",
+    params=[
+        ("old_prometheus", False),
+        ("new_prometheus", True),
+        pytest.param(("newest_prometheus", True), marks=pytest.mark.external),
+    ],
+    ids=lambda p: p[0],
 )
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -70,6 +89,8 @@ def _has(operator: str, promql: str, *, native: bool) -> bool:
     if "host_op_typical" in promql and not native and operator in REAL_OPERATORS:
         # Shows nothing if all its durations are in one bucket, which depends on the machine.
         return False
+    if "_op_slowness" in promql and "host_op" not in promql and operator in REAL_OPERATORS:
+        return False  # Compared between hosts, of which it has one.
     if "memory" in promql:
         # NumPy does not report them; PyTorch's belong to the operators that mm calls.
         return operator not in ("numpy::dot", "aten::mm")
@@ -120,6 +141,12 @@ NEEDS_A_FLEET = {
     ("opscope-hosts.json", "Operators that are slow on a host"): "others to be slower than",
     ("opscope-model.json", "Newest version compared to the previous one"): "a version before",
     ("opscope-model.json", "Operators that changed most with the version"): "a version before",
+    ("opscope-model.json", "Surely slower than in the last version"): "a version before",
+    ("opscope-model.json", "Against the last version"): "a version before",
+    ("opscope-operator.json", "Against the last version"): "a version before",
+    ("opscope-operator.json", "Against last week"): "five hosts",
+    ("opscope-fleet.json", "Slower than in the last version"): "a version before",
+    ("opscope-fleet.json", "Slower than last week"): "five hosts",
 }
 OF_REAL = {"service": "training", "host": REAL, "model": "digits-.*"}
 
@@ -201,15 +228,18 @@ def test_every_rule_is_computed(case: Case) -> None:
     assert once(not_well, lambda found: found == [], "all rules computed without an error") == []
 
 
+# These processes have no identity of their own (tests/e2e/test_identity.py) and run in no container
+# (tests/host/test_containers.py). Nor do they serve models (tests/serving/test_observed.py).
+NOT_HERE = ("opscope.resource.info", "opscope.container.info")
+
+
 def test_every_metric_is_there(case: Case) -> None:
     """No dashboard uses a metric that is not exported."""
     there = METRICS if case.native else CLASSIC_METRICS
     samples = {
         f'{{__name__=~"{one.prometheus_name}(_total|_count)?"}}'
         for one in there
-        # These processes have no identity of their own (tests/e2e/test_identity.py), and serve no
-        # models (tests/serving/test_observed.py).
-        if one.name != "opscope.resource.info" and not one.name.startswith("nv_inference_")
+        if one.name not in NOT_HERE and not one.name.startswith("nv_inference_")
     }
     assert_answered(case.store, dict.fromkeys(samples, "metric"))
 
@@ -218,7 +248,7 @@ def test_the_version_of_a_real_process_is_there(case: Case) -> None:
     found = wait_for(
         lambda: case.store.values('opscope_service_info{service_name="training"}'), REAL
     )
-    assert found == {f"opscope_service_info,{REAL},opscope,training,1.2+3": 1}
+    assert found == {f"opscope_service_info,{CLUSTER},{REAL},opscope,training,1.2+3": 1}
 
 
 def expected(case: Case) -> Any:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.dashboards.documents import RULES, RUNBOOK, alerts
+from tests.dashboards.planted import FAULTS
+from tests.exporters.conftest import debian, promtools  # noqa: F401
 
 UNIT_TESTS = Path(__file__).with_name("alerts_test.yml")
 
@@ -28,12 +30,27 @@ def test_alerts_fire_when_they_should() -> None:
     promtool("test", "rules", UNIT_TESTS)
 
 
+@pytest.mark.external
+def test_rules_and_alerts_are_the_same_in_each_version(request: pytest.FixtureRequest) -> None:
+    programs: list[str] = request.getfixturevalue("promtools")
+    for program in programs:
+        for words in (
+            ["check", "rules", *map(str, sorted(RULES.glob("*.yml")))],
+            ["test", "rules", str(UNIT_TESTS)],
+            ["test", "rules", str(UNIT_TESTS.with_name("uncertainty_test.yml"))],
+        ):
+            done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, (program, done.stdout + done.stderr)
+
+
 def test_rules_compute_the_error_of_estimates() -> None:
     promtool("test", "rules", UNIT_TESTS.with_name("uncertainty_test.yml"))
 
 
 def test_each_alert_is_seen_firing() -> None:
     fired = set(re.findall(r"alertname: (\w+)\n +exp_alerts:\n", UNIT_TESTS.read_text()))
+    # The next are seen in test_planted.py.
+    fired |= {found for one in FAULTS.values() for found in re.findall(r"Opscope\w+", one.alert)}
     assert fired == {alert["alert"] for alert in alerts()}
 
 

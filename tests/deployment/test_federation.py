@@ -90,7 +90,8 @@ def check_panels(whole: Store) -> None:
     asked = {
         filled(promql, ""): f"{board}, {panel}"
         for board, panel, promql in panel_queries()
-        if board == "opscope-fleet.json"
+        # The hosts run one version.
+        if board == "opscope-fleet.json" and "opscope:version_op_slowness" not in promql
     }
     assert len(asked) > 10
     assert_answered(whole, asked)

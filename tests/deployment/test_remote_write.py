@@ -16,9 +16,17 @@ from opscope.fleet.store import Sample
 from opscope.fleet.store import Store as FleetStore
 from tests.dashboards.documents import filled, panel_queries
 from tests.dashboards.fleet import SERVICE, Fleet
-from tests.dashboards.live import Hosts, assert_answered, write_rules
+from tests.dashboards.live import CLUSTER, Hosts, assert_answered, write_rules
 from tests.deployment.configured import SERIES, STATIC, SUMS, prometheus
-from tests.exporters.peers import Prometheus, Store, VictoriaMetrics, free_port, running, wait_for
+from tests.exporters.peers import (
+    Prometheus,
+    Store,
+    VictoriaMetrics,
+    free_port,
+    running,
+    vmalert,
+    wait_for,
+)
 from tests.exporters.test_prometheus_peer import Exemplary
 
 pytestmark = pytest.mark.slow
@@ -32,6 +40,8 @@ FLEET = Fleet(
     versions=("1", "2"),
     factors=(1.0, 1.02),
 )
+ONE_EACH = {"": 1.0, CLUSTER: 1.0}
+"""The fleet has a cluster, the host with an exemplar has none."""
 RECEIVER = "--web.enable-remote-write-receiver"
 NATIVE = "--enable-feature=native-histograms,exemplar-storage"
 
@@ -134,7 +144,7 @@ def empty(directory: Path) -> Path:
 def check_rules(store: Store) -> None:
     """The store evaluates the rules itself, and receives no evaluated ones."""
     store.wait('ALERTS{alertname="OpscopeStraggler"}')
-    assert store.wait("count by (site) (opscope:hosts:count)") == {"": 1.0}
+    assert store.wait("count by (site, cluster) (opscope:hosts:count)") == ONE_EACH
     assert store.values('{__name__=~"opscope:.*", site!=""}') == {}
     assert set(store.wait("count by (site) (opscope_processes)")) == {"a"}
     assert store.series('opscope_op_duration_seconds{op="aten::native_layer_norm"}')[0]["histogram"]
@@ -170,18 +180,7 @@ def test_victoria_metrics_answers_as_prometheus_does(
     peer = VictoriaMetrics(victoria_metrics, tmp_path / "store")
     base = peer.url.removesuffix("/prometheus")
     write_rules(tmp_path / "rules")
-    evaluating = [
-        str(victoria_metrics.with_name("vmalert")),
-        f"-rule={tmp_path / 'rules' / '*.yml'}",
-        f"-datasource.url={base}",
-        f"-remoteWrite.url={base}",
-        f"-httpListenAddr=127.0.0.1:{free_port()}",
-        "-evaluationInterval=1s",
-        "-rule.evalDelay=0s",
-        "-remoteWrite.flushInterval=200ms",
-        "-notifier.blackhole",
-        "-loggerLevel=ERROR",
-    ]
+    evaluating = vmalert(victoria_metrics, tmp_path / "rules", peer)
     nobody = f"http://127.0.0.1:{free_port()}"
     with (
         running(peer.command),
@@ -195,4 +194,4 @@ def test_victoria_metrics_answers_as_prometheus_does(
         slow = {f"host{number}" for number in FLEET.slow}
         stragglers = f'count by (instance) (ALERTS{{service_name="{SERVICE}"}})'
         wait_for(lambda: set(peer.flushed().values(stragglers)) == slow, "the straggler")
-        assert peer.values("count by (site) (opscope:hosts:count)") == {"": 1.0}
+        assert peer.values("count by (site, cluster) (opscope:hosts:count)") == ONE_EACH

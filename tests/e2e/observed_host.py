@@ -80,7 +80,7 @@ def observed_host(directory: Path) -> Iterator[ObservedHost]:
             assert agent.stdout is not None
             said = agent.stdout.readline()
             (url,) = (word for word in said.split() if word.startswith("http://"))
-            yield ObservedHost(url.removesuffix("/metrics"), directory, agent)
+            yield ObservedHost(url.removesuffix("/"), directory, agent)
         finally:
             agent.terminate()
 

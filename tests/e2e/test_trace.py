@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +16,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from opscope.cli.trace import command
+from opscope.fleet.annotation import CAPTURE
 from opscope.host.host import Host
 from opscope.segments import directories
+from tests.ci.test_annotate import Grafana, grafana  # noqa: F401
 from tests.timeline import chrome_checker
 
 TIMEOUT_S = 300
@@ -260,3 +263,28 @@ def test_missing_processes_are_named(directory: Path, tmp_path: Path) -> None:
             assert result.exit_code != 0
             assert text in str(result.exception)
     assert not path.exists()
+
+
+@pytest.mark.parametrize(("status", "said"), [(200, ""), (403, "not annotated:")])
+def test_a_trace_is_marked_on_the_graphs_of_grafana(
+    directory: Path,
+    tmp_path: Path,
+    grafana: Grafana,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    said: str,
+) -> None:
+    monkeypatch.setenv("GRAFANA_TOKEN", "secret")
+    grafana.status = status
+    path = tmp_path / "out.json"
+    began_ms = time.time() * 1000
+    with program(directory) as process:
+        words = [str(process.pid), "--seconds", "60", "--annotate", grafana.url]
+        result = trace(directory, path, *words)
+    assert result.exit_code == 0 and said in result.output, result.output
+    assert grafana.body["tags"] == [CAPTURE, "service:svc"]
+    assert grafana.body["text"] == "trace of svc out.json"
+    begin, end = grafana.body["time"], grafana.body["timeEnd"]
+    assert isinstance(begin, int) and isinstance(end, int)
+    assert began_ms - 1 <= begin < end
+    assert grafana.headers["Authorization"] == "Bearer secret"

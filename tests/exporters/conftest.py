@@ -17,9 +17,9 @@ def debian(request: pytest.FixtureRequest) -> Path:
     return Path(request.config.cache.mkdir("debian"))
 
 
-def _unpacked(package: str, debian: Path) -> Path:
+def _unpacked(package: str, debian: Path, suite: str = "trixie") -> Path:
     try:
-        return debian_packages.program(package, debian)
+        return debian_packages.program(package, debian, suite)
     except debian_packages.UnavailableError as error:
         pytest.skip(f"no {package}: {error}")
 
@@ -44,6 +44,25 @@ def promtool() -> str:
 @pytest.fixture(scope="session")
 def new_prometheus(debian: Path) -> Path:
     return _unpacked("prometheus", debian)
+
+
+@pytest.fixture(scope="session")
+def newest_prometheus(debian: Path) -> Path:
+    return _unpacked("prometheus", debian, "forky")
+
+
+@pytest.fixture(scope="session")
+def newest_victoria_metrics(debian: Path) -> Path:
+    return _unpacked("victoria-metrics", debian, "forky")
+
+
+@pytest.fixture(scope="session")
+def promtools(debian: Path) -> list[str]:
+    """The system's, and those of Prometheus 2.53 and 3.5."""
+    found = shutil.which("promtool")
+    if not found:
+        pytest.skip("no promtool: Debian's package prometheus is not installed")
+    return [found, *(str(_unpacked("promtool", debian, one)) for one in ("trixie", "forky"))]
 
 
 @pytest.fixture(scope="session")

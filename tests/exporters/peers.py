@@ -176,6 +176,23 @@ class VictoriaMetrics(Store):
         return self
 
 
+def vmalert(victoria_metrics: Path, rules: Path, store: VictoriaMetrics) -> list[str]:
+    """The command that evaluates these rules in that store, each second."""
+    base = store.url.removesuffix("/prometheus")
+    return [
+        str(victoria_metrics.with_name("vmalert")),
+        f"-rule={rules / '*.yml'}",
+        f"-datasource.url={base}",
+        f"-remoteWrite.url={base}",
+        f"-httpListenAddr=127.0.0.1:{free_port()}",
+        "-evaluationInterval=1s",
+        "-rule.evalDelay=0s",
+        "-remoteWrite.flushInterval=200ms",
+        "-notifier.blackhole",
+        "-loggerLevel=ERROR",
+    ]
+
+
 class Rotel:
     """A collector that receives OTLP over gRPC and HTTP, and forwards it over HTTP."""
 

@@ -15,6 +15,7 @@ from opscope.bench.scrape import snapshot_of
 from opscope.host.snapshot import Exemplar, Snapshot
 from opscope.server.exporter import PageExporter, load
 from opscope.server.pages import Latest, Server
+from tests.dashboards.documents import filled, panel_queries
 from tests.exporters import observed_program
 from tests.exporters.peers import (
     AGENT,
@@ -216,18 +217,18 @@ def test_exemplars_are_stored(version: str, tmp_path: Path, request: pytest.Fixt
     program: Path = request.getfixturevalue(version)
     store = scraping(program, tmp_path / "store", f"{host}:{port}", native=is_new)
 
-    def stored() -> list[Any]:
-        found: list[Any] = store.ask(
-            "query_exemplars",
-            query=DURATION if is_new else f"{DURATION}_bucket",
-            start="0",
-            end="1e10",
-        )
+    def stored(promql: str = DURATION if is_new else f"{DURATION}_bucket") -> list[Any]:
+        found: list[Any] = store.ask("query_exemplars", query=promql, start="0", end="1e10")
         return found or []
 
     try:
         with running(store.command):
             found = wait_for(stored, "an exemplar")
+            # The queries of the dashboard *Operator* for exemplars find it, and read no histograms.
+            operator = found[0]["seriesLabels"]["op"]
+            asked = [filled(promql, operator) for _, _, promql in panel_queries(exemplars=True)]
+            assert asked and any(stored(promql) == found for promql in asked)
+            assert not any(store.series(promql) for promql in asked)
     finally:
         agent_like.server.close()
     exemplar = found[0]["exemplars"][0]

@@ -377,7 +377,7 @@ def test_the_command_takes_all_of_it_from_settings(
         AGENT, env=os.environ | settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as agent:
         assert agent.stdout is not None
-        url = agent.stdout.readline().split()[-1].replace("0.0.0.0", "localhost")
+        url = agent.stdout.readline().split()[-1].replace("0.0.0.0", "localhost") + "metrics"
         assert url.startswith("https://")
         trusting = ssl.create_default_context(cafile=certificate[0])
         request = Request(url, headers={"Authorization": basic("bob", "b")})

@@ -138,8 +138,9 @@ def test_the_agent_serves_and_ends_cleanly(tmp_path: Path, number: signal.Signal
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as agent:
         assert agent.stdout is not None
-        url = agent.stdout.readline().split()[-1]
-        assert 'op="numpy::add"' in get(url)[0]
+        page, metrics = (agent.stdout.readline().split()[-1] for _ in range(2))
+        assert metrics == f"{page}metrics"
+        assert 'op="numpy::add"' in get(metrics)[0]
         agent.send_signal(number)
         _, errors = agent.communicate(timeout=TIMEOUT_S)
     assert (agent.returncode, errors) == (0, "")

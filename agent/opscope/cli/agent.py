@@ -70,6 +70,7 @@ def _exporter_flags() -> list[tuple[str, str, click.Option]]:
     help="Maximum number of series; further ones are merged into 'other'.",
 )
 @click.option("--ranks", is_flag=True, help="Give each rank of a distributed job its own series.")
+@click.option("--containers", is_flag=True, help="Give each container its own series.")
 @click.option(
     "--drop-op",
     "drop_ops",
@@ -112,6 +113,7 @@ def command(
     drop_services: tuple[str, ...],
     top_ops: int | None,
     ranks: bool,
+    containers: bool,
     names: tuple[str, ...],
     **flags: str | None,
 ) -> None:
@@ -141,6 +143,7 @@ def command(
         state=_state(settings, places),
         series_idle_s=settings.series_idle_s,
         ranks=ranks or settings.ranks,
+        containers=containers or settings.containers,
         exported=exported,
     )
     series = SeriesFilter(
@@ -182,6 +185,8 @@ def command(
         pushes, lambda: series.apply(latest.snapshot()), lambda news: click.echo(news, err=True)
     )
     if server:
+        # First, because people open it; the other address is for programs.
+        click.echo(f"live page: {server.url}/")
         click.echo(f"serving {server.url}/metrics")
         _say(server.exposure)
     _say(segments.resumed)

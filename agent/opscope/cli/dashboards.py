@@ -10,6 +10,7 @@ import click
 
 from opscope import _native
 from opscope.errors import OpscopeError
+from opscope.fleet.cluster_rules import of_cluster
 from opscope.replace_file import replace_file
 
 # Installed there by the build (native/CMakeLists.txt).
@@ -28,8 +29,13 @@ def command() -> None:
     metavar="URL",
     help="Address of the runbook for the alerts' links; without it they name RUNBOOK.md.",
 )
+@click.option(
+    "--cluster",
+    metavar="NAME",
+    help="Rules of this cluster alone, by the label of that name.",
+)
 @click.option("--force", is_flag=True, help="Replace existing files that differ.")
-def export(directory: str, runbook_url: str | None, force: bool) -> None:
+def export(directory: str, runbook_url: str | None, cluster: str | None, force: bool) -> None:
     """Write the files into DIRECTORY; create it if it is missing.
 
     \b
@@ -40,13 +46,15 @@ def export(directory: str, runbook_url: str | None, force: bool) -> None:
     """
     if runbook_url is not None and not re.fullmatch(r"https?://[^\s\"'#]+", runbook_url):
         raise click.BadParameter(f"{runbook_url!r} is not an http(s) address without a fragment")
+    if cluster is not None and not re.fullmatch(r"[\w.-]{1,63}", cluster):
+        raise click.BadParameter(f"{cluster!r} is not letters, digits, '.', '_' and '-'")
     source = Path(_native.__file__).parent / _SHIPPED
     names = sorted(str(one.relative_to(source)) for one in source.rglob("*") if one.is_file())
     if not names:
         raise OpscopeError(f"{source}: the package lacks these files; reinstall opscope")
     target = Path(directory)
     try:
-        contents = {name: _content(source / name, runbook_url) for name in names}
+        contents = {name: _content(source / name, runbook_url, cluster) for name in names}
         others = [name for name in names if _differs(contents[name], target / name)]
         if others and not force:
             raise OpscopeError(
@@ -60,12 +68,17 @@ def export(directory: str, runbook_url: str | None, force: bool) -> None:
         raise OpscopeError(f"{error.filename or directory}: {error.strerror}") from error
 
 
-def _content(source: Path, runbook_url: str | None) -> bytes:
-    """The file, with absolute links to the runbook if its address is known."""
+def _content(source: Path, runbook_url: str | None, cluster: str | None) -> bytes:
+    """The file, with absolute links to the runbook if its address is known; rules of the cluster
+    alone if one is named."""
     content = source.read_bytes()
-    if runbook_url is None or source.suffix != ".yml":
+    if source.suffix != ".yml":
         return content
-    return content.replace(b"RUNBOOK.md#", f"{runbook_url}#".encode())
+    if cluster is not None:
+        content = of_cluster(content.decode(), cluster).encode()
+    if runbook_url is not None:
+        content = content.replace(b"RUNBOOK.md#", f"{runbook_url}#".encode())
+    return content
 
 
 def _differs(content: bytes, target: Path) -> bool:

@@ -7,6 +7,7 @@ timeline/chrome.py writes the file, opscope_exporters/otlp/spans.py sends the sp
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,9 @@ from opscope.cli._numbers import PID, duration
 from opscope.cli._shared_options import DIRECTORY
 from opscope.control import control_block, trace
 from opscope.control.control_block import FoundProcess
-from opscope.errors import AgentError
+from opscope.errors import AgentError, FleetError
+from opscope.fleet import annotation
+from opscope.fleet.annotation import CAPTURE, Annotation
 from opscope.record.settings_change import time_ns
 from opscope.segments import directories
 from opscope.timeline import chrome, layout, slow
@@ -76,6 +79,12 @@ _RANKS = ("rank", "local_rank", "world_size")
 @click.option(
     "--shapes", is_flag=True, help="Record the shapes of inputs; each range then costs more."
 )
+@click.option(
+    "--annotate",
+    "grafana",
+    metavar="URL",
+    help="Mark the recorded time on the graphs of the Grafana at URL; its token is GRAFANA_TOKEN.",
+)
 @DIRECTORY
 def command(
     pids: tuple[int, ...],
@@ -86,6 +95,7 @@ def command(
     slower: str | None,
     buffer_mib: int,
     shapes: bool,
+    grafana: str | None,
     places: tuple[str, ...],
 ) -> None:
     """Record every operator of running processes for some seconds, as one timeline.
@@ -119,6 +129,7 @@ def command(
     flags = layout.SHAPES if shapes else 0
     count = len(processes)
     click.echo(f"tracing {count} process{'es' * (count > 1)} for {seconds:g} s ...", err=True)
+    began = time.time()
     taken = trace.take(processes, seconds, buffer_mib * _MIB, flags)
     sources, of_sources = [], []
     for one in taken:
@@ -129,8 +140,12 @@ def command(
             of_sources.append(one.found)
     if not sources:
         raise AgentError("no trace was recorded, for the reasons above")
+    span_ms = round(began * 1000), round(time.time() * 1000)
     if path is not None:
         _write(path, sources, seconds)
+    if grafana is not None:
+        services_seen = sorted({source.service for source in of_sources})
+        _annotate(grafana, services_seen, span_ms, path)
     if sender is not None:
         _send(sender, sources, of_sources, least_ns)
     lost = sum(source.trace.lost_count for source in sources)
@@ -140,6 +155,20 @@ def command(
             "--buffer or fewer --seconds",
             err=True,
         )
+
+
+def _annotate(
+    url: str, services: Sequence[str], span_ms: tuple[int, int], path: str | None
+) -> None:
+    """The trace is there, whether Grafana answers or not."""
+    tags = [CAPTURE, *(f"service:{service}" for service in services)]
+    text = " ".join(["trace of", ", ".join(services), *([os.path.basename(path)] if path else [])])
+    try:
+        annotation.post(
+            url, Annotation(text, tags, *span_ms), token=os.environ.get("GRAFANA_TOKEN", "").strip()
+        )
+    except FleetError as error:
+        click.echo(f"not annotated: {error}", err=True)
 
 
 def _write(path: str, sources: Sequence[chrome.Source], seconds: float) -> None:

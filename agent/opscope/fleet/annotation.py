@@ -20,6 +20,8 @@ from opscope.fleet.bounded_opener import Refusal, answered
 from opscope.printable import printable
 from opscope.total_deadline import TooLong
 
+CAPTURE = "opscope-capture"
+"""The tag of recorded timelines."""
 _ANSWER_BYTES = 1 << 20
 _SAID_LIMIT = 500
 _HINTS = {

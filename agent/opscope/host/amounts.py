@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.host.snapshot import COUNTER_COLUMNS, SELF_UNKNOWN, WEIGHT, Health
+from opscope.host.health import Health
+from opscope.host.snapshot import COUNTER_COLUMNS, SELF_UNKNOWN, WEIGHT
 from opscope.host.totals import Buckets, Contribution
 from opscope.segments import bounds, layout, variance
 from opscope.segments.layout import U64

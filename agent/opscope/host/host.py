@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from opscope.host import exemplars, ledgers, process_metrics, refusals, self_metrics, take_back
 from opscope.host.budgets import Budgets, Turns
 from opscope.host.moved_rows import MovedRows
-from opscope.host.pid_namespaces import Pids
 from opscope.host.processor_time import OnlyGrowing
 from opscope.host.refusals import Refusals
 from opscope.host.removal import remove
@@ -47,9 +46,10 @@ class Host:
     `patterns`: globs of directories. `consume`: add up the segments of ended processes and remove
     their files; a directory may have only one such reader. `state`: the file that keeps the sums
     over restarts; None keeps them nowhere. `pids`: read only the segments of these processes.
-    `by_process`: give each process its own series; `ranks`: give each rank of a job its own. If
-    series run short, those of ended processes are retired once they have not changed for
-    `series_idle_s` seconds and `exported(now)` shows that they were exported. Not thread-safe.
+    `by_process`: give each process its own series; `ranks`: give each rank of a job its own;
+    `containers`: give each container its own. If series run short, those of ended processes are
+    retired once they have not changed for `series_idle_s` seconds and `exported(now)` shows that
+    they were exported. Not thread-safe.
 
     Raises AgentError if another agent owns the state, or if it cannot be kept there.
     """
@@ -63,6 +63,7 @@ class Host:
         pids: Collection[int] | None = None,
         by_process: bool = False,
         ranks: bool = False,
+        containers: bool = False,
         state: StateFile | None = None,
         series_idle_s: float = IDLE_S,
         exported: Callable[[int], int] = unexported,
@@ -84,6 +85,7 @@ class Host:
         self._parked = 0
         self._state = self._resume(here.boot_id, max_series)
         self._state.tables.ranks = ranks
+        self._state.tables.by_container = containers
         self._budgets = Budgets(self._state.tables.limited)
         self._reading = Reading(
             self._state.tables,
@@ -93,7 +95,6 @@ class Host:
             by_process,
             pids,
             self._budgets,
-            Pids(),
             self._state.moved,
         )
         self._directories: dict[str, SegmentDirectory] = {}
@@ -144,9 +145,9 @@ class Host:
         started = time.perf_counter()
         now_ns = self._clock_ns()
         self._reading.files_read = 0
-        self._reading.pids_here = Pids()
         self._passes["pass",] += 1
         self._budgets.limited.begin_pass()
+        self._state.tables.containers.begin_pass()
         if self._consume:
             for parent in {os.path.dirname(pattern) for pattern in self._patterns}:
                 directories.free_names(parent)

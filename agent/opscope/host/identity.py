@@ -2,7 +2,7 @@
 
 Processes of a service with equal attributes form one group and are counted together. Each other
 group has series of its own under the group's name, a digest of its attributes. The ranks of a job
-form one group unless ranks are requested.
+form one group unless ranks are requested, and so do containers.
 """
 
 from __future__ import annotations

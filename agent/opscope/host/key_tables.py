@@ -12,6 +12,7 @@ from opscope.attachment import ledger
 from opscope.host.amounts import Amounts
 from opscope.host.bounded_names import BoundedNames
 from opscope.host.budgets import LimitedPasses
+from opscope.host.containers import Containers
 from opscope.host.process_metrics import MeasureTable
 from opscope.host.series_table import SeriesTable
 
@@ -31,6 +32,9 @@ class KeyTables:
         """Times that rows came under `other` or left a series."""
         self.ranks = False
         """Give each rank of a job its own series."""
+        self.by_container = False
+        """Give each container its own series."""
+        self.containers = Containers()
         self.limited = LimitedPasses()
         """Users that got less than they asked for."""
         self.series = SeriesTable(max_series, self.limited)

@@ -20,7 +20,6 @@ from itertools import islice
 from opscope.host.budgets import Budgets
 from opscope.host.key_tables import KeyTables
 from opscope.host.moved_rows import MovedRows
-from opscope.host.pid_namespaces import Pids
 from opscope.host.tracked_segment import TrackedSegment
 from opscope.segments import directories, liveness, segment_file
 from opscope.segments.dictionary import Dictionary
@@ -54,8 +53,6 @@ class Reading:
     by_process: bool
     pids: Collection[int] | None
     budgets: Budgets
-    pids_here: Pids
-    """Of this pass."""
     resumed: dict[str, dict[str, MovedRows]]
     """By directory and name, what an earlier agent knew of files not yet read."""
     files_read: int = 0
@@ -251,7 +248,7 @@ class SegmentDirectory:
                         raise SegmentError("too-much", f"{self.path}: no memory for more")
                     segment = read_segment(read, header, file.dictionary)
                     if not is_over:
-                        file.processor.read(header, reading.pids_here)
+                        file.processor.read(header, reading.tables.containers.pids)
                     file.take(segment, not is_over, now_ns, reading.tables, reading.by_process)
                 finally:
                     room.take(file.user, file.nbytes - before)

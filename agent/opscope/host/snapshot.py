@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 
 from opscope import __version__
 from opscope.bridges import catalog
+from opscope.host import build
+from opscope.host.health import Health
 from opscope.host.process_metrics import Measures, of_compilation, of_models
 from opscope.host.processor_time import METRIC as CPU_WAIT
 from opscope.host.self_metrics import SelfMetrics
+from opscope.processes.cgroups import Container
 from opscope.segments import bounds, layout, variance
 from opscope.segments.dictionary import Labels
 from opscope.segments.layout import OTHER_OP, U64
@@ -29,6 +32,8 @@ _OWN = {"core": "opscope", "serving": "opscope"}
 
 # Largest number of versions that an agent reports.
 _VERSIONS_LIMIT = 256
+# A node of Kubernetes has some hundred pods.
+_CONTAINERS_LIMIT = 512
 
 # The label of a series made by retirement.
 RETIRED = "retired"
@@ -72,28 +77,6 @@ SAMPLES, WEIGHT, TOTAL_NS, SELF_NS, SELF_UNKNOWN, ERROR_WEIGHT, BYTES = range(7)
 COUNTER_COLUMNS = 7
 
 
-class Health(NamedTuple):
-    """The recorders' self-reported health, summed over live and ended processes."""
-
-    samples: int = 0
-    dropped: int = 0
-    folded: int = 0
-    callback_errors: int = 0
-    overhead_ns: int = 0
-    """Samples times the cost of one sample, as measured in each process."""
-    adaptations: int = 0
-    """Times that a recorder changed its sampling to stay within its overhead budget."""
-    discarded: int = 0
-    """Segments of ended processes that other processes removed unread to make room."""
-
-    @property
-    def overhead_s(self) -> float:
-        return self.overhead_ns / 1e9
-
-    def plus(self, other: Health) -> Health:
-        return Health(*(bounds.saturated(a + b) for a, b in zip(self, other, strict=True)))
-
-
 class Exemplar(NamedTuple):
     """One notable range, and the trace in which it ran."""
 
@@ -131,6 +114,9 @@ class Process(NamedTuple):
     """Share of CPU time that recording took over the last seconds measured."""
     pid_namespace: int = 0
     """The pid namespace of `pid`, as the inode of its /proc/<pid>/ns/pid; 0: unknown."""
+    container: Container = Container()
+    group: str = ""
+    """As that of its series' keys."""
 
     @property
     def program(self) -> str:
@@ -321,8 +307,8 @@ class Snapshot:
         return found
 
     @property
-    def build_info(self) -> Mapping[tuple[str], int]:
-        return {(__version__,): 1}
+    def build_info(self) -> Mapping[tuple[str, str, str], int]:
+        return {(__version__, build.revision(), build.python_version()): 1}
 
     @property
     def service_info(self) -> Mapping[tuple[str, str], int]:
@@ -339,6 +325,16 @@ class Snapshot:
         """1 for each service and group of its processes with series, with the attributes."""
         found = {(key.service, key.group) for key in self.keys if key.group}
         return {(service, group, self.groups.get(group, ())): 1 for service, group in sorted(found)}
+
+    @property
+    def container_info(self) -> Mapping[tuple[str, str, str, str], int]:
+        """1 for each service, group, container id and pod uid of live processes."""
+        found = {
+            (process.service, process.group, one.container_id, one.pod_uid)
+            for process in self.processes
+            if process.is_alive and any(one := process.container)
+        }
+        return dict.fromkeys(sorted(found)[:_CONTAINERS_LIMIT], 1)
 
     @property
     def framework_info(self) -> Mapping[tuple[str, str, str, str], int]:

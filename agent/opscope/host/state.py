@@ -31,10 +31,11 @@ import numpy as np
 from opscope.errors import OpscopeError
 from opscope.host.bounded_names import NOBODY, BoundedNames
 from opscope.host.division import Owner
+from opscope.host.health import Health
 from opscope.host.key_tables import KeyTables
 from opscope.host.moved_rows import MovedRows, from_facts
 from opscope.host.process_metrics import MeasureTable
-from opscope.host.snapshot import COUNTER_COLUMNS, Health, SeriesKey
+from opscope.host.snapshot import COUNTER_COLUMNS, SeriesKey
 from opscope.host.totals import Sums
 from opscope.segments import layout, variance
 from opscope.segments.dictionary import Labels

@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from opscope.host.health import Health
 from opscope.host.process_metrics import MeasureKey
 from opscope.host.processor_time import ProcessorTime, with_unseen
-from opscope.host.snapshot import COUNTER_COLUMNS, SELF_NS, Health
+from opscope.host.snapshot import COUNTER_COLUMNS, SELF_NS
 from opscope.segments import bounds, layout, variance
 from opscope.segments.layout import U64
 from opscope.segments.segment import COLUMNS, Rows, Segment

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from opscope.host import amounts, exemplars, process_metrics
 from opscope.host.amounts import Amounts
 from opscope.host.exemplars import OfSeries
-from opscope.host.identity import attributes
+from opscope.host.health import Health
+from opscope.host.identity import attributes, group_of
 from opscope.host.key_tables import KeyTables
 from opscope.host.moved_rows import MovedRows
 from opscope.host.process_metrics import Keyed
 from opscope.host.processor_time import ProcessorTimes
-from opscope.host.snapshot import SAMPLES, Health, Process, SeriesKey
+from opscope.host.snapshot import SAMPLES, Process, SeriesKey
 from opscope.host.totals import Contribution, SeriesMap, contribution
+from opscope.processes.cgroups import Container
 from opscope.segments import layout
 from opscope.segments.dictionary import Dictionary, Labels
 from opscope.segments.layout import U64
@@ -41,6 +43,7 @@ class TrackedSegment:
         "bad_reads",
         "bad_reasons",
         "by_lock",
+        "container",
         "contribution",
         "dictionary",
         "exemplars",
@@ -70,6 +73,8 @@ class TrackedSegment:
         self.dictionary: Dictionary | None = None
         self.service = ""
         self.attributes: Labels = ()
+        self.container: Container | None = None
+        """None: not looked for yet."""
         self.is_named = False
         """Whether service and attributes are known. They stay fixed: counters that moved would
         decrease."""
@@ -117,9 +122,11 @@ class TrackedSegment:
     ) -> None:
         header, rows, dictionary = segment.header, segment.rows, segment.dictionary
         process = _process(segment, is_alive, now_ns)
+        if self.container is None:
+            self.container = tables.containers.of(process)
         if self.series_map is None or not (self.is_named or len(self.moved.elsewhere)):
             # Names arrive a moment after the recorder has started.
-            named = process.service, attributes(process.notes, ranks=tables.ranks)
+            named = process.service, self._attributes(process, tables)
             if named != (self.service, self.attributes):
                 (self.service, self.attributes), self.series_map = named, None
         self.is_named = "service.name" in process.notes
@@ -166,8 +173,16 @@ class TrackedSegment:
             header.anchor_ticks,
             header.anchor_unix_ns,
         )
-        self.process = process
+        group = group_of(self.attributes)
+        self.process = process._replace(container=self.container, group=group)
         self.used = segment.used
+
+    def _attributes(self, process: Process, tables: KeyTables) -> Labels:
+        found = dict(attributes(process.notes, ranks=tables.ranks))
+        if tables.by_container and self.container is not None:
+            # What the program says of itself wins.
+            found = {**self.container.attributes, **found}
+        return tuple(sorted(found.items()))
 
     def fold(self, numbers: NDArray[np.intp], tables: KeyTables, now_ns: int) -> None:
         """Moves the rows of these series to `other`, for good."""

@@ -10,9 +10,12 @@ const {
 import React from 'react';
 import { createRoot } from 'react-dom/client';
 
-const { board, store, from, to, step, set, width } = window.TASK;
-const theme = createTheme({ colors: { mode: 'light' } });
-const range = { from: dateTime(from * 1000), to: dateTime(to * 1000), raw: { from: '', to: '' } };
+const { board, store, from, to, step, set, width, mode, pace, shownTo } = window.TASK;
+const theme = createTheme({ colors: { mode } });
+// The fleet lives faster than the clock: an axis shows its time, in milliseconds.
+const shownAt = (time) => 1000 * (shownTo + (time - to) / pace);
+const range = { from: dateTime(shownAt(from)), to: dateTime(shownAt(to)), raw: { from: '', to: '' } };
+let releases = [];
 const CELL = width / 24, ROW = 30, GAP = 8;
 
 const filled = (expr) =>
@@ -48,7 +51,7 @@ function frames(panel, answers) {
         ...defaults, color: { mode: 'palette-classic' }, displayName: name,
         custom: {
           drawStyle: 'line', lineInterpolation: 'linear', showPoints: 'never', pointSize: 4,
-          axisPlacement: 'auto', spanNulls: 60000, ...defaults.custom,
+          axisPlacement: 'auto', spanNulls: 600000, ...defaults.custom,
         },
       };
       const field = {
@@ -56,27 +59,112 @@ function frames(panel, answers) {
         values: values.map(([, value]) => parseFloat(value)),
         state: { seriesIndex: made.length, displayName: name },
       };
-      const time = { name: 'Time', type: FieldType.time, config: {}, values: values.map(([t]) => t * 1000) };
+      const time = { name: 'Time', type: FieldType.time, config: {}, values: values.map(([t]) => shownAt(t)) };
       made.push({ refId: `${target.refId}${made.length}`, fields: [shown(time), shown(field)], length: values.length });
     }));
   return made;
 }
 
+// Dashed lines where a version has its first data, as Grafana's annotations.
+function marked(builder) {
+  builder.addHook('draw', (plot) => {
+    const { ctx } = plot;
+    ctx.save();
+    ctx.strokeStyle = ctx.fillStyle = '#5794f2';
+    ctx.setLineDash([4, 4]);
+    for (const time of releases) {
+      const x = plot.valToPos(time, 'x', true);
+      const { top, height, left } = plot.bbox;
+      if (x <= left) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, top);
+      ctx.lineTo(x, top + height);
+      ctx.stroke();
+      ctx.beginPath();
+      ctx.moveTo(x - 5, top + height + 6);
+      ctx.lineTo(x + 5, top + height + 6);
+      ctx.lineTo(x, top + height);
+      ctx.fill();
+    }
+    ctx.restore();
+  });
+  return null;
+}
+
 function Lines({ panel, answers, width, height }) {
   return <TimeSeries frames={frames(panel, answers)} timeRange={range} timeZone="utc" structureRev={1}
-    legend={panel.options.legend} width={width} height={height} options={{}} />;
+    legend={panel.options.legend} width={width} height={height} options={{}}>{marked}</TimeSeries>;
 }
 
 function Number({ panel, answers, width, height }) {
-  const config = { ...panel.fieldConfig.defaults, color: { mode: 'fixed', fixedColor: 'text' } };
-  const field = shown({ name: panel.title, type: FieldType.number, config, values: [] });
-  const value = answers[0].length ? field.display(parseFloat(answers[0][0].value[1])) : { text: '-', numeric: NaN };
-  return <BigValue value={value} theme={theme} width={width} height={height} colorMode="value" graphMode="none" />;
+  const { defaults } = panel.fieldConfig;
+  const config = { ...defaults, color: { mode: 'thresholds' }, thresholds: steps(defaults.thresholds) };
+  const values = answers[0].length ? answers[0][0].values.map(([, value]) => parseFloat(value)) : [];
+  const field = shown({ name: panel.title, type: FieldType.number, config, values });
+  const last = values.at(-1);
+  const value = last === undefined ? { text: '-', numeric: NaN } : field.display(last);
+  const times = answers[0].length ? answers[0][0].values.map(([t]) => shownAt(t)) : [];
+  const x = { name: 'Time', type: FieldType.time, config: {}, values: times };
+  const min = Math.min(...values), max = Math.max(...values);
+  field.state = { range: { min, max, delta: max - min } };
+  const sparkline = values.length > 1 ? { y: field, x } : undefined;
+  return <BigValue value={value} sparkline={sparkline} theme={theme} width={width} height={height}
+    colorMode="value" graphMode="area" />;
+}
+
+const steps = (thresholds) =>
+  ({ ...thresholds, steps: thresholds.steps.map((one) => ({ ...one, value: one.value ?? -Infinity })) });
+
+function Words({ panel }) {
+  const [, asked, rest] = panel.options.content.match(/^### (.*)\n([\s\S]*)$/);
+  return <div style={{ padding: '0 4px' }}>
+    <h3 style={{ margin: '0 0 4px' }}>{asked.replace('$operator', set.operator)}</h3>
+    <p style={{ margin: 0, color: theme.colors.text.secondary }}>{rest}</p>
+  </div>;
+}
+
+// A row of cells for each series, as Grafana's status history; that is no part of its components.
+function History({ panel, answers, width, height }) {
+  const { defaults } = panel.fieldConfig;
+  const config = { ...defaults, color: { mode: 'thresholds' }, thresholds: steps(defaults.thresholds) };
+  const field = shown({ name: '', type: FieldType.number, config, values: [] });
+  const rows = answers[0].map(({ metric, values }) => [legendOf(panel.targets[0].legendFormat, metric), values])
+    .sort((a, b) => (a[0] < b[0] ? -1 : 1));
+  const LEFT = 100, every = 180 * pace, below = 46;
+  const wide = (width - LEFT - 8) / Math.ceil((to - from) / every), high = (height - below) / rows.length;
+  const hours = [];
+  for (let at = Math.ceil(shownAt(from) / 3.6e6) * 3.6e6; at <= shownAt(to); at += 3.6e6) hours.push(at);
+  const x = (at) => LEFT + ((at - shownAt(from)) / (shownAt(to) - shownAt(from))) * (width - LEFT - 8);
+  return <svg width={width} height={height} fontFamily="Inter, Helvetica, Arial, sans-serif" fontSize={12}
+    fill={theme.colors.text.secondary}>
+    {rows.map(([name, values], i) => <g key={name}>
+      <text x={LEFT - 8} y={(i + 0.5) * high + 4} textAnchor="end">{name}</text>
+      {values.filter(([t], k) => k % 3 === 0).map(([t, value]) =>
+        <rect key={t} x={x(shownAt(t)) - wide} y={i * high + 1} width={wide - 0.5} height={high - 2}
+          fill={field.display(parseFloat(value)).color} />)}
+    </g>)}
+    {hours.map((at) => <text key={at} x={x(at)} y={height - below + 16} textAnchor="middle">
+      {new Date(at).toISOString().slice(11, 16)}</text>)}
+    {config.thresholds.steps.map(({ value, color }, i) => <g key={value} transform={`translate(${LEFT + i * 90}, ${height - 12})`}>
+      <rect width={12} height={8} y={-8} fill={theme.visualization.getColorByName(color)} />
+      <text x={18}>{value === -Infinity ? `< ${config.thresholds.steps[1].value}` : `${value}+`}</text></g>)}
+  </svg>;
+}
+
+// The rows of several queries, joined by their labels.
+function joined(answers) {
+  const rows = new Map();
+  answers.forEach((series, i) => series.forEach(({ metric: { __name__, ...metric }, value }) => {
+    const key = JSON.stringify(Object.entries(metric).sort());
+    if (!rows.has(key)) rows.set(key, { metric, values: [] });
+    rows.get(key).values[i] = parseFloat(value[1]);
+  }));
+  return [...rows.values()].sort((a, b) => b.values[0] - a.values[0]);
 }
 
 function Rows({ panel, answers, width, height }) {
-  const { excludeByName, indexByName, renameByName } = panel.transformations[0].options;
-  const series = [...answers[0]].sort((a, b) => b.value[1] - a.value[1]);
+  const { excludeByName, indexByName, renameByName } = panel.transformations.at(-1).options;
+  const series = joined(answers);
   const names = new Set(series.flatMap(({ metric }) => Object.keys(metric)));
   const columns = [...names].filter((name) => !excludeByName[name])
     .sort((a, b) => (indexByName[a] ?? 99) - (indexByName[b] ?? 99));
@@ -84,12 +172,24 @@ function Rows({ panel, answers, width, height }) {
     name: renameByName[name] ?? name, type: FieldType.string, config: { custom: {} },
     values: series.map(({ metric }) => metric[name] ?? ''),
   }));
-  fields.push(shown({
-    name: renameByName.Value, type: FieldType.number, config: { ...panel.fieldConfig.defaults, custom: {} },
-    values: series.map(({ value }) => parseFloat(value[1])),
-  }));
+  answers.forEach((_, i) => {
+    const name = renameByName[answers.length > 1 ? `Value #${String.fromCharCode(65 + i)}` : 'Value'];
+    const own = panel.fieldConfig.overrides.find(({ matcher }) => matcher.options === name)?.properties ?? [];
+    const set = (id) => own.find((one) => one.id === id)?.value;
+    const config = { ...panel.fieldConfig.defaults, custom: {} };
+    if (set('thresholds')) {
+      Object.assign(config, { thresholds: steps(set('thresholds')), color: { mode: 'thresholds' } });
+      config.custom = { cellOptions: set('custom.cellOptions') };
+    }
+    fields.push(shown({ name, type: FieldType.number, config, values: series.map(({ values }) => values[i]) }));
+  });
   const every = panel.fieldConfig.overrides.flatMap(({ properties }) => properties);
   const least = every.find(({ id }) => id === 'custom.minWidth')?.value;
+  for (const { matcher, properties } of panel.fieldConfig.overrides) {
+    const wide = properties.find(({ id }) => id === 'custom.minWidth')?.value;
+    const field = fields.find(({ name }) => name === matcher.options);
+    if (wide && field) field.config.custom.minWidth = wide;
+  }
   return <Table data={{ fields, length: series.length }} columnMinWidth={least} width={width} height={height} />;
 }
 
@@ -123,7 +223,7 @@ function HeatMap({ answers, width, height }) {
   const largest = Math.max(...all.map((one) => one[3]));
   const builder = new UPlotConfigBuilder('utc');
   const second = shown({ name: 's', type: FieldType.number, config: { unit: 's' }, values: [] });
-  builder.addScale({ scaleKey: 'x', isTime: true, orientation: 0, direction: 1, range: () => [from * 1000, to * 1000] });
+  builder.addScale({ scaleKey: 'x', isTime: true, orientation: 0, direction: 1, range: () => [shownAt(from), shownAt(to)] });
   builder.addScale({ scaleKey: 'y', isTime: false, orientation: 1, direction: 1, distribution: 'log', log: 2, min: least, max: most, range: () => [least, most] });
   builder.addAxis({ scaleKey: 'x', isTime: true, placement: 'bottom', theme, timeZone: 'utc' });
   builder.addAxis({
@@ -140,24 +240,25 @@ function HeatMap({ answers, width, height }) {
   builder.addHook('draw', (plot) => {
     const { ctx } = plot;
     for (const [time, low, high, count] of all) {
-      const left = plot.valToPos((time - step) * 1000, 'x', true), right = plot.valToPos(time * 1000, 'x', true);
+      const left = plot.valToPos(shownAt(time - step), 'x', true), right = plot.valToPos(shownAt(time), 'x', true);
       const top = plot.valToPos(high, 'y', true), bottom = plot.valToPos(low, 'y', true);
       const start = Math.max(left, plot.bbox.left);
       ctx.fillStyle = orange(count / largest);
       if (right > start) ctx.fillRect(start, top + 0.5, right - start - 0.5, bottom - top - 0.5);
     }
   });
-  const steps = [0, 0.25, 0.5, 0.75, 1];
   return <div>
     <UPlotChart config={builder} width={width} height={height - 26}
-      data={[[from * 1000, to * 1000], [least, most]]} />
+      data={[[shownAt(from), shownAt(to)], [least, most]]} />
     <div style={{ display: 'flex', gap: 6, alignItems: 'center', fontSize: 12 }}>
-      0 {steps.map((s) => <i key={s} style={{ width: 34, height: 10, background: orange(s) }} />)} {Math.round(largest).toLocaleString('en')} calls/s
+      0 {[0, 0.25, 0.5, 0.75, 1].map((s) => <i key={s} style={{ width: 34, height: 10, background: orange(s) }} />)} {Math.round(largest).toLocaleString('en')} calls/s
     </div>
   </div>;
 }
 
-const KINDS = { timeseries: Lines, stat: Number, table: Rows, heatmap: HeatMap };
+const KINDS = {
+  timeseries: Lines, stat: Number, table: Rows, heatmap: HeatMap, 'status-history': History,
+};
 const context = { eventBus: new EventBusSrv(), eventsScope: 'drawing', sync: () => 0 };
 
 function Panel({ panel, answers }) {
@@ -165,6 +266,7 @@ function Panel({ panel, answers }) {
   const Kind = KINDS[panel.type];
   const place = { position: 'absolute', left: x * CELL, top: y * (ROW + GAP) } as const;
   const isEmpty = answers.every((one) => one.length === 0);
+  if (panel.type === 'text') return <div style={{ ...place, width: w * CELL - GAP }}><Words panel={panel} /></div>;
   return <div style={place}>
     <PanelChrome title={panel.title} width={w * CELL - GAP} height={h * (ROW + GAP) - GAP}>
       {(width, height) => isEmpty ? <p style={{ padding: 20 }}>No data</p>
@@ -175,8 +277,12 @@ function Panel({ panel, answers }) {
 
 async function main() {
   const panels = board.panels;
-  const answers = await Promise.all(panels.map((panel) => Promise.all(panel.targets.map(ask))));
-  const empty = panels.filter((_, i) => answers[i].every((one) => one.length === 0)).map((one) => one.title);
+  const answers = await Promise.all(panels.map((panel) => Promise.all((panel.targets ?? []).map(ask))));
+  const empty = panels.filter(({ targets }, i) => targets && answers[i].every((one) => one.length === 0))
+    .map((one) => one.title);
+  const [, , versions] = board.annotations.list;
+  const begun = await ask({ expr: versions.expr.replace('1000 * ', ''), instant: true });
+  releases = begun.map(({ value }) => shownAt(parseFloat(value[1])));
   const rows = Math.max(...panels.map(({ gridPos: { y, h } }) => y + h));
   const place = document.getElementById('root');
   place.style.cssText = `position: relative; width: ${width}px; height: ${rows * (ROW + GAP)}px`;
