@@ -162,10 +162,12 @@ def prometheus(
     (directory / "prometheus.yml").write_text(yaml.safe_dump(config))
     features = ["--enable-feature=native-histograms"] if native else []
     store = Prometheus(program, directory / "prometheus.yml", *features)
-    with running(store.command), ExitStack() as stack:
+    with ExitStack() as stack:
         if peer and victoria:
             stack.enter_context(running(peer.command))
             stack.enter_context(running(vmalert(victoria, directory / "rules", peer)))
+        # It ends first, because it waits until its store has everything.
+        stack.enter_context(running(store.command))
         yield peer or store
 
 
