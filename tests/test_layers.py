@@ -121,6 +121,7 @@ HEIGHT = {
     "opscope.demo_digits": 0,
     "opscope.metric_definition": 0,
     "opscope.compilation_metrics": 1,
+    "opscope.model_metrics": 1,
     "opscope.name_lookup": 0,
     "opscope.printable": 0,
     "opscope.replace_file": 0,

@@ -7,24 +7,14 @@ from __future__ import annotations
 
 from opscope.compilation_metrics import COMPILATION_METRICS
 from opscope.metric_definition import SERIES_LABELS, Kind, Metric
+from opscope.model_metrics import MODEL_METRICS
 
 # Labels of metrics that observed processes count themselves (opscope/metric.h).
 MEASURE_LABELS: tuple[str, ...] = ("service_name", "allocator")
-# Of those among them that a model server counts, Triton's names. A process has one text for all
-# but the first: `digits/1`, `digits/1/BACKEND`.
-MODEL_LABELS: tuple[str, ...] = ("service_name", "model", "version")
-FAILURE_LABELS: tuple[str, ...] = (*MODEL_LABELS, "reason")
 
 
 def _of_series(name: str, kind: Kind, unit: str, help: str, source: str) -> Metric:
     return Metric(name, kind, unit, help, source, SERIES_LABELS)
-
-
-def _of_model(
-    name: str, help: str, kind: Kind = Kind.COUNTER, labels: tuple[str, ...] = MODEL_LABELS
-) -> Metric:
-    """By the name that NVIDIA's Triton gives it, so that queries on Triton's need only `_total`."""
-    return Metric(name, kind, "", help, f"served.{name}", labels)
 
 
 METRICS = (
@@ -124,33 +114,7 @@ METRICS = (
         ("service_name",),
     ),
     *COMPILATION_METRICS,
-    _of_model("nv_inference_request_success", "Requests that a served model answered."),
-    _of_model(
-        "nv_inference_request_failure",
-        "Requests that failed, by reason: BACKEND (the model raised), REJECTED (overload, or past"
-        " the deadline), CANCELED, OTHER (bad requests).",
-        labels=FAILURE_LABELS,
-    ),
-    _of_model("nv_inference_count", "Rows that a served model ran: a batch of n counts n."),
-    _of_model("nv_inference_exec_count", "Batches that a served model ran."),
-    _of_model(
-        "nv_inference_request_duration_us",
-        "Total time from a request's arrival to its answer, in microseconds.",
-    ),
-    _of_model(
-        "nv_inference_queue_duration_us",
-        "Total time that requests waited for their batch, in microseconds.",
-    ),
-    _of_model(
-        "nv_inference_compute_infer_duration_us",
-        "Total time that requests were in the model, in microseconds: that of a batch counts for"
-        " each of its requests.",
-    ),
-    _of_model(
-        "nv_inference_pending_request_count",
-        "Requests that wait for their batch.",
-        Kind.GAUGE,
-    ),
+    *MODEL_METRICS,
     Metric(
         "opscope.api.usage",
         Kind.GAUGE,

@@ -14,16 +14,13 @@ from types import SimpleNamespace
 
 from opscope.compilation_metrics import COMPILATION_METRICS
 from opscope.host.budgets import LimitedPasses, Share
-from opscope.metrics import FAILURE_LABELS, MEASURE_LABELS, METRICS, MODEL_LABELS
+from opscope.metrics import MEASURE_LABELS, METRICS
+from opscope.model_metrics import MODEL_METRICS
 from opscope.segments import layout
 from opscope.segments.bounds import saturated
 from opscope.segments.segment import Measure
 
-_OF_MODELS = {
-    metric.name: len(metric.labels) - 1
-    for metric in METRICS
-    if metric.labels in (MODEL_LABELS, FAILURE_LABELS)
-}
+_OF_MODELS = {metric.name: len(metric.labels) - 1 for metric in MODEL_METRICS}
 """Their numbers of labels besides the service."""
 _OF_COMPILATION = {metric.name: metric.source.partition(".")[2] for metric in COMPILATION_METRICS}
 """Their attributes in of_compilation()."""
