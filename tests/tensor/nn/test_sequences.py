@@ -46,11 +46,12 @@ def test_sequences_are_packed_and_padded(
     twin = their_rnn.pack_padded_sequence(their, torch.tensor(lengths), batch_first, is_sorted)
     assert_packed(packed, twin)
     more: list[dict[str, Any]] = [{}, {"padding_value": -1.0, "total_length": 7}]
-    for options in more:
-        padded, sizes = rnn.pad_packed_sequence(packed, batch_first, **options)
-        expected, numbers = their_rnn.pad_packed_sequence(twin, batch_first, **options)
+    found = [rnn.pad_packed_sequence(packed, batch_first, **options) for options in more]
+    wanted = [their_rnn.pad_packed_sequence(twin, batch_first, **options) for options in more]
+    for (padded, sizes), (expected, numbers) in zip(found, wanted, strict=True):
         assert_close(padded, expected)
         assert sizes.tolist() == numbers.tolist() == lengths
+    (padded, _), (expected, _) = found[-1], wanted[-1]
     weight = drawn(*padded.shape)
     (padded * ot.tensor(weight)).sum().backward()
     (expected * torch.tensor(weight)).sum().backward()
