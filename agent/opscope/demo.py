@@ -67,7 +67,7 @@ def main() -> None:
 
 @contextmanager
 def _agent(environ: Mapping[str, str]) -> Iterator[str]:
-    """Runs an agent until the end of the block; yields the address of its page."""
+    """Runs an agent until the end of the block; yields the address of its metrics."""
     _say("opscope agent --listen 127.0.0.1:0")
     with _ended(
         subprocess.Popen(
@@ -84,7 +84,7 @@ def _agent(environ: Mapping[str, str]) -> Iterator[str]:
         urls = [word for word in said.split() if word.startswith("http://")]
         if not urls:
             raise SystemExit(f"the agent did not start: {agent.stdout.read()}")
-        yield urls[0]
+        yield urls[0].rstrip("/") + "/metrics"  # the first is the live page's
 
 
 @contextmanager

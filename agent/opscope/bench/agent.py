@@ -120,12 +120,13 @@ def _running(directory: str, intervals: int) -> tuple[float, float]:
             urls = [word for word in said.split() if word.startswith("http://")]
             if not urls:
                 raise OpscopeError(f"the agent did not start: {said}{agent.stdout.read()}")
+            metrics = urls[0].rstrip("/") + "/metrics"  # the first is the live page's
             for _ in range(3):
-                _scrape(urls[0])
+                _scrape(metrics)
             began, used_s = time.monotonic(), _cpu_s(agent.pid)
             for number in range(1, intervals + 1):
                 time.sleep(max(began + number * _INTERVAL_S - time.monotonic(), 0.0))
-                _scrape(urls[0])
+                _scrape(metrics)
             used_s = _cpu_s(agent.pid) - used_s
             wall_s = time.monotonic() - began
             status = Path(f"/proc/{agent.pid}/status").read_text()
