@@ -229,8 +229,10 @@ def test_every_rule_is_computed(case: Case) -> None:
 
 
 # These processes have no identity of their own (tests/e2e/test_identity.py) and run in no container
-# (tests/host/test_containers.py). Nor do they serve models (tests/serving/test_observed.py).
+# (tests/host/test_containers.py). Nor do they serve models (tests/serving/test_observed.py) or
+# compile any (tests/bridges/test_torch_compile_metrics.py).
 NOT_HERE = ("opscope.resource.info", "opscope.container.info")
+COUNTED_ELSEWHERE = ("nv_inference_", "opscope.torch.compile.")
 
 
 def test_every_metric_is_there(case: Case) -> None:
@@ -239,7 +241,7 @@ def test_every_metric_is_there(case: Case) -> None:
     samples = {
         f'{{__name__=~"{one.prometheus_name}(_total|_count)?"}}'
         for one in there
-        if one.name not in NOT_HERE and not one.name.startswith("nv_inference_")
+        if one.name not in NOT_HERE and not one.name.startswith(COUNTED_ELSEWHERE)
     }
     assert_answered(case.store, dict.fromkeys(samples, "metric"))
 

@@ -139,7 +139,9 @@ def test_on_the_host_it_has_its_pid_of_the_host(host: ObservedHost, shared: Path
         work(program, 1)
         (line,) = ps(shared)
         assert line.pid == pid_here(program)
-        assert line.state.startswith("attached as one; pid 1 of another namespace; bridges: numpy;")
+        assert line.state.startswith(
+            "attached as one; pid 1 of another namespace; bridges: blas, numpy;"
+        )
         program.communicate("")
 
 

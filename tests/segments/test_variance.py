@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opscope.host import processor_time
 from opscope.host.host import Host
 from opscope.host.snapshot import Snapshot
 from opscope.host.state import Held, State, decode, encode
@@ -22,6 +23,14 @@ from tests.segments.segment_writer import Process, Range, SegmentWriter, start_o
 from tests.waiting import until
 
 approx = pytest.approx
+
+
+@pytest.fixture(autouse=True)
+def _is_never_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for a processor adds to variances (tests/host/test_processor_time.py)."""
+    monkeypatch.setattr(processor_time, "of_threads", lambda pid: None)
+
+
 DATA = layout.PHASES.index("data")
 
 
