@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from opscope.host.processor_time import (
 from opscope.host.snapshot import Snapshot
 from opscope.host.state_file import StateFile
 from tests.segments.segment_writer import Process, Range, SegmentWriter
+from tests.waiting import until
 
 BUSY = "while True: pass"
 S = 10**9
@@ -54,15 +56,15 @@ def test_cpu_time_is_that_of_the_thread() -> None:
 
 
 def test_two_busy_programs_on_one_processor_wait_for_each_other() -> None:
+    def has_waited(pid: int) -> bool:
+        found = of_threads(pid)
+        assert found is not None
+        return found[pid].waited > S // 20
+
     cpu = min(os.sched_getaffinity(0))
     with busy_beside(cpu) as one, busy_beside(cpu) as other:
         for pid in (one, other):
-            while True:
-                found = of_threads(pid)
-                assert found is not None
-                if found[pid].waited > S // 20:
-                    break
-                time.sleep(0.01)
+            until(partial(has_waited, pid), "50 ms of waiting")
 
 
 def test_a_process_that_has_ended_or_has_too_many_threads_says_nothing(
@@ -102,6 +104,23 @@ def test_waiting_that_no_window_has_met(
 ) -> None:
     process = ProcessorTime(int(used_s * S), int(waited_s * S))
     assert unseen_s(self_s, process) == pytest.approx(unseen)
+
+
+def test_each_stretch_of_time_has_the_error_of_its_own_waiting() -> None:
+    times = ProcessorTimes()
+    # All of the CPU time is in operators; a window meets no stop, none, one of 8 s, none, none.
+    passes = [(1, 3, 1), (2, 5, 2), (3, 7, 11), (4, 9, 12), (5, 11, 13)]
+    variances, lacking = [0.0], [0.0]
+    for used, waited, self_s in passes:
+        times.add({1: ProcessorTime(used * S, waited * S)})
+        variances.append(times.lacked_s2(self_s))
+        lacking.append(waited - (self_s - used))
+    assert lacking == [0, 3, 5, -1, 1, 3]
+    assert variances == pytest.approx([0, 9, 25, 25, 26, 34])
+    for a in range(len(variances)):
+        for b in range(a, len(variances)):
+            if lacking[b] > lacking[a] >= 0 and min(lacking[a : b + 1]) >= 0:
+                assert variances[b] - variances[a] >= (lacking[b] - lacking[a]) ** 2
 
 
 # ---- the host ------------------------------------------------------------------------------------

@@ -75,13 +75,14 @@ def _of_thread(path: str) -> ProcessorTime | None:
 class ProcessorTimes:
     """The sums of one process over all threads that it had at any reading."""
 
-    __slots__ = ("_ended", "_lookups", "_pid", "_threads")
+    __slots__ = ("_ended", "_lacked_s2", "_lookups", "_pid", "_threads", "_unseen_s")
 
     def __init__(self) -> None:
         self._pid: int | None = None
         self._lookups = 0
         self._threads: dict[int, ProcessorTime] = {}
         self._ended = ProcessorTime()
+        self._unseen_s = self._lacked_s2 = 0.0
 
     def read(self, header: Header, pids: Pids) -> None:
         """Reads the counts of the segment's process, which lives."""
@@ -107,6 +108,18 @@ class ProcessorTimes:
         for one in self._threads.values():
             found = _plus(found, one)
         return found
+
+    def lacked_s2(self, self_s: float) -> float:
+        """The variance of the estimates from waiting that no window has met; once for each pass.
+
+        `self_s`: as of `unseen_s`. It grows by what the square of the lacking has grown, and does
+        not fall when a window meets a stop: between two passes it has then grown by at least the
+        square of what the estimates lack of that time.
+        """
+        unseen = unseen_s(self_s, self.sums)
+        self._lacked_s2 += max(0.0, unseen**2 - self._unseen_s**2)
+        self._unseen_s = unseen
+        return self._lacked_s2
 
     def measures(self, service: str) -> Keyed:
         """The waiting as a metric of the service; none if it is unknown."""
@@ -171,21 +184,22 @@ def unseen_s(self_s: float, process: ProcessorTime) -> float:
 
 
 def with_unseen(
-    off: Variances, keys: U64, is_estimate: np.ndarray, self_s: F64, process: ProcessorTime
+    off: Variances, keys: U64, is_estimate: np.ndarray, self_s: F64, process: ProcessorTimes
 ) -> Variances:
     """The variances with waiting that no window has met: any operator may lack its share of it.
 
     `keys`: (n,) of the rows; `is_estimate`: (n,) whether the row's times are estimates by windows;
-    `self_s`: (n,) its self time.
+    `self_s`: (n,) its self time; `process`: read for this pass.
     """
-    if process.waited < _NEGLIGIBLE * process.used:
+    sums = process.sums
+    if sums.waited < _NEGLIGIBLE * sums.used:
         return off
     estimated = np.where(is_estimate, self_s, 0.0)
     all_s = float(estimated.sum())
-    unseen = unseen_s(all_s, process)
-    if unseen == 0.0:
+    lacked_s2 = process.lacked_s2(all_s)
+    if lacked_s2 == 0.0 or all_s == 0.0:
         return off
-    lacking = estimated * (unseen / all_s)
+    lacking = estimated * (lacked_s2**0.5 / all_s)
     rows, phases = off.rows.copy(), off.phases.copy()
     rows[:, variance.SELF_S2] += lacking**2
     of_phases = np.bincount(

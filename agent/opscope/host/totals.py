@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from opscope.host.health import Health
 from opscope.host.process_metrics import MeasureKey
-from opscope.host.processor_time import ProcessorTime, with_unseen
+from opscope.host.processor_time import ProcessorTimes, with_unseen
 from opscope.host.snapshot import COUNTER_COLUMNS, SELF_NS
 from opscope.segments import bounds, layout, variance
 from opscope.segments.layout import U64
@@ -214,7 +214,7 @@ def contribution(
     segment: Segment,
     series_map: SeriesMap,
     possible: PossibleTimes,
-    processor: ProcessorTime,
+    processor: ProcessorTimes,
     service: str,
     health: Health,
     usage: tuple[tuple[str, str], ...],

@@ -149,7 +149,7 @@ class TrackedSegment:
             segment,
             series_map,
             self.possible,
-            self.processor.sums,
+            self.processor,
             service,
             process.health,
             self._usage(dictionary, tables),
