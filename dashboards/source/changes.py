@@ -1,15 +1,17 @@
-"""Tables of what changed and what fires, for several dashboards."""
+"""Tables of what changed and what fires, and a number and a link, for several dashboards."""
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders import table
+from grafana_foundation_sdk.builders import stat, table
 
-from dashboards.source.blocks import of, rows
+from dashboards.source.blocks import number, of, rows
 from dashboards.source.choices import (
     BURNT,
     CHANGE,
+    NONE,
     OBJECTIVES,
     OF_CLUSTER,
+    OF_HOST,
     OF_SERVICE,
     OPERATOR,
     SELECTED,
@@ -17,6 +19,33 @@ from dashboards.source.choices import (
 
 _DEVIATIONS = 1.96
 """Of a normal distribution, to each side of an interval that has the truth 95 times in 100."""
+
+
+BUT_SERVICE = tuple(one for one in SELECTED if one != "service")
+"""What the link of a row keeps, whose service is that of the row."""
+
+
+def operator_of_row(*kept: str) -> tuple[str, str, str]:
+    """The link of a table's operators; keeps more variables besides."""
+    url = of(
+        OPERATOR,
+        *BUT_SERVICE,
+        *kept,
+        service="${__data.fields.service_name}",
+        operator="${__data.fields.op}",
+    )
+    return "op", "Operator", url
+
+
+def silent_agents(width: int) -> stat.Panel:
+    return number(
+        "Agents that do not answer",
+        "Hosts whose agent Prometheus cannot scrape.",
+        "short",
+        f'count(up{{job="opscope", {OF_HOST}}} == 0) or vector(0)',
+        NONE,
+        width=width,
+    )
 
 
 def regressions(title: str, since: str, ratio: str, where: str = OF_SERVICE) -> table.Panel:
@@ -45,18 +74,7 @@ def regressions(title: str, since: str, ratio: str, where: str = OF_SERVICE) -> 
             (f"{value} + {_DEVIATIONS} * {error} {is_sure}", "at most"),
         ),
         steps=CHANGE,
-        links=(
-            (
-                "op",
-                "Operator",
-                of(
-                    OPERATOR,
-                    *(one for one in SELECTED if one != "service"),
-                    service="${__data.fields.service_name}",
-                    operator="${__data.fields.op}",
-                ),
-            ),
-        ),
+        links=(operator_of_row(),),
     )
 
 

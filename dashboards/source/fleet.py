@@ -17,7 +17,13 @@ from dashboards.source.blocks import (
     question,
     rows,
 )
-from dashboards.source.changes import firing, objectives, regressions
+from dashboards.source.changes import (
+    BUT_SERVICE,
+    firing,
+    objectives,
+    operator_of_row,
+    regressions,
+)
 from dashboards.source.choices import (
     BUSY,
     FLEET,
@@ -31,8 +37,6 @@ from dashboards.source.choices import (
     SELECTED,
 )
 
-_BUT_SERVICE = tuple(one for one in SELECTED if one != "service")
-
 
 def make() -> Dashboard:
     # Each panel uses the smallest recorded sum that suffices.
@@ -42,7 +46,7 @@ def make() -> Dashboard:
     steps = f"opscope:job_steps:rate5m{{{OF_JOB}}}"
     data = f'opscope:phase_share:rate5m{{phase="data", {OF_SERVICE}}}'
     to_operator = of(OPERATOR, *SELECTED, operator="${__field.labels.op}")
-    to_model = of(MODEL, *_BUT_SERVICE, service="${__field.labels.service_name}")
+    to_model = of(MODEL, *BUT_SERVICE, service="${__field.labels.service_name}")
     return (
         board(
             FLEET,
@@ -223,20 +227,11 @@ def make() -> Dashboard:
                 "threads",
                 width=24,
                 links=(
-                    (
-                        "op",
-                        "Operator",
-                        of(
-                            OPERATOR,
-                            *_BUT_SERVICE,
-                            service="${__data.fields.service_name}",
-                            operator="${__data.fields.op}",
-                        ),
-                    ),
+                    operator_of_row(),
                     (
                         "service_name",
                         "Models",
-                        of(MODEL, *_BUT_SERVICE, service="${__data.fields.service_name}"),
+                        of(MODEL, *BUT_SERVICE, service="${__data.fields.service_name}"),
                     ),
                 ),
             )

@@ -17,13 +17,12 @@ from dashboards.source.blocks import (
     question,
     rows,
 )
+from dashboards.source.changes import operator_of_row, silent_agents
 from dashboards.source.choices import (
     BUSY,
     HOSTS,
-    NONE,
     OF_HOST,
     OF_SERVICE,
-    OPERATOR,
     SELECTED,
     SLOWNESS,
 )
@@ -85,16 +84,7 @@ def make() -> Dashboard:
                 width=6,
             )
         )
-        .with_panel(
-            number(
-                "Agents that do not answer",
-                "Hosts whose agent Prometheus cannot scrape.",
-                "short",
-                f'count(up{{job="opscope", {OF_HOST}}} == 0) or vector(0)',
-                NONE,
-                width=6,
-            )
-        )
+        .with_panel(silent_agents(6))
         .with_panel(
             history(
                 "Hosts over time",
@@ -177,19 +167,7 @@ def make() -> Dashboard:
                 "times as long",
                 decimals=2,
                 wide=("op", 220),
-                links=(
-                    (
-                        "op",
-                        "Operator",
-                        of(
-                            OPERATOR,
-                            *(one for one in SELECTED if one != "service"),
-                            "version",
-                            service="${__data.fields.service_name}",
-                            operator="${__data.fields.op}",
-                        ),
-                    ),
-                ),
+                links=(operator_of_row("version"),),
                 width=24,
             )
         )

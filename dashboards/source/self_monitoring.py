@@ -6,7 +6,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import choices
 from dashboards.source.blocks import THREADS, Query, at_least, board, graph, number, question, rows
-from dashboards.source.changes import firing, objectives
+from dashboards.source.changes import firing, objectives, silent_agents
 from dashboards.source.choices import BUSY, ITSELF, OF_CLUSTER, OF_HOST, OF_SERVICE
 from dashboards.source.queries import name, rate
 
@@ -33,16 +33,7 @@ def make() -> Dashboard:
                 " Anything else: the alerts below say where, the graphs since when.",
             )
         )
-        .with_panel(
-            number(
-                "Agents that do not answer",
-                "Hosts whose agent Prometheus cannot scrape.",
-                "short",
-                f'count(up{{job="opscope", {OF_HOST}}} == 0) or vector(0)',
-                choices.NONE,
-                width=5,
-            )
-        )
+        .with_panel(silent_agents(5))
         .with_panel(
             number(
                 "Overhead",
