@@ -1,6 +1,6 @@
 """Many short processes, each with new names, leave nothing behind.
 
-20,000 processes; OPSCOPE_TEST_CHURN changes the number, to 100,000 in `make soak`.
+10,000 processes; OPSCOPE_TEST_CHURN changes the number, to 100,000 in `make soak`.
 """
 
 import gc
@@ -18,7 +18,7 @@ from opscope.host.state_file import StateFile
 from opscope.segments import layout
 from tests.segments.segment_writer import Process, Range, SegmentWriter
 
-PROCESSES, BATCH = int(os.environ.get("OPSCOPE_TEST_CHURN", "20000")), 1000
+PROCESSES, BATCH = int(os.environ.get("OPSCOPE_TEST_CHURN", "10000")), 500
 NUMBER = "00000000"
 
 
