@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from native.cross.build import build_sdist, build_wheel
+from native.cross.build import ROOT, build_sdist, build_wheel, unpack
 
 pytest_plugins = ["tests.time_limit"]
 
@@ -94,14 +94,20 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(source_distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built from the source distribution; one for all processes of pytest-xdist."""
+    """A wheel built from the source distribution; one for all processes of pytest-xdist.
+
+    What was compiled stays in `build`, so that a later run compiles only what has changed.
+    """
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
-    with (shared / "wheel.lock").open("w") as lock:
+    kept = ROOT / "build" / "wheel-of-tests"
+    kept.mkdir(parents=True, exist_ok=True)
+    with (kept / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         built = [*(shared / "wheel").glob("*.whl")]
         if built:
             return built[0]
         (shared / "wheel").mkdir(exist_ok=True)
-        return build_wheel(source_distribution, shared / "wheel")
+        unpack(source_distribution, kept / "source")
+        return build_wheel(kept / "source", shared / "wheel", build=kept / "build")
