@@ -13,6 +13,9 @@ from native.cross.build import ROOT, build_sdist, build_wheel, unpack
 
 pytest_plugins = ["tests.time_limit"]
 
+# Threads of OpenMP that wait do not spin: several processes run tests on each processor.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # A busy machine is no failure: no hypothesis test has a time limit.
 hypothesis.settings.register_profile(
     "opscope", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
