@@ -44,6 +44,9 @@ def _run(program: str, directory: Path) -> Any:
             "HOME": str(directory),
             "OPSCOPE_DIR": str(directory / "segments"),
             "TORCHINDUCTOR_CACHE_DIR": str(directory / "inductor"),
+            # PyTorch 2.4 uses its caches only if asked to.
+            "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
+            "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
         },
         capture_output=True,
         text=True,
@@ -87,7 +90,7 @@ print(json.dumps(counted()))
     )
     breaks = {name: count for name, count in found.items() if name.startswith("graph_breaks")}
     (name,) = breaks
-    assert "graph_break()" in name
+    assert "graph_break" in name
     assert "\n" not in name
     assert breaks[name] == 1
     assert found["compilations first"] == 2
@@ -152,8 +155,9 @@ print("[]")
     assert (reason, compiled.compilations[service, reason]) == ("first", 2)
     assert 0 < compiled.time_s[service, "first"] < 400
     lookups = {outcome: count for (_, outcome), count in compiled.cache.items()}
-    assert lookups["autograd miss"] == lookups["fxgraph miss"] == 1
-    assert lookups["autograd hit"] == 1
+    # PyTorch 2.4 has no cache for AOTAutograd: its second compilation finds Inductor's graph.
+    assert lookups["fxgraph miss"] == lookups.get("autograd miss", 1) == 1
+    assert lookups.get("autograd hit", lookups.get("fxgraph hit")) == 1
 
 
 @pytest.mark.parametrize(

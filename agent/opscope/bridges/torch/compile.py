@@ -43,6 +43,8 @@ _OUTCOMES = ("hit", "miss", "bypass")
 _start_ns: int | None = None
 _seen: dict[tuple[str, str], int] = {}
 """PyTorch's counts at the last callback, by metric and label."""
+_failures: dict[int, int] = {}
+"""The number of guards that had failed at the last callback, by the id of the code they guard."""
 
 
 class _Kept(list[Any]):
@@ -63,6 +65,7 @@ def follow() -> None:
     handler.start_callbacks = _Kept(handler.start_callbacks)
     handler.end_callbacks = _Kept(handler.end_callbacks)
     _take_counts()
+    _new_failure()
     handler.register_start_callback(_started)
     handler.register_end_callback(_ended)
 
@@ -141,9 +144,29 @@ def _reason(args: Any) -> str:
     if "recompile_reason" in known:
         text = known["recompile_reason"]
         return FIRST if text is None else reason_of(str(text))
-    # "0/2": the third compilation of the first frame
-    number = str(getattr(args, "compile_id", "")).rpartition("/")[2].partition("_")[0]
-    return FIRST if number == "0" else UNKNOWN
+    failure = _new_failure()
+    if _is_first(args):
+        return FIRST
+    return reason_of(failure) if failure else UNKNOWN
+
+
+def _is_first(args: Any) -> bool:
+    """The compilation's id is "0/2" for the third one of the first frame."""
+    number = getattr(args, "compile_id", None)
+    if number is None:
+        context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
+        number = context.current_compile_id() if context else ""
+    return str(number).rpartition("/")[2].partition("_")[0] == "0"
+
+
+def _new_failure() -> str:
+    """What PyTorch before 2.6 says of the guard that failed since the last call; else ""."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    texts = {id(code): one for code, one in list(getattr(utils, "guard_failures", {}).items())}
+    new = [text for code, one in texts.items() for text in one[_failures.get(code, 0) :]]
+    _failures.clear()
+    _failures.update((code, len(one)) for code, one in texts.items())
+    return str(new[0]) if new else ""
 
 
 def reason_of(text: str) -> str:
