@@ -27,6 +27,14 @@ INPUTS: dict[str, tuple[Any, ...]] = {
         RANDOM.integers(0, 3, 32).tolist(),
     ),
     "lstm": (TEXT, 8),
+    "tagger": (
+        [
+            (RANDOM.integers(1, 20, n).tolist(), RANDOM.integers(0, 4, n).tolist())
+            for n in RANDOM.integers(2, 9, 20)
+        ],
+        20,
+        4,
+    ),
 }
 
 

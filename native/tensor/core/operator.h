@@ -10,6 +10,22 @@
 
 #include "opscope/operator.h" /* struct opscope__call, struct opscope__backward */
 
+/* A loop over elements: `count` elements of each operand, strides in bytes. */
+typedef void (*opscope__loop)(char *const *data, const int64_t *strides, int64_t count, void *user);
+
+/* The loops of an operator that computes each element from the operands' elements at the same
+ * position. */
+struct opscope__elementwise {
+    uint8_t operands;                         /* of an operator that is this one pass: its first */
+    uint8_t numbers;                          /* arguments are the operands, then the numbers */
+    opscope__loop loops[OPSCOPE_DTYPE_COUNT]; /* by the dtype of the computation; NULL: not
+                                                 supported. Operand 0 is the output */
+    int64_t cost;                             /* of an element, in additions */
+    uint32_t apart;    /* bit i: operand i is bool and does not affect the dtype */
+    bool gives_bool;   /* the output's dtype is bool, not that of the computation */
+    bool needs_floats; /* integers are computed in float32 */
+};
+
 struct opscope__operator_spec {
     /* PyTorch's notation: "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor". Types:
      * Tensor, Tensor?, Tensor[], int, int?, int[], int[]?, int|int[], float, float?, bool, Scalar,
@@ -38,7 +54,7 @@ struct opscope__operator_spec {
     bool takes_numbers; /* a Tensor parameter also takes a number */
     const struct opscope__elementwise
         *elementwise;  /* the loops of an operator that is one pass over
-                          its operands' elements (kernels/elementwise.h),
+                          its operands' elements,
                           which can be fused with others; else NULL */
     bool is_composite; /* forward only calls operators (formula.h), in the caller's grad mode, and
                           the tape records them; it has no backward */

@@ -2,24 +2,13 @@
  * at the same position.
  *
  * This code handles dtypes, broadcasting and memory. Each operator provides the loops over
- * elements, made with the macros of ops/elementwise/loops.h.
+ * elements (struct opscope__elementwise), made with the macros of ops/elementwise/loops.h.
  */
 #ifndef OPSCOPE_TENSOR_KERNELS_ELEMENTWISE_H
 #define OPSCOPE_TENSOR_KERNELS_ELEMENTWISE_H
 
 #include "tensor/core/operator.h"
 #include "tensor/kernels/iterator.h"
-
-struct opscope__elementwise {
-    uint8_t operands;                         /* of an operator that is this one pass: its first */
-    uint8_t numbers;                          /* arguments are the operands, then the numbers */
-    opscope__loop loops[OPSCOPE_DTYPE_COUNT]; /* by the dtype of the computation; NULL: not
-                                                 supported. Operand 0 is the output */
-    int64_t cost;                             /* of an element, in additions */
-    uint32_t apart;    /* bit i: operand i is bool and does not affect the dtype */
-    bool gives_bool;   /* the output's dtype is bool, not that of the computation */
-    bool needs_floats; /* integers are computed in float32 */
-};
 
 /* `operands` are tensors or numbers, at least one of them a tensor. The loop gets up to two
  * `numbers` (may be NULL) as its user argument: elements of the dtype of the computation, 8 bytes

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tensor/kernels/parallel.h"
+#include "tensor/kernels/stream.h"
 #include "tensor/kernels/tiles.h"
 
 /* Elements: whole vectors of every width, unrolled or not. */
@@ -13,6 +14,7 @@ struct walk {
     const struct opscope__iterator *it;
     opscope__loop loop;
     void *user;
+    bool streams;
 };
 
 /* Where a piece that is to begin at element `place` does: whole vectors of the inner loop behind a
@@ -45,7 +47,11 @@ static void walk(int64_t begin, int64_t end, void *arg)
     for (int64_t done = begin; done < end;) {
         int64_t run = it->sizes[inner] - at[inner];
         run = run < end - done ? run : end - done;
-        all->loop(data, it->strides[inner], run, all->user);
+        if (all->streams) {
+            opscope__stream(all->loop, data, it->strides[inner], run, all->user);
+        } else {
+            all->loop(data, it->strides[inner], run, all->user);
+        }
         done += run;
         if (done == end) {
             return;
@@ -90,7 +96,7 @@ void opscope__iterate(struct opscope__iterator *it, opscope__loop loop, void *us
             return;
         }
     }
-    struct walk all = {it, loop, user};
+    struct walk all = {it, loop, user, opscope__stream_pays(it, cost)};
     if (it->count * cost < 2 * OPSCOPE__GRAIN) {
         walk(0, it->count, &all);
     } else {

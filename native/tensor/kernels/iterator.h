@@ -8,12 +8,10 @@
 #ifndef OPSCOPE_TENSOR_KERNELS_ITERATOR_H
 #define OPSCOPE_TENSOR_KERNELS_ITERATOR_H
 
+#include "tensor/core/operator.h" /* opscope__loop */
 #include "tensor/core/tensor.h"
 
 enum { OPSCOPE__OPERAND_LIMIT = 4 };
-
-/* One run: `count` elements of each operand, strides in bytes. */
-typedef void (*opscope__loop)(char *const *data, const int64_t *strides, int64_t count, void *user);
 
 struct opscope__iterator {
     int dims;

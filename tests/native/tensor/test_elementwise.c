@@ -134,6 +134,32 @@ static void large_tensors_are_split_over_threads_with_the_same_result(void)
 
 /* Sizes that tiles do not divide; strides that cross in every pair of dimensions, stepped and
  * reversed. */
+/* Operands and result are larger than what kernels/stream.c takes for the cache. */
+static void results_larger_than_the_cache_are_the_same(void)
+{
+    enum { LARGE = 3500013 };
+    opscope_tensor *a = empty(OPSCOPE_FLOAT32, SIZES(LARGE + 3));
+    float *x = opscope_tensor_data(a);
+    for (int i = 0; i < LARGE + 3; i++) {
+        x[i] = (float)(i % 1021) * 0.37f;
+    }
+    opscope_tensor *from = DO("core::slice", T(a), I(0), I(3), I(LARGE + 3), I(1));
+    opscope_tensor *to = DO("core::slice", T(a), I(0), I(0), I(LARGE), I(1));
+    opscope_tensor *sum = DO("core::add", T(from), T(to));
+    const float *is = opscope_tensor_data(sum);
+    for (int i = 0; i < LARGE; i++) {
+        CHECK(is[i] == x[i + 3] + x[i]);
+    }
+    opscope_tensor_release(DO("core::add_", T(sum), T(to)));
+    for (int i = 0; i < LARGE; i++) {
+        CHECK(is[i] == x[i + 3] + x[i] + x[i]);
+    }
+    opscope_tensor_release(sum);
+    opscope_tensor_release(to);
+    opscope_tensor_release(from);
+    opscope_tensor_release(a);
+}
+
 static void operands_of_different_orders_are_walked_in_tiles(void)
 {
     static const opscope_dtype dtypes[] = {OPSCOPE_FLOAT32, OPSCOPE_FLOAT64, OPSCOPE_INT64,
@@ -296,6 +322,7 @@ int main(void)
     RUN(unary_operators_equal_the_c_library);
     RUN(binary_operators_walk_any_strides);
     RUN(large_tensors_are_split_over_threads_with_the_same_result);
+    RUN(results_larger_than_the_cache_are_the_same);
     RUN(operands_of_different_orders_are_walked_in_tiles);
     RUN(dtypes_promote_as_in_pytorch);
     RUN(in_place_writes_the_same_storage_and_counts);

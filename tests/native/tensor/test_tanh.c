@@ -75,13 +75,13 @@ static uint64_t checksum(const opscope_tensor *tensor)
     return sum;
 }
 
-/* No product and sum are fused into one rounding, and all parts of a vector compute alike: the
- * result is one precomputed number, whatever the processor and compiler. */
-static void bits_are_the_same_on_every_processor_and_in_every_place(void)
+/* All parts of a vector compute alike, whatever the compiler: the result is one precomputed number,
+ * or another where the CPU level multiplies and adds in one instruction. */
+static void bits_are_the_same_in_every_place(void)
 {
     opscope_tensor *a = all_magnitudes();
     opscope_tensor *out = DO("core::tanh", T(a));
-    CHECK_EQUAL(checksum(out), 0xf009ad64617f7a7b);
+    CHECK(checksum(out) == 0xf009ad64617f7a7b || checksum(out) == 0x21c9b3705e4348bd);
     for (int64_t begin = 0; begin < 20; begin++) {
         for (int64_t count = 1; count < 80; count++) {
             for (int64_t step = 1; step < 3; step++) {
@@ -106,6 +106,6 @@ int main(void)
 {
     RUN(errors_are_below_four_units_in_the_last_place);
     RUN(ends_are_exact);
-    RUN(bits_are_the_same_on_every_processor_and_in_every_place);
+    RUN(bits_are_the_same_in_every_place);
     return 0;
 }

@@ -277,6 +277,13 @@ class Dropout2d(Dropout):
         return activation.dropout2d(input, self.p, self.training, self.inplace)
 
 
+class Dropout3d(Dropout):
+    """Dropout of whole channels of (N, C, D, H, W)."""
+
+    def forward(self, input: Tensor) -> Any:
+        return activation.dropout3d(input, self.p, self.training, self.inplace)
+
+
 class Unflatten(Module):
     """Divides dimension `dim` into sizes."""
 

@@ -1,4 +1,4 @@
-"""Hooks of modules: functions that run before or after each call."""
+"""Hooks of modules: functions that run before or after each call, or each backward."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class Hooks:
     def __init__(self) -> None:
         self.before: OrderedDict[int, tuple[Callable[..., Any], bool]] = OrderedDict()
         self.after: OrderedDict[int, tuple[Callable[..., Any], bool]] = OrderedDict()
+        self.before_backward: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.after_backward: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self._next = 0
 
     def add(self, table: OrderedDict[int, Any], hook: Any, first: bool) -> RemovableHandle:
@@ -54,9 +56,16 @@ class Hooks:
                 changed = hook(module, args)
                 if changed is not None:
                     args = changed if isinstance(changed, tuple) else (changed,)
+        gates = None
+        if self.before_backward or self.after_backward:
+            # Not at the top: modules without these hooks need no autograd functions.
+            from opscope.tensor.nn.backward_hooks import Gates
+
+            gates = Gates(module, self.before_backward, self.after_backward)
+            args = gates.watch_inputs(args)
         result = module.forward(*args, **kwargs)
         for hook, with_kwargs in tuple(self.after.values()):
             given = (args, kwargs) if with_kwargs else (args,)
             changed = hook(module, *given, result)
             result = result if changed is None else changed
-        return result
+        return result if gates is None else gates.watch_outputs(result)

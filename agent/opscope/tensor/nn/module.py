@@ -103,6 +103,23 @@ class Module:
         hooks = self._own_hooks()
         return hooks.add(hooks.before, (hook, with_kwargs), prepend)
 
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(module, grad_input, grad_output)` when the gradients of the positional
+        arguments are computed: tuples, with None for what has no gradient. A result that is not
+        None replaces grad_input."""
+        hooks = self._own_hooks()
+        return hooks.add(hooks.after_backward, hook, prepend)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls `hook(module, grad_output)` when the gradients of the result are computed, before
+        the module's backward. A result that is not None replaces them."""
+        hooks = self._own_hooks()
+        return hooks.add(hooks.before_backward, hook, prepend)
+
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(vars(self).get(name), Parameter) and not (
             value is None or isinstance(value, Parameter)

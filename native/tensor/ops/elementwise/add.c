@@ -2,7 +2,9 @@
 #include "tensor/ops/elementwise/add_backward.h"
 #include "tensor/ops/elementwise/loops.h"
 
-OPSCOPE__BINARY_NUMBERS(add, a + b * n)
+OPSCOPE__BINARY_SCALED(add_float32, float, a + b, a + b * n)
+OPSCOPE__BINARY_SCALED(add_float64, double, a + b, a + b * n)
+OPSCOPE__BINARY_INTEGERS(add, a + b * n)
 OPSCOPE__BINARY(add_bool, uint8_t, uint8_t, a | (b & n))
 
 OPSCOPE__FORWARD(2, 1, .loops = {OPSCOPE__NUMBER_LOOPS(add), [OPSCOPE_BOOL] = add_bool}, .cost = 1)

@@ -1,8 +1,89 @@
 /* tensor/ops/elementwise/exp.c -- core::exp: the exponential function. */
 #include "tensor/dispatch/formula.h"
+#include "tensor/ops/elementwise/exponential.h"
 #include "tensor/ops/elementwise/functions.h"
 
-OPSCOPE__FLOAT_FUNCTION(exp, 10)
+enum { STRETCH = 256 }; /* elements, of which one that is not normal slows down only these */
+
+static inline uint32_t magnitude(float x)
+{
+    return opscope__float_bits(x) & INT32_MAX;
+}
+
+static uint32_t largest_magnitude(const float *x, int64_t count)
+{
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        largest = magnitude(x[i]) > largest ? magnitude(x[i]) : largest;
+    }
+    return largest;
+}
+
+static void any_stretch(float *out, const float *x, int64_t count)
+{
+    OPSCOPE__INDEPENDENT
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = opscope__exp_any(x[i]);
+    }
+}
+
+static void normal_stretch(float *out, const float *x, int64_t count)
+{
+    OPSCOPE__INDEPENDENT
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = opscope__exp_normal(x[i]);
+    }
+}
+
+/* A whole stretch of normal elements, and the largest magnitude of the next one. Looking ahead also
+ * brings that stretch into the first-level cache while this one is computed. */
+static uint32_t normal_stretch_with_next(float *out, const float *x)
+{
+    uint32_t largest = 0;
+    OPSCOPE__INDEPENDENT
+    for (int64_t i = 0; i < STRETCH; i++) {
+        const uint32_t ahead = magnitude(x[i + STRETCH]);
+        largest = ahead > largest ? ahead : largest;
+        out[i] = opscope__exp_normal(x[i]);
+    }
+    return largest;
+}
+
+/* The functions for normal elements give the bits of the one for any. */
+static void exp_all(float *out, const float *x, int64_t count)
+{
+    const uint32_t limit = opscope__float_bits(OPSCOPE__EXP_NORMAL);
+    uint32_t largest = largest_magnitude(x, count < STRETCH ? count : STRETCH);
+    for (; count >= 2 * STRETCH; count -= STRETCH, out += STRETCH, x += STRETCH) {
+        if (largest <= limit) {
+            largest = normal_stretch_with_next(out, x);
+        } else {
+            any_stretch(out, x, STRETCH);
+            largest = largest_magnitude(x + STRETCH, STRETCH);
+        }
+    }
+    if (largest_magnitude(x, count) <= limit) {
+        normal_stretch(out, x, count);
+    } else {
+        any_stretch(out, x, count);
+    }
+}
+
+static void exp_float32(char *const *data, const int64_t *strides, int64_t count, void *user)
+{
+    (void)user;
+    if (strides[0] == sizeof(float) && strides[1] == sizeof(float)) {
+        exp_all((float *)(void *)data[0], (const float *)(const void *)data[1], count);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        OPSCOPE__AT(float, 0) = opscope__exp_any(OPSCOPE__AT(const float, 1));
+    }
+}
+
+OPSCOPE__UNARY(exp_float64, double, double, exp(a))
+
+OPSCOPE__FORWARD(1, 0, .loops = {OPSCOPE__FLOAT_LOOPS(exp)}, .cost = 10, .needs_floats = true)
 
 static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
 {

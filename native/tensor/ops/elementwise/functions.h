@@ -3,7 +3,6 @@
 #ifndef OPSCOPE_TENSOR_OPS_ELEMENTWISE_FUNCTIONS_H
 #define OPSCOPE_TENSOR_OPS_ELEMENTWISE_FUNCTIONS_H
 
-#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/elementwise/loops.h"
 
 #ifdef OPSCOPE__VECTOR

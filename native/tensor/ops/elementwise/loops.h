@@ -40,21 +40,10 @@ double erf(double) OPSCOPE__VECTOR;
 #endif
 #endif
 
-/* Memory limits simple arithmetic, and 512-bit stores make that worse: on Zen 4 an addition of 1e5
- * to 4e6 float32 is a fifth faster in 256 bits. Functions are fastest in the full width. An
- * operator that calls functions defines OPSCOPE__CALLS_FUNCTIONS before it includes this file. */
-#if defined(OPSCOPE__CALLS_FUNCTIONS) || !defined(__GNUC__) || defined(__clang__) ||               \
-    !defined(__x86_64__)
-#define OPSCOPE__WIDTH
-#else
-#define OPSCOPE__WIDTH __attribute__((target("prefer-vector-width=256")))
-#endif
-
 #define OPSCOPE__AT(type, operand) (*(type *)(void *)(data[operand] + i * strides[operand]))
 
 #define OPSCOPE__UNARY(name, out_type, type, expression)                                           \
-    OPSCOPE__WIDTH static void name(char *const *data, const int64_t *strides, int64_t count,      \
-                                    void *user)                                                    \
+    static void name(char *const *data, const int64_t *strides, int64_t count, void *user)         \
     {                                                                                              \
         const type n = *(const type *)user;                                                        \
         (void)n;                                                                                   \
@@ -75,8 +64,7 @@ double erf(double) OPSCOPE__VECTOR;
     }
 
 #define OPSCOPE__BINARY(name, out_type, type, expression)                                          \
-    OPSCOPE__WIDTH static void name(char *const *data, const int64_t *strides, int64_t count,      \
-                                    void *user)                                                    \
+    static void name(char *const *data, const int64_t *strides, int64_t count, void *user)         \
     {                                                                                              \
         const type n = *(const type *)user;                                                        \
         (void)n;                                                                                   \
@@ -115,10 +103,22 @@ double erf(double) OPSCOPE__VECTOR;
         }                                                                                          \
     }
 
+/* `scaled` has a factor n, and `plain` is the same where n is 1: a product fewer. */
+#define OPSCOPE__BINARY_SCALED(name, type, plain, scaled)                                          \
+    OPSCOPE__BINARY(name##_plain, type, type, plain)                                               \
+    OPSCOPE__BINARY(name##_scaled, type, type, scaled)                                             \
+    static void name(char *const *data, const int64_t *strides, int64_t count, void *user)         \
+    {                                                                                              \
+        if (*(const type *)user == 1) {                                                            \
+            name##_plain(data, strides, count, user);                                              \
+        } else {                                                                                   \
+            name##_scaled(data, strides, count, user);                                             \
+        }                                                                                          \
+    }
+
 /* Operand 1 has `first_type`: bool for a condition, else `type`. */
 #define OPSCOPE__TERNARY(name, out_type, first_type, type, expression)                             \
-    OPSCOPE__WIDTH static void name(char *const *data, const int64_t *strides, int64_t count,      \
-                                    void *user)                                                    \
+    static void name(char *const *data, const int64_t *strides, int64_t count, void *user)         \
     {                                                                                              \
         (void)user;                                                                                \
         if (strides[0] == sizeof(out_type) && strides[1] == sizeof(first_type) &&                  \

@@ -1,6 +1,5 @@
 /* tensor/ops/elementwise/pow.c -- core::pow: powers. */
 #include "tensor/dispatch/formula.h"
-#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/elementwise/loops.h"
 
 /* Squares repeatedly; wraps around. */

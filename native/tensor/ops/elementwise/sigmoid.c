@@ -1,6 +1,5 @@
 /* tensor/ops/elementwise/sigmoid.c -- core::sigmoid: the logistic function. */
 #include "tensor/dispatch/formula.h"
-#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__UNARY(sigmoid_float32, float, float, 1.0f / (1.0f + expf(-a)))

@@ -2,7 +2,9 @@
 #include "tensor/ops/elementwise/add_backward.h"
 #include "tensor/ops/elementwise/loops.h"
 
-OPSCOPE__BINARY_NUMBERS(sub, a - b * n)
+OPSCOPE__BINARY_SCALED(sub_float32, float, a - b, a - b * n)
+OPSCOPE__BINARY_SCALED(sub_float64, double, a - b, a - b * n)
+OPSCOPE__BINARY_INTEGERS(sub, a - b * n)
 
 OPSCOPE__FORWARD(2, 1, .loops = {OPSCOPE__NUMBER_LOOPS(sub)}, .cost = 1)
 

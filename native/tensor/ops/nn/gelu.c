@@ -1,6 +1,5 @@
 /* tensor/ops/nn/gelu.c -- core::gelu: the Gaussian error linear unit. */
 #include "tensor/dispatch/formula.h"
-#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/ops/elementwise/loops.h"
 
 OPSCOPE__UNARY(gelu_float32, float, float, 0.5f * a * (1.0f + erff(a * 0.70710678f)))

@@ -1,5 +1,4 @@
 /* tensor/ops/nn/gelu_backward.c -- core::gelu_backward: the gradient through gelu. */
-#define OPSCOPE__CALLS_FUNCTIONS
 #include "tensor/dispatch/formula.h"
 #include "tensor/ops/elementwise/loops.h"
 

@@ -1,7 +1,8 @@
 /* tensor/ops/nn/log_softmax.c -- core::log_softmax: the logarithm of softmax. */
 #include "tensor/ops/nn/softmax.h"
 
-OPSCOPE__SOFTMAX(log_softmax_float32, float, expf, -87.0f, logf, x - top - log_sum)
+OPSCOPE__SOFTMAX(log_softmax_float32, float, opscope__exp_normal, -OPSCOPE__EXP_NORMAL, logf,
+                 x - top - log_sum)
 OPSCOPE__SOFTMAX(log_softmax_float64, double, exp, -708.0, log, x - top - log_sum)
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,

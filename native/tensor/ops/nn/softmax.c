@@ -1,7 +1,7 @@
 /* tensor/ops/nn/softmax.c -- core::softmax: exponentials normalized to a sum of one. */
 #include "tensor/ops/nn/softmax.h"
 
-OPSCOPE__SOFTMAX(softmax_float32, float, expf, -87.0f, logf, y *factor)
+OPSCOPE__SOFTMAX(softmax_float32, float, opscope__exp_normal, -OPSCOPE__EXP_NORMAL, logf, y *factor)
 OPSCOPE__SOFTMAX(softmax_float64, double, exp, -708.0, log, y *factor)
 
 static int forward(struct opscope__call *call, const opscope_argument *arguments,

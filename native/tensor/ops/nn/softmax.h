@@ -8,7 +8,7 @@
 #ifndef OPSCOPE_TENSOR_OPS_NN_SOFTMAX_H
 #define OPSCOPE_TENSOR_OPS_NN_SOFTMAX_H
 
-#define OPSCOPE__CALLS_FUNCTIONS
+#include "tensor/ops/elementwise/exponential.h"
 #include "tensor/ops/reduce/reduce_loops.h"
 #include "tensor/ops/reduce/rows.h"
 
@@ -51,9 +51,9 @@ static inline void opscope__softmax_row(const void *in, void *out, int64_t width
 
 /* Row loops. `result` is an expression in x (an element), y (its exponential relative to the
  * stretch's maximum), and the row's `top`, `log_sum` and `factor` of the stretch's exponentials.
- * Below LEAST exponentials would be subnormal, and are set to 0: vector functions compute such
- * arguments one by one, and masks contain many. That loop is a function of its own: inlined beside
- * folds it runs out of registers, which makes a softmax a tenth slower. */
+ * Below LEAST exponentials would be subnormal, and are set to 0: EXP does not compute these, or
+ * only one by one, and masks contain many. That loop is a function of its own: inlined beside folds
+ * it runs out of registers, which makes a softmax a tenth slower. */
 #define OPSCOPE__SOFTMAX(name, type, EXP, LEAST, LOG, result)                                      \
     static type name##_largest(const type *in, int64_t count)                                      \
     {                                                                                              \

@@ -14,6 +14,13 @@
 #include "tensor/kernels/reduce.h"
 #include "tensor/ops/elementwise/loops.h"
 
+/* Rows are summed in vectors of 256 bits, which no processor splits: memory is the limit. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define OPSCOPE__WIDTH __attribute__((target("prefer-vector-width=256")))
+#else
+#define OPSCOPE__WIDTH
+#endif
+
 enum {
     OPSCOPE__LANE_BYTES =
         256,                /* eight vectors: using them in turn hides the latency of an addition */

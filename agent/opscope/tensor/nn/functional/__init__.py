@@ -253,6 +253,21 @@ from opscope.tensor.nn.functional.resize import (
 from opscope.tensor.nn.functional.resize import (
     upsample as upsample,
 )
+from opscope.tensor.nn.functional.volumes import (
+    adaptive_avg_pool3d as adaptive_avg_pool3d,
+)
+from opscope.tensor.nn.functional.volumes import (
+    avg_pool3d as avg_pool3d,
+)
+from opscope.tensor.nn.functional.volumes import (
+    conv3d as conv3d,
+)
+from opscope.tensor.nn.functional.volumes import (
+    conv_transpose3d as conv_transpose3d,
+)
+from opscope.tensor.nn.functional.volumes import (
+    max_pool3d as max_pool3d,
+)
 
 
 def __getattr__(name: str) -> object:

@@ -9,6 +9,7 @@ from opscope._tensor import Tensor, functions
 from opscope.tensor.nn.functional.padding import pad
 
 Size = int | tuple[int, ...]
+Pair = tuple[int, int]
 
 
 def pair(value: Any) -> tuple[int, int]:
@@ -82,6 +83,26 @@ def conv1d(
     return made.squeeze(-2)
 
 
+def transposed_images(
+    input: Tensor, weight: Tensor, steps: Pair, edges: Pair, more: Pair, groups: int, rates: Pair
+) -> Any:
+    """conv_transpose2d of images (N, in, H, W), without a bias."""
+    if more[0] >= steps[0] or more[1] >= steps[1]:
+        # No convolution has this gradient: its images would give a larger result.
+        made = transposed_images(input, weight, steps, (0, 0), (0, 0), groups, rates)
+        return pad(made, (-edges[1], more[1] - edges[1], -edges[0], more[0] - edges[0]))
+    sizes = (
+        (input.shape[2 + place] - 1) * steps[place]
+        - 2 * edges[place]
+        + rates[place] * (weight.shape[2 + place] - 1)
+        + more[place]
+        + 1
+        for place in range(2)
+    )
+    size = (input.shape[0], weight.shape[1] * groups, *sizes)
+    return functions["conv2d_input_backward"](input, weight, size, steps, edges, rates, groups)
+
+
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -94,15 +115,10 @@ def conv_transpose2d(
 ) -> Any:
     """The gradient of conv2d with respect to its input, as a layer: weight (in, out / groups, kH,
     kW), input (N, in, H, W) or (in, H, W)."""
-    steps, edges, rates = pair(stride), pair(padding), pair(dilation)
-    more = pair(output_padding)
     whole = input if input.ndim == 4 else input.unsqueeze(0)
-    height = (whole.shape[2] - 1) * steps[0] - 2 * edges[0]
-    width = (whole.shape[3] - 1) * steps[1] - 2 * edges[1]
-    height = height + rates[0] * (weight.shape[2] - 1) + more[0] + 1
-    width = width + rates[1] * (weight.shape[3] - 1) + more[1] + 1
-    size = (whole.shape[0], weight.shape[1] * groups, height, width)
-    made = functions["conv2d_input_backward"](whole, weight, size, steps, edges, rates, groups)
+    made = transposed_images(
+        whole, weight, pair(stride), pair(padding), pair(output_padding), groups, pair(dilation)
+    )
     if bias is not None:
         made = made + bias.reshape((-1, 1, 1))
     return made if input.ndim == 4 else made.squeeze(0)

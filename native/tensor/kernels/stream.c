@@ -1,0 +1,137 @@
+/* tensor/kernels/stream.c -- results written past the caches: small parts of them are computed in
+ * the first-level cache, and copied from there. */
+#include "tensor/kernels/stream.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "base/atomics.h"
+
+enum {
+    LINE = 64,
+    /* Bytes of a result at a time: few, so that the CPU reads the operands of the next ones while
+     * it still writes these. */
+    PART_BYTES = 4096, /* of a result at a time */
+    PAGE = 4096,
+    /* Functions take longer with it: the CPU does not compute while it waits for the stores. */
+    COST_LIMIT = 3,
+    /* Servers have 1 to 4 MiB of the last cache for each processor, and virtual machines report
+     * that of the whole host. At operands and results of 30 MB together, streaming is faster on a
+     * Xeon with 260 MB, even if the next operator reads the result. */
+    CACHE_LIMIT = 24 << 20
+};
+
+static int64_t cache_bytes(void)
+{
+    static int64_t known; /* atomic, relaxed: every thread finds the same number */
+    int64_t bytes = opscope__load_relaxed(&known);
+    if (bytes == 0) {
+        long last = -1;
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+        last = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+        bytes = last > 0 && last < CACHE_LIMIT ? last : CACHE_LIMIT;
+        opscope__store_relaxed(&known, bytes);
+    }
+    return bytes;
+}
+
+/* The bytes of an operand that are read or written. */
+static int64_t bytes_of(const struct opscope__iterator *it, int operand)
+{
+    int64_t bytes = it->item[operand];
+    for (int i = 0; i < it->dims; i++) {
+        bytes *= it->strides[i][operand] != 0 ? it->sizes[i] : 1;
+    }
+    return bytes;
+}
+
+static bool is_first_with_its_memory(const struct opscope__iterator *it, int operand)
+{
+    for (int i = 0; i < operand; i++) {
+        if (it->data[i] == it->data[operand]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool opscope__stream_pays(const struct opscope__iterator *it, int64_t cost)
+{
+    if (cost > COST_LIMIT || it->count * it->item[0] < CACHE_LIMIT / OPSCOPE__OPERAND_LIMIT) {
+        return false; /* decides most calls at once */
+    }
+    if (it->strides[it->dims - 1][0] != it->item[0] || !__builtin_cpu_supports("avx")) {
+        return false;
+    }
+    int64_t bytes = 0;
+    for (int i = 0; i < it->operands; i++) {
+        if (is_first_with_its_memory(it, i)) {
+            bytes += bytes_of(it, i);
+        } else if (it->data[i] == it->data[0]) {
+            return false;
+        }
+    }
+    return bytes >= cache_bytes();
+}
+
+/* Copies whole lines. (16 bytes at a time are too slow for this to pay.) */
+__attribute__((target("avx"))) static void copy_lines(char *to, const char *from, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += (int64_t)sizeof(__m256i)) {
+        _mm256_stream_si256((__m256i *)(void *)(to + i),
+                            _mm256_load_si256((const __m256i *)(const void *)(from + i)));
+    }
+}
+
+void opscope__stream(opscope__loop loop, char *const *data, const int64_t *strides, int64_t count,
+                     void *user)
+{
+    /* A load waits for earlier stores with the same last 12 bits in their addresses. So the part
+     * begins at the same ones as the operand, whose loads are then ahead of the stores. */
+    _Alignas(PAGE) char room[PAGE + PART_BYTES];
+    char *part = room + (uintptr_t)data[1] % PAGE / LINE * LINE;
+    /* Whole vectors, so that an element's place in a vector, and its bits, stay as without parts.
+     * A piece of work begins in the middle of a line only where a row does. */
+    const int64_t step = PART_BYTES / strides[0];
+    char *at[OPSCOPE__OPERAND_LIMIT];
+    memcpy(at, data, sizeof at);
+    if ((uintptr_t)at[0] % LINE != 0) {
+        loop(at, strides, count, user);
+        return;
+    }
+    for (; count > 0; count -= step) {
+        const int64_t some = count < step ? count : step;
+        const int64_t bytes = some * strides[0], lines = bytes - bytes % LINE;
+        char *out = at[0];
+        at[0] = part;
+        loop(at, strides, some, user);
+        copy_lines(out, part, lines);
+        memcpy(out + lines, part + lines, (size_t)(bytes - lines));
+        at[0] = out + bytes;
+        for (int i = 1; i < OPSCOPE__OPERAND_LIMIT; i++) {
+            at[i] += some * strides[i];
+        }
+    }
+    _mm_sfence(); /* other threads see the result after whatever this one writes next */
+}
+
+#else
+
+/* No store of C goes past the caches on other processors. */
+bool opscope__stream_pays(const struct opscope__iterator *it, int64_t cost)
+{
+    (void)it, (void)cost;
+    return false;
+}
+
+void opscope__stream(opscope__loop loop, char *const *data, const int64_t *strides, int64_t count,
+                     void *user)
+{
+    loop(data, strides, count, user);
+}
+
+#endif
