@@ -243,7 +243,9 @@ function tables(now) {
   more.textContent = showsAll ? "show fewer" : `show all ${matching.length}`;
   more.setAttribute("aria-expanded", String(showsAll));
   byId("others-heading").textContent = `Python processes not observed: ${whole(now.other_count)}`;
-  fill(byId("processes"), PROCESSES, now.processes,
+  const canTrace = now.can_trace && now.processes.length > 0;
+  byId("trace-tools").hidden = !canTrace;
+  fill(byId("processes"), canTrace ? [...PROCESSES, ["timeline", "", traceButton]] : PROCESSES, now.processes,
        "none; start one with: opscope run -- COMMAND");
   fill(byId("others"), OTHERS, now.others, "none");
 }
