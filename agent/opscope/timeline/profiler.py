@@ -13,7 +13,7 @@ from typing import Any
 
 from opscope.errors import RecorderError
 from opscope.timeline import layout
-from opscope.timeline.averages import Average, Averages, Shape
+from opscope.timeline.averages import Average, Averages, Shape, time_text
 from opscope.timeline.calibration import Measured, costs_for, measure, source_of
 from opscope.timeline.cost import Timed, timed
 from opscope.timeline.events import Event, events
@@ -231,10 +231,22 @@ class profile:  # noqa: N801 - PyTorch's name
         with open(path, "w") as file:
             file.writelines(f"{line} {round(us)}\n" for line, us in sums.items() if round(us))
 
+    def __repr__(self) -> str:
+        if self._trace is None:
+            state = "recording" if self._is_recording() else "nothing recorded yet"
+            return f"<opscope.profile: {state}>"
+        rows = self.key_averages()
+        calls, several = sum(row.count for row in rows), "s" * (len(rows) != 1)
+        return (
+            f"<opscope.profile: {calls:,} ranges of {len(rows):,} operator{several} in "
+            f"{time_text(rows.self_cpu_time_total)}; table(), key_averages(), events() show them>"
+        )
+
     def _repr_html_(self) -> str:
         """The table in a notebook; before the end, a line that says so."""
         if self._trace is None:
-            return "<p>opscope.profile: not ended yet</p>"
+            state = "still recording" if self._is_recording() else "nothing recorded yet"
+            return f"<p>opscope.profile: {state}</p>"
         return self.key_averages()._repr_html_()
 
     def each(self, name: str) -> list[float]:
