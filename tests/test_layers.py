@@ -144,7 +144,7 @@ HEIGHT = {
     "opscope.host": 8,
     "opscope.processes": 9,
     "opscope.reports": 9,
-    "opscope.control": 10,
+    "opscope.control": 9,
     "opscope.demo_cnn": 10,
     "opscope.fleet": 10,
     "opscope.server": 10,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from dashboards.source import choices
+from dashboards.source import choices, compilation
 from dashboards.source.blocks import (
     NEUTRAL,
     THREADS,
@@ -41,7 +41,7 @@ def make() -> Dashboard:
     seconds = f"opscope:model_self_seconds:rate5m{{{where}}}"
     of_version = f'{where}, version=~"$version"'
     by_operator = f"opscope:model_op_self_seconds:rate5m{{{where}}}"
-    return (
+    made = (
         board(
             MODEL,
             "Opscope / Model",
@@ -54,7 +54,8 @@ def make() -> Dashboard:
             question(
                 "What does this model wait for, and did its last version make it slower?",
                 "Orange or red in the first row: it waits for input or for other processes, or the"
-                " newest version is slower. The operators that changed are named at the bottom.",
+                " newest version is slower. The operators that changed are named below; above the"
+                " dashed lines it waits for a processor or for torch.compile.",
             )
         )
         .with_panel(
@@ -135,6 +136,8 @@ def make() -> Dashboard:
                 log=True,
             )
         )
+        .with_panel(compilation.waiting())
+        .with_panel(compilation.compiling())
         .with_panel(
             rows(
                 "Phases of each model",
@@ -199,5 +202,7 @@ def make() -> Dashboard:
                 of_version,
             )
         )
-        .build()
     )
+    for panel in compilation.compilations():
+        made = made.with_panel(panel)
+    return made.build()

@@ -116,6 +116,15 @@ are one message (1.8 MiB for 2,000 series), so a receiver over gRPC may need a h
 failed export is not kept: the next one has newer numbers. If a receiver rejects points, the export
 counts as `refused` in `opscope_agent_exports_total`.
 
+The exporter `otlp_logs` sends the first use of each API by each process as a log record, over OTLP:
+an event named `opscope.api.usage` with the attributes `api`, `service_name`, `process.pid` and
+`log.record.uid`, under the resource of the process's service and group. `OTEL_LOGS_EXPORTER`,
+`OTEL_EXPORTER_OTLP_LOGS_*`, `OTEL_BLRP_SCHEDULE_DELAY` (60,000 ms by default),
+`OTEL_BLRP_MAX_QUEUE_SIZE` (16,384) and `OTEL_BLRP_MAX_EXPORT_BATCH_SIZE` configure it. A record has
+only the time at which the agent saw the use. A file remembers what was sent, so a restarted agent
+sends nothing again; if the agent was killed between sending and writing, the repeated record has
+the same `log.record.uid`. What a receiver refuses is not sent to it again by the same agent.
+
 A program that exports metrics of its own can export Opscope's metrics of itself with them: see
 `opscope_exporters/in_process.py`.
 
@@ -167,7 +176,7 @@ the exporters. The option `file` of `jsonl` is the flag `--jsonl-file`, the envi
 """
 
 _COUNT = "opscope_op_duration_seconds_count"
-_OWN = ("prometheus", "otlp", "textfile", "jsonl")
+_OWN = ("prometheus", "otlp", "otlp_logs", "textfile", "jsonl")
 
 
 def document() -> str:

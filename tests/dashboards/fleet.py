@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from opscope.host.health import Health
 from opscope.host.identity import group_of
+from opscope.host.process_metrics import Measures
 from opscope.host.self_metrics import SelfMetrics
 from opscope.host.snapshot import (
     BYTES,
@@ -169,6 +170,7 @@ class Fleet:
             health=Health(samples=int(runs.sum()), overhead_ns=1000 * int(runs.sum())),
             groups={group_of(self.attributes): self.attributes} if self.attributes else {},
             usage={("torch.compile", self.service): 1},
+            measures=self._measures(times),
             attach_results={("process", "attached"): 1, ("torch", "attached"): 1},
             series_filtered={("drop",): 1},
             collect_seconds=0.02 + 0.001 * host,
@@ -179,6 +181,24 @@ class Fleet:
                 limited={("1000", "series"): 1},
             ),
         )
+
+    def _measures(self, times: float) -> Measures:
+        """Of a program that waits for a processor a tenth of the time, and compiles once a
+        minute."""
+        count = 1 + round(15 * times)
+        return {
+            "opscope.cpu.wait": {(self.service, ""): round(90e9 * times)},
+            "opscope.torch.compile.compilations": {
+                (self.service, "first"): 4,
+                (self.service, "size"): count,
+            },
+            "opscope.torch.compile.time": {(self.service, "size"): round(20e9 * times)},
+            "opscope.torch.compile.graph_breaks": {(self.service, "Unsupported"): 1 + count // 4},
+            "opscope.torch.compile.cache": {
+                (self.service, "hit"): 100 + 3 * count,
+                (self.service, "miss"): count,
+            },
+        }
 
     def _process(self, host: int, version: str) -> Process:
         notes = {"service.name": self.service, "torch": "2.13.0", "bridge.torch": "attached"}

@@ -147,6 +147,15 @@ NEEDS_A_FLEET = {
     ("opscope-operator.json", "Against last week"): "five hosts",
     ("opscope-fleet.json", "Slower than in the last version"): "a version before",
     ("opscope-fleet.json", "Slower than last week"): "five hosts",
+    **{
+        ("opscope-model.json", panel): "a program that compiles"
+        for panel in (
+            "Time spent compiling",
+            "Compilations by reason",
+            "Graph breaks by reason",
+            "Hits of the compilation cache",
+        )
+    },
 }
 OF_REAL = {"service": "training", "host": REAL, "model": "digits-.*"}
 
@@ -229,10 +238,9 @@ def test_every_rule_is_computed(case: Case) -> None:
 
 
 # These processes have no identity of their own (tests/e2e/test_identity.py) and run in no container
-# (tests/host/test_containers.py). Nor do they serve models (tests/serving/test_observed.py) or
-# compile any (tests/bridges/test_torch_compile_metrics.py).
+# (tests/host/test_containers.py). Nor do they serve models (tests/serving/test_observed.py).
 NOT_HERE = ("opscope.resource.info", "opscope.container.info")
-COUNTED_ELSEWHERE = ("nv_inference_", "opscope.torch.compile.")
+COUNTED_ELSEWHERE = ("nv_inference_",)
 
 
 def test_every_metric_is_there(case: Case) -> None:

@@ -41,6 +41,10 @@ class Page:
         self._call("Page.enable")
         assert "errorText" not in self._call("Page.navigate", url=url)
 
+    def save_to(self, folder: Path) -> None:
+        """Puts what the page downloads into the folder."""
+        self._call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
     def ask(self, expression: str) -> Any:
         """The value of that JavaScript as JSON; of a promise, its result."""
         answer = self._call(

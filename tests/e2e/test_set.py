@@ -250,6 +250,7 @@ def test_only_a_written_rule_is_reported_for_later_processes(tmp_path: Path) -> 
         (["sampling=1"], "select processes: --pid PID, --service GLOB or --all"),
         (["--all", "--pid", "1", "sampling=1"], "--all cannot be combined"),
         (["--all", "sampling=2"], "sampling='2': must be a probability from 0 to 1, or windows"),
+        (["colour=red"], "colour: no such setting"),
         (["--all", "colour=red"], "colour: no such setting; known: sampling, windows"),
         (["--pid", "1", "sampling=1"], "pid 1: no such observed process"),
     ],

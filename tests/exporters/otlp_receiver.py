@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import grpc
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs_service
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2_grpc as logs_stubs
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as service
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2_grpc as stubs
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_service
@@ -19,7 +21,11 @@ Request = service.ExportMetricsServiceRequest
 Response = service.ExportMetricsServiceResponse
 TraceRequest = trace_service.ExportTraceServiceRequest
 TraceResponse = trace_service.ExportTraceServiceResponse
+LogsRequest = logs_service.ExportLogsServiceRequest
+LogsResponse = logs_service.ExportLogsServiceResponse
 TRACES_PATH = "/v1/traces"
+LOGS_PATH = "/v1/logs"
+_BY_NUMBER = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class Received:
@@ -32,7 +38,7 @@ class Received:
         self.retry_info = b""
         """Over gRPC, beside a status."""
         self.partial_success = 0
-        """Points, or spans, that each answer says were rejected."""
+        """Points, spans or log records that each answer says were rejected."""
         self.go_on = threading.Event()
         """No answer is sent while it is not set."""
         self.go_on.set()
@@ -52,6 +58,13 @@ class Received:
             answer.partial_success.error_message = "too old"
         return answer
 
+    def response_to_logs(self) -> Any:
+        answer = LogsResponse()
+        if self.partial_success:
+            answer.partial_success.rejected_log_records = self.partial_success
+            answer.partial_success.error_message = "no room"
+        return answer
+
 
 @contextmanager
 def over_http(certificate: tuple[str, str] | None = None) -> Iterator[Received]:
@@ -68,11 +81,13 @@ def over_http(certificate: tuple[str, str] | None = None) -> Iterator[Received]:
             received.headers.append({key.lower(): value for key, value in self.headers.items()})
             answer = b""
             if status == 200:
-                is_of_spans = self.path == TRACES_PATH
-                kind = TraceRequest if is_of_spans else Request
+                kinds: dict[str, tuple[Any, Any]] = {
+                    TRACES_PATH: (TraceRequest, received.response_to_spans),
+                    LOGS_PATH: (LogsRequest, received.response_to_logs),
+                }
+                kind, response = kinds.get(self.path, (Request, received.response))
                 received.requests.append(kind.FromString(body))
-                said = received.response_to_spans() if is_of_spans else received.response()
-                answer = said.SerializeToString()
+                answer = response().SerializeToString()
             self.send_response(status)
             if received.retry_after:
                 self.send_header("Retry-After", received.retry_after)
@@ -95,7 +110,7 @@ def over_http(certificate: tuple[str, str] | None = None) -> Iterator[Received]:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*certificate)
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     scheme = "https" if certificate else "http"
     received.endpoint = f"{scheme}://127.0.0.1:{server.server_address[1]}/v1/metrics"
@@ -112,17 +127,24 @@ def over_http(certificate: tuple[str, str] | None = None) -> Iterator[Received]:
 def over_grpc() -> Iterator[Received]:
     received = Received()
 
+    def take(request: Any, context: Any) -> None:
+        if received.statuses:
+            if received.retry_info:
+                context.set_trailing_metadata((("google.rpc.retryinfo-bin", received.retry_info),))
+            status = received.statuses.pop(0)
+            context.abort(_BY_NUMBER.get(status, grpc.StatusCode.UNAVAILABLE), str(status))
+        received.requests.append(request)
+        received.headers.append(dict(context.invocation_metadata()))
+
     class Servicer(stubs.MetricsServiceServicer):
         def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
-            if received.statuses:
-                if received.retry_info:
-                    context.set_trailing_metadata(
-                        (("google.rpc.retryinfo-bin", received.retry_info),)
-                    )
-                context.abort(grpc.StatusCode.UNAVAILABLE, str(received.statuses.pop(0)))
-            received.requests.append(request)
-            received.headers.append(dict(context.invocation_metadata()))
+            take(request, context)
             return received.response()
+
+    class LogsServicer(logs_stubs.LogsServiceServicer):
+        def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+            take(request, context)
+            return received.response_to_logs()
 
     class TraceServicer(trace_stubs.TraceServiceServicer):
         def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
@@ -134,6 +156,7 @@ def over_grpc() -> Iterator[Received]:
     trace_stubs.add_TraceServiceServicer_to_server(  # type: ignore[no-untyped-call]
         TraceServicer(), server
     )
+    logs_stubs.add_LogsServiceServicer_to_server(LogsServicer(), server)  # type: ignore[no-untyped-call]
     received.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:
@@ -163,6 +186,17 @@ def spans(requests: list[Any]) -> list[tuple[dict[str, Any], Any]]:
         for resource in request.resource_spans
         for scope in resource.scope_spans
         for span in scope.spans
+    ]
+
+
+def log_records(requests: list[Any]) -> list[tuple[Any, Any, Any]]:
+    """Each log record, with its resource and its scope."""
+    return [
+        (resource, scope, record)
+        for request in requests
+        for resource in request.resource_logs
+        for scope in resource.scope_logs
+        for record in scope.log_records
     ]
 
 

@@ -18,7 +18,8 @@ from opscope.config import load
 from tests.installation import pod_security
 from tests.installation.conftest import opscope as command
 
-DEPLOY = Path(__file__).parents[2] / "agent" / "deploy"
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "agent" / "deploy"
 MANIFESTS = sorted(DEPLOY.glob("attach-*.yaml"))
 
 
@@ -123,6 +124,37 @@ def test_the_image_is_made_by_commands_that_exist() -> None:
             ]
             == listed
         )
+
+
+def test_the_image_copies_what_is_there() -> None:
+    """Stages, files of this tree, and paths that an earlier stage has made."""
+    text = (DEPLOY / "attach-payload.Dockerfile").read_text()
+    lines = re.sub(r"\\\n", "", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)).splitlines()
+    made: dict[str, set[str]] = {}
+    base = stage = ""
+    for line in lines:
+        word, _, rest = line.partition(" ")
+        if word == "FROM":
+            base, _, stage = re.sub(r"--platform=\S+ ", "", rest).partition(" AS ")
+            assert base in made or re.fullmatch(r"python:3\.\d+-(slim-)?bookworm", base), line
+            made[stage] = {*made.get(base, ())}
+        elif word == "COPY":
+            *flags, source, target = rest.split()
+            if flags:
+                assert made[flags[0].removeprefix("--from=")] >= {source}, line
+            else:
+                assert (ROOT / source).exists() and (ROOT / "Makefile").exists(), line
+                made[stage] |= {f"{target}/dist"}  # of `make wheels`
+            made[stage].add(target)
+        elif word == "RUN":
+            made[stage] |= set(re.findall(r"(?<=[\s\"])/[\w/.-]+", rest))
+    # Nothing but the environment of the agent and the payload is in the last one.
+    assert made[""] == {"/opt/agent", "/opt/opscope"}
+    path = re.search(r"^ENV PATH=(\S+):\$PATH$", text, re.MULTILINE)
+    assert path and path[1] == "/opt/agent/bin"
+    assert re.search(r"^USER 65534:65534$", text, re.MULTILINE)
+    wheels = re.search(r"make -C /source (\w+)", text)
+    assert wheels and re.search(rf"^{wheels[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
 # ---- admission by a cluster, and a failing agent ----------------------------------------------

@@ -73,6 +73,7 @@ def test_threads_and_tasks_are_in_it() -> None:
         thread.join()
         opscope.wait(opscope.fork(run))
     assert calls(prof) == {"on a thread": 2}
+    assert repr(prof).startswith("<opscope.profile: 2 ranges of 1 operator in ")
 
 
 def test_total_time_holds_self_times_of_what_ran_within() -> None:

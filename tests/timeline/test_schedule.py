@@ -68,7 +68,8 @@ def test_before_a_recording_there_is_nothing_to_read() -> None:
         work(0)
     with pytest.raises(RecorderError, match="has recorded nothing yet"):
         prof.events()
-    assert "not ended" in prof._repr_html_()
+    assert "nothing recorded yet" in prof._repr_html_()
+    assert repr(prof) == "<opscope.profile: nothing recorded yet>"
 
 
 def test_events_are_the_ranges_one_by_one() -> None:

@@ -29,6 +29,7 @@ from opscope.server import exporter, live, privileges
 from opscope.server.access import Certificate, Passwords, password_line
 from opscope.server.export_progress import ExportProgress
 from opscope.server.loop import Stop, run
+from opscope.server.page_trace import PageTrace
 from opscope.server.pages import Latest, Server
 from opscope.server.push import Push
 from opscope.server.series_filter import FilteredPage, SeriesFilter
@@ -170,7 +171,8 @@ def command(
     latest = Latest(collect)
     server: Server | None = None
     if page:
-        pages = live.routes(latest.snapshot, functools.partial(unobserved, patterns))
+        others = functools.partial(unobserved, patterns)
+        pages = live.routes(latest.snapshot, others, can_trace=True)
         filtered = FilteredPage(page, series)
         server = Server(
             host,
@@ -178,6 +180,7 @@ def command(
             latest,
             filtered,
             more=pages,
+            actions=PageTrace(patterns).actions,
             warnings=segments.warnings,
             **_access(settings),
         )

@@ -81,11 +81,12 @@ def command(
     """
     if sum((show, reset, bool(settings))) != 1:
         raise click.UsageError("give one of: settings like sampling=0.1, --reset, --show")
+    # Before the selection is checked: a misspelt setting is the likelier mistake.
+    change = None if show else SettingsChange(given=ALONE) if reset else _parsed(settings)
     if not (pids or services or everything or show):
         raise click.UsageError("select processes: --pid PID, --service GLOB or --all")
     if everything and (pids or services):
         raise click.UsageError("--all cannot be combined with --pid or --service")
-    change = None if show else SettingsChange(given=ALONE) if reset else _parsed(settings)
     patterns = directories.exactly(places) or directories.patterns(config.load().directory)
     globs = ("*",) if everything or not (pids or services) else services
     if change is None:

@@ -18,13 +18,13 @@ from opscope.cli._numbers import PID, duration
 from opscope.cli._shared_options import DIRECTORY
 from opscope.control import control_block, trace
 from opscope.control.control_block import FoundProcess
+from opscope.control.trace_source import source_of
 from opscope.errors import AgentError, FleetError
 from opscope.fleet import annotation
 from opscope.fleet.annotation import CAPTURE, Annotation
 from opscope.record.settings_change import time_ns
 from opscope.segments import directories
 from opscope.timeline import chrome, layout, slow
-from opscope.timeline.reader import Trace
 
 if TYPE_CHECKING:
     from opscope_exporters.otlp.spans import SpanSender
@@ -33,9 +33,6 @@ _MIB = 1 << 20
 _MOST_PROCESSES = 256
 # Largest number of spans sent to a receiver at once; a trace can have millions of ranges.
 _MOST_SPANS = 10_000
-# The notes of a process that are useful in a timeline.
-_NOTES = ("service.name", "service.version", "python", "opscope")
-_RANKS = ("rank", "local_rank", "world_size")
 
 
 @click.command("trace", short_help="Record a timeline of running processes.")
@@ -136,7 +133,7 @@ def command(
         if one.trace is None:
             click.echo(f"pid {one.found.pid}, {one.found.program}: {one.text}", err=True)
         else:
-            sources.append(_source(one.found, one.trace))
+            sources.append(source_of(one.found, one.trace))
             of_sources.append(one.found)
     if not sources:
         raise AgentError("no trace was recorded, for the reasons above")
@@ -262,21 +259,3 @@ def _chosen(
             "select some by PID"
         )
     return chosen
-
-
-def _source(found: FoundProcess, taken: Trace) -> chrome.Source:
-    notes = found.notes
-    ranks = [f"{key} {notes[key]}" for key in _RANKS[:1] if key in notes]
-    title = " ".join([found.service, *ranks])
-    header = found.header
-    frameworks = [key.removeprefix("bridge.") for key in notes if key.startswith("bridge.")]
-    facts: dict[str, object] = {
-        "program": found.program,
-        **{key: notes[key] for key in (*_NOTES, *frameworks, *_RANKS) if key in notes},
-        "recorder": {
-            "sampling_prob": header.sampling_prob,
-            "window_ms": header.window_ns / 1e6,
-            "period_ms": header.period_ns / 1e6,
-        },
-    }
-    return chrome.Source(taken, title, facts, pid=found.pid)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from opscope.host import exemplars, ledgers, process_metrics, refusals, self_metrics, take_back
 from opscope.host.budgets import Budgets, Turns
+from opscope.host.ended_processes import EndedProcesses
 from opscope.host.moved_rows import MovedRows
 from opscope.host.processor_time import OnlyGrowing
 from opscope.host.refusals import Refusals
@@ -103,6 +104,7 @@ class Host:
         self._retirement = Retirement(series_idle_s)
         self._take_back = TakeBack(series_idle_s)
         self._waiting = OnlyGrowing()
+        self._ended = EndedProcesses()
         self._passes: Counter[tuple[str]] = Counter()
         self._removed = 0
         self._folds = 0
@@ -161,7 +163,8 @@ class Host:
             if path not in there and not directory.tracked:
                 self._budgets.directories.take(directory.admitted_user, -1)
                 del self._directories[path]
-        self._forget_resumed(there)
+        for path in self._reading.resumed.keys() - there:
+            del self._reading.resumed[path]
         self._parked = sum(len(directory.parked) for directory in self._directories.values())
         self._read_ledgers(now_ns)
         self._make_room(now_ns)
@@ -251,6 +254,7 @@ class Host:
         gone = [*found.vanished, *map(directory.forget, found.over)]
         files = [file for file in gone if file is not None]
         self._add((file.contribution for file in files), now_ns)
+        self._ended.add((file.process for file in files), now_ns)
         self._add_left(now_ns)
         if any(file.exemplars for file in files):
             self._left = exemplars.newest(self._exemplars(files))
@@ -278,10 +282,6 @@ class Host:
         if self._consume and not any(self._reading.resumed.values()):
             self._take_back.divide(self._state.tables, self._files(), now_ns)
             self._add_left(now_ns)
-
-    def _forget_resumed(self, paths: Collection[str]) -> None:
-        for path in self._reading.resumed.keys() - {*paths}:
-            del self._reading.resumed[path]
 
     def _make_room(self, now_ns: int) -> None:
         if not self._consume:
@@ -400,6 +400,8 @@ class Host:
             first_octave=sums.first_octave,
             groups=dict(series.groups),
             processes=tuple(file.process for file in files if file.process is not None),
+            ended=self._ended.left(self._exported(now_ns)),
+            ended_dropped=self._ended.dropped,
             health=sums.health,
             usage=sums.usage,
             attach_results=sums.attach_results + self._state.refused + self._refusals.counts,

@@ -117,6 +117,8 @@ class Process(NamedTuple):
     container: Container = Container()
     group: str = ""
     """As that of its series' keys."""
+    usage: tuple[tuple[str, str], ...] = ()
+    """As in Snapshot.usage: the APIs it used, each with the service."""
 
     @property
     def program(self) -> str:
@@ -158,6 +160,9 @@ class Snapshot:
     groups: Mapping[str, Labels] = field(default_factory=dict)
     """The attributes of each group of processes (host/identity.py)."""
     processes: tuple[Process, ...] = ()
+    ended: tuple[Process, ...] = ()
+    """Some of those that are not in `processes` any more (host/ended_processes.py)."""
+    ended_dropped: int = 0
     health: Health = field(default_factory=Health)
     usage: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """The number of processes, live and ended, that used each API, by API and service."""

@@ -173,8 +173,9 @@ class TrackedSegment:
             header.anchor_ticks,
             header.anchor_unix_ns,
         )
-        group = group_of(self.attributes)
-        self.process = process._replace(container=self.container, group=group)
+        self.process = process._replace(
+            container=self.container, group=group_of(self.attributes), usage=whole.usage
+        )
         self.used = segment.used
 
     def _attributes(self, process: Process, tables: KeyTables) -> Labels:

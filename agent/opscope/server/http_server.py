@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from email.message import Message
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -36,6 +37,9 @@ _POLICY = "default-src 'self'; img-src data:; frame-ancestors 'none'"
 """A page loads only resources of this server, and no other page may embed it."""
 # Smaller answers fit into a packet or two.
 _COMPRESSED_FROM_BYTES = 2048
+_COMPRESSED = "application/gzip"
+# Largest body of a request.
+_BODY_BYTES = 1024
 
 
 class Answer(NamedTuple):
@@ -47,6 +51,21 @@ class Answer(NamedTuple):
 
 Route = Callable[[Message], Answer]
 """Gets the request's headers. Called from several threads; an exception becomes status 500."""
+
+
+class Call(NamedTuple):
+    """A POST: what an action gets."""
+
+    headers: Message
+    body: bytes
+    ours: Any
+    """Our end of the connection, as `getsockname()` returns it."""
+    peer: Any
+    """The client's, as `getpeername()` returns it."""
+
+
+Action = Callable[[Call], Answer]
+"""Answers a POST, as a Route answers a GET."""
 
 
 class Requests:
@@ -69,7 +88,7 @@ class Requests:
 
 
 class HttpServer(ThreadingHTTPServer):
-    """`routes` by path; those in `open_paths` need no password."""
+    """`routes` and `actions` by path; those in `open_paths` need no password."""
 
     daemon_threads = True
     block_on_close = False
@@ -82,8 +101,10 @@ class HttpServer(ThreadingHTTPServer):
         open_paths: frozenset[str],
         certificate: Certificate | None,
         passwords: Passwords | None,
+        actions: Mapping[str, Action],
     ) -> None:
         self.routes = routes
+        self.actions = actions
         self.open_paths = open_paths
         self.certificate = certificate
         self.passwords = passwords
@@ -194,6 +215,31 @@ class _Connection(BaseHTTPRequestHandler):
             path if route is not None else "", status, time.monotonic() - started
         )
 
+    def do_POST(self) -> None:
+        started = time.monotonic()
+        path = self.path.partition("?")[0]
+        action, size = self._http.actions.get(path), self.headers.get("Content-Length", "")
+        route: Route | None = None
+        is_sized = size.isascii() and size.isdecimal() and int(size[:9]) <= _BODY_BYTES
+        if "Transfer-Encoding" in self.headers or not is_sized:
+            self.close_connection = True  # what follows is not a request
+            text = b"a body needs a Content-Length, of at most 1024 bytes\n"
+            status = self._sent(Answer(text, status=HTTPStatus.BAD_REQUEST))
+        elif action is None and path in self._http.routes:
+            self.close_connection = True
+            text = b"only GET and HEAD\n"
+            status = self._sent(Answer(text, status=HTTPStatus.METHOD_NOT_ALLOWED))
+        else:
+            if action is not None:
+                ends = self._accepted.getsockname(), self._accepted.getpeername()
+                call = Call(self.headers, self.rfile.read(int(size)), *ends)
+                route = partial(_called, action, call)
+            status = self._answer(path, route)
+            self.close_connection |= action is None
+        self._http.requests.count(
+            path if route is not None else "", status, time.monotonic() - started
+        )
+
     def _answer(self, path: str, route: Route | None) -> HTTPStatus:
         """The status sent, or the status of a page that broke off."""
         refusal = self._refusal(path)
@@ -252,7 +298,7 @@ class _Connection(BaseHTTPRequestHandler):
             if not is_allowed:
                 self.close_connection = True
                 return Answer(b"name and password required\n", status=HTTPStatus.UNAUTHORIZED)
-        elif server.is_local and not _names_this_host(self.headers.get("Host", "")):
+        elif server.is_local and not names_this_host(self.headers.get("Host", "")):
             text = b"this port serves only this host: use localhost or its IP address\n"
             return Answer(text, status=HTTPStatus.FORBIDDEN)
         return None
@@ -272,7 +318,8 @@ class _Connection(BaseHTTPRequestHandler):
         if self.close_connection:
             self.send_header("Connection", "close")
         is_small = isinstance(body, bytes) and len(body) < _COMPRESSED_FROM_BYTES
-        if not is_small and _takes_gzip(self.headers):
+        is_packed = is_small or answer.content_type == _COMPRESSED
+        if not is_packed and _takes_gzip(self.headers):
             self.send_header("Content-Encoding", "gzip")
             blocks = packed(blocks)
         if isinstance(body, bytes) or self.request_version != "HTTP/1.1":
@@ -288,6 +335,10 @@ class _Connection(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Logs nothing for a request."""
+
+
+def _called(action: Action, call: Call, _: Message) -> Answer:
+    return action(call)
 
 
 def _begins_plain(connection: socket.socket) -> bool:
@@ -311,7 +362,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _names_this_host(header: str) -> bool:
+def names_this_host(header: str) -> bool:
     """Whether a Host header is missing, localhost, or an IP address, which DNS cannot redirect."""
     if not header:
         return True

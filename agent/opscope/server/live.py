@@ -36,6 +36,7 @@ CONTENT_TYPES = {
     "page.js": "text/javascript; charset=utf-8",
     "charts.js": "text/javascript; charset=utf-8",
     "operators.js": "text/javascript; charset=utf-8",
+    "trace.js": "text/javascript; charset=utf-8",
 }
 _OPERATORS_SHOWN = 50
 _PROCESSES_SHOWN = 200
@@ -53,10 +54,13 @@ def file(name: str) -> bytes:
 
 
 def routes(
-    latest: Callable[[], Snapshot], others: Callable[[Sequence[Process]], Sequence[Unobserved]]
+    latest: Callable[[], Snapshot],
+    others: Callable[[Sequence[Process]], Sequence[Unobserved]],
+    *,
+    can_trace: bool = False,
 ) -> dict[str, Route]:
     """The page and its numbers, for Server; arguments as for Live."""
-    live = Live(latest, others)
+    live = Live(latest, others, can_trace=can_trace)
     return {
         "/": _page("page.html"),
         **{f"/{name}": _page(name) for name in CONTENT_TYPES if name != "page.html"},
@@ -94,7 +98,11 @@ class Live:
         latest: Callable[[], Snapshot],
         others: Callable[[Sequence[Process]], Sequence[Unobserved]],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        can_trace: bool = False,
     ) -> None:
+        """`can_trace`: whether the server has page_trace.py's action."""
+        self._can_trace = can_trace
         self._latest = latest
         self._others = others
         self._clock = clock
@@ -122,6 +130,7 @@ class Live:
             before = self._samples[0][1] if self._samples else None
             alive = [one for one in now.operators.processes if one.is_alive]
             answer = _answer(now, before, alive, self._others(alive))
+            answer["can_trace"] = self._can_trace
             self._samples.append((self._clock(), now))
             self._answer = json.dumps(answer, allow_nan=False).encode()
             return self._answer

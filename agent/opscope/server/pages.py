@@ -19,7 +19,7 @@ from opscope.errors import AgentError
 from opscope.host.snapshot import Snapshot
 from opscope.server.access import Certificate, Passwords
 from opscope.server.exporter import PageExporter
-from opscope.server.http_server import Answer, HttpServer, Requests, Route
+from opscope.server.http_server import Action, Answer, HttpServer, Requests, Route
 
 # Paths for probes, which have no password: their answers contain no data of processes.
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -60,9 +60,10 @@ class Latest:
 class Server:
     """Serves pages from threads of its own, from construction until close().
 
-    `more`: additional pages, by path. `fresh_s`: /readyz reports "not ready" once the last pass is
-    older. `warnings`: lines for /healthz after its first, for `opscope doctor`. Port 0 takes any
-    free port. Raises AgentError if it cannot listen on the address.
+    `more`: additional pages, by path; `actions`: what a POST does, by path. `fresh_s`: /readyz
+    reports "not ready" once the last pass is older. `warnings`: lines for /healthz after its first,
+    for `opscope doctor`. Port 0 takes any free port. Raises AgentError if it cannot listen on the
+    address.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Server:
         exporter: PageExporter,
         *,
         more: Mapping[str, Route] | None = None,
+        actions: Mapping[str, Action] | None = None,
         certificate: Certificate | None = None,
         passwords: Passwords | None = None,
         fresh_s: float = 120.0,
@@ -87,7 +89,7 @@ class Server:
             "/readyz": self._ready,
             **(more or {}),
         }
-        self._http = _listen(host, port, routes, certificate, passwords)
+        self._http = _listen(host, port, routes, certificate, passwords, actions or {})
         self._thread = threading.Thread(
             target=self._http.serve_forever, name="opscope-http", daemon=True
         )
@@ -148,9 +150,10 @@ def _listen(
     routes: Mapping[str, Route],
     certificate: Certificate | None,
     passwords: Passwords | None,
+    actions: Mapping[str, Action],
 ) -> HttpServer:
     try:
-        return HttpServer((host, port), routes, OPEN_PATHS, certificate, passwords)
+        return HttpServer((host, port), routes, OPEN_PATHS, certificate, passwords, actions)
     except OSError as error:
         change = "choose another with --listen HOST:PORT or OPSCOPE_LISTEN"
         if error.errno == errno.EADDRINUSE:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
+from itertools import zip_longest
 from typing import NamedTuple
 
 Shape = tuple[tuple[int, ...] | None, ...]
 
-_NAME_WIDTH, _SHAPES_WIDTH = 55, 80
+_NAME_WIDTH, _SHAPES_WIDTH, _SOURCE_WIDTH = 55, 80, 75
 _HTML_NAME_WIDTH = 200
+_LINE = "\n"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Average:
     failed_count: int
     phases: tuple[str, ...]
     input_shapes: Shape | None = None
+    stack: tuple[str, ...] = ()
+    """With `group_by_stack_n`: the call sites, the innermost first."""
 
     @property
     def cpu_time(self) -> float:
@@ -87,6 +91,7 @@ class Averages(tuple[Average, ...]):
         header: str | None = None,
         max_name_column_width: int = _NAME_WIDTH,
         max_shapes_column_width: int = _SHAPES_WIDTH,
+        max_src_column_width: int = _SOURCE_WIDTH,
     ) -> str:
         """The rows as text.
 
@@ -101,10 +106,18 @@ class Averages(tuple[Average, ...]):
             rows.sort(key=_SORTS[sort_by], reverse=True)
         if row_limit >= 0:
             rows = rows[:row_limit]
-        columns = self._columns(rows, max_name_column_width, max_shapes_column_width)
+        columns = self._columns(
+            rows, max_name_column_width, max_shapes_column_width, max_src_column_width
+        )
         return "\n".join(_lines(columns, rows, header, self.self_cpu_time_total))
 
-    def _columns(self, rows: list[Average], name_width: int, shapes_width: int) -> list[_Column]:
+    def _columns(
+        self,
+        rows: list[Average],
+        name_width: int,
+        shapes_width: int,
+        source_width: int = _SOURCE_WIDTH,
+    ) -> list[_Column]:
         whole = self.self_cpu_time_total
         columns = [
             _Column("Name", lambda row: _cut(row.key, name_width), is_text=True),
@@ -128,6 +141,14 @@ class Averages(tuple[Average, ...]):
                     is_text=True,
                 )
             )
+        if any(row.stack for row in rows):
+            columns.append(
+                _Column(
+                    "Source Location",
+                    lambda row: _LINE.join(_end_of(site, source_width) for site in row.stack),
+                    is_text=True,
+                )
+            )
         return columns
 
     def __str__(self) -> str:
@@ -142,7 +163,7 @@ class Averages(tuple[Average, ...]):
             "<tr>"
             + "".join(
                 f'<td style="text-align:{"left" if column.is_text else "right"}">'
-                f"{escape(column.text(row))}</td>"
+                f"{'<br>'.join(map(escape, column.text(row).split(_LINE)))}</td>"
                 for column in columns
             )
             + "</tr>"
@@ -165,7 +186,14 @@ class _Column(NamedTuple):
 def _lines(
     columns: list[_Column], rows: list[Average], header: str | None, whole: float
 ) -> Iterator[str]:
-    cells = [[column.text(row) for column in columns] for row in rows]
+    # A call site has a line of its own.
+    cells = [
+        list(line)
+        for row in rows
+        for line in zip_longest(
+            *(column.text(row).split(_LINE) for column in columns), fillvalue=""
+        )
+    ]
     widths = [
         max(len(column.title), *(len(line[i]) for line in cells), 0)
         for i, column in enumerate(columns)
@@ -220,3 +248,8 @@ def _percent(part: float, whole: float) -> str:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 3, 0)] + "..."
+
+
+def _end_of(text: str, width: int) -> str:
+    """Of a path, the end tells more."""
+    return text if len(text) <= width else "..." + text[-max(width - 3, 0) :]

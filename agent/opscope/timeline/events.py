@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from opscope.timeline import layout
 from opscope.timeline.averages import Shape
 from opscope.timeline.cost import Costs, timed
 from opscope.timeline.reader import Trace
+from opscope.timeline.stacks import Stack, key_of
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,22 @@ class Event:
     """Bytes that it allocated itself, as far as its source tells."""
     labels: tuple[tuple[str, str], ...]
     input_shapes: Shape | None
+    stack: Stack = ()
+    """The call sites, the innermost first; empty without `with_stack`, and for a range of a thread
+    without Python."""
 
 
-def events(trace: Trace, costs: Costs) -> list[Event]:
+Stacks = Mapping[tuple[int, int, int, int], Stack]
+
+
+def events(trace: Trace, costs: Costs, stacks: Stacks) -> list[Event]:
     """All ended ranges, in the order of their starts."""
-    return sorted(_events(trace, costs), key=lambda event: event.start)
+    return sorted(_events(trace, costs, stacks), key=lambda event: event.start)
 
 
-def _events(trace: Trace, costs: Costs) -> Iterator[Event]:
+def _events(trace: Trace, costs: Costs, stacks: Stacks) -> Iterator[Event]:
     us_per_tick = 1e6 / trace.header.ticks_per_second
-    for thread in trace.threads:
+    for number, thread in enumerate(trace.threads):
         for one in timed(trace, thread, costs):
             span = one.span
             if span.kind == layout.RANGE:
@@ -56,4 +63,5 @@ def _events(trace: Trace, costs: Costs) -> Iterator[Event]:
                     self_cpu_memory_usage=span.allocated_bytes,
                     labels=tuple(span.labels),
                     input_shapes=span.shapes,
+                    stack=stacks.get(key_of(number, span), ()),
                 )

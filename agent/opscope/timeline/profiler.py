@@ -13,7 +13,7 @@ from typing import Any
 
 from opscope.errors import RecorderError
 from opscope.timeline import layout
-from opscope.timeline.averages import Average, Averages, Shape
+from opscope.timeline.averages import Average, Averages, Shape, time_text
 from opscope.timeline.calibration import Measured, costs_for, measure, source_of
 from opscope.timeline.cost import Timed, timed
 from opscope.timeline.events import Event, events
@@ -21,6 +21,7 @@ from opscope.timeline.frameworks import attach_imported
 from opscope.timeline.nesting import Span
 from opscope.timeline.reader import Trace
 from opscope.timeline.schedule import ProfilerAction
+from opscope.timeline.stacks import Stack, Stacks, key_of
 from opscope.timeline.taking import Take
 
 _MIB = 1 << 20
@@ -38,6 +39,10 @@ class profile:  # noqa: N801 - PyTorch's name
     `schedule`: which steps to record (schedule.py); the program calls `step()` after each. Each
     recording starts anew, and `on_trace_ready` is called with this profile when one is complete.
 
+    `with_stack`: also note the Python call site of each range, for `events()`, for
+    `key_averages(group_by_stack_n=5)` and `export_stacks`. That costs some ten microseconds
+    for each range, which count in the self time of the range around it.
+
     `record_shapes`: also record the shapes of each range's inputs (arrays of NumPy, PyTorch and the
     tensor core). `profile_memory`: whether tables show memory, which is always recorded where it
     is known. `buffer_mib`: memory limit, 1 to 1024; ranges beyond it are counted in
@@ -53,6 +58,7 @@ class profile:  # noqa: N801 - PyTorch's name
         *,
         record_shapes: bool = False,
         profile_memory: bool = True,
+        with_stack: bool = False,
         schedule: Callable[[int], ProfilerAction] | None = None,
         on_trace_ready: Callable[[profile], object] | None = None,
         buffer_mib: int = 64,
@@ -63,6 +69,8 @@ class profile:  # noqa: N801 - PyTorch's name
         self._size = size
         self._flags = layout.SHAPES if record_shapes else 0
         self._shows_memory = profile_memory
+        self._with_stack = with_stack
+        self._stacks: Stacks | None = None
         self._schedule = schedule
         self._on_trace_ready = on_trace_ready
         self.step_num = 0
@@ -116,12 +124,23 @@ class profile:  # noqa: N801 - PyTorch's name
         take = Take()
         attach_imported()
         self.overhead = measure(self._flags)
-        take.start(self._size, self._flags)
-        self._take, self._trace = take, None
+        # Before the trace, so that a range's own time begins after its stack was taken.
+        stacks = Stacks(self._size // layout.RECORD.size) if self._with_stack else None
+        if stacks is not None:
+            stacks.start()
+        try:
+            take.start(self._size, self._flags)
+        except BaseException:
+            if stacks is not None:
+                stacks.stop()
+            raise
+        self._take, self._trace, self._stacks = take, None, stacks
 
     def _save(self) -> None:
         assert self._take is not None
         self._take.stop()
+        if self._stacks is not None:
+            self._stacks.stop()
         self._thread_names = _thread_names()
         self._trace = self._take.trace()
         if self._trace.lost_count:
@@ -150,25 +169,32 @@ class profile:  # noqa: N801 - PyTorch's name
         """Number of ranges that found no room."""
         return self._ended().lost_count
 
-    def key_averages(self, group_by_input_shape: bool = False) -> Averages:
-        """The ranges added up by operator, and optionally by input shapes.
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
+    ) -> Averages:
+        """The ranges added up by operator, and optionally by input shapes, and by the innermost
+        `group_by_stack_n` call sites.
 
         Raises RecorderError before the profile has ended, ValueError for `group_by_input_shape`
-        without `record_shapes`.
+        without `record_shapes`, or `group_by_stack_n` without `with_stack`.
         """
         trace = self._ended()
         if group_by_input_shape and not self._flags & layout.SHAPES:
             raise ValueError("group_by_input_shape requires profile(record_shapes=True)")
-        sums: dict[tuple[str, Shape | None], _Sum] = {}
+        if group_by_stack_n and self._stacks is None:
+            raise ValueError("group_by_stack_n requires profile(with_stack=True)")
+        sums: dict[_Group, _Sum] = {}
         costs = costs_for(trace, self.overhead)
-        for thread in trace.threads:
+        stacks = self._stacks.by_span(trace) if group_by_stack_n and self._stacks else {}
+        for number, thread in enumerate(trace.threads):
             allocated = _Allocated()
             for one in timed(trace, thread, costs):
                 within = allocated.of(one.span)
                 if one.span.kind != layout.RANGE:
                     continue
                 shapes = one.span.shapes if group_by_input_shape else None
-                key = (trace.name(one.span.op), shapes)
+                stack = stacks.get(key_of(number, one.span), ())[:group_by_stack_n]
+                key = trace.name(one.span.op), shapes, stack
                 known = sums.get(key)
                 if known is None:
                     known = sums[key] = _Sum(source_of(trace, one.span) == "core")
@@ -179,12 +205,48 @@ class profile:  # noqa: N801 - PyTorch's name
         """Each range that had ended, in the order of their starts; RecorderError before the profile
         has ended."""
         trace = self._ended()
-        return events(trace, costs_for(trace, self.overhead))
+        stacks = self._stacks.by_span(trace) if self._stacks else {}
+        return events(trace, costs_for(trace, self.overhead), stacks)
+
+    def export_stacks(
+        self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
+    ) -> None:
+        """Write the call sites with the microseconds spent in ranges there, for flame graphs: a
+        line for each stack, the outermost first, with the operator at its end.
+
+        `metric`: `self_cpu_time_total` or `cpu_time_total`. Raises ValueError for another, or
+        without `with_stack`; RecorderError before the profile has ended; OSError.
+        """
+        if metric not in ("self_cpu_time_total", "cpu_time_total"):
+            raise ValueError(
+                f"metric must be self_cpu_time_total or cpu_time_total, not {metric!r}"
+            )
+        if self._stacks is None:
+            raise ValueError("export_stacks requires profile(with_stack=True)")
+        sums: dict[str, float] = {}
+        for event in self.events():
+            frames = (*reversed(event.stack), event.name)
+            line = ";".join(frame.replace(";", ",") for frame in frames)
+            sums[line] = sums.get(line, 0.0) + getattr(event, metric)
+        with open(path, "w") as file:
+            file.writelines(f"{line} {round(us)}\n" for line, us in sums.items() if round(us))
+
+    def __repr__(self) -> str:
+        if self._trace is None:
+            state = "recording" if self._is_recording() else "nothing recorded yet"
+            return f"<opscope.profile: {state}>"
+        rows = self.key_averages()
+        calls, several = sum(row.count for row in rows), "s" * (len(rows) != 1)
+        return (
+            f"<opscope.profile: {calls:,} ranges of {len(rows):,} operator{several} in "
+            f"{time_text(rows.self_cpu_time_total)}; table(), key_averages(), events() show them>"
+        )
 
     def _repr_html_(self) -> str:
         """The table in a notebook; before the end, a line that says so."""
         if self._trace is None:
-            return "<p>opscope.profile: not ended yet</p>"
+            state = "still recording" if self._is_recording() else "nothing recorded yet"
+            return f"<p>opscope.profile: {state}</p>"
         return self.key_averages()._repr_html_()
 
     def each(self, name: str) -> list[float]:
@@ -214,6 +276,9 @@ class profile:  # noqa: N801 - PyTorch's name
         source = chrome.Source(trace, f"python {trace.header.pid}", {}, self._thread_names)
         with chrome.opened(os.fspath(path)) as file:
             chrome.write(file, [source], {"opscope": __version__})
+
+
+_Group = tuple[str, Shape | None, Stack]
 
 
 class _Allocated:
@@ -259,9 +324,7 @@ class _Sum:
         self.phases.add(span.phase)
 
 
-def _averages(
-    sums: dict[tuple[str, Shape | None], _Sum], us_per_tick: float, with_memory: bool
-) -> Averages:
+def _averages(sums: dict[_Group, _Sum], us_per_tick: float, with_memory: bool) -> Averages:
     rows = [
         Average(
             key=name,
@@ -273,8 +336,9 @@ def _averages(
             failed_count=one.failed,
             phases=tuple(layout.PHASES[phase] for phase in sorted(one.phases)),
             input_shapes=shapes,
+            stack=stack,
         )
-        for (name, shapes), one in sums.items()
+        for (name, shapes, stack), one in sums.items()
     ]
     rows.sort(key=lambda row: row.self_cpu_time_total, reverse=True)
     return Averages(rows)

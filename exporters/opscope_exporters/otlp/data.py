@@ -48,7 +48,7 @@ CUMULATIVE, DELTA = AggregationTemporality.CUMULATIVE, AggregationTemporality.DE
 
 _SCALE = 3
 _NONE = Buckets(offset=0, bucket_counts=())
-_SCOPE = "opscope"
+SCOPE = "opscope"
 
 
 class Temporality(NamedTuple):
@@ -97,24 +97,17 @@ class Builder:
                 )
                 resources.setdefault(source, []).append(data)
         self._told_unix_ns = snapshot.time_unix_ns
-        scope = InstrumentationScope(_SCOPE, __version__)
+        scope = InstrumentationScope(SCOPE, __version__)
         return MetricsData(
             [
                 ResourceMetrics(
-                    self._resource(*source, snapshot),
+                    resource_of(self._agent, *source, snapshot),
                     [ScopeMetrics(scope, metrics, "")],
                     SCHEMA_URL,
                 )
                 for source, metrics in resources.items()
             ]
         )
-
-    def _resource(self, service: str, group: str, snapshot: Snapshot) -> Resource:
-        if not service:
-            return Resource({**SDK, **self._agent}, SCHEMA_URL)
-        attributes = snapshot.groups.get(group, ())
-        resource = service_resource(self._agent, service, attributes)
-        return Resource({**resource, **SDK}, SCHEMA_URL)
 
     def _data(self, metric: Metric, points: list[Any]) -> Sum | Gauge | ExponentialHistogram:
         if metric.kind is Kind.GAUGE:
@@ -137,6 +130,14 @@ class Builder:
                 NumberDataPoint(of_labels, start, snapshot.time_unix_ns, value)
             )
         return points
+
+
+def resource_of(agent: Mapping[str, str], service: str, group: str, snapshot: Snapshot) -> Resource:
+    """The resource of a service's group of processes; of the agent itself if `service` is ""."""
+    if not service:
+        return Resource({**SDK, **agent}, SCHEMA_URL)
+    resource = service_resource(agent, service, snapshot.groups.get(group, ()))
+    return Resource({**resource, **SDK}, SCHEMA_URL)
 
 
 def _sums(

@@ -47,7 +47,7 @@ def create(options: Options) -> PushExporter:
 
 
 class Several:
-    """The exporters of OTEL_METRICS_EXPORTER, if it names more than one."""
+    """The exporters of OTEL_{METRICS,LOGS}_EXPORTER, if it names more than one."""
 
     def __init__(self, exporters: Sequence[PushExporter]) -> None:
         self._exporters = exporters
@@ -80,8 +80,8 @@ class Otlp:
         from opscope_exporters.otlp import batches, delta
         from opscope_exporters.otlp import data as otlp_data
 
-        self.interval_s = _milliseconds("OTEL_METRIC_EXPORT_INTERVAL", _INTERVAL_MS) / 1e3
-        self._timeout_ms = _milliseconds("OTEL_METRIC_EXPORT_TIMEOUT", _TIMEOUT_MS)
+        self.interval_s = milliseconds("OTEL_METRIC_EXPORT_INTERVAL", _INTERVAL_MS) / 1e3
+        self._timeout_ms = milliseconds("OTEL_METRIC_EXPORT_TIMEOUT", _TIMEOUT_MS)
         self._exporter = sdk_exporter.SdkExporter(
             sdk_exporter.METRICS, "the exporter otlp", name, options["endpoint"]
         )
@@ -153,7 +153,8 @@ def preferred_temporality(exporter: Any) -> Any:
     return Temporality(preferred.get(Counter, CUMULATIVE), preferred.get(Histogram, CUMULATIVE))
 
 
-def _milliseconds(name: str, default: float) -> float:
+def milliseconds(name: str, default: float) -> float:
+    """The variable's value. Raises ConfigError."""
     text = os.environ.get(name, "").strip()
     try:
         value = float(text or default)

@@ -1,7 +1,7 @@
-"""An exporter of the OpenTelemetry SDK, for metrics or for spans.
+"""An exporter of the OpenTelemetry SDK, for metrics, spans or logs.
 
 It is found by its entry point, configured by OpenTelemetry's own variables, and reports what the
-receiver rejected. data.py makes metrics, spans.py spans.
+receiver rejected. data.py makes metrics, spans.py spans, logs.py logs.
 """
 
 from __future__ import annotations
@@ -51,8 +51,31 @@ def _rejected_spans(content: bytes) -> tuple[int, str]:
     return part.rejected_spans, part.error_message
 
 
+def _rejected_logs(content: bytes) -> tuple[int, str]:
+    from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as service
+
+    part = service.ExportLogsServiceResponse.FromString(content).partial_success
+    return part.rejected_log_records, part.error_message
+
+
 METRICS = Signal("METRICS", "opentelemetry_metrics_exporter", _rejected_metrics)
 TRACES = Signal("TRACES", "opentelemetry_traces_exporter", _rejected_spans)
+LOGS = Signal("LOGS", "opentelemetry_logs_exporter", _rejected_logs)
+
+# The answers after which OTLP allows to send the same data again.
+# https://opentelemetry.io/docs/specs/otlp/#failures
+_RETRYABLE = frozenset({429, 502, 503, 504})
+_RETRYABLE_GRPC = frozenset(
+    {
+        "CANCELLED",
+        "DEADLINE_EXCEEDED",
+        "RESOURCE_EXHAUSTED",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+    }
+)
 
 
 class SdkExporter:
@@ -70,6 +93,8 @@ class SdkExporter:
         self._signal = signal
         self._log = _Log()
         self._rejected = 0, ""
+        self.is_refused = False
+        """Whether the last answer says that the same data must not be sent again."""
         self._failed_at: float | None = None
         """When an attempt of the current export over gRPC failed."""
         self._is_closed = threading.Event()
@@ -86,6 +111,7 @@ class SdkExporter:
         if nothing arrived."""
         self._log.clear()
         self._rejected = 0, ""
+        self.is_refused = False
         self._failed_at = None
         try:
             result = self.sdk.export(data, **options)
@@ -116,6 +142,8 @@ class SdkExporter:
             made = found[name].load()(**given)
         except Exception as error:
             raise AgentError(f"{who}: OpenTelemetry's {name}: {error}") from error
+        # The SDK drops log messages that repeat, so that a failure would have no reason.
+        logging.getLogger(type(made).__module__).filters.clear()
         if name == _BY_PROTOCOL["grpc"]:
             self._watch(made)
         return made
@@ -132,8 +160,10 @@ class SdkExporter:
                 self._pause(options)
                 try:
                     answer = export(request, **options)
-                except Exception:
+                except Exception as error:
                     self._failed_at = time.monotonic()
+                    code = getattr(error, "code", lambda: None)()
+                    self.is_refused = code is not None and code.name not in _RETRYABLE_GRPC
                     raise
                 self._note(answer.SerializeToString)
                 return answer
@@ -155,6 +185,7 @@ class SdkExporter:
                 options["timeout"] -= time.monotonic() - now
 
     def _look(self, response: Any, *_: object, **__: object) -> None:
+        self.is_refused = not response.ok and response.status_code not in _RETRYABLE
         if response.ok:
             self._note(lambda: response.content)
 
@@ -167,8 +198,8 @@ class SdkExporter:
 
 
 def names(signal: Signal, who: str, environ: Mapping[str, str]) -> list[str]:
-    """The entry points' names, from OTEL_{METRICS,TRACES}_EXPORTER (one or more, by commas) and the
-    protocol's variables. Raises ConfigError for a value that does not fit."""
+    """Entry points from OTEL_{METRICS,TRACES,LOGS}_EXPORTER (one or more, comma-separated) and
+    the protocol's variables. Raises ConfigError for a value that does not fit."""
     variable = f"OTEL_{signal.name}_EXPORTER"
     given = environ.get(variable, "")
     wanted = list(dict.fromkeys(filter(None, map(str.strip, given.split(","))))) or ["otlp"]
@@ -180,6 +211,14 @@ def names(signal: Signal, who: str, environ: Mapping[str, str]) -> list[str]:
             "`opscope agent --exporter prometheus`, too"
         )
     return [_otlp(signal, environ) if name == "otlp" else name for name in wanted]
+
+
+def whole_number(variable: str, default: int) -> int:
+    """The variable's value, at least 1. Raises ConfigError."""
+    text = os.environ.get(variable, "").strip()
+    if text and not (text.isdecimal() and int(text) > 0):
+        raise ConfigError(f"{variable}={text!r}: must be a whole number above 0")
+    return int(text or default)
 
 
 def _otlp(signal: Signal, environ: Mapping[str, str]) -> str:

@@ -8,7 +8,6 @@ gets the program's own spans shows it in that trace. opscope/timeline/slow.py se
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,11 +18,11 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
 from opscope import __version__
-from opscope.errors import AgentError, ConfigError
+from opscope.errors import AgentError
 from opscope.host import identity
 from opscope.host.snapshot import SeriesKey
 from opscope.timeline.slow import Slow
-from opscope_exporters.otlp.sdk_exporter import TRACES, SdkExporter
+from opscope_exporters.otlp.sdk_exporter import TRACES, SdkExporter, whole_number
 from opscope_exporters.resource import agent_resource, service_resource
 
 _BATCH_VARIABLE = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"
@@ -54,7 +53,7 @@ class Sent(NamedTuple):
 class SpanSender:
     def __init__(self) -> None:
         """Raises AgentError or ConfigError for unusable OTEL_* variables."""
-        self._batch = _batch(os.environ)
+        self._batch = whole_number(_BATCH_VARIABLE, _BATCH)
         self._exporter = SdkExporter(TRACES, "opscope trace --spans")
 
     def send(self, ranges: Sequence[Slow], origins: Sequence[Origin]) -> Sent:
@@ -146,10 +145,3 @@ def _attributes(slow: Slow, origin: Origin) -> dict[str, Any]:
     for name, value in slow.labels:
         attributes[name if name not in attributes else f"label.{name}"] = value
     return attributes
-
-
-def _batch(environ: Mapping[str, str]) -> int:
-    text = environ.get(_BATCH_VARIABLE, "").strip()
-    if text and not (text.isdecimal() and int(text) > 0):
-        raise ConfigError(f"{_BATCH_VARIABLE}={text!r}: must be a whole number above 0")
-    return int(text or _BATCH)

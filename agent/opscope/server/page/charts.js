@@ -7,7 +7,7 @@ const SVG = document.getElementById("mark").namespaceURI;
 const COLOURS = 8;
 const SPAN_S = 900; // what a chart shows at most
 const LEAST_SPAN_S = 60;
-const WIDTH = 360, HEIGHT = 120, LEFT = 38, BOTTOM = 16, TOP = 6;
+const WIDTH = 360, HEIGHT = 120, LEFT = 43, BOTTOM = 16, TOP = 6;
 
 function drawn(tag, attributes, ...inner) {
   const made = document.createElementNS(SVG, tag);
@@ -71,7 +71,7 @@ function chart(figure, history, format, stacked, limit) {
   if (!history.isKnown || last < 1 || series.length === 0) {
     const text = !history.isKnown
       ? "not known: where single calls are sampled, what they call is not seen"
-      : last < 1 ? "gathering: the first points come in some seconds" : "nothing ran";
+      : last < 1 ? choice.isPaused ? "paused: nothing was gathered yet" : "gathering: the first points come in some seconds" : "nothing ran";
     const said = document.createElement("p");
     said.className = "empty";
     said.textContent = text;

@@ -157,7 +157,8 @@ function threads(value) {
   return value === null ? "–" : value >= 9.995 ? threeDigits(value) : value.toFixed(2);
 }
 
-const overheadText = (value) => percent(value, 2);
+// Most are far below a hundredth of a percent; a scale of equal texts would say nothing.
+const overheadText = (value) => percent(value, value >= 0.1 ? 0 : value === 0 || value >= 1e-3 ? 2 : 4);
 // Each chart: what it shows of an answer, as [name, value] pairs; how a value is written; stacked.
 const CHARTS = {
   "by-operator": [(now) => now.operators.map((row) => [row.operator, row.threads]), threads, true],
@@ -243,7 +244,9 @@ function tables(now) {
   more.textContent = showsAll ? "show fewer" : `show all ${matching.length}`;
   more.setAttribute("aria-expanded", String(showsAll));
   byId("others-heading").textContent = `Python processes not observed: ${whole(now.other_count)}`;
-  fill(byId("processes"), PROCESSES, now.processes,
+  const canTrace = now.can_trace && now.processes.length > 0;
+  byId("trace-tools").hidden = !canTrace;
+  fill(byId("processes"), canTrace ? [...PROCESSES, ["timeline", "", traceButton]] : PROCESSES, now.processes,
        "none; start one with: opscope run -- COMMAND");
   fill(byId("others"), OTHERS, now.others, "none");
 }

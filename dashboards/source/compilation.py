@@ -1,0 +1,86 @@
+"""Panels on waiting that no operator shows: for a processor, and for torch.compile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grafana_foundation_sdk.builders import timeseries
+
+from dashboards.source.blocks import EVENTS_A_MINUTE, THREADS, Query, graph, of, up_to
+from dashboards.source.choices import HOSTS, OF_SERVICE, SELECTED
+from dashboards.source.queries import rate
+
+_LINK = ("Hosts", of(HOSTS, *SELECTED))
+
+
+def waiting() -> timeseries.Panel:
+    return graph(
+        "Waiting for a processor",
+        "Threads that are ready to run and have no processor, because of other work or of a CPU"
+        " quota: the ten services that wait most, 1 is one thread all the time. It makes all"
+        " operators longer. Above a dashed line: give the service more processors or a larger"
+        " quota, or move its neighbours.",
+        THREADS,
+        Query(
+            f"topk(10, sum by (service_name) ({rate('opscope.cpu.wait', OF_SERVICE)}))",
+            "{{service_name}}",
+        ),
+        limits=up_to(0.5, 1.0),
+        link=_LINK,
+    )
+
+
+def compiling() -> timeseries.Panel:
+    return graph(
+        "Time spent compiling",
+        "Processes that are compiling with torch.compile: the ten services with the most. It should"
+        " fall to 0 after the start; above a dashed line after that, look at the reasons below.",
+        THREADS,
+        Query(
+            f"topk(10, sum by (service_name) ({rate('opscope.torch.compile.time', OF_SERVICE)}))",
+            "{{service_name}}",
+        ),
+        decimals=2,
+        limits=up_to(0.05, 0.2),
+        link=_LINK,
+    )
+
+
+def compilations() -> Iterator[timeseries.Panel]:
+    """What torch.compile did; without data if no program uses it."""
+    yield graph(
+        "Compilations by reason",
+        "The reason is first, backward, or the guard that failed: a guard that fails all the time"
+        " (size, value) means shapes or arguments that change; mark them as dynamic.",
+        EVENTS_A_MINUTE,
+        Query(_a_minute("opscope.torch.compile.compilations", "reason"), "{{reason}}"),
+        stacked=True,
+        width=8,
+    )
+    yield graph(
+        "Graph breaks by reason",
+        "Where torch.compile could not go on within a graph, by PyTorch's first words on it. Each"
+        " splits a graph, and its parts are compiled and optimized on their own.",
+        EVENTS_A_MINUTE,
+        Query(_a_minute("opscope.torch.compile.graph_breaks", "reason"), "{{reason}}"),
+        stacked=True,
+        width=8,
+    )
+    lookups = rate("opscope.torch.compile.cache", OF_SERVICE)
+    hits = rate("opscope.torch.compile.cache", f'outcome="hit", {OF_SERVICE}')
+    yield graph(
+        "Hits of the compilation cache",
+        "Share of the lookups in the caches of compiled graphs that found one, by service. Low"
+        " after a restart: the cache does not outlive the container.",
+        "percentunit",
+        Query(
+            f"(sum by (service_name) ({hits}) or 0 * sum by (service_name) ({lookups}))"
+            f" / (sum by (service_name) ({lookups}) > 0)",
+            "{{service_name}}",
+        ),
+        width=8,
+    )
+
+
+def _a_minute(metric: str, label: str) -> str:
+    return f"60 * topk(10, sum by ({label}) ({rate(metric, OF_SERVICE)}))"
