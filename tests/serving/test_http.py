@@ -203,6 +203,6 @@ def test_what_is_no_request_gets_one_answer_and_the_end(server: Running, data: b
     with socket.create_connection((host, int(port)), timeout=60) as sock:
         sock.sendall(data)
         found = b"".join(iter(lambda: sock.recv(65536), b""))
-    assert found.startswith((b"HTTP/1.1 400", b"HTTP/1.1 413"))
+    assert found.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
     assert found.count(b"HTTP/1.1") == 1
     assert ask(server, "GET", "/v2/health/live")[0] == 200

@@ -6,59 +6,86 @@ Facts: docs/protocol/extension_binary_data.md of Triton's server.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from opscope import tensor as ot
+from opscope.errors import OpscopeError
 from opscope.serving import datatypes, request, tensors, trace_context
 from opscope.serving.executor import Executor
 from opscope.serving.faults import Reason, RequestError, bad_request
-from opscope.serving.http_connection import HEADER_LENGTH, HttpReply, HttpRequest
+from opscope.serving.http_connection import (
+    HEADER_LENGTH,
+    Cancel,
+    HttpReply,
+    HttpRequest,
+    refusal,
+)
 from opscope.serving.request import InferReply
 from opscope.serving.service import Service
 from opscope.serving.wire import Buffer
 
+_log = logging.getLogger("opscope.serving")
 _BINARY = "application/octet-stream"
+_TO_JSON = json.JSONEncoder(allow_nan=False).encode
 _LENGTH_DIGITS = 18
+Done = Callable[[HttpReply], None]
 
 
-async def infer(service: Service, asked: HttpRequest, name: str, version: str) -> HttpReply:
-    """Answers an inference request. Raises RequestError."""
+def begin(service: Service, asked: HttpRequest, name: str, version: str, done: Done) -> Cancel:
+    """Puts an inference request into its model's queue. Returns what cancels it; raises
+    RequestError."""
     executor = service.repository.find(name, version)
     try:
         head, binary = _split(asked)
         document = _raw_request(executor, binary) if head is None else json_object(head)
         inputs = _inputs(document, binary)
-        wanted = _wanted(document)
+        wanted = _wanted(document) if "outputs" in document else {}
         parameters = _object_of(document, "parameters")
-        timeout_ns = request.timeout_ns(parameters)
+        timeout_ns = request.timeout_ns(parameters) if parameters else None
         identity = document.get("id", "")
         if not isinstance(identity, str):
             raise bad_request("id is no string")
     except RequestError as fault:
         executor.observer.failed(fault.reason)
         raise
-    reply = await service.infer(
+    all_binary = parameters.get("binary_data_output", False) is True
+
+    def finish(answer: InferReply | RequestError) -> None:
+        try:
+            if isinstance(answer, RequestError):
+                raise answer
+            reply = _reply(executor, identity, answer, wanted, all_binary)
+        except Exception as error:
+            reply = failure(asked, error)
+        done(reply)
+
+    trace = asked.headers.get(trace_context.HEADER)
+    return service.submit(
         executor,
         inputs,
         list(wanted),
+        finish,
         timeout_ns=timeout_ns,
-        trace=trace_context.parse(asked.headers.get(trace_context.HEADER)),
+        trace=trace_context.parse(trace) if trace else None,
     )
-    all_binary = parameters.get("binary_data_output", False) is True
-    as_binary = {name: wanted.get(name) for name in reply.outputs}
-    return _reply(
-        executor,
-        identity,
-        reply,
-        {name: all_binary if one is None else one for name, one in as_binary.items()},
-    )
+
+
+def failure(asked: HttpRequest, error: Exception) -> HttpReply:
+    """The answer to a request that failed."""
+    if isinstance(error, RequestError):
+        return refusal(error.reason, str(error))
+    if isinstance(error, OpscopeError):
+        return refusal(Reason.BAD_REQUEST, str(error))
+    _log.error("%s %s failed", asked.method, asked.path, exc_info=error)
+    return HttpReply(500, (b'{"error": "the server failed"}',))
 
 
 def json_object(body: Buffer) -> dict[str, Any]:
     """The object of a body. Raises RequestError."""
     try:
-        found = json.loads(bytes(body))
+        found = json.loads(str(body, "utf-8"))
     except RecursionError:
         raise bad_request("the JSON is nested too deeply") from None
     except (ValueError, UnicodeDecodeError) as error:
@@ -149,7 +176,7 @@ def _flat(data: Any) -> list[Any]:
 def _wanted(document: Mapping[str, Any]) -> dict[str, bool | None]:
     """The requested outputs, and whether each is wanted as bytes: None: not said."""
     found: dict[str, bool | None] = {}
-    for one in _objects_of(document, "outputs") if "outputs" in document else ():
+    for one in _objects_of(document, "outputs"):
         name = one.get("name")
         as_binary = _object_of(one, "parameters").get("binary_data")
         if not isinstance(name, str) or name in found:
@@ -178,7 +205,11 @@ def _object_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _reply(
-    executor: Executor, identity: str, reply: InferReply, as_binary: Mapping[str, bool]
+    executor: Executor,
+    identity: str,
+    reply: InferReply,
+    wanted: Mapping[str, bool | None],
+    all_binary: bool,
 ) -> HttpReply:
     outputs = []
     binary: list[Buffer] = []
@@ -189,7 +220,8 @@ def _reply(
             "datatype": datatype.name,
             "shape": tuple(tensor.shape),
         }
-        if as_binary[name]:
+        as_binary = wanted.get(name)
+        if all_binary if as_binary is None else as_binary:
             content = tensors.content(tensor)
             one["parameters"] = {"binary_data_size": content.nbytes}
             binary.append(content)
@@ -208,7 +240,7 @@ def _reply(
         document["id"] = identity
     document["outputs"] = outputs
     try:
-        head = json.dumps(document, allow_nan=False).encode()
+        head = _TO_JSON(document).encode()
     except ValueError:
         raise RequestError(
             Reason.MODEL, "an output has infinities or NaN, which JSON lacks: ask for binary_data"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import opscope
 from opscope import tensor as ot
 from opscope.serving import request as requests
-from opscope.serving.executor import Executor
+from opscope.serving.executor import Done, Executor, settle
 from opscope.serving.faults import Reason, RequestError
 from opscope.serving.limits import Admission, Limits
 from opscope.serving.repository import Repository
@@ -38,6 +40,28 @@ class Service:
         trace: TraceContext | None = None,
     ) -> InferReply:
         """Checks a request and runs it. Raises RequestError."""
+        answer: asyncio.Future[InferReply] = asyncio.get_running_loop().create_future()
+        cancel = self.submit(
+            executor, inputs, outputs, partial(settle, answer), timeout_ns=timeout_ns, trace=trace
+        )
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            cancel()
+            raise
+
+    def submit(
+        self,
+        executor: Executor,
+        inputs: Sequence[tuple[str, ot.Tensor]],
+        outputs: Sequence[str],
+        done: Done,
+        *,
+        timeout_ns: int | None = None,
+        trace: TraceContext | None = None,
+    ) -> Callable[[], None]:
+        """Checks a request and puts it into its model's queue; `done` gets the answer later, unless
+        the function that is returned is called before. Raises RequestError."""
         config = executor.model.config
         try:
             request = InferRequest(
@@ -49,11 +73,23 @@ class Service:
         except RequestError as fault:
             executor.observer.failed(fault.reason)
             raise
+        admission = self.admission
         size = request.bytes
-        if not self.admission.enter(size):
+        if not admission.enter(size):
             executor.observer.failed(Reason.OVERLOAD)
             raise RequestError(Reason.OVERLOAD, "the server has as many requests as it takes")
+
+        def finish(answer: InferReply | RequestError) -> None:
+            admission.leave(size)
+            done(answer)
+
+        def cancel() -> None:
+            if executor.cancel(ticket):
+                admission.leave(size)
+
         try:
-            return await executor.infer(request)
-        finally:
-            self.admission.leave(size)
+            ticket = executor.submit(request, finish)
+        except BaseException:
+            admission.leave(size)
+            raise
+        return cancel

@@ -25,7 +25,7 @@ _ROUNDS = 9
 
 
 def measure(effort: Effort) -> Iterator[Result]:
-    if not find_spec("grpc") or not find_spec("h11"):
+    if not find_spec("grpc") or not find_spec("httptools"):
         raise OpscopeError("this bench needs opscope[serving]")
     with tempfile.TemporaryDirectory(prefix="opscope-bench-") as name:
         folder = Path(name)
