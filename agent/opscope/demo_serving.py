@@ -139,10 +139,12 @@ def _show(times: OperatorTimes) -> None:
 
 
 def main() -> None:
+    from opscope.serving.server import run
+
     with tempfile.TemporaryDirectory(prefix="opscope-demo-") as folder:
         path = Path(folder) / "digits.pt"
         data = train(path)
-        asyncio.run(serve_and_ask(path, data))
+        run(serve_and_ask(path, data))
 
 
 if __name__ == "__main__":

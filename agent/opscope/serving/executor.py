@@ -18,7 +18,8 @@ from typing import Any
 from opscope.serving.batcher import Batcher, Queued, QueueFullError
 from opscope.serving.faults import Reason, RequestError
 from opscope.serving.loaded_model import LoadedModel
-from opscope.serving.observed import Observer, QueueRange
+from opscope.serving.observed import Observer, QueueRange, is_observed
+from opscope.serving.plans import Plan
 from opscope.serving.request import InferReply, InferRequest
 
 _log = logging.getLogger("opscope.serving")
@@ -36,7 +37,8 @@ class Ticket(Queued[InferRequest]):
     range: QueueRange | None
 
 
-_Batch = list[Queued[InferRequest]]
+_Batch = list[Any]
+"""Of tickets."""
 
 
 class Executor:
@@ -47,10 +49,15 @@ class Executor:
         self.observer = Observer(model.name, model.version)
         self._clock_ns = clock_ns
         self._loop = asyncio.get_running_loop()
+        self.plans: dict[str, dict[bytes, Plan]] = {"http": {}, "grpc": {}}
+        """What the last heads of requests meant."""
         self._queue: Batcher[InferRequest] = Batcher(model.config.rule)
         self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
         self._free = model.config.instances
         self._is_pump_due = False
+        self._is_observed = False
+        self._arrived = 0
+        """Requests that `pending` does not count yet."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
         self._in_flight = 0
@@ -87,7 +94,7 @@ class Executor:
         ticket = Ticket(
             request,
             request.inputs[0].shape[0] if self.model.config.is_batched else 1,
-            tuple([one.shape[1:] for one in request.inputs]),
+            request.key,
             request.bytes,
             now,
             None if request.timeout_ns is None else now + request.timeout_ns,
@@ -98,12 +105,14 @@ class Executor:
             self.observer.failed(Reason.OVERLOAD)
             raise RequestError(Reason.OVERLOAD, f"model {self.model.name}: {error}") from None
         ticket.done = done
-        ticket.range = self.observer.queue_range(request.trace)
-        self._in_flight += 1
-        self._idle.clear()
-        self.observer.pending.add(1)
         if not self._is_pump_due:
             self._pump_soon()
+            # Calls of C release the GIL: once for all requests that arrive together.
+            self._is_observed = is_observed()
+        ticket.range = self.observer.queue_range(request.trace) if self._is_observed else None
+        self._in_flight += 1
+        self._arrived += 1
+        self._idle.clear()
         return ticket
 
     def cancel(self, ticket: Ticket) -> bool:
@@ -135,6 +144,9 @@ class Executor:
 
     def _pump(self) -> None:
         self._is_pump_due = False
+        if self._arrived:
+            self.observer.pending.add(self._arrived)
+            self._arrived = 0
         while True:
             now = self._clock_ns()
             taken = self._queue.take(now, is_free=self._free > 0)
@@ -146,11 +158,11 @@ class Executor:
             if not taken.batch:
                 break
             self._free -= 1
-            self.observer.pending.add(-len(taken.batch))
-            self.observer.queue_us.add(sum([now - one.arrived_ns for one in taken.batch]) // 1000)
             for one in taken.batch:
                 _end(one)
             self._batches.put(taken.batch)
+            self.observer.pending.add(-len(taken.batch))
+            self.observer.queue_us.add(sum([now - one.arrived_ns for one in taken.batch]) // 1000)
         self._set_timer(taken.wait_until_ns)
 
     def _set_timer(self, at_ns: int | None) -> None:
@@ -174,6 +186,15 @@ class Executor:
         if len(self._queue):
             # Before the answers are sent: the model works meanwhile.
             self._pump()
+        now = self._clock_ns()
+        waits = [
+            now - one.arrived_ns
+            for one, answer in zip(batch, answers, strict=True)
+            if one.done is not None and not isinstance(answer, RequestError)
+        ]
+        if waits:
+            self.observer.succeeded.add(len(waits))
+            self.observer.request_us.add(sum(waits) // 1000)
         for one, answer in zip(batch, answers, strict=True):
             self._answer(one, answer)
 
@@ -183,9 +204,6 @@ class Executor:
             return  # cancelled meanwhile
         if isinstance(answer, RequestError):
             self.observer.failed(answer.reason)
-        else:
-            self.observer.succeeded.add()
-            self.observer.request_us.add((self._clock_ns() - one.arrived_ns) // 1000)
         self._leave()
         try:
             done(answer)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from opscope import tensor as ot
 from opscope.errors import OpscopeError
-from opscope.serving import datatypes, request, tensors, trace_context
+from opscope.serving import datatypes, plans, request, tensors, trace_context
 from opscope.serving.executor import Executor
 from opscope.serving.faults import Reason, RequestError, bad_request
 from opscope.serving.http_connection import (
@@ -22,8 +22,9 @@ from opscope.serving.http_connection import (
     HttpRequest,
     refusal,
 )
-from opscope.serving.request import InferReply
-from opscope.serving.service import Service
+from opscope.serving.request import InferReply, InferRequest
+from opscope.serving.service import Service, checked
+from opscope.serving.trace_context import TraceContext
 from opscope.serving.wire import Buffer
 
 _log = logging.getLogger("opscope.serving")
@@ -33,43 +34,74 @@ _LENGTH_DIGITS = 18
 Done = Callable[[HttpReply], None]
 
 
+class _Detail(NamedTuple):
+    """What a request's head says of its answer."""
+
+    identity: str
+    wanted: Mapping[str, bool | None]
+    all_binary: bool
+    sizes: tuple[int, ...] | None
+    """Of the tensors after the JSON; None if the JSON has elements of one."""
+
+
 def begin(service: Service, asked: HttpRequest, name: str, version: str, done: Done) -> Cancel:
     """Puts an inference request into its model's queue. Returns what cancels it; raises
     RequestError."""
     executor = service.repository.find(name, version)
+    trace = asked.headers.get(trace_context.HEADER)
     try:
-        head, binary = _split(asked)
-        document = _raw_request(executor, binary) if head is None else json_object(head)
-        inputs = _inputs(document, binary)
-        wanted = _wanted(document) if "outputs" in document else {}
-        parameters = _object_of(document, "parameters")
-        timeout_ns = request.timeout_ns(parameters) if parameters else None
-        identity = document.get("id", "")
-        if not isinstance(identity, str):
-            raise bad_request("id is no string")
+        infer_request, detail = _request(
+            executor, asked, trace_context.parse(trace) if trace else None
+        )
     except RequestError as fault:
         executor.observer.failed(fault.reason)
         raise
-    all_binary = parameters.get("binary_data_output", False) is True
 
     def finish(answer: InferReply | RequestError) -> None:
         try:
             if isinstance(answer, RequestError):
                 raise answer
-            reply = _reply(executor, identity, answer, wanted, all_binary)
+            reply = _reply(executor, answer, detail)
         except Exception as error:
             reply = failure(asked, error)
         done(reply)
 
-    trace = asked.headers.get(trace_context.HEADER)
-    return service.submit(
-        executor,
-        inputs,
-        list(wanted),
-        finish,
-        timeout_ns=timeout_ns,
-        trace=trace_context.parse(trace) if trace else None,
-    )
+    return service.submit(executor, infer_request, finish)
+
+
+def _request(
+    executor: Executor, asked: HttpRequest, trace: TraceContext | None
+) -> tuple[InferRequest, _Detail]:
+    head, binary = _split(asked)
+    text = None if head is None else bytes(head)
+    plan = executor.plans["http"].get(text) if text is not None else None
+    if plan is not None and sum(plan.detail.sizes) == len(binary):
+        return plan.request(_cut(binary, plan.detail.sizes), plan.timeout_ns, trace), plan.detail
+    document = _raw_request(executor, binary) if text is None else json_object(text)
+    inputs, sizes = _inputs(document, binary)
+    wanted = _wanted(document) if "outputs" in document else {}
+    parameters = _object_of(document, "parameters")
+    identity = document.get("id", "")
+    if not isinstance(identity, str):
+        raise bad_request("id is no string")
+    found = checked(executor, inputs, list(wanted), request.timeout_ns(parameters), trace)
+    all_binary = parameters.get("binary_data_output", False) is True
+    detail = _Detail(identity, wanted, all_binary, sizes)
+    if text is not None and sizes is not None:
+        names = [name for name, _ in inputs]
+        plans.keep(
+            executor.plans["http"], text, plans.plan(executor.model.config, names, found, detail)
+        )
+    return found, detail
+
+
+def _cut(binary: memoryview, sizes: tuple[int, ...]) -> list[memoryview]:
+    parts = []
+    at = 0
+    for size in sizes:
+        parts.append(binary[at : at + size])
+        at += size
+    return parts
 
 
 def failure(asked: HttpRequest, error: Exception) -> HttpReply:
@@ -135,18 +167,23 @@ def _raw_request(executor: Executor, binary: memoryview) -> dict[str, Any]:
     }
 
 
-def _inputs(document: Mapping[str, Any], binary: memoryview) -> list[tuple[str, ot.Tensor]]:
+def _inputs(
+    document: Mapping[str, Any], binary: memoryview
+) -> tuple[list[tuple[str, ot.Tensor]], tuple[int, ...] | None]:
+    """Tensors by name, and the sizes of their bytes; None for those if one is not raw bytes."""
     found = []
+    sizes: list[int] | None = []
     for one in _objects_of(document, "inputs"):
         name, shape = one.get("name"), one.get("shape")
         if not isinstance(name, str) or not isinstance(shape, list):
             raise bad_request("an input has no name or no shape")
         datatype = datatypes.named(str(one.get("datatype")))
-        checked = tensors.checked_shape(name, shape)
+        shape = tensors.checked_shape(name, shape)
         size = _object_of(one, "parameters").get("binary_data_size")
         if size is None:
             elements = _flat(one.get("data"))
-            found.append((name, tensors.from_elements(name, datatype, checked, elements)))
+            found.append((name, tensors.from_elements(name, datatype, shape, elements)))
+            sizes = None
             continue
         if type(size) is not int or not 0 <= size <= len(binary):
             raise bad_request(
@@ -154,11 +191,13 @@ def _inputs(document: Mapping[str, Any], binary: memoryview) -> list[tuple[str, 
             )
         if "data" in one:
             raise bad_request(f"input {name[:60]!r} has both data and binary_data_size")
-        found.append((name, tensors.from_raw(name, datatype, checked, binary[:size])))
+        found.append((name, tensors.from_raw(name, datatype, shape, binary[:size])))
         binary = binary[size:]
+        if sizes is not None:
+            sizes.append(size)
     if len(binary):
         raise bad_request(f"{len(binary)} bytes after the JSON belong to no input")
-    return found
+    return found, None if sizes is None else tuple(sizes)
 
 
 def _flat(data: Any) -> list[Any]:
@@ -204,13 +243,7 @@ def _object_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 # ---- answers -------------------------------------------------------------------------------------
 
 
-def _reply(
-    executor: Executor,
-    identity: str,
-    reply: InferReply,
-    wanted: Mapping[str, bool | None],
-    all_binary: bool,
-) -> HttpReply:
+def _reply(executor: Executor, reply: InferReply, detail: _Detail) -> HttpReply:
     outputs = []
     binary: list[Buffer] = []
     for name, tensor in reply.outputs.items():
@@ -220,8 +253,8 @@ def _reply(
             "datatype": datatype.name,
             "shape": tuple(tensor.shape),
         }
-        as_binary = wanted.get(name)
-        if all_binary if as_binary is None else as_binary:
+        as_binary = detail.wanted.get(name)
+        if detail.all_binary if as_binary is None else as_binary:
             content = tensors.content(tensor)
             one["parameters"] = {"binary_data_size": content.nbytes}
             binary.append(content)
@@ -236,8 +269,8 @@ def _reply(
         "model_name": executor.model.name,
         "model_version": executor.model.version,
     }
-    if identity:
-        document["id"] = identity
+    if detail.identity:
+        document["id"] = detail.identity
     document["outputs"] = outputs
     try:
         head = _TO_JSON(document).encode()

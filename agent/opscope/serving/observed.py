@@ -100,10 +100,8 @@ class Observer:
         """Counts a request that failed, by Triton's word for the reason."""
         Metric("nv_inference_request_failure", f"{self._label}/{reason.word}").add()
 
-    def queue_range(self, trace: TraceContext | None) -> QueueRange | None:
-        """Opens the range of a request that begins to wait; None if nothing observes it."""
-        if not is_observed():
-            return None
+    def queue_range(self, trace: TraceContext | None) -> QueueRange:
+        """Opens the range of a request that begins to wait."""
         with labelled(self._labels + _of_trace(trace)):
             return QueueRange()
 

@@ -30,49 +30,19 @@ class Service:
         self.http_admission = Admission(limits)
         """Of bodies that HTTP receives: their memory is taken before they are requests."""
 
-    async def infer(
-        self,
-        executor: Executor,
-        inputs: Sequence[tuple[str, ot.Tensor]],
-        outputs: Sequence[str],
-        *,
-        timeout_ns: int | None = None,
-        trace: TraceContext | None = None,
-    ) -> InferReply:
-        """Checks a request and runs it. Raises RequestError."""
+    async def infer(self, executor: Executor, request: InferRequest) -> InferReply:
+        """Runs a request. Raises RequestError."""
         answer: asyncio.Future[InferReply] = asyncio.get_running_loop().create_future()
-        cancel = self.submit(
-            executor, inputs, outputs, partial(settle, answer), timeout_ns=timeout_ns, trace=trace
-        )
+        cancel = self.submit(executor, request, partial(settle, answer))
         try:
             return await answer
         except asyncio.CancelledError:
             cancel()
             raise
 
-    def submit(
-        self,
-        executor: Executor,
-        inputs: Sequence[tuple[str, ot.Tensor]],
-        outputs: Sequence[str],
-        done: Done,
-        *,
-        timeout_ns: int | None = None,
-        trace: TraceContext | None = None,
-    ) -> Callable[[], None]:
-        """Checks a request and puts it into its model's queue; `done` gets the answer later, unless
-        the function that is returned is called before. Raises RequestError."""
-        config = executor.model.config
-        try:
-            request = InferRequest(
-                requests.ordered_inputs(config, inputs),
-                requests.wanted_outputs(config, outputs),
-                timeout_ns,
-                trace,
-            )
-        except RequestError as fault:
-            executor.observer.failed(fault.reason)
-            raise
+    def submit(self, executor: Executor, request: InferRequest, done: Done) -> Callable[[], None]:
+        """Puts a request into its model's queue; `done` gets the answer later, unless the function
+        that is returned is called before. Raises RequestError."""
         admission = self.admission
         size = request.bytes
         if not admission.enter(size):
@@ -93,3 +63,20 @@ class Service:
             admission.leave(size)
             raise
         return cancel
+
+
+def checked(
+    executor: Executor,
+    inputs: Sequence[tuple[str, ot.Tensor]],
+    outputs: Sequence[str],
+    timeout_ns: int | None,
+    trace: TraceContext | None,
+) -> InferRequest:
+    """The request, as the model takes it. Raises RequestError."""
+    config = executor.model.config
+    return InferRequest(
+        requests.ordered_inputs(config, inputs),
+        requests.wanted_outputs(config, outputs),
+        timeout_ns,
+        trace,
+    )
