@@ -50,7 +50,9 @@ class Executor:
         self._clock_ns = clock_ns
         self._loop = asyncio.get_running_loop()
         self.plans: dict[str, dict[bytes, Plan]] = {"http": {}, "grpc": {}}
-        """What the last heads of requests meant."""
+        """What the last heads of requests meant, by protocol."""
+        self.reply_heads: dict[Any, bytes] = {}
+        """The heads of the last answers, by what they depend on."""
         self._queue: Batcher[InferRequest] = Batcher(model.config.rule)
         self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
         self._free = model.config.instances

@@ -138,11 +138,11 @@ class Calls:
 
     def _keep(self, executor: Executor, head: bytes, asked: Any, found: InferRequest) -> None:
         """What the head means, without the deadline, which is the call's."""
-        plans.keep(self._names, head, (asked.model_name, asked.model_version))
+        plans.keep(self._names, head, (asked.model_name, asked.model_version), len(head))
         names = [one.name for one in asked.inputs]
         made = plans.plan(executor.model.config, names, found, asked.id)
         own = request.timeout_ns(_parameters(asked))
-        plans.keep(executor.plans["grpc"], head, made._replace(timeout_ns=own))
+        plans.keep(executor.plans["grpc"], head, made._replace(timeout_ns=own), len(head))
 
     # ---- Triton's repository -------------------------------------------------------------------
 
@@ -206,12 +206,18 @@ def _request(
 
 def _reply(executor: Executor, identity: str, reply: InferReply) -> bytes:
     model = executor.model
-    made = REPLIES["ModelInfer"](model_name=model.name, model_version=model.version, id=identity)
-    contents = []
-    for name, tensor in reply.outputs.items():
-        made.outputs.add(name=name, datatype=datatypes.of(tensor).name, shape=tensor.shape)
-        contents.append(tensors.content(tensor))
-    return wire.join_reply(made.SerializeToString(), contents)
+    contents = [tensors.content(tensor) for tensor in reply.outputs.values()]
+    key = identity, *[(name, tuple(tensor.shape)) for name, tensor in reply.outputs.items()]
+    head = executor.reply_heads.get(("grpc", key))
+    if head is None:
+        made = REPLIES["ModelInfer"](
+            model_name=model.name, model_version=model.version, id=identity
+        )
+        for name, tensor in reply.outputs.items():
+            made.outputs.add(name=name, datatype=datatypes.of(tensor).name, shape=tensor.shape)
+        head = made.SerializeToString()
+        plans.keep(executor.reply_heads, ("grpc", key), head, len(head))
+    return wire.join_reply(head, contents)
 
 
 def _inputs(asked: Any, raw: list[memoryview]) -> list[tuple[str, ot.Tensor]]:

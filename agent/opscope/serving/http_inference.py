@@ -89,9 +89,8 @@ def _request(
     detail = _Detail(identity, wanted, all_binary, sizes)
     if text is not None and sizes is not None:
         names = [name for name, _ in inputs]
-        plans.keep(
-            executor.plans["http"], text, plans.plan(executor.model.config, names, found, detail)
-        )
+        made = plans.plan(executor.model.config, names, found, detail)
+        plans.keep(executor.plans["http"], text, made, len(text))
     return found, detail
 
 
@@ -246,25 +245,50 @@ def _object_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _reply(executor: Executor, reply: InferReply, detail: _Detail) -> HttpReply:
     outputs = []
     binary: list[Buffer] = []
+    shapes = []
     for name, tensor in reply.outputs.items():
-        datatype = datatypes.of(tensor)
-        one: dict[str, Any] = {
-            "name": name,
-            "datatype": datatype.name,
-            "shape": tuple(tensor.shape),
-        }
+        as_binary = detail.wanted.get(name)
+        if not (detail.all_binary if as_binary is None else as_binary):
+            break
+        binary.append(tensors.content(tensor))
+        shapes.append((name, tuple(tensor.shape)))
+    else:
+        # All outputs are bytes: the JSON before them depends on little, and is made once.
+        key = "http", detail.identity, *shapes
+        head = executor.reply_heads.get(key)
+        if head is None:
+            head = _head(executor, detail, [_described(*one) for one in reply.outputs.items()])
+            plans.keep(executor.reply_heads, key, head, len(head))
+        return _with_bytes(head, binary)
+    binary.clear()
+    for name, tensor in reply.outputs.items():
+        one = _described(name, tensor)
         as_binary = detail.wanted.get(name)
         if detail.all_binary if as_binary is None else as_binary:
-            content = tensors.content(tensor)
-            one["parameters"] = {"binary_data_size": content.nbytes}
-            binary.append(content)
-        elif datatype.format is None:
+            binary.append(tensors.content(tensor))
+        elif datatypes.of(tensor).format is None:
             raise bad_request(
-                f"output {name!r} of {datatype.name} is sent as bytes: ask for binary_data"
+                f"output {name!r} of {one['datatype']} is sent as bytes: ask for binary_data"
             )
         else:
+            del one["parameters"]
             one["data"] = tensors.elements(tensor)
         outputs.append(one)
+    head = _head(executor, detail, outputs)
+    return _with_bytes(head, binary) if binary else HttpReply(200, (head,))
+
+
+def _described(name: str, tensor: ot.Tensor) -> dict[str, Any]:
+    """An output as bytes after the JSON."""
+    return {
+        "name": name,
+        "datatype": datatypes.of(tensor).name,
+        "shape": tuple(tensor.shape),
+        "parameters": {"binary_data_size": tensor.numel() * tensor.itemsize},
+    }
+
+
+def _head(executor: Executor, detail: _Detail, outputs: list[dict[str, Any]]) -> bytes:
     document: dict[str, Any] = {
         "model_name": executor.model.name,
         "model_version": executor.model.version,
@@ -273,12 +297,13 @@ def _reply(executor: Executor, reply: InferReply, detail: _Detail) -> HttpReply:
         document["id"] = detail.identity
     document["outputs"] = outputs
     try:
-        head = _TO_JSON(document).encode()
+        return _TO_JSON(document).encode()
     except ValueError:
         raise RequestError(
             Reason.MODEL, "an output has infinities or NaN, which JSON lacks: ask for binary_data"
         ) from None
-    if not binary:
-        return HttpReply(200, (head,))
+
+
+def _with_bytes(head: bytes, binary: list[Buffer]) -> HttpReply:
     length = ("inference-header-content-length", str(len(head)))
     return HttpReply(200, (head, *binary), _BINARY, (length,))

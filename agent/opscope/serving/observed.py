@@ -3,8 +3,7 @@
 Ranges: `serving::queue` from a request's arrival to the start of its batch, `serving::batch` around
 a batch, and within it `serving::infer` around the model. Labels: `model_id`, `model_version`,
 `batch_size`; and `trace_id` and `span_id` of the request's caller, for exemplars. A batch has those
-of its first request that is traced. A wait has no exemplars: the recorder takes them from ranges
-that begin and end on one thread.
+of its first request that is traced.
 
 Metrics have Triton's names, so that what people have built on Triton's works: OpenTelemetry's
 semantic conventions have none for queues and batches of models.

@@ -64,10 +64,10 @@ def plan(config: ModelConfig, names: Sequence[str], request: InferRequest, detai
     return Plan(inputs, request.outputs, request.timeout_ns, request.key, request.bytes, detail)
 
 
-def keep(table: dict[Any, T], head: bytes, value: T) -> None:
-    """Keeps it in a table of bounded size."""
-    if len(head) > _LARGEST_HEAD:
+def keep(table: dict[Any, T], key: Hashable, value: T, size: int) -> None:
+    """Keeps a value in a table of bounded size, unless the head, of so many bytes, is large."""
+    if size > _LARGEST_HEAD:
         return
     if len(table) >= _KEPT:
         table.clear()
-    table[head] = value
+    table[key] = value
