@@ -119,7 +119,10 @@ def test_slow_ranges_carry_the_requests_own_trace(tmp_path: Path) -> None:
         executor = Executor(LoadedModel("traced", "1", model, config))
         for _ in range(400):
             await executor.infer(request(1, 4))
+        slow = asyncio.ensure_future(executor.infer(request(1_999_999, 4)))
+        await asyncio.sleep(0.05)  # it runs, and the next one waits for it
         await executor.infer(request(2_000_000, 4, TraceContext(TRACE, SPAN)))
+        await slow
         await executor.close()
 
     recorder.start(str(tmp_path), label_keys=("model_id", "model_version"))
@@ -134,7 +137,7 @@ def test_slow_ranges_carry_the_requests_own_trace(tmp_path: Path) -> None:
         for one in exemplars
         if (one.trace_id, one.span_id) == (TRACE, SPAN)
     }
-    assert {"serving::batch", "serving::infer"} <= ops
+    assert {"serving::queue", "serving::batch", "serving::infer"} <= ops
 
 
 @pytest.mark.parametrize(

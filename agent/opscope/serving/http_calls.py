@@ -101,7 +101,9 @@ class HttpCalls:
 
     async def _ready(self, request: HttpRequest) -> HttpReply:
         is_ready = self._repository.is_ready()
-        return HttpReply(200 if is_ready else 503, (_json({"ready": is_ready}),))
+        # The protocol's text calls this one "live", too.
+        body = _json({"live": is_ready, "ready": is_ready})
+        return HttpReply(200 if is_ready else 503, (body,))
 
     async def _model_ready(self, request: HttpRequest, name: str, version: str) -> HttpReply:
         try:

@@ -80,7 +80,7 @@ def _request(
     document = _raw_request(executor, binary) if text is None else json_object(text)
     inputs, sizes = _inputs(document, binary)
     wanted = _wanted(document) if "outputs" in document else {}
-    parameters = _object_of(document, "parameters")
+    parameters = _parameters(document)
     identity = document.get("id", "")
     if not isinstance(identity, str):
         raise bad_request("id is no string")
@@ -178,7 +178,7 @@ def _inputs(
             raise bad_request("an input has no name or no shape")
         datatype = datatypes.named(str(one.get("datatype")))
         shape = tensors.checked_shape(name, shape)
-        size = _object_of(one, "parameters").get("binary_data_size")
+        size = _parameters(one).get("binary_data_size")
         if size is None:
             elements = _flat(one.get("data"))
             found.append((name, tensors.from_elements(name, datatype, shape, elements)))
@@ -216,7 +216,7 @@ def _wanted(document: Mapping[str, Any]) -> dict[str, bool | None]:
     found: dict[str, bool | None] = {}
     for one in _objects_of(document, "outputs"):
         name = one.get("name")
-        as_binary = _object_of(one, "parameters").get("binary_data")
+        as_binary = _parameters(one).get("binary_data")
         if not isinstance(name, str) or name in found:
             raise bad_request("an output has no name, or the name of another")
         if as_binary not in (None, True, False):
@@ -232,10 +232,13 @@ def _objects_of(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return found
 
 
-def _object_of(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = document.get(name, {})
-    if not isinstance(found, dict):
-        raise bad_request(f"{name} is no object")
+def _parameters(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a request, an input or an output; unknown ones mean nothing."""
+    found = document.get("parameters", {})
+    if not isinstance(found, dict) or not all(
+        isinstance(value, (str, int, float)) for value in found.values()
+    ):
+        raise bad_request("parameters is no object of strings, numbers and booleans")
     return found
 
 
