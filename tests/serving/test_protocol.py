@@ -66,7 +66,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def infer(server: Running) -> Iterator[Callable[..., Any]]:
     """Sends a ModelInferRequest with raw inputs of name, datatype, shape and bytes."""
     with grpc.insecure_channel(server.grpc) as channel:
-        call = channel.unary_unary(f"/{SERVICE}/ModelInfer")
+        call: Any = channel.unary_unary(f"/{SERVICE}/ModelInfer")
 
         def send(model: str, *inputs: tuple[str, str, list[int], bytes], **fields: Any) -> Any:
             raw = [one[3] for one in inputs]
@@ -163,6 +163,15 @@ def test_short_floats_are_bytes_in_both_protocols(
         assert (status, "binary_data" in found["error"]) == (400, True)
 
 
+def test_numbers_that_json_lacks_are_sent_as_bytes_only(server: Running) -> None:
+    request: dict[str, Any] = {"inputs": scalar_inputs(3e38, 3)}
+    status, found = ask(server, "POST", INFER.format("scalars"), request)
+    assert (status, "binary_data" in found["error"]) == (500, True)
+    request["parameters"] = {"binary_data_output": True}
+    status, content = ask(server, "POST", INFER.format("scalars"), request)
+    assert (status, split(content)[1]) == (200, np.float32(np.inf).tobytes() + bytes([3, *[0] * 7]))
+
+
 def test_datatypes_that_no_model_takes_are_named(
     server: Running, infer: Callable[..., Any]
 ) -> None:
@@ -215,6 +224,7 @@ def test_parameters_may_be_strings_numbers_and_booleans(server: Running) -> None
         "parameters": parameters,
     }
     assert ask(server, "POST", INFER.format("scalars"), request)[0] == 200
+    wrong: Any
     for wrong in ([], "text", {"a": []}, {"a": {}}, {"a": None}):
         status, found = ask(
             server, "POST", INFER.format("scalars"), {**request, "parameters": wrong}
