@@ -8,7 +8,9 @@ one" is the same server, client, concurrency and model with batches off (`max_ba
 request is then a run of its own. `batched_grpc` is the same over gRPC, where requests arrive one at
 a time on one connection and the model waits up to 2 ms for others. `batched_by_client` sends 32
 images in one request. `vs_flask` compares with the server that tutorials show, with the same client
-and concurrency. `tail` sends at half of the greatest rate. `observed` compares CPU time.
+and concurrency. The cases in us are the server's CPU time for a request: of a batch, and for one
+that only asks whether the server is live, which is what the transport costs. `tail` sends at half
+of the greatest rate. `observed` compares CPU time.
 """
 
 from __future__ import annotations
@@ -86,8 +88,14 @@ class _Bench:
     def grpc_cpu_us(self, program: Any) -> Result:
         return self._cpu_us("grpc_cpu_us", program, program.grpc("waiting"))
 
+    def http_live_cpu_us(self, program: Any) -> Result:
+        return self._cpu_us("http_live_cpu_us", program, program.live("http"))
+
+    def grpc_live_cpu_us(self, program: Any) -> Result:
+        return self._cpu_us("grpc_live_cpu_us", program, program.live("grpc"))
+
     def _cpu_us(self, case: str, program: Any, request: Any) -> Result:
-        """The server's CPU time for a request in a batch, the model's 8 us included."""
+        """The server's CPU time for a request, its share of the model's run included."""
         found = []
         for _ in range(self.rounds):
             before = program.cpu_us()
@@ -178,6 +186,8 @@ def measure(effort: Effort) -> Iterator[Result]:
             bench.batched_by_client,
             bench.http_cpu_us,
             bench.grpc_cpu_us,
+            bench.http_live_cpu_us,
+            bench.grpc_live_cpu_us,
             bench.tail,
             bench.memory,
         )

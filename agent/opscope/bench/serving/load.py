@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from opscope.errors import OpscopeError
 
-_INFER = "/inference.GRPCInferenceService/ModelInfer"
+_SERVICE = "/inference.GRPCInferenceService/"
 _DONE = re.compile(r"finished in [^,]*, ([0-9.]+) req/s")
 _SUCCEEDED = re.compile(r"requests: .* (\d+) succeeded")
 _STATUS = b"HTTP/1.1 200 "
@@ -30,14 +30,15 @@ class Request(NamedTuple):
 
     url: str
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes = b""
+    """Empty over HTTP: it is got."""
     is_grpc: bool = False
 
 
-def grpc_request(address: str, message: bytes) -> Request:
+def grpc_request(address: str, method: str, message: bytes) -> Request:
     framed = b"\0" + struct.pack(">I", len(message)) + message
     headers = {"content-type": "application/grpc", "te": "trailers"}
-    return Request(f"http://{address}{_INFER}", headers, framed, True)
+    return Request(f"http://{address}{_SERVICE}{method}", headers, framed, True)
 
 
 def program() -> str:
@@ -57,7 +58,7 @@ def throughput(request: Request, count: int, at_once: int, folder: Path) -> floa
     data = folder / "request"
     data.write_bytes(request.body)
     shape = ["-c1", f"-m{at_once}"] if request.is_grpc else ["--h1", f"-c{at_once}"]
-    command = [program(), f"-n{count}", *shape, f"-d{data}"]
+    command = [program(), f"-n{count}", *shape, *([f"-d{data}"] if request.body else [])]
     for name, value in request.headers.items():
         command.append(f"-H{name}: {value}")
     command.append(request.url)

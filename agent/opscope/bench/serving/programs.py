@@ -52,7 +52,13 @@ class Program:
 
         made = REQUESTS["ModelInfer"](model_name=model, raw_input_contents=[_images(images)])
         made.inputs.add(name="images", datatype="FP32", shape=[images, 1, 8, 8])
-        return grpc_request(self._grpc, made.SerializeToString())
+        return grpc_request(self._grpc, "ModelInfer", made.SerializeToString())
+
+    def live(self, transport: str) -> Request:
+        """Whether the server is live: a request without a model, which the transport costs most."""
+        if transport == "grpc":
+            return grpc_request(self._grpc, "ServerLive", b"")
+        return Request(f"http://{self._http}/v2/health/live", {})
 
     def cpu_us(self) -> float:
         """CPU time so far, of all its threads."""
