@@ -8,45 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections import Counter, defaultdict
 from pathlib import Path
-from threading import Lock
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-import opscope
 from opscope import demo_cnn
 from opscope import tensor as ot
+from opscope.record import recorder
 from opscope.tensor import jit, optim
 
 IMAGES = 2000
 _AT_ONCE = 64
 _EPOCHS = 3
 _ROWS = 12
-
-
-class OperatorTimes:
-    """Calls and total time of operators, by model, version and batch size."""
-
-    def __init__(self) -> None:
-        self.calls: Counter[tuple[str, ...]] = Counter()
-        self.total_s: defaultdict[tuple[str, ...], float] = defaultdict(float)
-        self._lock = Lock()
-
-    def start(self, _: Any) -> float:
-        return perf_counter()
-
-    def end(self, fn: Any, started: float) -> None:
-        lasted = perf_counter() - started
-        labels = opscope.get_debug_info()
-        keys = ("model_id", "model_version", "batch_size")
-        key = (*(labels.get(one, "") for one in keys), fn.name)
-        if all(key[:3]):
-            with self._lock:
-                self.calls[key] += 1
-                self.total_s[key] += lasted
+_SERIES = 2000
 
 
 def train(path: Path) -> demo_cnn.Digits:
@@ -102,6 +79,7 @@ async def classify(address: str, images: Any) -> list[int]:
 
 
 async def serve_and_ask(path: Path, data: demo_cnn.Digits) -> None:
+    from opscope.host.host import Host
     from opscope.serving.repository import Source
     from opscope.serving.server import ModelServer, Options
 
@@ -112,12 +90,13 @@ async def serve_and_ask(path: Path, data: demo_cnn.Digits) -> None:
     print("serving " + ", ".join(server.addresses()), flush=True)
     assert server.grpc is not None
     places = np.resize(np.arange(len(data.test_images)), IMAGES)
-    times = OperatorTimes()
-    handle = opscope.add_global_callback(start=times.start, end=times.end)
+    directory = str(path.parent)
+    recorder.start(directory, label_keys=("model_version", "batch_size"))
     started = perf_counter()
     found = await classify(server.grpc.address, data.test_images[places])
     lasted_s = perf_counter() - started
-    opscope.remove_callback(handle)
+    seen = Host((directory,), consume=False, max_series=_SERIES).collect()
+    recorder.stop(discard=True)
     observer = server.repository.find("digits").observer
     await server.stop()
     right = float((np.array(found) == data.test_digits[places]).mean())
@@ -126,23 +105,29 @@ async def serve_and_ask(path: Path, data: demo_cnn.Digits) -> None:
         f"{IMAGES} images in {lasted_s:.2f} s: {IMAGES / lasted_s:,.0f} a second, {right:.1%} right"
     )
     print(f"{batches} batches, {rows / batches:.1f} images each on average\n")
-    _show(times)
+    _show(seen)
 
 
-def _show(times: OperatorTimes) -> None:
+def _show(seen: Any) -> None:
+    """The busiest operators, of the one model that is served."""
     print(f"{'model':<8}{'version':<9}{'batch':<7}{'operator':<28}{'calls':>7}{'mean us':>10}")
-    busiest = sorted(times.total_s, key=lambda key: -times.total_s[key])
-    for key in busiest[:_ROWS]:
-        model, version, size, name = key
-        mean_us = 1e6 * times.total_s[key] / times.calls[key]
-        print(f"{model:<8}{version:<9}{size:<7}{name:<28}{times.calls[key]:>7}{mean_us:>10.1f}")
+    busiest = sorted(range(len(seen.keys)), key=lambda row: -seen.total_s[row])
+    in_batches = [row for row in busiest if "batch_size" in dict(seen.keys[row].labels)]
+    for row in in_batches[:_ROWS]:
+        key, calls = seen.keys[row], seen.calls[row]
+        labels = dict(key.labels)
+        version, size = labels["model_version"], labels["batch_size"]
+        mean_us = 1e6 * seen.total_s[row] / calls
+        print(f"digits  {version:<9}{size:<7}{key.op:<28}{calls:>7.0f}{mean_us:>10.1f}")
 
 
 def main() -> None:
+    from opscope.serving.server import run
+
     with tempfile.TemporaryDirectory(prefix="opscope-demo-") as folder:
         path = Path(folder) / "digits.pt"
         data = train(path)
-        asyncio.run(serve_and_ask(path, data))
+        run(serve_and_ask(path, data))
 
 
 if __name__ == "__main__":

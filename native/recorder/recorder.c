@@ -12,11 +12,18 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "base/hot.h"
+#include "opscope/debug_info.h"
 #include "record/range.h"
 #include "recorder/cost.h"
 #include "recorder/exemplar.h"
 #include "recorder/outer_variance.h"
 #include "segment/histogram.h"
+
+/* Of an async range, which may end on another thread. */
+struct async_frame {
+    struct opscope__frame frame;      /* first: the range's context is its address */
+    const opscope_debug_info *labels; /* at the start; holds a reference */
+};
 
 /* Serial of an async frame at its end: it equals no serial of the recorder or of an outer range. */
 static const uint64_t NO_SERIAL = UINT64_MAX - 1;
@@ -114,7 +121,11 @@ static int OPSCOPE__COLD start_slow(const opscope_range *fn, bool is_outer, void
     }
     struct opscope__frame *frame = NULL;
     if (is_async(fn)) {
-        frame = malloc(sizeof *frame); /* it may end on another thread */
+        struct async_frame *kept = malloc(sizeof *kept);
+        if (kept != NULL) {
+            kept->labels = opscope_debug_info_hold();
+            frame = &kept->frame;
+        }
     } else if (!is_full(state)) {
         frame = state->top++;
     }
@@ -242,9 +253,11 @@ static int __attribute__((noinline)) count_slow(struct opscope__recorder_thread 
     if (failed) {
         add(&cell->error_weight, frame->weight);
     }
-    /* An async range does not have the labels of the thread that ends it. */
-    const opscope_debug_info *labels = opscope__hot.thread->debug_info;
-    if (__builtin_expect(labels != NULL && frame->serial != NO_SERIAL, 0)) {
+    /* An async range has the labels of its start, not those of the thread that ends it. */
+    const opscope_debug_info *labels =
+        frame->serial == NO_SERIAL ? ((const struct async_frame *)(const void *)frame)->labels
+                                   : opscope__hot.thread->debug_info;
+    if (__builtin_expect(labels != NULL, 0)) {
         opscope__exemplar_consider(table, segment, cell, octave, ticks, labels);
     }
     return OPSCOPE_OK;
@@ -321,6 +334,7 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
             (void)count_slow(state, frame, ticks_since(frame, now),
                              (fn->failed & OPSCOPE__FAILED) != 0);
         }
+        opscope_debug_info_release(((struct async_frame *)(void *)frame)->labels);
         free(frame);
         return OPSCOPE_OK;
     }

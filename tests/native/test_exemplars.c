@@ -94,6 +94,46 @@ static void a_slow_range_in_a_trace_is_kept_and_no_other(void)
     segment_free(segment);
 }
 
+static void *end_in_another_trace(void *user)
+{
+    opscope_debug_info_guard guard;
+    CHECK_EQUAL(opscope_debug_info_push("trace_id", "000000000000000000000000000000ff", &guard),
+                OPSCOPE_OK);
+    opscope_range_end(user);
+    opscope_debug_info_pop(&guard);
+    return NULL;
+}
+
+static void an_async_range_is_in_the_trace_of_its_start(void)
+{
+    static const opscope_range_info info = {.sequence_nr = -1, .is_async = true};
+    const opscope_op *op = op_named("work");
+    opscope_debug_info_guard trace, span;
+    uint32_t number = 0;
+    pthread_t thread;
+    start_recorder("");
+    run_ranges(op, 1000);
+    CHECK_EQUAL(opscope_debug_info_push("trace_id", "0000000000000000000000000000000c", &trace),
+                OPSCOPE_OK);
+    CHECK_EQUAL(opscope_debug_info_push("span_id", "000000000000000c", &span), OPSCOPE_OK);
+    opscope_range *range = opscope_range_begin(op, &info);
+    opscope_range *other = opscope_range_begin(op, &info);
+    opscope_debug_info_pop(&span);
+    opscope_debug_info_pop(&trace);
+    spin(20000000);
+    opscope_range_end(range);
+    struct segment *segment = read_own();
+    CHECK_EQUAL(exemplar_count(segment, &number), 1);
+    CHECK_EQUAL(number, 12);
+    segment_free(segment);
+    CHECK_EQUAL(pthread_create(&thread, NULL, end_in_another_trace, other), 0);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    segment = stop_and_read();
+    CHECK_EQUAL(exemplar_count(segment, &number), 1); /* its table has no others to compare with */
+    CHECK_EQUAL(number, 12);
+    segment_free(segment);
+}
+
 static void each_segment_has_its_own(void)
 {
     const opscope_op *op = op_named("work");
@@ -162,6 +202,7 @@ int main(void)
 {
     make_directory();
     RUN(a_slow_range_in_a_trace_is_kept_and_no_other);
+    RUN(an_async_range_is_in_the_trace_of_its_start);
     RUN(each_segment_has_its_own);
     RUN(a_forked_child_has_its_own);
     RUN(threads_write_their_own_around_and_around);

@@ -1,7 +1,16 @@
 """Clients that misbehave: they cancel, stall, send garbage, break limits and vanish.
 
-Each kind runs until a time; every answer that comes is compared with the model. As a program:
-`python -m tests.serving.hostile SECONDS` runs 200 of them against a server of its own.
+Each kind runs until a time; every answer that comes is compared with the model. As a program,
+`python -m tests.serving.hostile SECONDS` runs 200 of them against a server in a process of its own
+for a fifth of the time, then for the rest, and compares what the server holds after either. It
+ends with status 1 if an answer was wrong, or if anything is left over or has grown:
+
+| of the server | at the end at most |
+|---|---|
+| requests and bytes in flight | none |
+| tasks of the event loop, file descriptors | as many as at the start |
+| threads | 8 more: gRPC starts and ends some of its own |
+| resident memory | 16 MiB more |
 """
 
 from __future__ import annotations
@@ -10,25 +19,40 @@ import asyncio
 import json
 import random
 import resource
+import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from pathlib import Path
+from subprocess import PIPE
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import grpc
 import numpy as np
 
 from opscope.serving.limits import Limits
 from opscope.serving.protocol import REPLIES, REQUESTS, SERVICE
-from tests.serving.running import Running, running, save_double, save_table, source
+from tests.serving.running import Running
 
 _METHOD = f"/{SERVICE}/ModelInfer"
 # Statuses that a request which breaks no rule may have while others do.
 _ALLOWED = {"RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED", "CANCELLED", "UNAVAILABLE"}
 _TIMEOUT_S = 60.0
+
+
+class Attacked(Protocol):
+    """Addresses of a server."""
+
+    @property
+    def grpc(self) -> str: ...
+
+    @property
+    def http(self) -> str: ...
+
+
+class Addresses(NamedTuple):
+    grpc: str
+    http: str
 
 
 class Seen:
@@ -48,7 +72,7 @@ def _request(rng: random.Random) -> tuple[bytes, bytes]:
 
 
 class _Client:
-    def __init__(self, server: Running, seen: Seen, seed: int) -> None:
+    def __init__(self, server: Attacked, seen: Seen, seed: int) -> None:
         self.server = server
         self.seen = seen
         self.rng = random.Random(seed)
@@ -167,7 +191,7 @@ class _Client:
         self.seen.counts[error.code().name] += 1
 
 
-async def attack(server: Running, clients: int, seconds: float) -> Seen:
+async def attack(server: Attacked, clients: int, seconds: float) -> Seen:
     """All clients at once, each one thing after another. Raises for one that is stuck."""
     seen = Seen()
     until = monotonic() + seconds
@@ -197,27 +221,36 @@ LIMITS = Limits(message_bytes=1 << 20, receive_s=2.0, idle_s=5.0)
 
 def main(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        running(
-            source("double", save_double(Path(folder) / "double.pt")),
-            source("table", save_table(Path(folder) / "table.pt")),
-            limits=LIMITS,
-        ) as server,
-    ):
-        warm = asyncio.run(attack(server, 200, seconds / 5))
-        before = _resident_mib()
-        seen = asyncio.run(attack(server, 200, 4 * seconds / 5))
-        seen.wrong += warm.wrong
-        print(dict(seen.counts))
-        print(f"resident: {before:.1f} MiB after a fifth, {_resident_mib():.1f} MiB at the end")
-        print("wrong:", Counter(seen.wrong).most_common(20))
-        print("left:", left_over(server))
+    command = [sys.executable, "-m", "tests.serving.hostile_server"]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        server = Addresses(**json.loads(process.stdout.readline()))
+
+        def held() -> dict[str, int]:
+            assert process.stdin is not None and process.stdout is not None
+            print("held", file=process.stdin, flush=True)
+            found: dict[str, int] = json.loads(process.stdout.readline())
+            return found
+
+        seen = asyncio.run(attack(server, 200, seconds / 5))
+        before = held()
+        later = asyncio.run(attack(server, 200, 4 * seconds / 5))
+        after = held()
+        process.stdin.close()
+    seen.wrong += later.wrong
+    seen.counts += later.counts
+    print("clients:", dict(sorted(seen.counts.items())))
+    print("after a fifth:", before)
+    print("at the end:   ", after)
+    faults = [f"{count} wrong: {what}" for what, count in Counter(seen.wrong).most_common(20)]
+    faults += [f"{name} grew" for name in before if after[name] > before[name] + _MORE.get(name, 0)]
+    faults += [f"{name} left" for name in LEFT if after[name]]
+    print("\n".join(faults) or "nothing wrong, nothing left over, nothing grown")
+    sys.exit(bool(faults))
 
 
-def _resident_mib() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / (1 << 20)
+LEFT = ("requests", "bytes", "http bytes", "http requests", "double", "table", "pending")
+_MORE = {"threads": 8, "resident bytes": 16 << 20}
 
 
 def left_over(server: Running) -> dict[str, int]:

@@ -15,7 +15,7 @@ from opscope import tensor as ot
 from opscope.serving.batcher import Rule
 from opscope.serving.model_config import ModelConfig, TensorSpec, describe
 from opscope.serving.repository import Source
-from opscope.serving.server import ModelServer, Options
+from opscope.serving.server import ModelServer, Options, run
 from opscope.tensor import jit
 
 
@@ -95,7 +95,7 @@ def running(*sources: Source, **options: Any) -> Iterator[Running]:
         await stop.wait()
         await server.stop()
 
-    thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
+    thread = threading.Thread(target=run, args=(main(),), daemon=True)
     thread.start()
     assert ready.wait(60)
     if "error" in found:

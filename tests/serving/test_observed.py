@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -110,16 +111,22 @@ def test_slow_ranges_carry_the_requests_own_trace(tmp_path: Path) -> None:
     def request(rows: int, width: int, trace: TraceContext | None = None) -> InferRequest:
         return InferRequest([ot.ones(rows, width)], (), None, trace)
 
+    has_begun = threading.Event()
+
     def model(x: Any) -> Any:
         if x.shape[0] > 1:
-            time.sleep(0.3)
+            has_begun.set()
+            time.sleep(0.3 if x.shape[0] > 2 else 0.05)
         return x * 2.0
 
     async def main() -> None:
         executor = Executor(LoadedModel("traced", "1", model, config))
         for _ in range(400):
             await executor.infer(request(1, 4))
+        slow = asyncio.ensure_future(executor.infer(request(2, 4)))
+        await asyncio.to_thread(has_begun.wait, 60)  # it runs, and the next one waits for it
         await executor.infer(request(2_000_000, 4, TraceContext(TRACE, SPAN)))
+        await slow
         await executor.close()
 
     recorder.start(str(tmp_path), label_keys=("model_id", "model_version"))
@@ -134,7 +141,7 @@ def test_slow_ranges_carry_the_requests_own_trace(tmp_path: Path) -> None:
         for one in exemplars
         if (one.trace_id, one.span_id) == (TRACE, SPAN)
     }
-    assert {"serving::batch", "serving::infer"} <= ops
+    assert {"serving::queue", "serving::batch", "serving::infer"} <= ops
 
 
 @pytest.mark.parametrize(

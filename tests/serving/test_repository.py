@@ -15,7 +15,7 @@ from tritonclient.utils import InferenceServerException
 from opscope.errors import OpscopeError
 from opscope.serving.batcher import Rule
 from opscope.serving.repository import Source, parse_source
-from tests.serving.running import running, save_double, source, triton_client
+from tests.serving.running import running, save_double, save_table, source, triton_client
 
 X = np.ones((1, 4), np.float32)
 
@@ -74,6 +74,25 @@ def test_a_damaged_file_leaves_the_loaded_model_in_place(tmp_path: Path) -> None
         (state,) = client.get_model_repository_index(as_json=True)["models"]
         assert state["state"] == "UNAVAILABLE"
         assert str(path) in state["reason"]
+
+
+def test_a_file_that_is_written_over_in_place_does_not_change_the_loaded_model(
+    tmp_path: Path,
+) -> None:
+    path = save_table(tmp_path / "table.pt")
+    with running(source("table", path)) as server, triton_client(server.grpc) as client:
+        ids = triton.InferInput("ids", [1, 2], "INT64")
+        ids.set_data_from_numpy(np.array([[3, 4]], np.int64))
+        with open(path, "r+b") as file:
+            file.write(bytes(path.stat().st_size))
+            file.flush()
+            right = [3.0, 3.25, 3.5, 4.0, 4.25, 4.5]
+            assert client.infer("table", [ids]).as_numpy("rows").ravel().tolist() == right
+            file.truncate(10)
+            assert client.infer("table", [ids]).as_numpy("rows").ravel().tolist() == right
+        with pytest.raises(InferenceServerException, match=r"table\.pt"):
+            client.load_model("table")
+        assert client.infer("table", [ids]).as_numpy("rows").ravel().tolist() == right
 
 
 def test_a_description_given_with_the_load_replaces_the_files(tmp_path: Path) -> None:

@@ -102,6 +102,9 @@ def command(
     Without a NAME, runs every bench, which takes more than an hour, most of it for truth. Values
     are medians over interleaved rounds; a ratio compares two measurements of the same run. The
     table marks missed bounds; the exit status is 0 even then.
+
+    The bench serving needs h2load (Debian: nghttp2-client), Flask for its cases vs_flask. There,
+    "one by one" is the same server, client, concurrency and model with batches off.
     """
     effort = bench.Effort(rounds, quick, seconds, only)
     results = []

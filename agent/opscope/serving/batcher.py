@@ -35,7 +35,7 @@ class Rule:
     """How long a request waits at most if it says nothing else; 0: without limit."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Queued(Generic[T]):
     """A request in the queue."""
 

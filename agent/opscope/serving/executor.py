@@ -7,32 +7,38 @@ the GIL, on one of `instances` threads; each waits for its next batch.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from time import monotonic_ns
+from typing import Any
 
 from opscope.serving.batcher import Batcher, Queued, QueueFullError
 from opscope.serving.faults import Reason, RequestError
 from opscope.serving.loaded_model import LoadedModel
-from opscope.serving.observed import Observer, QueueRange
+from opscope.serving.observed import Observer, QueueRange, is_observed
+from opscope.serving.plans import Plan
 from opscope.serving.request import InferReply, InferRequest
 
-_Answer = InferReply | RequestError
+_log = logging.getLogger("opscope.serving")
+Answer = InferReply | RequestError
+Done = Callable[[Answer], None]
 
 
-class _Waiting:
-    """What the queue keeps of a request."""
+class Ticket(Queued[InferRequest]):
+    """A request that has no answer yet."""
 
-    __slots__ = ("answer", "range", "request")
+    __slots__ = ("done", "range")
 
-    def __init__(self, request: InferRequest, answer: asyncio.Future[InferReply]) -> None:
-        self.request = request
-        self.answer = answer
-        self.range: QueueRange | None = None
+    done: Done | None
+    """Called once, on the loop's thread, unless the request is cancelled."""
+    range: QueueRange | None
 
 
-_Batch = list[Queued[_Waiting]]
+_Batch = list[Any]
+"""Of tickets."""
 
 
 class Executor:
@@ -43,11 +49,19 @@ class Executor:
         self.observer = Observer(model.name, model.version)
         self._clock_ns = clock_ns
         self._loop = asyncio.get_running_loop()
-        self._queue: Batcher[_Waiting] = Batcher(model.config.rule)
+        self.plans: dict[str, dict[bytes, Plan]] = {"http": {}, "grpc": {}}
+        """What the last heads of requests meant, by protocol."""
+        self.reply_heads: dict[Any, bytes] = {}
+        """The heads of the last answers, by what they depend on."""
+        self._queue: Batcher[InferRequest] = Batcher(model.config.rule)
         self._batches: SimpleQueue[_Batch | None] = SimpleQueue()
         self._free = model.config.instances
         self._is_pump_due = False
+        self._is_observed = False
+        self._arrived = 0
+        """Requests that `pending` does not count yet."""
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns = 0
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -67,44 +81,53 @@ class Executor:
 
     async def infer(self, request: InferRequest) -> InferReply:
         """The answer, or RequestError. A request whose caller is cancelled leaves the queue."""
+        answer: asyncio.Future[InferReply] = self._loop.create_future()
+        ticket = self.submit(request, partial(settle, answer))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.cancel(ticket)
+            raise
+
+    def submit(self, request: InferRequest, done: Done) -> Ticket:
+        """Puts a request into the queue; `done` gets its answer later. Raises RequestError if the
+        queue is full."""
         now = self._clock_ns()
-        waiting = _Waiting(request, self._loop.create_future())
-        queued = Queued(
-            waiting,
-            rows=request.inputs[0].shape[0] if self.model.config.is_batched else 1,
-            shape=tuple(one.shape[1:] for one in request.inputs),
-            bytes=request.bytes,
-            arrived_ns=now,
-            deadline_ns=None if request.timeout_ns is None else now + request.timeout_ns,
+        ticket = Ticket(
+            request,
+            request.inputs[0].shape[0] if self.model.config.is_batched else 1,
+            request.key,
+            request.bytes,
+            now,
+            None if request.timeout_ns is None else now + request.timeout_ns,
         )
         try:
-            self._queue.offer(queued)
+            self._queue.offer(ticket)
         except QueueFullError as error:
             self.observer.failed(Reason.OVERLOAD)
             raise RequestError(Reason.OVERLOAD, f"model {self.model.name}: {error}") from None
-        waiting.range = self.observer.queue_range(request.trace)
+        ticket.done = done
+        if not self._is_pump_due:
+            self._pump_soon()
+            # Calls of C release the GIL: once for all requests that arrive together.
+            self._is_observed = is_observed()
+        ticket.range = self.observer.queue_range(request.trace) if self._is_observed else None
         self._in_flight += 1
+        self._arrived += 1
         self._idle.clear()
-        self.observer.pending.add(1)
-        self._pump_soon()
-        try:
-            reply = await waiting.answer
-        except asyncio.CancelledError:
-            if self._queue.remove(queued):
-                self.observer.pending.add(-1)
-                _end(waiting, failed=True)
-            self.observer.failed(Reason.CANCELED)
-            raise
-        except RequestError as fault:
-            self.observer.failed(fault.reason)
-            raise
-        finally:
-            self._in_flight -= 1
-            if not self._in_flight:
-                self._idle.set()
-        self.observer.succeeded.add()
-        self.observer.request_us.add((self._clock_ns() - now) // 1000)
-        return reply
+        return ticket
+
+    def cancel(self, ticket: Ticket) -> bool:
+        """Nobody waits for the answer any more; False if it has been given."""
+        if ticket.done is None:
+            return False
+        if self._queue.remove(ticket):
+            self.observer.pending.add(-1)
+            _end(ticket, failed=True)
+        ticket.done = None
+        self.observer.failed(Reason.CANCELED)
+        self._leave()
+        return True
 
     async def close(self) -> None:
         """Waits for all requests' answers, then ends the threads."""
@@ -118,45 +141,82 @@ class Executor:
 
     def _pump_soon(self) -> None:
         """After what is ready now: requests that arrived together share a batch."""
-        if not self._is_pump_due:
-            self._is_pump_due = True
-            self._loop.call_soon(self._pump)
+        self._is_pump_due = True
+        self._loop.call_soon(self._pump)
 
     def _pump(self) -> None:
         self._is_pump_due = False
+        if self._arrived:
+            self.observer.pending.add(self._arrived)
+            self._arrived = 0
         while True:
             now = self._clock_ns()
             taken = self._queue.take(now, is_free=self._free > 0)
             for one in taken.expired:
                 self.observer.pending.add(-1)
-                _end(one.payload, failed=True)
-                _answer(
-                    one, RequestError(Reason.DEADLINE, "the request waited longer than its timeout")
-                )
+                _end(one, failed=True)
+                late = "the request waited longer than its timeout"
+                self._answer(one, RequestError(Reason.DEADLINE, late))
             if not taken.batch:
                 break
             self._free -= 1
-            self.observer.pending.add(-len(taken.batch))
-            self.observer.queue_us.add(sum(now - one.arrived_ns for one in taken.batch) // 1000)
             for one in taken.batch:
-                _end(one.payload)
+                _end(one)
             self._batches.put(taken.batch)
+            self.observer.pending.add(-len(taken.batch))
+            self.observer.queue_us.add(sum([now - one.arrived_ns for one in taken.batch]) // 1000)
         self._set_timer(taken.wait_until_ns)
 
     def _set_timer(self, at_ns: int | None) -> None:
+        """A timer that is early is left: then nothing goes, and the next one is set."""
         if self._timer is not None:
+            if at_ns is not None and self._timer_ns <= at_ns:
+                return
             self._timer.cancel()
             self._timer = None
         if at_ns is not None:
             delay_s = max(0, at_ns - self._clock_ns()) / 1e9
-            self._timer = self._loop.call_later(delay_s, self._pump)
+            self._timer = self._loop.call_later(delay_s, self._on_timer)
+            self._timer_ns = at_ns
 
-    def _finish(self, batch: _Batch, answers: list[_Answer]) -> None:
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._pump()
+
+    def _finish(self, batch: _Batch, answers: list[Answer]) -> None:
         self._free += 1
-        for one, answer in zip(batch, answers, strict=True):
-            _answer(one, answer)
         if len(self._queue):
-            self._pump_soon()
+            # Before the answers are sent: the model works meanwhile.
+            self._pump()
+        now = self._clock_ns()
+        waits = [
+            now - one.arrived_ns
+            for one, answer in zip(batch, answers, strict=True)
+            if one.done is not None and not isinstance(answer, RequestError)
+        ]
+        if waits:
+            self.observer.succeeded.add(len(waits))
+            self.observer.request_us.add(sum(waits) // 1000)
+        for one, answer in zip(batch, answers, strict=True):
+            self._answer(one, answer)
+
+    def _answer(self, one: Any, answer: Answer) -> None:
+        done, one.done = one.done, None
+        if done is None:
+            return  # cancelled meanwhile
+        if isinstance(answer, RequestError):
+            self.observer.failed(answer.reason)
+        self._leave()
+        try:
+            done(answer)
+        except Exception:
+            # The others of its batch get theirs.
+            _log.exception("an answer of the model %s was not sent", self.model.name)
+
+    def _leave(self) -> None:
+        self._in_flight -= 1
+        if not self._in_flight:
+            self._idle.set()
 
     # ---- the threads' side ---------------------------------------------------------------------
 
@@ -170,9 +230,9 @@ class Executor:
             # Tensors are freed before the next batch is there, not after.
             del batch, answers
 
-    def _run(self, batch: _Batch) -> list[_Answer]:
+    def _run(self, batch: _Batch) -> list[Answer]:
         rows = sum(one.rows for one in batch)
-        requests = [one.payload.request for one in batch]
+        requests = [one.payload for one in batch]
         trace = next((one.trace for one in requests if one.trace is not None), None)
         start = self._clock_ns()
         with self.observer.batch(rows, trace):
@@ -183,16 +243,16 @@ class Executor:
         return answers
 
 
-def _end(waiting: _Waiting, *, failed: bool = False) -> None:
-    if waiting.range is not None:
-        waiting.range.end(failed=failed)
-        waiting.range = None
+def _end(ticket: Any, *, failed: bool = False) -> None:
+    if ticket.range is not None:
+        ticket.range.end(failed=failed)
+        ticket.range = None
 
 
-def _answer(one: Queued[_Waiting], answer: _Answer) -> None:
-    future = one.payload.answer
+def settle(future: asyncio.Future[InferReply], answer: Answer) -> None:
+    """Makes an answer the result of a future."""
     if future.done():
-        return  # cancelled meanwhile
+        return  # cancelled, which is on its way
     if isinstance(answer, RequestError):
         future.set_exception(answer)
     else:

@@ -11,11 +11,13 @@ from google.protobuf.message import DecodeError
 
 from opscope import tensor as ot
 from opscope.errors import OpscopeError
-from opscope.serving import datatypes, request, tensors, trace_context, wire
+from opscope.serving import datatypes, plans, request, tensors, trace_context, wire
 from opscope.serving.access import Access
+from opscope.serving.executor import Executor
 from opscope.serving.faults import Reason, RequestError, bad_request
 from opscope.serving.protocol import EXTENSIONS, REPLIES, REQUESTS
-from opscope.serving.service import NAME, VERSION, Service
+from opscope.serving.request import InferReply, InferRequest
+from opscope.serving.service import NAME, VERSION, Service, checked
 
 _log = logging.getLogger("opscope.serving")
 _Context = Any  # grpc.aio.ServicerContext
@@ -30,6 +32,8 @@ class Calls:
         self._service = service
         self._repository = service.repository
         self._access = access
+        self._names: dict[bytes, tuple[str, str]] = {}
+        """The model and version that the last heads named."""
 
     def handlers(self) -> dict[str, Any]:
         """As grpc.method_handlers_generic_handler takes them; messages stay bytes."""
@@ -42,8 +46,9 @@ class Calls:
 
         async def answer(message: bytes, context: _Context) -> bytes:
             try:
-                metadata = dict(context.invocation_metadata() or ())
-                if not self._access.allows(metadata.get("authorization")):
+                if self._access.tokens and not self._access.allows(
+                    dict(context.invocation_metadata() or ()).get("authorization")
+                ):
                     raise RequestError(Reason.UNAUTHENTICATED, "the token is missing or wrong")
                 return await call(message, context)
             except RequestError as fault:
@@ -103,36 +108,41 @@ class Calls:
             head, raw = wire.split_request(message)
         except ValueError as error:
             raise bad_request(str(error)) from None
-        asked = REQUESTS["ModelInfer"].FromString(head)
-        executor = self._repository.find(asked.model_name, asked.model_version)
+        timeout_ns = None
+        remaining_s = context.time_remaining()
+        if remaining_s is not None:
+            timeout_ns = max(1, int(remaining_s * _MILLION))
+        trace = _trace(context)
+        asked = None
+        names = self._names.get(head)
+        if names is None:
+            asked = REQUESTS["ModelInfer"].FromString(head)
+            names = asked.model_name, asked.model_version
+        executor = self._repository.find(*names)
         try:
-            inputs = _inputs(asked, raw)
-            parameters = {
-                name: getattr(value, value.WhichOneof("parameter_choice") or "", None)
-                for name, value in asked.parameters.items()
-            }
-            timeout_ns = request.timeout_ns(parameters)
+            plan = executor.plans["grpc"].get(head) if asked is None else None
+            if plan is not None and len(raw) == len(plan.inputs):
+                infer_request = plan.request(raw, _earlier(timeout_ns, plan.timeout_ns), trace)
+                identity = plan.detail
+            else:
+                asked = asked or REQUESTS["ModelInfer"].FromString(head)
+                identity = asked.id
+                infer_request = _request(executor, asked, raw, timeout_ns, trace)
+                if raw:
+                    self._keep(executor, head, asked, infer_request)
         except RequestError as fault:
             executor.observer.failed(fault.reason)
             raise
-        remaining_s = context.time_remaining()
-        if remaining_s is not None:
-            left_ns = max(1, int(remaining_s * _MILLION))
-            timeout_ns = left_ns if timeout_ns is None else min(timeout_ns, left_ns)
-        reply = await self._service.infer(
-            executor,
-            inputs,
-            [one.name for one in asked.outputs],
-            timeout_ns=timeout_ns,
-            trace=_trace(context),
-        )
-        made = REPLIES["ModelInfer"](
-            model_name=executor.model.name, model_version=executor.model.version, id=asked.id
-        )
-        for name, tensor in reply.outputs.items():
-            made.outputs.add(name=name, datatype=datatypes.of(tensor).name, shape=tensor.shape)
-        contents = [tensors.content(tensor) for tensor in reply.outputs.values()]
-        return wire.join_reply(made.SerializeToString(), contents)
+        reply = await self._service.infer(executor, infer_request)
+        return _reply(executor, identity, reply)
+
+    def _keep(self, executor: Executor, head: bytes, asked: Any, found: InferRequest) -> None:
+        """What the head means, without the deadline, which is the call's."""
+        plans.keep(self._names, head, (asked.model_name, asked.model_version), len(head))
+        names = [one.name for one in asked.inputs]
+        made = plans.plan(executor.model.config, names, found, asked.id)
+        own = request.timeout_ns(_parameters(asked))
+        plans.keep(executor.plans["grpc"], head, made._replace(timeout_ns=own), len(head))
 
     # ---- Triton's repository -------------------------------------------------------------------
 
@@ -167,6 +177,47 @@ def _trace(context: _Context) -> trace_context.TraceContext | None:
         if key == trace_context.HEADER and isinstance(value, str):
             return trace_context.parse(value)
     return None
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one or other
+    return min(one, other)
+
+
+def _parameters(asked: Any) -> dict[str, Any]:
+    return {
+        name: getattr(value, value.WhichOneof("parameter_choice") or "", None)
+        for name, value in asked.parameters.items()
+    }
+
+
+def _request(
+    executor: Executor,
+    asked: Any,
+    raw: list[memoryview],
+    timeout_ns: int | None,
+    trace: trace_context.TraceContext | None,
+) -> InferRequest:
+    timeout_ns = _earlier(timeout_ns, request.timeout_ns(_parameters(asked)))
+    outputs = [one.name for one in asked.outputs]
+    return checked(executor, _inputs(asked, raw), outputs, timeout_ns, trace)
+
+
+def _reply(executor: Executor, identity: str, reply: InferReply) -> bytes:
+    model = executor.model
+    contents = [tensors.content(tensor) for tensor in reply.outputs.values()]
+    key = identity, *[(name, tuple(tensor.shape)) for name, tensor in reply.outputs.items()]
+    head = executor.reply_heads.get(("grpc", key))
+    if head is None:
+        made = REPLIES["ModelInfer"](
+            model_name=model.name, model_version=model.version, id=identity
+        )
+        for name, tensor in reply.outputs.items():
+            made.outputs.add(name=name, datatype=datatypes.of(tensor).name, shape=tensor.shape)
+        head = made.SerializeToString()
+        plans.keep(executor.reply_heads, ("grpc", key), head, len(head))
+    return wire.join_reply(head, contents)
 
 
 def _inputs(asked: Any, raw: list[memoryview]) -> list[tuple[str, ot.Tensor]]:

@@ -5,24 +5,24 @@ Inference itself is in http_inference.py.
 
 from __future__ import annotations
 
+import asyncio
 import json
-import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote
 
-from opscope.errors import OpscopeError
 from opscope.serving import http_inference
 from opscope.serving.access import Access
 from opscope.serving.faults import Reason, RequestError, bad_request
-from opscope.serving.http_connection import HttpReply, HttpRequest, refusal
+from opscope.serving.http_connection import Cancel, HttpReply, HttpRequest
+from opscope.serving.http_inference import Done, failure
 from opscope.serving.model_config import TensorSpec
 from opscope.serving.protocol import EXTENSIONS
 from opscope.serving.service import NAME, VERSION, Service
 
-_log = logging.getLogger("opscope.serving")
 _MODEL = r"/v2/models/(?P<name>[^/]+)(?:/versions/(?P<version>[^/]+))?"
+_INFER = re.compile(_MODEL + "/infer")
 _Call = Callable[..., Awaitable[HttpReply]]
 _CANNOT_DECODE = ("gzip", "deflate", "br", "zstd")
 
@@ -34,10 +34,10 @@ class HttpCalls:
         self._service = service
         self._repository = service.repository
         self._access = access
-        self._routes: list[tuple[str, re.Pattern[str], _Call]] = [
+        self._routes: list[tuple[str, re.Pattern[str], _Call | None]] = [
             (method, re.compile(path), call)
             for method, path, call in (
-                ("POST", _MODEL + "/infer", self._infer),
+                ("POST", _INFER.pattern, None),
                 ("GET", _MODEL + "/ready", self._model_ready),
                 ("GET", _MODEL, self._model_metadata),
                 ("GET", "/v2/health/live", self._live),
@@ -49,21 +49,33 @@ class HttpCalls:
             )
         ]
 
-    async def answer(self, request: HttpRequest) -> HttpReply:
-        """Never raises, but for a cancellation."""
+    def answer(self, request: HttpRequest, done: Done) -> Cancel | None:
+        """Never raises; see http_connection.Answer."""
         try:
             if not self._access.allows(request.headers.get("authorization")):
                 raise RequestError(Reason.UNAUTHENTICATED, "the token is missing or wrong")
             if request.headers.get("content-encoding", "").lower() in _CANNOT_DECODE:
-                return HttpReply(415, (_json({"error": "compressed requests are not taken"}),))
-            return await self._route(request)
-        except RequestError as fault:
-            return refusal(fault.reason, str(fault))
-        except OpscopeError as error:
-            return refusal(Reason.BAD_REQUEST, str(error))
-        except Exception:
-            _log.exception("%s %s failed", request.method, request.path)
-            return HttpReply(500, (_json({"error": "the server failed"}),))
+                done(HttpReply(415, (_json({"error": "compressed requests are not taken"}),)))
+                return None
+            if request.method == "POST":
+                found = _INFER.fullmatch(request.path.partition("?")[0])
+                if found is not None:
+                    name, version = found.groups()
+                    return http_inference.begin(
+                        self._service, request, unquote(name), unquote(version or ""), done
+                    )
+        except Exception as error:
+            done(failure(request, error))
+            return None
+        task = asyncio.ensure_future(self._answer(request, done))
+        return task.cancel
+
+    async def _answer(self, request: HttpRequest, done: Done) -> None:
+        try:
+            reply = await self._route(request)
+        except Exception as error:
+            reply = failure(request, error)
+        done(reply)
 
     async def _route(self, request: HttpRequest) -> HttpReply:
         path = request.path.partition("?")[0]
@@ -73,7 +85,7 @@ class HttpCalls:
             found = pattern.fullmatch(path)
             if found is None:
                 continue
-            if wanted == method:
+            if wanted == method and call is not None:
                 names = {key: unquote(value or "") for key, value in found.groupdict().items()}
                 return await call(request, **names)
             allowed.append(wanted)
@@ -89,7 +101,9 @@ class HttpCalls:
 
     async def _ready(self, request: HttpRequest) -> HttpReply:
         is_ready = self._repository.is_ready()
-        return HttpReply(200 if is_ready else 503, (_json({"ready": is_ready}),))
+        # The protocol's text calls this one "live", too.
+        body = _json({"live": is_ready, "ready": is_ready})
+        return HttpReply(200 if is_ready else 503, (body,))
 
     async def _model_ready(self, request: HttpRequest, name: str, version: str) -> HttpReply:
         try:
@@ -113,9 +127,6 @@ class HttpCalls:
                 "outputs": [_spec(one) for one in model.config.outputs],
             }
         )
-
-    async def _infer(self, request: HttpRequest, name: str, version: str) -> HttpReply:
-        return await http_inference.infer(self._service, request, name, version)
 
     # ---- Triton's repository -------------------------------------------------------------------
 

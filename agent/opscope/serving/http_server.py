@@ -7,7 +7,7 @@ import asyncio
 from opscope.errors import OpscopeError
 from opscope.serving.access import Access
 from opscope.serving.http_calls import HttpCalls
-from opscope.serving.http_connection import HttpConnection
+from opscope.serving.http_connection import READ_BYTES, HttpConnection
 from opscope.serving.service import Service
 
 
@@ -26,10 +26,11 @@ class HttpServer:
         """Raises OpscopeError if the address is taken."""
         calls = HttpCalls(self._service, self._access)
         host, _, port = self.address.rpartition(":")
+        read = bytearray(READ_BYTES)
         try:
             self._server = await asyncio.get_running_loop().create_server(
                 lambda: HttpConnection(
-                    calls.answer, self._service.http_admission, self._connections
+                    calls.answer, self._service.http_admission, self._connections, read
                 ),
                 host.removeprefix("[").removesuffix("]"),
                 int(port),

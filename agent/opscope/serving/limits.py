@@ -45,6 +45,13 @@ class Admission:
         self.bytes += size
         return True
 
+    def grow(self, size: int) -> bool:
+        """Whether there is room for so many more bytes of a request that has entered."""
+        if self.bytes + size > self.limits.memory_bytes and self.requests > 1:
+            return False
+        self.bytes += size
+        return True
+
     def leave(self, size: int) -> None:
         self.requests -= 1
         self.bytes -= size

@@ -5,6 +5,7 @@ It knows nothing of queues and threads: executor.py calls it, on threads of its 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,11 @@ from opscope.tensor.archive.files import Archive
 from opscope.tensor.jit.compiled import CompiledModel
 
 _TEXT_LIMIT = 500
+_COPY_BYTES = 1 << 30
+_EXAMPLE = (
+    '{"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}], '
+    '"outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 2]}], "max_batch_size": 8}'
+)
 
 
 class LoadedModel:
@@ -113,25 +119,36 @@ class LoadedModel:
 
 
 def load(name: str, version: str, path: str, description: str | None = None) -> LoadedModel:
-    """The model of an archive. `description` replaces those of the files (model_config.py).
+    """The model of an archive, which does not need its file any more: archives are mapped, and one
+    that is written over in place would change the model that answers.
 
-    Raises OpscopeError, naming the file, if it is unreadable or no model, or if nothing describes
-    its inputs and outputs.
+    `description` replaces those of the files (model_config.py). Raises OpscopeError, naming the
+    file, if it is unreadable or no model, or if nothing describes its inputs and outputs.
     """
+    copy = f"/proc/self/fd/{(descriptor := os.memfd_create(name))}"
     try:
-        text = description or model_config.beside(path) or _in_archive(path)
+        _copy(path, descriptor)
+        text = description or model_config.beside(path) or _in_archive(copy)
         if text is None:
             raise OpscopeError(
                 f"{path}: nothing says which inputs the model takes: add the extra file "
-                f"{model_config.EXTRA_FILE}, or the file {path}.json"
+                f"{model_config.EXTRA_FILE}, or the file {path}.json, such as {_EXAMPLE}"
             )
         config = model_config.parse(text)
-        return LoadedModel(name, version, jit.load(path), config)
+        return LoadedModel(name, version, jit.load(copy), config)
     except OSError as error:
         raise OpscopeError(f"{path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        text = str(error)
+        text = str(error).replace(copy, path)
         raise OpscopeError(text if path in text else f"{path}: {text}") from None
+    finally:
+        os.close(descriptor)
+
+
+def _copy(path: str, to: int) -> None:
+    with open(path, "rb") as file:
+        while os.sendfile(to, file.fileno(), None, _COPY_BYTES):
+            pass
 
 
 def _in_archive(path: str) -> str | None:

@@ -3,8 +3,7 @@
 Ranges: `serving::queue` from a request's arrival to the start of its batch, `serving::batch` around
 a batch, and within it `serving::infer` around the model. Labels: `model_id`, `model_version`,
 `batch_size`; and `trace_id` and `span_id` of the request's caller, for exemplars. A batch has those
-of its first request that is traced. A wait has no exemplars: the recorder takes them from ranges
-that begin and end on one thread.
+of its first request that is traced.
 
 Metrics have Triton's names, so that what people have built on Triton's works: OpenTelemetry's
 semantic conventions have none for queues and batches of models.
@@ -100,10 +99,8 @@ class Observer:
         """Counts a request that failed, by Triton's word for the reason."""
         Metric("nv_inference_request_failure", f"{self._label}/{reason.word}").add()
 
-    def queue_range(self, trace: TraceContext | None) -> QueueRange | None:
-        """Opens the range of a request that begins to wait; None if nothing observes it."""
-        if not is_observed():
-            return None
+    def queue_range(self, trace: TraceContext | None) -> QueueRange:
+        """Opens the range of a request that begins to wait."""
         with labelled(self._labels + _of_trace(trace)):
             return QueueRange()
 

@@ -84,7 +84,8 @@ class Repository:
             if name in self._sources:
                 raise RequestError(Reason.NOT_READY, f"the model {name} is not loaded")
             raise RequestError(Reason.UNKNOWN_MODEL, f"there is no model {name[:64]!r}")
-        found = versions.get(version or max(versions, key=int))
+        # Versions are in order.
+        found = versions.get(version) if version else next(reversed(versions.values()))
         if found is None:
             raise RequestError(
                 Reason.UNKNOWN_MODEL, f"the model {name} has no version {version[:16]!r} loaded"
@@ -132,7 +133,7 @@ class Repository:
         sources = self._known(name)
         async with self._changing.setdefault(name, asyncio.Lock()):
             made = {}
-            for version, source in sources.items():
+            for version, source in sorted(sources.items(), key=lambda item: int(item[0])):
                 try:
                     made[version] = await asyncio.to_thread(
                         loaded_model.load, name, version, source.path, description

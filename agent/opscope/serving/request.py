@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from opscope import tensor as ot
-from opscope.serving import datatypes, tensors
+from opscope.serving import datatypes
 from opscope.serving.faults import bad_request
 from opscope.serving.model_config import ModelConfig
 from opscope.serving.trace_context import TraceContext
@@ -14,22 +14,31 @@ from opscope.serving.trace_context import TraceContext
 _TIMEOUT = "timeout"
 
 
-@dataclass(eq=False)
 class InferRequest:
     """Inputs in the order of the model's description."""
 
-    inputs: Sequence[ot.Tensor]
-    outputs: Sequence[str]
-    """Names of those wanted; empty: all."""
-    timeout_ns: int | None = None
-    trace: TraceContext | None = None
+    __slots__ = ("bytes", "inputs", "key", "outputs", "timeout_ns", "trace")
 
-    @property
-    def bytes(self) -> int:
-        return sum(one.numel() * one.itemsize for one in self.inputs)
+    def __init__(
+        self,
+        inputs: Sequence[ot.Tensor],
+        outputs: Sequence[str],
+        timeout_ns: int | None = None,
+        trace: TraceContext | None = None,
+        key: Hashable = None,
+        size: int | None = None,
+    ) -> None:
+        """`outputs`: names of those wanted; empty: all. `key` and `size`: computed if missing."""
+        self.inputs = inputs
+        self.outputs = outputs
+        self.timeout_ns = timeout_ns
+        self.trace = trace
+        self.key = tuple([tuple(one.shape)[1:] for one in inputs]) if key is None else key
+        """The shapes without the batch's dimension: equal for requests of one batch."""
+        self.bytes = sum([one.numel() * one.itemsize for one in inputs]) if size is None else size
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class InferReply:
     """Outputs by name, in the order of the request; their elements lie in order."""
 
@@ -96,8 +105,3 @@ def timeout_ns(parameters: Mapping[str, object]) -> int | None:
     if type(found) is not int or found <= 0:
         raise bad_request(f"the parameter timeout is {str(found)[:40]}, and no microseconds")
     return 1000 * found
-
-
-def in_order(outputs: Mapping[str, ot.Tensor]) -> dict[str, ot.Tensor]:
-    """The outputs, ready to be sent."""
-    return {name: tensors.in_order(tensor) for name, tensor in outputs.items()}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
 
 from opscope.errors import OpscopeError
 from opscope.serving.access import Access, is_loopback
@@ -78,7 +81,17 @@ def serve(options: Options, say: Callable[[str], None]) -> None:
         host = (address or "").rpartition(":")[0].removeprefix("[").removesuffix("]")
         if address is not None and not is_loopback(host) and not options.access.tokens:
             say(f"warning: everybody who reaches {address} can call: no --token-file")
-    asyncio.run(_serve(options, say))
+    run(_serve(options, say))
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Like asyncio.run; on uvloop if it is installed, where gRPC costs a fifth less."""
+    if find_spec("uvloop"):
+        import uvloop
+
+        uvloop.run(main)
+    else:
+        asyncio.run(main)
 
 
 async def _serve(options: Options, say: Callable[[str], None]) -> None:
@@ -92,6 +105,9 @@ async def _serve(options: Options, say: Callable[[str], None]) -> None:
     except OpscopeError:
         await server.stop()
         raise
+    # What is there now stays: later collections pass over it, and take microseconds.
+    gc.collect()
+    gc.freeze()
     say("serving " + ", ".join(server.addresses()))
     await stopped.wait()
     say("draining")

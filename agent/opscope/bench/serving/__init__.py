@@ -1,15 +1,22 @@
 """The model server: batches, a naive server, latencies, memory, and what observing it costs.
 
-Client and servers share this machine, and the sides of each ratio take turns in one run. The model
-is the CNN of demo_serving.py, untrained: its time does not depend on its numbers. `batched` sends
-single images, 64 at once, to a server that batches them, and to one that runs each alone;
-`batched_by_client` sends 32 images in one request. `observed` compares CPU time for each request.
+The clients (load.py) and servers share this machine, and the sides of each ratio take turns in one
+run. The model is the CNN of demo_serving.py, untrained: its time does not depend on its numbers.
+
+`batched` sends single images over HTTP, 64 at a time, to a model with batches of up to 32. "One by
+one" is the same server, client, concurrency and model with batches off (`max_batch_size` 1): each
+request is then a run of its own. `batched_grpc` is the same over gRPC, where requests arrive one at
+a time on one connection and the model waits up to 2 ms for others. `batched_by_client` sends 32
+images in one request. `vs_flask` compares with the server that tutorials show, with the same client
+and concurrency. The cases in us are the server's CPU time for a request: of a batch, and for one
+that only asks whether the server is live, which is what the transport costs. `tail` sends at half
+of the greatest rate. `observed` compares CPU time.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median, quantiles
@@ -20,23 +27,184 @@ from opscope.errors import OpscopeError
 
 _AT_ONCE = 64
 _BATCH = 32
-_REQUESTS = 1500
+_DELAY_NS = 2_000_000
+_REQUESTS = 6000
 _ROUNDS = 9
+_TRANSPORTS = ("http", "grpc")
+
+
+class _Bench:
+    """One run: its folder, its models, and how often each side is measured."""
+
+    def __init__(self, effort: Effort, folder: Path) -> None:
+        self.effort = effort
+        self.folder = folder
+        self.rounds = effort.rounds_of(_ROUNDS)
+        self.count = max(1000, effort.count_of(_REQUESTS))
+        self.models = {
+            "batched": _model(folder / "batched.pt", _BATCH, 0),
+            "waiting": _model(folder / "waiting.pt", _BATCH, _DELAY_NS),
+            "alone": _model(folder / "alone.pt", 1, 0),
+        }
+
+    def throughput(self, request: Any, count: int | None = None, at_once: int = _AT_ONCE) -> float:
+        from opscope.bench.serving.load import throughput
+
+        return throughput(request, count or self.count, at_once, self.folder)
+
+    def serving(self, environment: dict[str, str] | None = None) -> Any:
+        from opscope.bench.serving.programs import serving
+
+        return serving(self.models, self.folder, environment)
+
+    # ---- cases of one server -------------------------------------------------------------------
+
+    def batched(self, program: Any) -> Result:
+        sides = program.http("batched"), program.http("alone")
+        return self._against_alone("batched", *sides)
+
+    def batched_grpc(self, program: Any) -> Result:
+        sides = program.grpc("waiting"), program.grpc("alone")
+        return self._against_alone("batched_grpc", *sides)
+
+    def batched_by_client(self, program: Any) -> Result:
+        sides = program.http("batched", _BATCH), program.http("alone")
+        return self._against_alone("batched_by_client", *sides, images=_BATCH, at_once=4)
+
+    def _against_alone(
+        self, case: str, request: Any, alone: Any, images: int = 1, at_once: int = _AT_ONCE
+    ) -> Result:
+        found: tuple[list[float], list[float]] = ([], [])
+        for _ in range(self.rounds):
+            found[0].append(images * self.throughput(request, at_once=at_once))
+            found[1].append(self.throughput(alone))
+        ratios = [a / b for a, b in zip(*found, strict=True)]
+        detail = {"images_per_s": median(found[0]), "alone_per_s": median(found[1])}
+        return _ratio(case, "one by one", 3.0, ratios, more=True, **detail)
+
+    def http_cpu_us(self, program: Any) -> Result:
+        return self._cpu_us("http_cpu_us", program, program.http("batched"))
+
+    def grpc_cpu_us(self, program: Any) -> Result:
+        return self._cpu_us("grpc_cpu_us", program, program.grpc("waiting"))
+
+    def http_live_cpu_us(self, program: Any) -> Result:
+        return self._cpu_us("http_live_cpu_us", program, program.live("http"))
+
+    def grpc_live_cpu_us(self, program: Any) -> Result:
+        return self._cpu_us("grpc_live_cpu_us", program, program.live("grpc"))
+
+    def _cpu_us(self, case: str, program: Any, request: Any) -> Result:
+        """The server's CPU time for a request, its share of the model's run included."""
+        found = []
+        for _ in range(self.rounds):
+            before = program.cpu_us()
+            self.throughput(request)
+            found.append((program.cpu_us() - before) / self.count)
+        interval = median_interval(found)
+        return Result(
+            "serving", case, median(found), "us", None, None, len(found), interval=interval
+        )
+
+    def tail(self, program: Any) -> Result:
+        from opscope.bench.serving.load import latencies
+
+        request = program.http("batched")
+        ratios, middles = [], []
+        for _ in range(self.rounds):
+            greatest = self.throughput(request)
+            cuts = quantiles(latencies(request, self.count, greatest / 2, 2 * _AT_ONCE), n=100)
+            ratios.append(cuts[98] / cuts[49])
+            middles.append(cuts[49])
+        return _ratio("tail", "p50 at half load", 4.0, ratios, more=False, p50_s=median(middles))
+
+    def memory(self, program: Any) -> Result:
+        """The server's memory after 10^6 requests over that after the first twentieth."""
+        whole = 20_000 if self.effort.quick else 1_000_000
+        before = 0
+        for number in range(20):
+            request = program.grpc("waiting") if number % 2 else program.http("batched")
+            self.throughput(request, whole // 20)
+            before = before or program.resident_bytes()
+        after = program.resident_bytes()
+        return Result(
+            "serving",
+            "memory",
+            after / before,
+            RATIO,
+            "after 5 % of the requests",
+            1.02,
+            1,
+            detail={"requests": whole, "before_bytes": before, "after_bytes": after},
+        )
+
+    # ---- cases of two servers ------------------------------------------------------------------
+
+    def vs_flask(self, transport: str) -> Result:
+        from opscope.bench.serving.programs import naive
+
+        own, theirs = [], []
+        for _ in range(self.rounds):
+            with self.serving() as program:
+                one = program.http("batched") if transport == "http" else program.grpc("waiting")
+                own.append(self.throughput(one))
+            with naive(self.models["alone"], self.folder) as request:
+                theirs.append(self.throughput(request, self.count // 4))
+        ratios = [a / b for a, b in zip(own, theirs, strict=True)]
+        detail = {"own_per_s": median(own), "flask_per_s": median(theirs)}
+        case = "vs_flask" if transport == "http" else "vs_flask_grpc"
+        return _ratio(case, "Flask, JSON and base64", 5.0, ratios, more=True, **detail)
+
+    def observed(self) -> Result:
+        environment = {
+            "OPSCOPE_DIR": str(self.folder),
+            "OPSCOPE_LABELS": "model_id,model_version",
+        }
+        ratios = []
+        with self.serving() as bare, self.serving(environment) as observed:
+            for turn in range(4 * self.rounds):
+                spent = {}
+                for program in (bare, observed) if turn % 2 else (observed, bare):
+                    before = program.cpu_us()
+                    self.throughput(program.http("batched"))
+                    spent[program] = program.cpu_us() - before
+                ratios.append(spent[observed] / spent[bare])
+        return _ratio("observed", "unobserved", 1.01, ratios, more=False)
 
 
 def measure(effort: Effort) -> Iterator[Result]:
-    if not find_spec("grpc") or not find_spec("h11"):
+    if not find_spec("grpc") or not find_spec("httptools"):
         raise OpscopeError("this bench needs opscope[serving]")
+    from opscope.bench.serving import load
+
+    load.program()
     with tempfile.TemporaryDirectory(prefix="opscope-bench-") as name:
-        folder = Path(name)
-        models = {
-            "batched": _model(folder / "batched.pt", _BATCH),
-            "alone": _model(folder / "alone.pt", 1),
-        }
-        yield from _cases(effort, folder, models)
+        bench = _Bench(effort, Path(name))
+        of_one: tuple[Callable[[Any], Result], ...] = (
+            bench.batched,
+            bench.batched_grpc,
+            bench.batched_by_client,
+            bench.http_cpu_us,
+            bench.grpc_cpu_us,
+            bench.http_live_cpu_us,
+            bench.grpc_live_cpu_us,
+            bench.tail,
+            bench.memory,
+        )
+        wanted = [case for case in of_one if effort.wants(case.__name__)]
+        if wanted:
+            with bench.serving() as program:
+                for case in wanted:
+                    yield case(program)
+        for transport in _TRANSPORTS:
+            case_name = "vs_flask" if transport == "http" else "vs_flask_grpc"
+            if effort.wants(case_name) and find_spec("flask"):
+                yield bench.vs_flask(transport)
+        if effort.wants("observed"):
+            yield bench.observed()
 
 
-def _model(path: Path, greatest: int) -> Path:
+def _model(path: Path, greatest: int, delay_ns: int) -> Path:
     from opscope import demo_cnn
     from opscope import tensor as ot
     from opscope.serving.batcher import Rule
@@ -51,30 +219,10 @@ def _model(path: Path, greatest: int) -> Path:
         [example],
         input_names=["images"],
         output_names=["scores"],
-        rule=Rule(max_batch_size=greatest),
+        rule=Rule(max_batch_size=greatest, max_queue_delay_ns=delay_ns),
     )
     jit.save(model, path, extra_files={"serving.json": config.to_json()})
     return path
-
-
-def _cases(effort: Effort, folder: Path, models: dict[str, Path]) -> Iterator[Result]:
-    rounds, count = effort.rounds_of(_ROUNDS), effort.count_of(_REQUESTS)
-    if any(map(effort.wants, ("batched", "batched_by_client", "tail", "memory"))):
-        from opscope.bench.serving.client import serving
-
-        with serving(models, folder) as program:
-            if effort.wants("batched"):
-                yield _batched(program, rounds, count)
-            if effort.wants("batched_by_client"):
-                yield _batched_by_client(program, rounds, count)
-            if effort.wants("tail"):
-                yield _tail(program, rounds, count)
-            if effort.wants("memory"):
-                yield _memory(program, effort)
-    if effort.wants("vs_flask") and find_spec("flask"):
-        yield _vs_flask(folder, models, rounds, count)
-    if effort.wants("observed"):
-        yield _observed(folder, models, rounds, count)
 
 
 def _ratio(
@@ -92,104 +240,3 @@ def _ratio(
         interval=median_interval(ratios),
         detail=detail,
     )
-
-
-def _batched(program: Any, rounds: int, count: int) -> Result:
-    from opscope.bench.serving.client import GrpcClient, message
-
-    client = GrpcClient(program.address)
-    found: dict[str, list[float]] = {"batched": [], "alone": []}
-    for _ in range(rounds):
-        for name, rates in found.items():
-            rates.append(client.throughput(message(name), count, _AT_ONCE))
-    ratios = [a / b for a, b in zip(found["batched"], found["alone"], strict=True)]
-    detail = {f"{name}_per_s": median(rates) for name, rates in found.items()}
-    return _ratio("batched", "one by one", 3.0, ratios, more=True, **detail)
-
-
-def _batched_by_client(program: Any, rounds: int, count: int) -> Result:
-    from opscope.bench.serving.client import GrpcClient, message
-
-    client = GrpcClient(program.address)
-    together, alone = [], []
-    for _ in range(rounds):
-        many = client.throughput(message("batched", _BATCH), max(64, count // 8), 4)
-        together.append(_BATCH * many)
-        alone.append(client.throughput(message("alone"), count, _AT_ONCE))
-    ratios = [a / b for a, b in zip(together, alone, strict=True)]
-    return _ratio(
-        "batched_by_client",
-        "one by one",
-        3.0,
-        ratios,
-        more=True,
-        images_per_s=median(together),
-        alone_per_s=median(alone),
-    )
-
-
-def _tail(program: Any, rounds: int, count: int) -> Result:
-    from opscope.bench.serving.client import GrpcClient, message
-
-    client, request = GrpcClient(program.address), message("batched")
-    ratios, middles = [], []
-    for _ in range(rounds):
-        greatest = client.throughput(request, count, _AT_ONCE)
-        cuts = quantiles(client.latencies(request, count, greatest / 2), n=100)
-        ratios.append(cuts[98] / cuts[49])
-        middles.append(cuts[49])
-    return _ratio("tail", "p50 at half load", 4.0, ratios, more=False, p50_s=median(middles))
-
-
-def _memory(program: Any, effort: Effort) -> Result:
-    """The server's memory after 10^6 requests over that after the first twentieth."""
-    from opscope.bench.serving.client import GrpcClient, message
-
-    client, request = GrpcClient(program.address), message("batched")
-    whole = 20_000 if effort.quick else 1_000_000
-    client.throughput(request, whole // 20, _AT_ONCE)
-    before = program.resident_bytes()
-    client.throughput(request, whole - whole // 20, _AT_ONCE)
-    after = program.resident_bytes()
-    return Result(
-        "serving",
-        "memory",
-        after / before,
-        RATIO,
-        "after 5 % of the requests",
-        1.02,
-        1,
-        detail={"requests": whole, "before_bytes": before, "after_bytes": after},
-    )
-
-
-def _vs_flask(folder: Path, models: dict[str, Path], rounds: int, count: int) -> Result:
-    from opscope.bench.serving.client import GrpcClient, message, naive, naive_throughput, serving
-
-    own, theirs = [], []
-    for _ in range(rounds):
-        with serving(models, folder) as program:
-            client = GrpcClient(program.address)
-            own.append(client.throughput(message("batched"), count, _AT_ONCE))
-        with naive(models["alone"], folder) as port:
-            theirs.append(naive_throughput(port, max(50, count // 4)))
-    ratios = [a / b for a, b in zip(own, theirs, strict=True)]
-    detail = {"own_per_s": median(own), "flask_per_s": median(theirs)}
-    return _ratio("vs_flask", "Flask, JSON and base64", 5.0, ratios, more=True, **detail)
-
-
-def _observed(folder: Path, models: dict[str, Path], rounds: int, count: int) -> Result:
-    from opscope.bench.serving.client import GrpcClient, message, serving
-
-    environment = {"OPSCOPE_DIR": str(folder), "OPSCOPE_LABELS": "model_id,model_version"}
-    ratios = []
-    request = message("batched")
-    with serving(models, folder) as bare, serving(models, folder, environment) as observed:
-        for _ in range(2 * rounds):
-            spent = []
-            for program in (bare, observed):
-                before = program.cpu_s()
-                GrpcClient(program.address).throughput(request, count, _AT_ONCE)
-                spent.append(program.cpu_s() - before)
-            ratios.append(spent[1] / spent[0])
-    return _ratio("observed", "unobserved", 1.01, ratios, more=False)
