@@ -16,13 +16,13 @@ _LINK = ("Hosts", of(HOSTS, *SELECTED))
 def waiting() -> timeseries.Panel:
     return graph(
         "Waiting for a processor",
-        "Threads that are ready to run and have no processor, because of other work or of a CPU"
-        " quota: the ten services that wait most, 1 is one thread all the time. It makes all"
-        " operators longer. Above a dashed line: give the service more processors or a larger"
-        " quota, or move its neighbours.",
+        "Threads of a host that are ready to run and have no processor, because of other work or of"
+        " a CPU quota, on average over the service's hosts: the ten services that wait most. 1 is"
+        " one thread all the time. It makes all operators longer. Above a dashed line: give the"
+        " service more processors or a larger quota, or move its neighbours.",
         THREADS,
         Query(
-            f"topk(10, sum by (service_name) ({rate('opscope.cpu.wait', OF_SERVICE)}))",
+            f"topk(10, avg by (service_name) ({rate('opscope.cpu.wait', OF_SERVICE)}))",
             "{{service_name}}",
         ),
         limits=up_to(0.5, 1.0),
@@ -33,11 +33,12 @@ def waiting() -> timeseries.Panel:
 def compiling() -> timeseries.Panel:
     return graph(
         "Time spent compiling",
-        "Processes that are compiling with torch.compile: the ten services with the most. It should"
-        " fall to 0 after the start; above a dashed line after that, look at the reasons below.",
+        "Processes of a host that are compiling with torch.compile, on average over the service's"
+        " hosts: the ten services with the most. It should fall to 0 after the start; if it stays"
+        " above a dashed line, look at the reasons below.",
         THREADS,
         Query(
-            f"topk(10, sum by (service_name) ({rate('opscope.torch.compile.time', OF_SERVICE)}))",
+            f"topk(10, avg by (service_name) ({_by_host('opscope.torch.compile.time')}))",
             "{{service_name}}",
         ),
         decimals=2,
@@ -80,6 +81,11 @@ def compilations() -> Iterator[timeseries.Panel]:
         ),
         width=8,
     )
+
+
+def _by_host(metric: str) -> str:
+    """Whatever the reasons."""
+    return f"sum by (cluster, instance, service_name) ({rate(metric, OF_SERVICE)})"
 
 
 def _a_minute(metric: str, label: str) -> str:

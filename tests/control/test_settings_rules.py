@@ -166,7 +166,7 @@ def test_rules_and_directories_of_another_user_command_no_terminal(tmp_path: Pat
         (tmp_path / name / NAME).chmod(0o644)
     environ = {"OPSCOPE_DIR": str(tmp_path / own)}
     shown = CliRunner().invoke(main, ["set", "--show"], env=environ).output
-    assert "good: labels=b" in shown.replace("\n", " ")
+    assert "good: labels=b" in " ".join(shown.split())
     assert "\x1b" not in shown and "\x07" not in shown
     done = CliRunner().invoke(main, ["set", "--service", "x", "labels=c"], env=environ)
     assert (done.exit_code, "\x1b" in done.output) == (0, False)

@@ -170,7 +170,7 @@ class Fleet:
             health=Health(samples=int(runs.sum()), overhead_ns=1000 * int(runs.sum())),
             groups={group_of(self.attributes): self.attributes} if self.attributes else {},
             usage={("torch.compile", self.service): 1},
-            measures=self._measures(times),
+            measures=self._measures(int(total_ns.sum())),
             attach_results={("process", "attached"): 1, ("torch", "attached"): 1},
             series_filtered={("drop",): 1},
             collect_seconds=0.02 + 0.001 * host,
@@ -182,18 +182,18 @@ class Fleet:
             ),
         )
 
-    def _measures(self, times: float) -> Measures:
-        """Of a program that waits for a processor a tenth of the time, and compiles once a
-        minute."""
-        count = 1 + round(15 * times)
+    def _measures(self, busy_ns: int) -> Measures:
+        """Of a program that waits for a processor a tenth as long as it is in operators, and
+        compiles again and again."""
+        count = 1 + busy_ns // 10**10
         return {
-            "opscope.cpu.wait": {(self.service, ""): round(90e9 * times)},
+            "opscope.cpu.wait": {(self.service, ""): busy_ns // 10},
             "opscope.torch.compile.compilations": {
                 (self.service, "first"): 4,
                 (self.service, "size"): count,
             },
-            "opscope.torch.compile.time": {(self.service, "size"): round(20e9 * times)},
-            "opscope.torch.compile.graph_breaks": {(self.service, "Unsupported"): 1 + count // 4},
+            "opscope.torch.compile.time": {(self.service, "size"): busy_ns // 100},
+            "opscope.torch.compile.graph_breaks": {(self.service, "Unsupported"): 2 * count},
             "opscope.torch.compile.cache": {
                 (self.service, "hit"): 100 + 3 * count,
                 (self.service, "miss"): count,

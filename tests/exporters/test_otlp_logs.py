@@ -157,7 +157,7 @@ def test_uses_wait_until_the_receiver_takes_them(http: Received, sent: Path) -> 
     push = exporter(http.endpoint, sent)
     http.statuses = [503] * 9
     for _ in range(2):
-        with pytest.raises(AgentError, match="Service Unavailable") as caught:
+        with pytest.raises(AgentError, match="Failed to export") as caught:
             push.export(snapshot(process(5, "a"), ended=(process(8, "z"),)))
         assert not isinstance(caught.value, ExportRefused)
     http.statuses.clear()
@@ -220,7 +220,28 @@ def test_an_ended_process_is_kept_until_every_exporter_has_exported() -> None:
     assert [one.pid for one in ended.left(9)] == [1, 3]
     assert [one.pid for one in ended.left(10)] == [3]
     ended.add([process(4, "a", "b", "c")], 30)
-    assert ([one.pid for one in ended.left(10)], ended.dropped) == ([4], 2)
+    assert ([one.pid for one in ended.left(10)], ended.gone) == ([4], 4)
+
+
+def test_what_was_dropped_before_an_export_is_reported_and_nothing_else(
+    http: Received, sent: Path
+) -> None:
+    push, ended = exporter(http.endpoint, sent), EndedProcesses(limit=2)
+    now = 0
+
+    def pass_with(*processes: Process) -> Snapshot:
+        nonlocal now
+        now += 1
+        ended.add([one._replace(is_alive=False) for one in processes], now)
+        return replace(snapshot(), ended=ended.left(0), ended_gone=ended.gone)
+
+    push.export(pass_with(process(1, "a", "b")))
+    # It gives way to the next, but was exported.
+    push.export(pass_with(process(2, "a", "b")))
+    pass_with(process(3, "a", "b"))
+    with pytest.raises(ExportRefused, match="2 log records were dropped"):
+        push.export(pass_with(process(4, "a", "b")))
+    assert {pid for pid, _ in uses(http)} == {1, 2, 4}
 
 
 def test_a_process_between_two_exports_is_seen(tmp_path: Path, http: Received, sent: Path) -> None:

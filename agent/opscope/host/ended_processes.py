@@ -1,7 +1,8 @@
 """Processes that ended since every exporter exported last, with the APIs that they used.
 
 An exporter of single uses (opscope_exporters/otlp_logs.py) would otherwise never see a process that
-starts and ends between two exports. The list is bounded; the oldest are dropped, and counted.
+starts and ends between two exports. The list is bounded; the oldest are dropped, and `gone` tells
+an exporter how many it has missed.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ class EndedProcesses:
         self._kept: deque[tuple[int, Process]] = deque()
         """When each was found to have ended, in Unix ns, oldest first."""
         self._uses = 0
-        self.dropped = 0
-        """Uses that were dropped for want of room."""
+        self.gone = 0
+        """Uses that are in the list no more, whether exported or not."""
 
     def add(self, processes: Iterable[Process | None], now_ns: int) -> None:
         for process in processes:
@@ -30,7 +31,7 @@ class EndedProcesses:
                 self._uses += len(process.usage)
                 self._kept.append((now_ns, process._replace(notes={}, label_sets=())))
         while self._uses > self._limit:
-            self.dropped += self._drop()
+            self._drop()
 
     def left(self, exported_unix_ns: int) -> tuple[Process, ...]:
         """Those that ended after `exported_unix_ns`, the time up to which all have exported."""
@@ -38,7 +39,7 @@ class EndedProcesses:
             self._drop()
         return tuple(process for _, process in self._kept)
 
-    def _drop(self) -> int:
+    def _drop(self) -> None:
         _, process = self._kept.popleft()
         self._uses -= len(process.usage)
-        return len(process.usage)
+        self.gone += len(process.usage)

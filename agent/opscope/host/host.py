@@ -401,7 +401,7 @@ class Host:
             groups=dict(series.groups),
             processes=tuple(file.process for file in files if file.process is not None),
             ended=self._ended.left(self._exported(now_ns)),
-            ended_dropped=self._ended.dropped,
+            ended_gone=self._ended.gone,
             health=sums.health,
             usage=sums.usage,
             attach_results=sums.attach_results + self._state.refused + self._refusals.counts,

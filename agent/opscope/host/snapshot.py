@@ -162,7 +162,7 @@ class Snapshot:
     processes: tuple[Process, ...] = ()
     ended: tuple[Process, ...] = ()
     """Some of those that are not in `processes` any more (host/ended_processes.py)."""
-    ended_dropped: int = 0
+    ended_gone: int = 0
     health: Health = field(default_factory=Health)
     usage: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """The number of processes, live and ended, that used each API, by API and service."""

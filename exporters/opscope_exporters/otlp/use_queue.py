@@ -62,14 +62,15 @@ class Queue:
         self._waiting: deque[Use] = deque()
         self._processes = _load(path, boot)
         self._remembered = sum(len(one.sent) for one in self._processes.values())
-        self._dropped_before = 0
+        self._seen = 0
+        """Uses of ended processes in all snapshots so far, as Snapshot.ended_gone counts them."""
         self._has_changed = False
 
     def add(self, snapshot: Snapshot) -> int:
         """Queues new uses; returns how many were dropped since the last call."""
         now_s = snapshot.time_unix_ns // 10**9
-        dropped = snapshot.ended_dropped - self._dropped_before
-        self._dropped_before = snapshot.ended_dropped
+        dropped = max(snapshot.ended_gone - self._seen, 0)
+        self._seen = snapshot.ended_gone + sum(len(one.usage) for one in snapshot.ended)
         for process in (*snapshot.processes, *snapshot.ended):
             if process.usage and _is_named(process, snapshot.time_unix_ns):
                 missed = self._add(process, snapshot.time_unix_ns)
