@@ -116,7 +116,7 @@ void opscope__stream(opscope__loop loop, int operands, char *const *data, const 
             at[i] += some * strides[i];
         }
     }
-    _mm_sfence(); /* other threads see the result after whatever this one writes next */
+    _mm_sfence(); /* a thread that sees what this one writes next also sees the result */
 }
 
 #else
