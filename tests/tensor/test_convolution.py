@@ -125,6 +125,24 @@ def test_the_gradient_does_not_depend_on_the_number_of_threads() -> None:
     assert found[0] == found[1] == found[2]
 
 
+@settings(max_examples=30)
+@given(
+    images=st.integers(1, 2),
+    each=st.integers(1, 2),
+    kernel=kernels,
+    stride=steps,
+    padding=paddings,
+    dilation=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+)
+def test_depthwise_convolutions_of_large_images_are_pytorchs(
+    images: int, each: int, kernel: Any, stride: Any, padding: Any, dilation: Any
+) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(images, 3, 24, 21))
+    w, b = random.normal(size=(3 * each, 1, *kernel)), random.normal(size=3 * each)
+    convolve(x, w, b, stride, padding, dilation, 3)
+
+
 @settings(max_examples=60)
 @given(
     size=sizes, kernel=kernels, stride=steps, padding=paddings, dilation=steps, ceil=st.booleans()

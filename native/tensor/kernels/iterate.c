@@ -48,7 +48,7 @@ static void walk(int64_t begin, int64_t end, void *arg)
         int64_t run = it->sizes[inner] - at[inner];
         run = run < end - done ? run : end - done;
         if (all->streams) {
-            opscope__stream(all->loop, data, it->strides[inner], run, all->user);
+            opscope__stream(all->loop, it->operands, data, it->strides[inner], run, all->user);
         } else {
             all->loop(data, it->strides[inner], run, all->user);
         }

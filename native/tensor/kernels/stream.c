@@ -87,18 +87,18 @@ __attribute__((target("avx"))) static void copy_lines(char *to, const char *from
     }
 }
 
-void opscope__stream(opscope__loop loop, char *const *data, const int64_t *strides, int64_t count,
-                     void *user)
+void opscope__stream(opscope__loop loop, int operands, char *const *data, const int64_t *strides,
+                     int64_t count, void *user)
 {
     /* A load waits for earlier stores with the same last 12 bits in their addresses. So the part
-     * begins at the same ones as the operand, whose loads are then ahead of the stores. */
+     * begins at the same ones as the first operand, whose loads are then ahead of the stores. */
     _Alignas(PAGE) char room[PAGE + PART_BYTES];
-    char *part = room + (uintptr_t)data[1] % PAGE / LINE * LINE;
+    char *part = room + (uintptr_t)data[operands > 1] % PAGE / LINE * LINE;
     /* Whole vectors, so that an element's place in a vector, and its bits, stay as without parts.
      * A piece of work begins in the middle of a line only where a row does. */
     const int64_t step = PART_BYTES / strides[0];
     char *at[OPSCOPE__OPERAND_LIMIT];
-    memcpy(at, data, sizeof at);
+    memcpy(at, data, (size_t)operands * sizeof *at);
     if ((uintptr_t)at[0] % LINE != 0) {
         loop(at, strides, count, user);
         return;
@@ -112,11 +112,11 @@ void opscope__stream(opscope__loop loop, char *const *data, const int64_t *strid
         copy_lines(out, part, lines);
         memcpy(out + lines, part + lines, (size_t)(bytes - lines));
         at[0] = out + bytes;
-        for (int i = 1; i < OPSCOPE__OPERAND_LIMIT; i++) {
+        for (int i = 1; i < operands; i++) {
             at[i] += some * strides[i];
         }
     }
-    _mm_sfence(); /* other threads see the result after whatever this one writes next */
+    _mm_sfence(); /* a thread that sees what this one writes next also sees the result */
 }
 
 #else
@@ -128,9 +128,10 @@ bool opscope__stream_pays(const struct opscope__iterator *it, int64_t cost)
     return false;
 }
 
-void opscope__stream(opscope__loop loop, char *const *data, const int64_t *strides, int64_t count,
-                     void *user)
+void opscope__stream(opscope__loop loop, int operands, char *const *data, const int64_t *strides,
+                     int64_t count, void *user)
 {
+    (void)operands;
     loop(data, strides, count, user);
 }
 

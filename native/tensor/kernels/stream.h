@@ -14,8 +14,9 @@
 /* Whether an iterator, with all operands added and merged, writes such a result. `cost` is that of
  * an element, in additions. False in place, where the lines are in the cache already. */
 bool opscope__stream_pays(const struct opscope__iterator *it, int64_t cost);
-/* Like loop(data, strides, count, user), with the result written past the caches. */
-void opscope__stream(opscope__loop loop, char *const *data, const int64_t *strides, int64_t count,
-                     void *user);
+/* Like loop(data, strides, count, user), of that many operands with the result, which is written
+ * past the caches. */
+void opscope__stream(opscope__loop loop, int operands, char *const *data, const int64_t *strides,
+                     int64_t count, void *user);
 
 #endif
