@@ -11,6 +11,7 @@ WORKERS ?= $(shell echo $$(( 2 * $(JOBS) )))
 FUZZ_SECONDS ?= 30
 FUZZ_SEGMENTS ?= 1000000
 SOAK_SECONDS ?= 1200
+HOSTILE_SECONDS ?= 600
 # Those that are there try the wheels.
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14 python3.14t
 TORCH := torch==2.13.0
@@ -28,7 +29,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak scale bench dashboards stubs suites metrics-doc protocol torch-matrix wheels clean
+.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak hostile scale bench dashboards stubs suites metrics-doc protocol torch-matrix wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
@@ -122,6 +123,9 @@ soak: $(VENV)/installed ## start, fork and kill processes and agents at random, 
 	OPSCOPE_TEST_CHURN=100000 OPSCOPE_TEST_LIMIT_S=1800 $(BIN)/python -m pytest -o faulthandler_timeout=2000 \
 	    tests/host/test_churn.py
 	PYTHONPATH=. $(BIN)/python tests/soak/soak.py --seconds $(SOAK_SECONDS)
+
+hostile: $(VENV)/installed ## 200 clients that misbehave, at a model server, HOSTILE_SECONDS
+	$(BIN)/python -m tests.serving.hostile $(HOSTILE_SECONDS)
 
 scale: $(VENV)/installed ## a thousand simulated hosts on a real Prometheus; SCALE="--hosts 100" for fewer
 	$(BIN)/python -m tests.dashboards.scale $(SCALE)

@@ -61,3 +61,4 @@ def test_its_answers_are_pytorchs(
         made.set_data_from_numpy(IMAGES.numpy())
         scores = client.infer("net", [made]).as_numpy("scores")
         np.testing.assert_allclose(scores, model(IMAGES).numpy(), rtol=1e-5, atol=1e-6)
+        assert client.get_model_metadata("net").platform == "pytorch_torchscript"

@@ -164,7 +164,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     # ---- a request -----------------------------------------------------------------------------
 
     def _parse(self) -> None:
-        if self._is_closing or self._is_answering:
+        if self._is_closing or self._is_answering or not self._pending:
             return
         try:
             if self._head is None:

@@ -21,6 +21,7 @@ from opscope.serving.request import InferReply, InferRequest
 from opscope.tensor import jit
 from opscope.tensor.archive.files import Archive
 from opscope.tensor.jit.compiled import CompiledModel
+from opscope.tensor.jit.torchscript.archive import is_torchscript
 
 _TEXT_LIMIT = 500
 _COPY_BYTES = 1 << 30
@@ -134,7 +135,9 @@ def load(name: str, version: str, path: str, description: str | None = None) -> 
                 f"{path}: nothing says which inputs the model takes: add the extra file "
                 f"{model_config.EXTRA_FILE}, or the file {path}.json, such as {_EXAMPLE}"
             )
-        config = model_config.parse(text)
+        # The protocol's name for such archives.
+        platform = "pytorch_torchscript" if is_torchscript(Archive(copy)) else "opscope_graph"
+        config = model_config.parse(text, platform)
         return LoadedModel(name, version, jit.load(copy), config)
     except OSError as error:
         raise OpscopeError(f"{path}: {error.strerror or error}") from None

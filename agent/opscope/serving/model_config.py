@@ -73,7 +73,7 @@ class ModelConfig:
         return json.dumps(document, indent=1) + "\n"
 
 
-def parse(text: str) -> ModelConfig:
+def parse(text: str, default_platform: str = "opscope_graph") -> ModelConfig:
     """Raises ValueError for a text that describes no model."""
     document = json.loads(text)
     if not isinstance(document, dict):
@@ -102,7 +102,7 @@ def parse(text: str) -> ModelConfig:
         take("max_queue_bytes", _DEFAULT.max_queue_bytes, 1),
         1000 * take("default_timeout_microseconds", 0),
     )
-    platform = fields.pop("platform", "opscope_graph")
+    platform = fields.pop("platform", default_platform)
     if not isinstance(platform, str):
         raise ValueError("platform is no string")
     config = ModelConfig(inputs, outputs, rule, take("instances", 1, 1), platform)

@@ -6,11 +6,11 @@ run. The model is the CNN of demo_serving.py, untrained: its time does not depen
 `batched` sends single images over HTTP, 64 at a time, to a model with batches of up to 32. "One by
 one" is the same server, client, concurrency and model with batches off (`max_batch_size` 1): each
 request is then a run of its own. `batched_grpc` is the same over gRPC, where requests arrive one at
-a time on one connection and the model waits up to 2 ms for others. `batched_by_client` sends 32
+a time on one connection and the model waits up to 10 ms for others. `batched_by_client` sends 32
 images in one request. `vs_flask` compares with the server that tutorials show, with the same client
-and concurrency. The cases in us are the server's CPU time for a request: of a batch, and for one
-that only asks whether the server is live, which is what the transport costs. `tail` sends at half
-of the greatest rate. `observed` compares CPU time.
+and concurrency. The cases in us are the server's CPU time for a request: in a batch, alone, and for
+one that only asks whether the server is live, which is what the transport costs. `tail` sends at
+half of the greatest rate. `observed` compares CPU time.
 """
 
 from __future__ import annotations
@@ -27,10 +27,19 @@ from opscope.errors import OpscopeError
 
 _AT_ONCE = 64
 _BATCH = 32
-_DELAY_NS = 2_000_000
+_DELAY_NS = 10_000_000
 _REQUESTS = 6000
 _ROUNDS = 9
 _TRANSPORTS = ("http", "grpc")
+# Transport and model; no model: whether the server is live.
+_CPU_CASES = {
+    "http_cpu_us": ("http", "batched"),
+    "http_alone_cpu_us": ("http", "alone"),
+    "http_live_cpu_us": ("http", ""),
+    "grpc_cpu_us": ("grpc", "waiting"),
+    "grpc_alone_cpu_us": ("grpc", "alone"),
+    "grpc_live_cpu_us": ("grpc", ""),
+}
 
 
 class _Bench:
@@ -82,20 +91,10 @@ class _Bench:
         detail = {"images_per_s": median(found[0]), "alone_per_s": median(found[1])}
         return _ratio(case, "one by one", 3.0, ratios, more=True, **detail)
 
-    def http_cpu_us(self, program: Any) -> Result:
-        return self._cpu_us("http_cpu_us", program, program.http("batched"))
-
-    def grpc_cpu_us(self, program: Any) -> Result:
-        return self._cpu_us("grpc_cpu_us", program, program.grpc("waiting"))
-
-    def http_live_cpu_us(self, program: Any) -> Result:
-        return self._cpu_us("http_live_cpu_us", program, program.live("http"))
-
-    def grpc_live_cpu_us(self, program: Any) -> Result:
-        return self._cpu_us("grpc_live_cpu_us", program, program.live("grpc"))
-
-    def _cpu_us(self, case: str, program: Any, request: Any) -> Result:
+    def cpu_us(self, program: Any, case: str) -> Result:
         """The server's CPU time for a request, its share of the model's run included."""
+        transport, model = _CPU_CASES[case]
+        request = getattr(program, transport)(model) if model else program.live(transport)
         found = []
         for _ in range(self.rounds):
             before = program.cpu_us()
@@ -110,13 +109,21 @@ class _Bench:
         from opscope.bench.serving.load import latencies
 
         request = program.http("batched")
-        ratios, middles = [], []
+        ratios, middles, waits = [], [], []
         for _ in range(self.rounds):
-            greatest = self.throughput(request)
-            cuts = quantiles(latencies(request, self.count, greatest / 2, 2 * _AT_ONCE), n=100)
+            rate = self.throughput(request) / 2
+            before = program.cpu_wait_us()
+            cuts = quantiles(latencies(request, self.count, rate, 2 * _AT_ONCE), n=100)
+            waits.append((program.cpu_wait_us() - before) / self.count)
             ratios.append(cuts[98] / cuts[49])
             middles.append(cuts[49])
-        return _ratio("tail", "p50 at half load", 4.0, ratios, more=False, p50_s=median(middles))
+        detail = {
+            "p50_s": median(middles),
+            "by_round": ratios,
+            # Beside other programs: what the server waited for a processor, for each request.
+            "cpu_wait_us": waits,
+        }
+        return _ratio("tail", "p50 at half load", 4.0, ratios, more=False, **detail)
 
     def memory(self, program: Any) -> Result:
         """The server's memory after 10^6 requests over that after the first twentieth."""
@@ -178,24 +185,23 @@ def measure(effort: Effort) -> Iterator[Result]:
     from opscope.bench.serving import load
 
     load.program()
-    with tempfile.TemporaryDirectory(prefix="opscope-bench-") as name:
-        bench = _Bench(effort, Path(name))
+    with tempfile.TemporaryDirectory(prefix="opscope-bench-") as folder:
+        bench = _Bench(effort, Path(folder))
         of_one: tuple[Callable[[Any], Result], ...] = (
             bench.batched,
             bench.batched_grpc,
             bench.batched_by_client,
-            bench.http_cpu_us,
-            bench.grpc_cpu_us,
-            bench.http_live_cpu_us,
-            bench.grpc_live_cpu_us,
             bench.tail,
             bench.memory,
         )
         wanted = [case for case in of_one if effort.wants(case.__name__)]
-        if wanted:
+        costs = [case for case in _CPU_CASES if effort.wants(case)]
+        if wanted or costs:
             with bench.serving() as program:
                 for case in wanted:
                     yield case(program)
+                for name in costs:
+                    yield bench.cpu_us(program, name)
         for transport in _TRANSPORTS:
             case_name = "vs_flask" if transport == "http" else "vs_flask_grpc"
             if effort.wants(case_name) and find_spec("flask"):

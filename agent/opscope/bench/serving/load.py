@@ -86,29 +86,34 @@ async def _latencies(
     host, _, port = address.rpartition(":")
     free: list[_Connection] = []
     found: list[float] = []
-    is_done = asyncio.Event()
+    done: asyncio.Future[None] = loop.create_future()
 
-    def answered(connection: _Connection) -> None:
+    def answered(connection: _Connection, failure: str | None) -> None:
         found.append(perf_counter() - connection.due)
         free.append(connection)
-        if len(found) == count:
-            is_done.set()
+        if failure is not None and not done.done():
+            done.set_exception(RuntimeError(failure))
+        elif len(found) == count and not done.done():
+            done.set_result(None)
 
     for _ in range(connections):
         _, one = await loop.create_connection(lambda: _Connection(answered), host, int(port))
         free.append(one)
     started = perf_counter()
     sent = 0
-    while sent < count:
+    while sent < count and not done.done():
         # As many as are due: timers are no finer than a millisecond.
         now = perf_counter()
         while sent < min(count, (now - started) * rate) and free:
             free.pop().send(data, perf_counter())
             sent += 1
         await asyncio.sleep(0.0005)
-    await is_done.wait()
-    for one in free:
-        one.transport.close()
+    try:
+        await done
+    finally:
+        for one in free:
+            one.is_open = False
+            one.transport.close()
     return found
 
 
@@ -118,6 +123,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, answered: Any) -> None:
         self._answered = answered
         self._got = bytearray()
+        self.is_open = True
         self.due = 0.0
         self.transport: Any = None
 
@@ -134,8 +140,12 @@ class _Connection(asyncio.Protocol):
         head, end, body = self._got.partition(b"\r\n\r\n")
         if not end:
             return
-        if not head.startswith(_STATUS):
-            raise RuntimeError(head.decode("latin-1"))
         length = re.search(rb"content-length: (\d+)", head)
-        if length is not None and len(body) == int(length[1]):
-            self._answered(self)
+        if not head.startswith(_STATUS) or length is None:
+            self._answered(self, head.decode("latin-1"))
+        elif len(body) == int(length[1]):
+            self._answered(self, None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.is_open:
+            self._answered(self, f"the server closed the connection: {exc}")

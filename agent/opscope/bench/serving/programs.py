@@ -62,8 +62,15 @@ class Program:
 
     def cpu_us(self) -> float:
         """CPU time so far, of all its threads."""
+        return self._schedstat(0)
+
+    def cpu_wait_us(self) -> float:
+        """How long its threads have waited for a processor, which others had."""
+        return self._schedstat(1)
+
+    def _schedstat(self, field: int) -> float:
         tasks = Path(f"/proc/{self._pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1000
+        return sum(int((task / "schedstat").read_text().split()[field]) for task in tasks) / 1000
 
     def resident_bytes(self) -> int:
         pages = int(Path(f"/proc/{self._pid}/statm").read_text().split()[1])
