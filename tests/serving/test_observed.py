@@ -111,11 +111,12 @@ def test_slow_ranges_carry_the_requests_own_trace(tmp_path: Path) -> None:
     def request(rows: int, width: int, trace: TraceContext | None = None) -> InferRequest:
         return InferRequest([ot.ones(rows, width)], (), None, trace)
 
-    has_begun = threading.Event()
+    has_begun, is_queued = threading.Event(), threading.Event()
 
     def model(x: Any) -> Any:
         if x.shape[0] > 1:
             has_begun.set()
+            is_queued.wait(60)
             time.sleep(0.3 if x.shape[0] > 2 else 0.05)
         return x * 2.0
 
@@ -124,8 +125,12 @@ def test_slow_ranges_carry_the_requests_own_trace(tmp_path: Path) -> None:
         for _ in range(400):
             await executor.infer(request(1, 4))
         slow = asyncio.ensure_future(executor.infer(request(2, 4)))
+        traced = request(2_000_000, 4, TraceContext(TRACE, SPAN))
         await asyncio.to_thread(has_begun.wait, 60)  # it runs, and the next one waits for it
-        await executor.infer(request(2_000_000, 4, TraceContext(TRACE, SPAN)))
+        answer = asyncio.ensure_future(executor.infer(traced))
+        await asyncio.sleep(0)
+        is_queued.set()
+        await answer
         await slow
         await executor.close()
 
