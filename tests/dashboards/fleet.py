@@ -227,17 +227,11 @@ def _operator(number: int, phase: str) -> str:
 
 
 def _normal(z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The normal distribution's share below `z`, to 1e-7 (Abramowitz and Stegun, 7.1.26).
-
-    Beyond 6 it is 0 or 1, so that most buckets are empty without a random number.
-    """
-    share = (z > 0).astype(np.float64)
-    near = np.abs(z) < 6
-    x = np.abs(z[near]) / np.sqrt(2)
+    """The normal distribution's share below `z`, to 1e-7 (Abramowitz and Stegun, 7.1.26)."""
+    x = np.abs(z) / np.sqrt(2)
     t = 1 / (1 + 0.3275911 * x)
     series = t * (
         0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))
     )
     error = 1 - series * np.exp(-x * x)
-    share[near] = np.where(z[near] >= 0, 1 + error, 1 - error) / 2
-    return share
+    return np.asarray(np.where(z >= 0, 1 + error, 1 - error) / 2)
