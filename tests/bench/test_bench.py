@@ -158,3 +158,13 @@ def test_a_bench_that_cannot_run_says_why(sample: str) -> None:
     done = CliRunner().invoke(command, [sample, "--quick"])
     assert done.exit_code == 1
     assert "sample: no room here" in done.stderr
+
+
+def test_the_others_are_measured_beside_one_that_cannot_run(sample: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "from opscope.errors import OpscopeError\ndef measure(effort): raise OpscopeError('no room')"
+    )
+    done = CliRunner().invoke(command, ["broken", sample])
+    assert done.exit_code == 1
+    assert "broken: no room" in done.stderr
+    assert "cheap" in done.stdout
