@@ -135,6 +135,27 @@ static inline opscope_tensor *numbers(uint64_t seed, opscope_dtype dtype, int di
     return out;
 }
 
+/* `count` float32 of both signs, in steps of this many floats, from 0 up to infinity. With
+ * COUNT_UP_TO_INFINITY all there are, so that every part of a vector gets all magnitudes. */
+#define COUNT_UP_TO_INFINITY(step) (2 * (0x7f800000 / (step) + 1))
+static inline opscope_tensor *all_magnitudes(uint32_t step, int64_t count)
+{
+    opscope_tensor *out = empty(OPSCOPE_FLOAT32, 1, &count);
+    uint32_t *bits = opscope_tensor_data(out);
+    for (int64_t i = 0; i < count; i++) {
+        bits[i] = (uint32_t)(i / 2) * step | (uint32_t)(i % 2) << 31;
+    }
+    return out;
+}
+
+/* The distance of neighbouring float32 at that number. */
+static inline double unit_in_last_place(double value)
+{
+    int exponent;
+    frexp(value, &exponent);
+    return ldexp(1, exponent > -125 ? exponent - 24 : -149);
+}
+
 static inline void release(opscope_tensor **tensors, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
