@@ -1,12 +1,13 @@
 """A trace of one process, taken from the live page: POST /api/trace.
 
-Whoever may read the page may not take a trace: it costs the process time, and shows its operators
-one by one. As with `opscope trace`, only the process's user and root may. The kernel says which
-user opened the connection (peer.py), so there is no secret to hand out, and none to steal; this
-works over loopback alone. A web page that the same user has open elsewhere must not use that right:
-the request is a POST of JSON with the Origin of this page, whose host must be this host's own name
-or address, so no other page can send it, also not through a name that it points here. What comes
-through a proxy is refused: its user would be the proxy's. Length, size and number are bounded.
+Reading the page gives no right to take a trace: a trace costs the process time, and shows its
+operators one by one. As with `opscope trace`, only the process's user and root may take one. The
+kernel says which user opened the connection (peer.py), so there is no secret to hand out, and none
+to steal; this works over loopback alone. A web page that the same user has open elsewhere must not
+use that right: the request is a POST of JSON with the Origin of this page, whose host must be this
+host's own name or address, so no other page can send it, also not through a name that it points
+here. What comes through a proxy is refused: its user would be the proxy's. Length, size and number
+are bounded.
 """
 
 from __future__ import annotations
