@@ -22,13 +22,11 @@ from gzip import GzipFile
 from http import HTTPStatus
 
 from opscope import __version__
-from opscope.control import control_block, trace
+from opscope.control import control_block
 from opscope.control.control_block import FoundProcess
-from opscope.control.trace_source import source_of
 from opscope.errors import OpscopeError
 from opscope.server import peer
 from opscope.server.http_server import Action, Answer, Call, names_this_host
-from opscope.timeline import chrome
 
 PATH = "/api/trace"
 LEAST_S, MOST_S = 0.1, 30.0
@@ -129,6 +127,11 @@ def _wanted(body: bytes) -> tuple[int, float]:
 
 
 def _taken(found: Sequence[FoundProcess], seconds: float) -> bytes:
+    # Imported here: most agents never take a trace.
+    from opscope.control import trace
+    from opscope.control.trace_source import source_of
+    from opscope.timeline import chrome
+
     taken = trace.take(found, seconds, _BYTES)
     sources = [source_of(one.found, one.trace) for one in taken if one.trace is not None]
     if not sources:
