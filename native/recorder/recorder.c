@@ -17,6 +17,7 @@
 #include "recorder/cost.h"
 #include "recorder/exemplar.h"
 #include "recorder/outer_variance.h"
+#include "recorder/recorder.h"
 #include "segment/histogram.h"
 
 /* Of an async range, which may end on another thread. */
@@ -104,6 +105,13 @@ static inline uint64_t weight_now(const struct opscope__thread *thread)
         &opscope__recorder.weights[opscope__load_relaxed(&thread->is_new) & 1]);
 }
 
+static _Thread_local uint64_t outer_began; /* ticks ago */
+
+void opscope__recorder_outer_began(uint64_t ticks_ago)
+{
+    outer_began = ticks_ago;
+}
+
 /* All other cases: a thread's first range in a segment, async ranges, outer ranges, deeper nesting
  * than there are frames. */
 static int OPSCOPE__COLD start_slow(const opscope_range *fn, bool is_outer, void **context)
@@ -137,7 +145,7 @@ static int OPSCOPE__COLD start_slow(const opscope_range *fn, bool is_outer, void
           is_outer ? OPSCOPE__WEIGHT_ONE : weight_now(thread), context);
     frame->serial = is_outer ? OPSCOPE__OUTER : frame->serial;
     frame->epoch = is_async(fn) ? state->epoch : opscope__load_relaxed(&opscope__recorder.serial);
-    frame->start_ticks = opscope__ticks();
+    frame->start_ticks = opscope__ticks() - (is_outer ? outer_began : 0);
     return OPSCOPE_OK;
 }
 

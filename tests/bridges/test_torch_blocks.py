@@ -41,6 +41,28 @@ print(has_callbacks())
     }
 
 
+def test_a_block_lasts_as_long_as_pytorchs_range_with_a_part_of_its_own_operators(
+    tmp_path: Path,
+) -> None:
+    """PyTorch begins the range within the one operator, and ends it at the end of the other."""
+    program = """
+import time, torch
+from torch.utils._python_dispatch import TorchDispatchMode
+class Slow(TorchDispatchMode):
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        is_end = "exit" in str(operator)
+        time.sleep(0.3 if is_end else 0.0)
+        result = operator(*args, **(kwargs or {}))
+        time.sleep(0.0 if is_end else 0.2)
+        return result
+with Slow(), torch.profiler.record_function("slow"):
+    pass
+"""
+    assert observed(tmp_path, program, **RARE) == ""
+    # Half of the first operator's time, because nobody knows when in it PyTorch's range began.
+    assert counts(tmp_path / "segments").self_s["slow"] >= 0.4
+
+
 def test_a_callback_for_the_same_ranges_gets_each_once(tmp_path: Path) -> None:
     program = f"""{HAS_CALLBACKS}
 import opscope

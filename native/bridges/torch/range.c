@@ -21,6 +21,7 @@
 #include "bridges/torch/values.h"
 #include "record/callback.h"
 #include "recorder/cost.h"
+#include "recorder/recorder.h"
 
 /* A representative operator of each scope, for the countdown. */
 static const opscope_op any_of_scope[OPSCOPE_SCOPE_COUNT] = {
@@ -390,7 +391,7 @@ static bool is_open_here(const void *block)
     return false;
 }
 
-void opscope__torch_block_start(const void *block, const char *name)
+void opscope__torch_block_start(const void *block, const char *name, uint64_t ticks_ago)
 {
     if (!opscope__load_relaxed(&opscope__torch_follows_blocks) ||
         opscope__range_is_skipped(&any_of_scope[OPSCOPE_USER_SCOPE])) {
@@ -402,7 +403,9 @@ void opscope__torch_block_start(const void *block, const char *name)
     struct opscope__torch_open *open = push(block);
     if (open != NULL) {
         open->info = (opscope_range_info){.sequence_nr = -1};
+        opscope__recorder_outer_began(ticks_ago);
         (void)start_on(open, opscope__torch_op_named(name, OPSCOPE_USER_SCOPE));
+        opscope__recorder_outer_began(0);
     }
 }
 

@@ -22,7 +22,7 @@ void opscope__torch_range_end(const struct opscope__torch_function *fn,
 /* The start and the end of a record_function block, which any address identifies, for
  * torch/python/blocks.c. They do nothing unless blocks are followed this way, and PyTorch's
  * callbacks leave them out. */
-void opscope__torch_block_start(const void *block, const char *name);
+void opscope__torch_block_start(const void *block, const char *name, uint64_t ticks_ago);
 void opscope__torch_block_end(const void *block);
 extern bool opscope__torch_follows_blocks; /* release, acquire: see torch/attach.c */
 

@@ -21,6 +21,7 @@
 #include "base/atomics.h"
 #include "bridges/torch/range.h"
 #include "private/torch.h"
+#include "recorder/cost.h"
 
 struct hook {
     PyObject_HEAD
@@ -145,19 +146,24 @@ static PyObject *name_of(PyObject *args, PyObject *names)
     return names != NULL ? PyDict_GetItemString(names, "name") : NULL;
 }
 
-static void follow(PyObject *block, PyObject *name)
+static void follow(PyObject *block, PyObject *name, uint64_t ticks_ago)
 {
     const char *text = name != NULL ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     if (text != NULL && remember(block)) {
-        opscope__torch_block_start(block, text);
+        opscope__torch_block_start(block, text, ticks_ago);
     }
     PyErr_Clear();
 }
 
+/* PyTorch begins a block's range inside the operator: after it has parsed the call, and before it
+ * makes the object that it returns, which takes from 0.6 us to 4 us. The range here begins in the
+ * middle of the call, so it differs from PyTorch's by less than a microsecond in our measurements.
+ */
 static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *names)
 {
     /* Partner: the release in torch/attach.c. */
     const bool is_followed = opscope__load_acquire(&opscope__torch_follows_blocks);
+    const uint64_t start = is_followed ? opscope__cost_probe_clock() : 0;
     PyObject *block = PyObject_Call(hook->original, args, names);
     if (block == NULL) {
         return NULL;
@@ -167,23 +173,28 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
     }
     /* A mode may return anything; and an inner hook may have followed the block already. */
     if (is_followed && Py_TYPE(block) == block_type && find_open(block, NULL) == SIZE_MAX) {
-        follow(block, name_of(args, names));
+        const uint64_t now = opscope__cost_probe_clock();
+        follow(block, name_of(args, names), now > start ? (now - start) / 2 : 0);
     }
     return block;
 }
 
+/* PyTorch ends a block's range inside the operator, after it has parsed the call (4 us). So the
+ * range ends here when the operator has returned; under modes, that is in the innermost hook. */
 static PyObject *end_block(const struct hook *hook, PyObject *args, PyObject *names)
 {
-    const PyObject *block = block_of(args, names);
-    if (block != NULL) {
-        has_ended |= Py_TYPE(block) == block_type;
-        const size_t index = find_open(block, NULL);
-        if (index != SIZE_MAX) {
-            forget(index);
-            opscope__torch_block_end(block);
-        }
+    const PyObject *block = block_of(args, names); /* the caller's arguments keep it alive */
+    has_ended |= block != NULL && Py_TYPE(block) == block_type;
+    PyObject *result = PyObject_Call(hook->original, args, names);
+    const size_t index = block != NULL ? find_open(block, NULL) : SIZE_MAX;
+    if (index != SIZE_MAX) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback); /* the callbacks of the end may be in Python */
+        forget(index);
+        opscope__torch_block_end(block);
+        PyErr_Restore(type, value, traceback);
     }
-    return PyObject_Call(hook->original, args, names);
+    return result;
 }
 
 static PyObject *hook_call(PyObject *self, PyObject *args, PyObject *names)
