@@ -57,20 +57,27 @@ def test_a_step_is_what_runs_that_record_every_range_have_of_it() -> None:
 
 def test_the_cost_of_recording_is_subtracted_where_it_occurs() -> None:
     # 100 steps: an outer range of 10 us with ten of 2 us in it. Of the 150 ns that recording takes,
-    # a quarter is within each range; 100 of them are stated.
+    # a quarter is within each range; 120 of them are stated.
     count, cost_s = 100, 150e-9
     inner_s, outer_s = 2e-6 + cost_s / 4, 10e-6 + cost_s / 4 + 10 * cost_s * 3 / 4
     sums = _sums(
         {OUTER: count, INNER: 10 * count},
         {OUTER: count * outer_s, INNER: 10 * count * inner_s},
-        overhead_ns=11 * count * 100,
+        overhead_ns=11 * count * 120,
     )
     # A step takes 40 us, and recording besides.
     done = Done(count, count * (40e-6 + 11 * cost_s))
     known = judge.truth([(done, sums)], {"": 5, "outer": 50}, with_times=True)
     assert known.shares[0][OUTER] == pytest.approx(10 / 40)
     assert known.shares[0][INNER] == pytest.approx(20 / 40)
-    assert known.cost_slack[INNER] == pytest.approx(0.5 * 10 * cost_s / 4 / 40e-6)
+    # If a recording takes 1 ns more, both times and that of the steps are less.
+    step_s = 40e-6 - 11e-9
+    assert known.cost_slack[INNER] * 1e-9 / (0.6 * cost_s) == pytest.approx(
+        (20e-6 - 2.5e-9) / step_s - 20 / 40, rel=1e-3
+    )
+    assert known.cost_slack[OUTER] * 1e-9 / (0.6 * cost_s) == pytest.approx(
+        (10e-6 - 7.75e-9) / step_s - 10 / 40, rel=1e-3
+    )
 
 
 def test_the_truth_is_the_median_of_runs_and_their_spread_is_slack() -> None:

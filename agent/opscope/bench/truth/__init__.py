@@ -13,10 +13,10 @@ the truth's slack. For a program with one thread these runs have no load: a load
 of its step alike. Other programs have the same load as in the judged run. The recorder's cost is
 subtracted from these shares: a quarter of a range's cost lies within it, the rest within the
 enclosing range; callbacks in a further run count how often one range encloses another. The cost
-is assumed to be between 0.75 and 2.25 times the recorder's stated cost, so half of the correction
-is added to the slack. Under a load, the kernel's stops hit operators at random in the judged run
-too: each step's time without a processor, squared, gives the spread of an operator's true time,
-whose 95 % interval is slack as well.
+is assumed to be between 0.5 and 2 times the recorder's stated cost, and the change that this makes
+to the share is added to the slack. Under a load, the kernel's stops hit operators at random in the
+judged run too: each step's time without a processor, squared, gives the spread of an operator's
+true time, whose 95 % interval is slack as well.
 
 `phase shares`: from the same self times, summed by phase.
 

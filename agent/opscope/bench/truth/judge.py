@@ -22,10 +22,11 @@ SURE_ERRORS = 1.96
 _TOP_SHARE = 0.02
 _SMALL_PHASE = 0.1
 """A phase with a smaller share of time is allowed the error of one with this share."""
-# Of a recorded range's cost: the part inside the range, and the bounds relative to the stated cost.
+# Of a recorded range's cost: the part inside the range; the cost relative to the stated one, which
+# lies between 0.5 and 2; and half of that interval, relative to its middle.
 _INSIDE = 0.25
-_COST_FACTOR = 1.5
-_COST_SLACK = 0.5
+_COST_FACTOR = 1.25
+_COST_SLACK = 0.6
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Truth:
     shares: list[dict[Key, float]] = field(default_factory=list)
     """In each run, the share of the steps' time that is its self time; empty if unknown."""
     cost_slack: dict[Key, float] = field(default_factory=dict)
-    """The possible error of a share from the cost of recording."""
+    """The change of a share if recording costs as much as it possibly does."""
 
     def share(self, is_counted: Callable[[Key], bool]) -> tuple[float, float]:
         """The share of these together, the median over the runs, and its possible error."""
@@ -94,7 +95,7 @@ class Truth:
         ]
         middle, (low, high) = median(sums), median_interval(sums)
         cost = sum(slack for key, slack in self.cost_slack.items() if is_counted(key))
-        return middle, max(high - middle, middle - low) + cost
+        return middle, max(high - middle, middle - low) + abs(cost)
 
     def shares_by_op(self) -> dict[str, float]:
         ops = {op for shares in self.shares for op, _ in shares}
@@ -132,7 +133,8 @@ def truth(runs: list[tuple[Done, Sums]], children: Mapping[str, int], *, with_ti
 
 
 def _shares(done: Done, sums: Sums, children: Mapping[str, int]) -> dict[Key, tuple[float, float]]:
-    """Each one's self time as a share of the steps' time, without recording's cost; its slack."""
+    """Each one's self time as a share of the steps' time, without recording's cost; its change if
+    recording costs more: then its time is less, and so is the time of the steps."""
     ranges = sums.samples.total()
     cost_s = _COST_FACTOR * sums.overhead_ns * 1e-9 / max(1, ranges)
     calls: Counter[str] = Counter()
@@ -146,7 +148,8 @@ def _shares(done: Done, sums: Sums, children: Mapping[str, int]) -> dict[Key, tu
         within = scale * children.get(op, 0) / max(1, calls[op])
         count = sums.samples[op, phase]
         cost = cost_s * count * (_INSIDE + (1 - _INSIDE) * within)
-        shares[op, phase] = max(0.0, seconds - cost) / active_s, _COST_SLACK * cost / active_s
+        share = max(0.0, seconds - cost) / active_s
+        shares[op, phase] = share, _COST_SLACK * (share * cost_s * ranges - cost) / active_s
     return shares
 
 
@@ -250,7 +253,7 @@ def _of_phases(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
     relative = Truth(
         {},
         [_of_all(shares) for shares in truth.shares],
-        {key: slack / all_true for key, slack in truth.cost_slack.items()},
+        _relative_slack(truth, all_true),
     )
     estimated = _by_phase(sums.self_s)
     all_estimated = sum(estimated.values())
@@ -267,6 +270,18 @@ def _of_phases(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
             slack + stops_s / (all_true * done.active_s),
             scale=_SMALL_PHASE,
         )
+
+
+def _relative_slack(truth: Truth, all_true: float) -> dict[Key, float]:
+    """The same for shares of the time in operators."""
+    of_all = sum(truth.cost_slack.values())
+    shares = {
+        key: median(one.get(key, 0.0) for one in truth.shares) / all_true
+        for key in truth.cost_slack
+    }
+    return {
+        key: (slack - shares[key] * of_all) / all_true for key, slack in truth.cost_slack.items()
+    }
 
 
 def _of_all(shares: dict[Key, float]) -> dict[Key, float]:
