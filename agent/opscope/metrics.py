@@ -104,6 +104,16 @@ METRICS = (
         MEASURE_LABELS,
     ),
     Metric(
+        "opscope.cpu.time",
+        Kind.COUNTER,
+        "s",
+        "Time in which threads of observed programs had a processor, from their start on: in"
+        " operators, in Python, and in what no operator covers or no window met. The kernel's count"
+        " at the last pass in which a process lived; absent where it does not count.",
+        "cpu_time_s",
+        ("service_name",),
+    ),
+    Metric(
         "opscope.cpu.wait",
         Kind.COUNTER,
         "s",

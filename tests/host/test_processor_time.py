@@ -26,6 +26,7 @@ from opscope.host.processor_time import (
 )
 from opscope.host.snapshot import Snapshot
 from opscope.host.state_file import StateFile
+from opscope.reports.view import by_operator, view
 from tests.segments.segment_writer import Process, Range, SegmentWriter
 from tests.waiting import until
 
@@ -154,6 +155,7 @@ def test_standard_errors_contain_waiting_that_no_window_has_met(
     assert sorted(phases.values()) == pytest.approx([0.25 + 1.0**2, 0.25 + 3.0**2])
     assert found.calls_variance.tolist() == [1.0, 1.0]
     assert found.cpu_wait_s == {("job",): 4.0}
+    assert found.cpu_time_s == {("job",): 8.0}
 
 
 def test_times_that_are_no_estimates_of_windows_have_no_such_error(
@@ -170,20 +172,23 @@ def test_a_process_cannot_state_its_own_waiting_or_that_of_another(
     read: list[int] = []
     monkeypatch.setattr(processor_time, "of_threads", read.append)
     writer = SegmentWriter(Process(pid=1, process_start=5), liveness=1)
-    writer.metric(processor_time.METRIC, "", 10**12, 0)
+    for name in (processor_time.USED, processor_time.WAITED):
+        writer.metric(name, "", 10**12, 0)
     writer.write(tmp_path)
     found = Host([str(tmp_path)], consume=False).collect()
     assert found.cpu_wait_s == {}
+    assert found.cpu_time_s == {}
     assert read == []
 
 
-def test_waiting_of_a_service_only_grows() -> None:
-    waiting, held, key = OnlyGrowing(), {"a": 5}, (processor_time.METRIC, ("a", ""))
+@pytest.mark.parametrize("name", [processor_time.USED, processor_time.WAITED])
+def test_a_time_of_a_service_only_grows(name: str) -> None:
+    times, held, key = OnlyGrowing(), {(name, "a"): 5}, (name, ("a", ""))
     # Another agent had counted 5 until its end; then a thread ends with a count that is lost.
     for now, wanted in ((3, 5), (4, 6), (2, 6), (7, 11)):
         measured = Counter({key: now})
-        held = waiting.hold(measured, held)
-        assert (held, measured[key]) == ({"a": wanted}, wanted)
+        held = times.hold(measured, held)
+        assert (held, measured[key]) == ({(name, "a"): wanted}, wanted)
 
 
 def test_the_next_agent_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,13 +196,17 @@ def test_the_next_agent_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     SegmentWriter().write(tmp_path)
     waited = iter((5, 3, 4))
     monkeypatch.setattr(
-        processor_time, "of_threads", lambda pid: {pid: ProcessorTime(S, S * next(waited))}
+        processor_time,
+        "of_threads",
+        lambda pid: {pid: ProcessorTime(10 * S * (seconds := next(waited)), S * seconds)},
     )
     for wanted in ((5.0,), (5.0, 6.0)):
         state = StateFile(str(tmp_path / "agent.state"))
         host = Host([str(tmp_path)], consume=True, state=state)
         for seconds in wanted:
-            assert list(host.collect().cpu_wait_s.values()) == [seconds]
+            found = host.collect()
+            assert [*found.cpu_wait_s.values()] == [seconds]
+            assert [*found.cpu_time_s.values()] == [10 * seconds]
         host.close()
 
 
@@ -216,3 +225,20 @@ def test_waiting_stays_counted_when_a_process_has_ended(
     for _ in range(3):
         assert sum(host.collect().cpu_wait_s.values()) == 1.0
     assert not [*tmp_path.glob("*.seg")]
+
+
+def test_a_view_has_the_cpu_time_of_its_period(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operators that no window met are in it, and in nothing else that a view shows."""
+    tmp_path.chmod(0o700)
+    used = iter((0, 5, 12))
+    monkeypatch.setattr(
+        processor_time, "of_threads", lambda pid: {pid: ProcessorTime(S * next(used))}
+    )
+    SegmentWriter().add([Range("a", 1.0, 2)]).write(tmp_path)
+    host = Host([str(tmp_path)], consume=True)
+    unknown, before, after = (host.collect() for _ in range(3))
+    assert view(unknown, None, by_operator).cpu_s is None
+    assert view(before, None, by_operator).cpu_s == 5.0
+    assert view(after, before, by_operator).cpu_s == 7.0

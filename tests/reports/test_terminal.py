@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 
 from opscope.cli._group import main
 from opscope.cli.ps import lines
-from opscope.host import pid_namespaces
+from opscope.host import pid_namespaces, processor_time
 from opscope.host.pid_namespaces import Inner
+from opscope.host.processor_time import ProcessorTime
 from opscope.processes.attach_diagnosis import ARMED, NOT_STARTED_BY_US
 from opscope.reports.table import rate, seconds
 from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
@@ -59,6 +60,15 @@ def test_the_footer_has_the_base_of_the_percentages(tmp_path: Path) -> None:
     text = "\n".join(top(tmp_path))
     assert "% of the 400 ms spent in operators" in text
     assert "samples 400 | sampling every range | dropped 7 | overhead" in text
+
+
+def test_the_footer_has_the_cpu_time_of_observed_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processor_time, "of_threads", lambda pid: {pid: ProcessorTime(12 * 10**9)})
+    SegmentWriter().add([OUTER, INNER]).write(tmp_path)
+    assert "over all threads; CPU time: 12.0 s" in "\n".join(top(tmp_path))
+    assert json.loads("\n".join(top(tmp_path, "--json")))["cpu_s"] == 12.0
 
 
 def test_unknown_self_times_are_dashes_and_the_footer_says_so(tmp_path: Path) -> None:

@@ -216,6 +216,7 @@ def _for_scripts(shown: View) -> dict[str, Any]:
         "seconds": shown.seconds,
         "samples": shown.samples,
         "unseen_calls": shown.unseen_calls,
+        "cpu_s": shown.cpu_s,
         "shares_of": {"seconds": shown.base_s, "time": "self" if shown.base_is_self else "total"},
         "operators": [
             {"pid": row.key.process, "service": row.key.service or None}

@@ -103,7 +103,7 @@ class Host:
         self._exported = exported
         self._retirement = Retirement(series_idle_s)
         self._take_back = TakeBack(series_idle_s)
-        self._waiting = OnlyGrowing()
+        self._processor = OnlyGrowing()
         self._ended = EndedProcesses()
         self._passes: Counter[tuple[str]] = Counter()
         self._removed = 0
@@ -370,7 +370,7 @@ class Host:
         return self._state.dead.plus([one for one in live if one is not None], count)
 
     def _hold_estimates(self, sums: Sums) -> None:
-        """Keeps exported estimates (self time, variances, cost of recording, waiting) from
+        """Keeps exported estimates (self time, variances, cost of recording, processor time) from
         decreasing: each may fall a little, a counter must not."""
         held, counters = self._state.held, sums.counters
         n = len(held.self_ns)
@@ -380,9 +380,9 @@ class Host:
         sums.phase_variances = variance.held(sums.phase_variances, held.phase_variances)
         overhead_ns = max(sums.health.overhead_ns, held.overhead_ns)
         sums.health = sums.health._replace(overhead_ns=overhead_ns)
-        waited_ns = self._waiting.hold(sums.measured, held.waited_ns)
+        processor_ns = self._processor.hold(sums.measured, held.processor_ns)
         self_ns, variances = counters[:, SELF_NS].copy(), sums.variances.copy()
-        self._state.held = Held(self_ns, variances, sums.phase_variances, overhead_ns, waited_ns)
+        self._state.held = Held(self_ns, variances, sums.phase_variances, overhead_ns, processor_ns)
 
     def _snapshot(self, sums: Sums, now_ns: int, started: float) -> Snapshot:
         series = self._state.tables.series

@@ -27,13 +27,18 @@ from opscope.segments.liveness import process_start
 from opscope.segments.segment import Header, Measure
 from opscope.segments.variance import F64, Variances
 
-METRIC = "opscope.cpu.wait"
+USED = "opscope.cpu.time"
+WAITED = "opscope.cpu.wait"
 # A process with more threads would make the agent's passes slow, so nothing is said of it.
 _THREAD_LIMIT = 128
 _LOOKUPS = 3
 # Of the CPU time: with so little waiting, what windows missed of it changes no error.
 _NEGLIGIBLE = 0.003
 _THREAD_BYTES = 250  # of Python objects
+
+
+ServiceTime = tuple[str, str]
+"""USED or WAITED, and a service."""
 
 
 class ProcessorTime(NamedTuple):
@@ -122,9 +127,13 @@ class ProcessorTimes:
         return self._lacked_s2
 
     def measures(self, service: str) -> Keyed:
-        """The waiting as a metric of the service; none if it is unknown."""
-        waited = Measure(METRIC, "", layout.METRIC_COUNTER, self.sums.waited)
-        return (((METRIC, (service, "")), waited),) if waited.value else ()
+        """Both times as metrics of the service; those that are 0 or unknown are left out."""
+        sums = self.sums
+        return tuple(
+            ((name, (service, "")), Measure(name, "", layout.METRIC_COUNTER, ns))
+            for name, ns in ((USED, sums.used), (WAITED, sums.waited))
+            if ns
+        )
 
     @property
     def nbytes(self) -> int:
@@ -147,26 +156,32 @@ def _plus(a: ProcessorTime, b: ProcessorTime) -> ProcessorTime:
 
 
 class OnlyGrowing:
-    """Keeps the waiting of services from decreasing: an agent that starts again does not know what
+    """Keeps these times of services from decreasing: an agent that starts again does not know what
     ended threads of living processes had."""
 
     def __init__(self) -> None:
-        self._last: dict[str, int] | None = None
+        self._last: dict[ServiceTime, int] | None = None
 
-    def hold(self, measured: Counter[MeasureKey], held: Mapping[str, int]) -> dict[str, int]:
-        """By service, `held` and what has been added since the last pass, which `measured` then
-        has too. The first pass cannot tell what was added."""
-        now = {labels[0]: ns for (name, labels), ns in measured.items() if name == METRIC}
+    def hold(
+        self, measured: Counter[MeasureKey], held: Mapping[ServiceTime, int]
+    ) -> dict[ServiceTime, int]:
+        """`held` and what has been added since the last pass, which `measured` then has too. The
+        first pass cannot tell what was added."""
+        now = {
+            (name, labels[0]): ns
+            for (name, labels), ns in measured.items()
+            if name in (USED, WAITED)
+        }
         found = dict(held)
-        for service, ns in now.items():
-            before = held.get(service, 0)
+        for key, ns in now.items():
+            before = held.get(key, 0)
             if self._last is None:
-                found[service] = max(before, ns)
+                found[key] = max(before, ns)
             else:
-                found[service] = before + max(0, ns - self._last.get(service, 0))
+                found[key] = before + max(0, ns - self._last.get(key, 0))
         self._last = now
-        for service, ns in found.items():
-            measured[METRIC, (service, "")] = ns
+        for (name, service), ns in found.items():
+            measured[name, (service, "")] = ns
         return found
 
 

@@ -19,7 +19,7 @@ from opscope.bridges import catalog
 from opscope.host import build
 from opscope.host.health import Health
 from opscope.host.process_metrics import Measures, of_compilation, of_models
-from opscope.host.processor_time import METRIC as CPU_WAIT
+from opscope.host.processor_time import USED, WAITED
 from opscope.host.self_metrics import SelfMetrics
 from opscope.processes.cgroups import Container
 from opscope.segments import bounds, layout, variance
@@ -268,10 +268,17 @@ class Snapshot:
         return self.measures.get("opscope.memory.peak", {})
 
     @property
+    def cpu_time_s(self) -> Mapping[tuple[str], float]:
+        """Seconds that threads had a processor, by service; includes ended processes."""
+        return self._processor_s(USED)
+
+    @property
     def cpu_wait_s(self) -> Mapping[tuple[str], float]:
-        """Seconds that threads waited for a processor, by service; includes ended processes."""
-        waited = self.measures.get(CPU_WAIT, {})
-        return {(service,): ns / 1e9 for (service, _), ns in waited.items()}
+        """Seconds that threads waited for a processor, in the same way."""
+        return self._processor_s(WAITED)
+
+    def _processor_s(self, name: str) -> Mapping[tuple[str], float]:
+        return {(service,): ns / 1e9 for (service, _), ns in self.measures.get(name, {}).items()}
 
     @property
     def served(self) -> SimpleNamespace:

@@ -29,12 +29,14 @@ from typing import Any
 import numpy as np
 
 from opscope.errors import OpscopeError
+from opscope.host import processor_time
 from opscope.host.bounded_names import NOBODY, BoundedNames
 from opscope.host.division import Owner
 from opscope.host.health import Health
 from opscope.host.key_tables import KeyTables
 from opscope.host.moved_rows import MovedRows, from_facts
 from opscope.host.process_metrics import MeasureTable
+from opscope.host.processor_time import ServiceTime
 from opscope.host.snapshot import COUNTER_COLUMNS, SeriesKey
 from opscope.host.totals import Sums
 from opscope.segments import layout, variance
@@ -48,6 +50,7 @@ _VERSION = 1
 _HEAD = struct.Struct("<16sIIQQ")
 # The number of Health's fields that earlier agents accept.
 _HEALTH_AT_FIRST = 6
+_PROCESSOR_TIMES = {"waited_ns": processor_time.WAITED, "used_ns": processor_time.USED}
 _BUCKET = np.dtype([("series", "<u4"), ("octave", "<u4"), ("weights", "<u8", (8,))])
 
 
@@ -65,8 +68,8 @@ class Held:
     """(m, variance.COLUMNS) one row for each series."""
     phase_variances: PhaseVariances
     overhead_ns: int
-    waited_ns: Mapping[str, int] = field(default_factory=dict)
-    """By service."""
+    processor_ns: Mapping[ServiceTime, int] = field(default_factory=dict)
+    """Time on a processor and time waiting for one."""
 
     @classmethod
     def none(cls) -> Held:
@@ -156,7 +159,12 @@ def encode(state: State) -> bytes:
                 for path, files in state.moved.items()
             },
             "phase_variances": [_items_of(dead.phase_variances), _items_of(held.phase_variances)],
-            "waited_ns": [*held.waited_ns.items()],
+            **{
+                fact: [
+                    (service, ns) for (of, service), ns in held.processor_ns.items() if of == time
+                ]
+                for fact, time in _PROCESSOR_TIMES.items()
+            },
         }
     ).encode()
     body = b"".join(
@@ -290,7 +298,11 @@ def _decode(facts: dict[str, Any], arrays: memoryview) -> State:
             _variances(parts[4]),
             phases_held,
             _count(facts.get("overhead_ns", 0)),
-            {_text(service): _count(ns) for service, ns in facts.get("waited_ns", ())},
+            {
+                (time, _text(service)): _count(ns)
+                for fact, time in _PROCESSOR_TIMES.items()
+                for service, ns in facts.get(fact, ())
+            },
         ),
         refused=_counter(facts["refused"], 2),
         bad=_counter(facts["bad"], 1),

@@ -190,7 +190,10 @@ def _footer(snapshot: Snapshot, shown: View, limit: int) -> list[str]:
     if shown.base_is_self:
         is_exact = all(process.is_exact for process in snapshot.processes)
         about = "the" if is_exact else "an estimated"
-        lines.append(f"% of {about} {seconds(shown.base_s)} spent in operators, over all threads")
+        used = "" if shown.cpu_s is None else f"; CPU time: {seconds(shown.cpu_s)}"
+        lines.append(
+            f"% of {about} {seconds(shown.base_s)} spent in operators, over all threads{used}"
+        )
     else:
         lines.append(
             f"% of {seconds(shown.base_s)}, the sum of all total times: nested time counts at each "

@@ -91,6 +91,8 @@ class View:
     """Ranges recorded in the period."""
     unseen_calls: float
     """An operator with fewer calls in the period may be missing (certainty.py); 0: none is."""
+    cpu_s: float | None
+    """What the programs used of the processors, in seconds; None if it is unknown."""
 
 
 def by_operator(key: SeriesKey) -> SeriesKey:
@@ -130,6 +132,7 @@ def view(
     snapshot: Snapshot, before: Snapshot | None, grouping: Grouping, sort: str = "total"
 ) -> View:
     """The view of the increase since an earlier snapshot of the same host, or of everything."""
+    cpu_s = _cpu_s(snapshot, before)
     if before is None:
         created = snapshot.created_unix_ns[snapshot.samples > 0]
         since_ns = int(created.min()) if len(created) else snapshot.time_unix_ns
@@ -137,7 +140,13 @@ def view(
         snapshot, since_ns = snapshot.since(before), before.time_unix_ns
     seconds = (snapshot.time_unix_ns - since_ns) / 1e9
     unseen = _unseen_calls(snapshot)
-    return _view(snapshot.grouped(grouping), seconds, before is None, sort, unseen)
+    return _view(snapshot.grouped(grouping), seconds, before is None, sort, unseen, cpu_s)
+
+
+def _cpu_s(snapshot: Snapshot, before: Snapshot | None) -> float | None:
+    used_s = sum(snapshot.cpu_time_s.values())
+    earlier_s = sum(before.cpu_time_s.values()) if before is not None else 0.0
+    return used_s - earlier_s if used_s > earlier_s else None
 
 
 def _unseen_calls(snapshot: Snapshot) -> float:
@@ -154,7 +163,12 @@ def _unseen_calls(snapshot: Snapshot) -> float:
 
 
 def _view(
-    snapshot: Snapshot, seconds: float, is_since_start: bool, sort: str, unseen_calls: float
+    snapshot: Snapshot,
+    seconds: float,
+    is_since_start: bool,
+    sort: str,
+    unseen_calls: float,
+    cpu_s: float | None,
 ) -> View:
     ran = snapshot.samples > 0
     self_s, total_s = snapshot.self_s, snapshot.total_s
@@ -191,6 +205,7 @@ def _view(
         base_is_self,
         int(snapshot.samples.sum()),
         unseen_calls,
+        cpu_s,
     )
 
 

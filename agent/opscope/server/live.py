@@ -157,6 +157,7 @@ def _answer(
         "by": breakdown(sample.kinds, earlier.kinds, shown.seconds) if earlier else None,
         "samples": shown.samples,
         "unseen_calls": shown.unseen_calls,
+        "cpu_s": shown.cpu_s,
         "busy": shown.base_s / shown.seconds if is_busy_known else None,
         "dropped": now.health.dropped,
         "calls_per_s": sum(row.calls_per_s for row in shown.rows),
@@ -184,6 +185,7 @@ def _about(shown: View) -> str:
         if shown.base_is_self
         else "shares are of the sum of all total times, because some self times are unknown"
     )
+    used = "" if shown.cpu_s is None else f"; CPU time: {shown.cpu_s:.1f} s"
     more = len(shown.rows) - _OPERATORS_SHOWN
     left_out = f"; {more} more operators ran" if more > 0 else ""
     is_unsure = any(row.is_unsure for row in shown.rows[:_OPERATORS_SHOWN])
@@ -191,7 +193,7 @@ def _about(shown: View) -> str:
     missing = ""
     if shown.unseen_calls:
         missing = f"; an operator with fewer than {shown.unseen_calls:.0f} calls may be missing"
-    return f"{span}; {base}{left_out}{legend}{missing}"
+    return f"{span}; {base}{used}{left_out}{legend}{missing}"
 
 
 def _operator(
