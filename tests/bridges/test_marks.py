@@ -239,6 +239,34 @@ report()
     assert counts == {"nvtx::decorated": 200, "nvtx::within": 200}
 
 
+def test_a_forked_child_goes_on_within_the_open_marks(tmp_path: Path) -> None:
+    counts, inner, code = _run(
+        _BEFORE
+        + _NVTX
+        + """
+names.clear()
+reading, writing = os.pipe()
+with nvtx.annotate("around"):
+    work()
+    child = os.fork()
+    if child == 0:
+        names.clear()
+        with nvtx.annotate("in the child"):
+            work()
+if child == 0:
+    work()
+    os.write(writing, json.dumps(names).encode())
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+report(json.loads(os.read(reading, 10000)), os.waitstatus_to_exitcode(status))
+""",
+        tmp_path,
+    )
+    assert counts == {"nvtx::around": 1, "nvtx::decorated": 1, "nvtx::within": 1}
+    assert inner == {"nvtx::in the child": 1, "nvtx::decorated": 2, "nvtx::within": 2}
+    assert code == 0
+
+
 def test_pytorch_and_onednn_mark_through_itt(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     counts, marked = _run(
