@@ -188,7 +188,7 @@ $(VENV)/torch: $(VENV)/tools
 .venv-run/installed: $(NATIVE) $(PYTHON_SOURCES)
 	$(PYTHON) -m venv .venv-run
 	.venv-run/bin/python -m pip install --quiet --no-compile ".[demo]" \
-	    --config-settings=build-dir=build/run --config-settings=build.targets="opscope;_native"
+	    --config-settings=build-dir=build/run --config-settings=build.targets="opscope;_native;opscope_marks"
 	touch $@
 
 # An editable install slows the start of every Python process, so costs are measured without one.

@@ -47,6 +47,7 @@ def test_without_settings_the_defaults_hold(tmp_path: Path) -> None:
         torch_versions="verified",
         producer=(),
         stamp=(),
+        marks=(),
         max_overhead_ppb=5_000_000,
         budget_is_default=True,
         exporters=("prometheus",),

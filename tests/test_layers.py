@@ -102,6 +102,7 @@ HEADER_OF = {
     "numpy.h": "bridges",
     "extension.h": "bridges",
     "blas.h": "bridges",
+    "marks.h": "bridges",
     "interpreter.h": "bridges",
     "torch.h": "bridges",
     "bench.h": "bench",
@@ -109,7 +110,9 @@ HEADER_OF = {
 # What their names begin with in an #include.
 OUTSIDE = ("opscope/", "private/")
 # Those of them that are not installed: for the Python bridges and the bench.
-PRIVATE_HEADERS = {"numpy.h", "extension.h", "blas.h", "interpreter.h", "torch.h", "bench.h"}
+PRIVATE_HEADERS = {
+    *("numpy.h", "extension.h", "blas.h", "marks.h", "interpreter.h", "torch.h", "bench.h"),
+}
 
 # Each part of the package with its height. A module imports from its own part, and from lower
 # ones: parts of one height do not know each other, so no two can come into a circle.

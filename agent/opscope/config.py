@@ -37,6 +37,7 @@ _KEYS = (
     "labels",
     "bridges",
     "extensions",
+    "marks",
     "torch_versions",
     "producer",
     "stamp",
@@ -63,6 +64,7 @@ _MOST = 1e9
 ON = ("1", "true", "yes", "on")
 OFF = ("0", "false", "no", "off")
 _LABEL_KEYS_LIMIT = 2
+MARKS = ("nvtx", "itt")
 _TORCH_VERSIONS = ("verified", "tried")
 _PRODUCER_FACTS = ("host", "user", "image", "git", "service", "opscope")
 _STAMPED = ("torch.save", "torch.export", "safetensors", "onnx")
@@ -90,6 +92,9 @@ class Config(SimpleNamespace):
     extensions: tuple[str, ...]
     """Extension modules of any package whose compiled functions become operators
     (bridges/extension_modules.py)."""
+    marks: tuple[str, ...]
+    """Interfaces by which libraries mark ranges that become ranges: some of `nvtx`, `itt`
+    (bridges/marks.py)."""
     torch_versions: str
     """`verified`: attach to each PyTorch that passes the bridge's checks; `tried`: only to releases
     that Opscope's tests have run with (bridges/torch/__init__.py)."""
@@ -138,6 +143,8 @@ class Config(SimpleNamespace):
     """Password file for the host agent's pages (server/access.py); "": no password."""
 
     def attaches_to(self, framework: str) -> bool:
+        if framework in MARKS:
+            return framework in self.marks
         return self.bridges is None or framework in self.bridges
 
 
@@ -222,6 +229,7 @@ def load(environ: Mapping[str, str] | None = None, path: str = CONFIG_PATH) -> C
         budget_is_default=not given.has("max_overhead"),
         bridges=given.words("bridges", ()) if given.has("bridges") else None,
         extensions=given.words("extensions", ()),
+        marks=_some_of(given, "marks", MARKS),
         torch_versions=_torch_versions(given),
         include=given.words("include", ()),
         exclude=given.words("exclude", ()),

@@ -218,7 +218,7 @@ def test_each_package_of_bridges_is_one_and_says_so() -> None:
         assert framework == bridges.load(framework).FRAMEWORK
     declared = {bridge.framework: bridge for bridge in catalog.known()}
     # A probe runs in observed programs too, and theirs would change a program, or take long.
-    without = {"jax", "numba", "numexpr", "onnxruntime"}
+    without = {"jax", "numba", "numexpr", "nvtx", "onnxruntime"}
     assert {framework for framework in own if declared[framework].probe is None} == without
 
 

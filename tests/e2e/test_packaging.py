@@ -18,6 +18,7 @@ def test_the_wheel_holds_its_packages_and_nothing_else(wheel: Path) -> None:
         "opscope/_native.abi3.so",
         "opscope/_tensor.abi3.so",
         "opscope/libopscope.so",
+        "opscope/libopscope_marks.so",
         "opscope/libopscope_tensor.so",
         "opscope/py.typed",
         "opscope/attachment/site/sitecustomize.py",

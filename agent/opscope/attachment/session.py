@@ -246,6 +246,7 @@ def _begin(*, asked: bool) -> None:
     _note("opscope", sys.modules["opscope"].__version__)
     if _session.passed_over:
         _note("opscope.passed_over", ", ".join(_session.passed_over))
+    _attach_marks(config.marks)
     if config.producer:
         from opscope.record import extra_files
 
@@ -329,6 +330,13 @@ def _attach_guests(arrived: str = "") -> Sequence[str]:
             if _session.bridges[name] != known:
                 _note(f"bridge.{name}", _session.bridges[name])
     return late
+
+
+def _attach_marks(kinds: Sequence[str]) -> None:
+    """Attaches the bridges to what libraries mark, before a library makes its first mark."""
+    for name in kinds:
+        _try_bridge(name)
+        _note(f"bridge.{name}", _session.bridges[name])
 
 
 def _attach_extensions() -> Sequence[str]:

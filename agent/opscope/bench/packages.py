@@ -1,10 +1,14 @@
 """The cost of observing one small call of each package with a bridge, against no bridge.
 
+For marks (`nvtx`, `itt`), it is the cost of following a mark, against a client whose marks nobody
+follows: what a client does only because there is a tool is in both.
+
 `NAME_recorded`: the recorder at p = 1; `NAME_between`: attached with the defaults, between windows.
 The bound holds for calls above 500 ns: where the bare call is shorter, the case has none. Packages
 that are not installed are left out, and named on standard error.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,6 +23,7 @@ import numpy as np
 
 from opscope import bridges
 from opscope.bench import RATIO, Effort, Result, interleaved, median_ratio, segment_directory
+from opscope.bridges import marks
 from opscope.errors import OpscopeError
 from opscope.record import recorder
 
@@ -35,6 +40,8 @@ class _Call(NamedTuple):
     """From the package to a call."""
     bridge: str = ""
     """If it is not that of the package; it then names the cases."""
+    variable: str = ""
+    """For marks: names the library of the bridge to the package, before its import."""
 
 
 def _random(numpy: Any) -> Callable[[], object]:
@@ -92,6 +99,27 @@ def _bottleneck(bottleneck: Any) -> Callable[[], object]:
     return lambda: bottleneck.nanmean(many)
 
 
+def _nvtx(nvtx: Any) -> Callable[[], object]:
+    domain = nvtx.get_domain("bench")
+    attributes = domain.get_event_attributes(message="one")
+
+    def call() -> None:
+        domain.push_range(attributes)
+        domain.pop_range()
+
+    return call
+
+
+def _itt(torch: Any) -> Callable[[], object]:
+    itt = torch.profiler.itt
+
+    def call() -> None:
+        itt.range_push("one")
+        itt.range_pop()
+
+    return call
+
+
 _CALLS = (
     _Call("numpy", (), _random),
     _Call("numpy", (), _product, "blas"),
@@ -103,6 +131,8 @@ _CALLS = (
     _Call("numba", (), _numba),
     _Call("jax", (), _jax),
     _Call("bottleneck", (), _bottleneck),
+    _Call("nvtx", (), _nvtx, "nvtx", "NVTX_INJECTION64_PATH"),
+    _Call("torch", ("torch.profiler.itt",), _itt, "itt", "INTEL_LIBITTNOTIFY64"),
 )
 
 
@@ -118,10 +148,19 @@ def measure(effort: Effort) -> Iterator[Result]:
         if find_spec(call.package) is None:
             print(f"packages: {call.package} missing", file=sys.stderr)
             continue
+        bridge = bridges.load(name)
+        if call.variable:
+            os.environ[call.variable] = marks.library()
+            bridge.attach()
         for module in call.modules:
             import_module(module)
         run = call.make(import_module(call.package))
-        bridge = bridges.load(name)
+        if call.variable:
+            run()
+            bridge.detach()
+            if bridge.status().pointers == 0:
+                print(f"packages: {name} has begun without the bridge", file=sys.stderr)
+                continue
         with segment_directory() as directory:
             ns = interleaved(
                 rounds,

@@ -43,10 +43,11 @@ if TYPE_CHECKING:
 
     from opscope.config import Config
 
-GUESTS = {"blas": "numpy"}
+GUESTS = {"blas": "numpy", "itt": ""}
 """Bridges to libraries that no import announces, each with the framework that must be imported.
-They attach after it, and again after each further framework and each of their `LATE_MODULES`. They
-are modules, not packages: the names of these are waited for (site/sitecustomize.py)."""
+They attach after it, and again after each further framework and each of their `LATE_MODULES`; those
+without one attach as the session begins. They are modules, not packages: the names of these are
+waited for (site/sitecustomize.py)."""
 
 
 def modules() -> dict[str, str]:

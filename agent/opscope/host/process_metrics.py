@@ -127,7 +127,7 @@ def of_models(measures: Measures) -> SimpleNamespace:
 
 
 def of_compilation(measures: Measures) -> SimpleNamespace:
-    """The metrics of `torch.compile` as attributes, by service and reason or outcome; times, which
+    """The metrics of compilers as attributes, by service and reason, stage or outcome; times, which
     processes count in nanoseconds, in seconds."""
     return SimpleNamespace(
         **{

@@ -287,7 +287,7 @@ class Snapshot:
 
     @property
     def compiled(self) -> SimpleNamespace:
-        """What `torch.compile` did."""
+        """What `torch.compile` and `jax.jit` did."""
         return of_compilation(self.measures)
 
     @property

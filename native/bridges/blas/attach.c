@@ -3,7 +3,6 @@
 #define _GNU_SOURCE /* dlinfo, dladdr */
 #endif
 #include <dlfcn.h>
-#include <elf.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,15 +11,11 @@
 #include <unistd.h>
 
 #include "base/atomics.h"
+#include "bridges/blas/attach.h"
 #include "bridges/blas/slots.h"
+#include "bridges/blas/tables.h"
 #include "bridges/pages.h"
 #include "private/blas.h"
-
-#if defined(__aarch64__)
-enum { JUMP_SLOT = R_AARCH64_JUMP_SLOT, GLOB_DAT = R_AARCH64_GLOB_DAT };
-#else
-enum { JUMP_SLOT = R_X86_64_JUMP_SLOT, GLOB_DAT = R_X86_64_GLOB_DAT };
-#endif
 
 enum { LIBRARY_LIMIT = 32 };
 
@@ -49,107 +44,6 @@ static struct caller {
     void *handle;
 } *callers;
 static size_t caller_count;
-
-/* What the loader knows of a library: its dynamic section. All of it is readable. */
-struct tables {
-    uintptr_t base;
-    const ElfW(Sym) * symbols;
-    const char *strings;
-    size_t strings_bytes;
-    const ElfW(Rela) * relocations[2]; /* of its data; of its calls */
-    size_t counts[2];
-};
-
-/* ---- the tables ------------------------------------------------------------------------------- */
-
-/* glibc has added the base to the addresses in the section, musl has not. */
-static const void *address(const struct link_map *map, const ElfW(Dyn) * entry)
-{
-    const uintptr_t value = (uintptr_t)entry->d_un.d_ptr;
-    return (const void *)(value < map->l_addr ? value + map->l_addr : value);
-}
-
-static void read_section(const struct link_map *map, struct tables *out, size_t bytes[2],
-                         bool *is_known)
-{
-    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-        switch (entry->d_tag) {
-        case DT_SYMTAB:
-            out->symbols = address(map, entry);
-            break;
-        case DT_SYMENT:
-            *is_known &= entry->d_un.d_val == sizeof *out->symbols;
-            break;
-        case DT_STRTAB:
-            out->strings = address(map, entry);
-            break;
-        case DT_STRSZ:
-            out->strings_bytes = entry->d_un.d_val;
-            break;
-        case DT_RELA:
-            out->relocations[0] = address(map, entry);
-            break;
-        case DT_RELASZ:
-            bytes[0] = entry->d_un.d_val;
-            break;
-        case DT_RELAENT:
-            *is_known &= entry->d_un.d_val == sizeof *out->relocations[0];
-            break;
-        case DT_JMPREL:
-            out->relocations[1] = address(map, entry);
-            break;
-        case DT_PLTRELSZ:
-            bytes[1] = entry->d_un.d_val;
-            break;
-        case DT_PLTREL:
-            *is_known &= entry->d_un.d_val == DT_RELA;
-            break;
-        default:
-            break;
-        }
-    }
-}
-
-static bool is_wanted(const ElfW(Rela) * relocation)
-{
-    const uint64_t type = ELF64_R_TYPE(relocation->r_info);
-    return (type == JUMP_SLOT || type == GLOB_DAT) && ELF64_R_SYM(relocation->r_info) != 0 &&
-           relocation->r_addend == 0;
-}
-
-/* ERR_UNSUPPORTED if the section is not as expected. Sections without relocations are. */
-static int read_tables(const struct link_map *map, const struct opscope__pages *pages,
-                       struct tables *out)
-{
-    size_t bytes[2] = {0};
-    bool is_known = true;
-    *out = (struct tables){.base = map->l_addr};
-    read_section(map, out, bytes, &is_known);
-    if (!is_known || out->symbols == NULL || out->strings == NULL || out->strings_bytes == 0 ||
-        !opscope__pages_grant(pages, out->strings, out->strings_bytes, PROT_READ) ||
-        out->strings[out->strings_bytes - 1] != '\0') {
-        return OPSCOPE_ERR_UNSUPPORTED;
-    }
-    size_t symbol_count = 0;
-    for (int table = 0; table < 2; table++) {
-        const ElfW(Rela) *relocations = out->relocations[table];
-        out->counts[table] = relocations != NULL ? bytes[table] / sizeof *relocations : 0;
-        if (out->counts[table] != 0 &&
-            !opscope__pages_grant(pages, relocations, bytes[table], PROT_READ)) {
-            return OPSCOPE_ERR_UNSUPPORTED;
-        }
-        for (size_t i = 0; i < out->counts[table]; i++) {
-            const size_t symbol = ELF64_R_SYM(relocations[i].r_info);
-            if (is_wanted(&relocations[i]) && symbol >= symbol_count) {
-                symbol_count = symbol + 1;
-            }
-        }
-    }
-    return symbol_count == 0 || opscope__pages_grant(pages, out->symbols,
-                                                     symbol_count * sizeof *out->symbols, PROT_READ)
-               ? OPSCOPE_OK
-               : OPSCOPE_ERR_UNSUPPORTED;
-}
 
 /* ---- where a slot leads ----------------------------------------------------------------------- */
 
@@ -293,16 +187,15 @@ static bool keep(const struct link_map *map, void *handle)
     return true;
 }
 
-/* Attaches each slot of the library with a handle. */
-static int attach_library(const struct link_map *map, bool is_known,
-                          const struct opscope__pages *pages, opscope_blas_slots *out)
+int opscope__blas_attach_library(const struct link_map *map, bool is_known,
+                                 const struct opscope__pages *pages, opscope_blas_slots *out)
 {
-    struct tables tables;
-    const int status = read_tables(map, pages, &tables);
+    struct opscope__blas_tables tables;
+    const int status = opscope__blas_read_tables(map, pages, &tables);
     for (int table = 0; status == OPSCOPE_OK && table < 2; table++) {
         for (size_t i = 0; i < tables.counts[table]; i++) {
             const ElfW(Rela) *relocation = &tables.relocations[table][i];
-            if (!is_wanted(relocation)) {
+            if (!opscope__blas_is_slot(relocation)) {
                 continue;
             }
             opscope__blas_function *slot =
@@ -334,7 +227,7 @@ static int attach_path(const char *path, const struct opscope__pages *pages,
         status = OPSCOPE_ERR_NO_MEMORY;
     }
     if (status == OPSCOPE_OK) {
-        status = attach_library(map, is_known, pages, out);
+        status = opscope__blas_attach_library(map, is_known, pages, out);
     }
     if (is_known || !is_kept(map)) {
         (void)dlclose(handle);

@@ -2,7 +2,8 @@
 
 Tried with JAX 0.10. The first call of a function for some shapes contains its compilation. A range
 is a dispatch: what runs after the call has returned, on JAX's own threads, is not in its time. Not
-seen: primitives within a compiled function, and operators that JAX calls without `jit`.
+seen: primitives within a compiled function, and operators that JAX calls without `jit`. What JAX
+compiles is counted as metrics (compile.py).
 """
 
 import sys
@@ -27,8 +28,26 @@ def _nothing() -> None:
 
 
 _modules = ExtensionModules(FRAMEWORK, objects=_functions)
-attach = _modules.attach
-detach = _modules.detach
+
+
+def attach() -> None:
+    """Makes compiled functions visible, and counts compilations; a second call adds nothing.
+
+    Raises BridgeError with the reason if JAX is not imported or cannot be attached to.
+    """
+    _modules.attach()
+    from opscope.bridges.jax import compile as compilations
+
+    compilations.follow()
+
+
+def detach() -> None:
+    """Restores JAX; does nothing unless attached."""
+    _modules.detach()
+    if "opscope.bridges.jax.compile" in sys.modules:
+        sys.modules["opscope.bridges.jax.compile"].leave()
+
+
 facts = _modules.facts
 status = _modules.status
 seen = _modules.seen
