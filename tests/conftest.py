@@ -1,9 +1,10 @@
 """Fixtures shared by all folders."""
 
 import fcntl
+import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -21,6 +22,18 @@ hypothesis.settings.register_profile(
     "opscope", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("opscope")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Makes hundreds of thousands of objects, all of which stay: searching them for garbage would
+    take a third of the time, and as long again in each test that collects garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # Folders and files whose tests are slow: most of them start programs, or try hundreds of examples.
