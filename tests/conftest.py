@@ -52,9 +52,7 @@ SLOW = (
     "host/test_state_file.py",
     "installation/",
     "record/test_processes.py",
-    "segments/test_segment_damage.py",
     "server/test_access.py",
-    "server/test_blocks.py",
     "server/test_series_filter.py",
     "tensor/data/test_interrupts.py",
     "tensor/data/test_workers.py",
@@ -62,7 +60,6 @@ SLOW = (
     "tensor/jit/test_node.py",
     "tensor/jit/torchscript/test_torchscript_transformers.py",
     "tensor/nn/test_transformer.py",
-    "tensor/test_archive_damage.py",
     "tensor/test_autograd_twice.py",
     "tensor/test_bad_input.py",
     "tensor/test_convolution.py",
@@ -72,7 +69,6 @@ SLOW = (
     "tensor/test_properties.py",
     "tensor/test_thread_bits.py",
     "test_demo_cnn.py",
-    "timeline/test_reader.py",
 )
 TESTS = Path(__file__).parent
 
