@@ -76,7 +76,8 @@ static PyObject *nothing(PyObject *self, PyObject *unused)
     return Py_None;
 }
 
-/* Whether descriptors look like the mirror: found out once, with one of a type made for it. */
+/* Whether this interpreter's descriptors have the layout of the mirror. The first call tests it
+ * with a descriptor of a type made for this test. */
 static bool descriptors_are_known(void)
 {
     static PyMethodDef methods[] = {{"nothing", nothing, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};

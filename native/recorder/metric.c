@@ -146,7 +146,7 @@ void opscope__metrics_fork_child(void)
     }
 }
 
-/* ---- for everybody ----------------------------------------------------------------------------- */
+/* ---- public functions -------------------------------------------------------------------------- */
 
 int opscope_metric_register(opscope_metric *metric, const char *name, const char *label,
                             opscope_metric_kind kind)

@@ -18,6 +18,15 @@ CORE = "numpy._core" if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else "num
 IN_WINDOWS = "test_ufunc", "test_umath"
 ALWAYS = "test_linalg", "test_indexing", "test_overrides"
 
+_VARIABLES = {
+    # Whether tests that need gigabytes run depends on the free memory.
+    "NPY_AVAILABLE_MEM": "1GB",
+    # More threads only waste CPU time on small matrices.
+    "OPENBLAS_NUM_THREADS": "1",
+    # NumPy's tests need none of our plugins, which cost time at each test.
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+}
+
 
 def _run(mode: str, directory: Path, names: Sequence[str]) -> dict[str, Any]:
     folders = {"test_linalg": "numpy.linalg.tests"}
@@ -26,9 +35,7 @@ def _run(mode: str, directory: Path, names: Sequence[str]) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, str(script), mode, str(directory), *modules],
         cwd=directory,
-        # Fixed: whether tests that need gigabytes run depends on the free memory. One thread, as
-        # more of them only waste CPU time on small matrices.
-        env=os.environ | {"NPY_AVAILABLE_MEM": "1GB", "OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | _VARIABLES,
         capture_output=True,
         text=True,
         timeout=1800,

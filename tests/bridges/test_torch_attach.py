@@ -205,29 +205,25 @@ def test_a_device_is_reported_if_pytorch_supports_it_and_it_exists(
     assert bridge.facts() == {"torch.device_type": "cpu"}
 
 
-def test_times_of_a_program_with_a_device_are_marked_as_dispatch(tmp_path: Path) -> None:
+def test_times_of_a_program_with_a_device_that_attaches_itself_are_marked_as_dispatch(
+    tmp_path: Path,
+) -> None:
     driver = tmp_path / "nvidiactl"
     driver.touch()
     program = (
         "import torch, opscope\nfrom opscope.bridges import torch as bridge\n"
         f"bridge._DEVICES = (('cuda', {str(driver)!r}, ()),)\ntorch.version.cuda = '13.0'\n"
-        "opscope.attach()\ntorch.zeros(3)\nprint(torch.cuda.is_initialized())"
+        "torch.ones(3); opscope.attach(); torch.zeros(3)\nprint(torch.cuda.is_initialized())"
     )
     assert unobserved(tmp_path, program) == "False\n"
-    snapshot = counts(tmp_path / "segments").snapshot
+    found = counts(tmp_path / "segments")
+    assert (found.calls["aten::ones"], found.calls["aten::zeros"]) == (0, 1)
+    snapshot = found.snapshot
     (process,) = snapshot.processes
     assert process.notes["torch.device_type"] == "cuda"
     alive = replace(snapshot, processes=(process._replace(is_alive=True),))
     devices = {(name, version): device for _, name, version, device in alive.framework_info}
     assert devices["torch", torch.__version__] == "cuda"
-
-
-def test_a_program_may_attach_itself_after_its_import(tmp_path: Path) -> None:
-    program = "import torch, opscope; torch.ones(3); opscope.attach(); torch.zeros(3)"
-    unobserved(tmp_path, program)
-    found = counts(tmp_path / "segments")
-    assert found.calls["aten::zeros"] == 1
-    assert found.calls["aten::ones"] == 0
 
 
 @pytest.mark.parametrize(

@@ -56,17 +56,65 @@ def _run(program: str, directory: Path) -> Any:
     return json.loads(done.stdout)
 
 
+Counted = dict[str, dict[str, int]]
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> Counted:
+    """What each case of one program adds to the counters: torch.compile takes seconds to import."""
+    program = """
+def added_by(work):
+    torch._dynamo.reset()
+    before = counted()
+    work()
+    return {name: count - before.get(name, 0) for name, count in counted().items()
+            if count > before.get(name, 0)}
+
+def other(x):
+    return x.tan() + 1
+
+def compile_three_times(function, backend):
+    compiled = torch.compile(function, backend=backend)
+    for x in torch.ones(3), torch.ones(3), torch.ones(4), torch.ones(5), torch.ones(4).double():
+        compiled(x)
+
+@torch.compile(backend="eager")
+def broken(x):
+    y = x.sin() + 1
+    torch._dynamo.graph_break()
+    return y.cos()
+
+def break_twice():
+    broken(torch.ones(3)), broken(torch.ones(3))
+
+def failing(graph, inputs):
+    raise KeyError("of the backend")
+
+def third(x):
+    return x.cos() + 1
+
+def fail():
+    try:
+        torch.compile(third, backend=failing)(torch.ones(3))
+    except Exception as error:
+        assert "of the backend" in str(error), error
+    else:
+        raise AssertionError("no error")
+
+print(json.dumps({
+    "eager": added_by(lambda: compile_three_times(function, "eager")),
+    "aot_eager": added_by(lambda: compile_three_times(other, "aot_eager")),
+    "graph break": added_by(break_twice),
+    "failure": added_by(fail),
+}))
+"""
+    counted: Counted = _run(program, tmp_path_factory.mktemp("counted"))
+    return counted
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_each_compilation_counts_once_by_its_reason(tmp_path: Path, backend: str) -> None:
-    found = _run(
-        f"""
-compiled = torch.compile(function, backend="{backend}")
-for x in torch.ones(3), torch.ones(3), torch.ones(4), torch.ones(5), torch.ones(4).double():
-    compiled(x)
-print(json.dumps(counted()))
-""",
-        tmp_path,
-    )
+def test_each_compilation_counts_once_by_its_reason(backend: str, counted: Counted) -> None:
+    found = counted[backend]
     compilations = {name: count for name, count in found.items() if name.startswith("compilations")}
     assert compilations == {
         "compilations first": 1,
@@ -75,19 +123,8 @@ print(json.dumps(counted()))
     }
 
 
-def test_a_graph_break_has_pytorchs_reason(tmp_path: Path) -> None:
-    found = _run(
-        """
-@torch.compile(backend="eager")
-def broken(x):
-    y = function(x)
-    torch._dynamo.graph_break()
-    return y.cos()
-broken(torch.ones(3)), broken(torch.ones(3))
-print(json.dumps(counted()))
-""",
-        tmp_path,
-    )
+def test_a_graph_break_has_pytorchs_reason(counted: Counted) -> None:
+    found = counted["graph break"]
     breaks = {name: count for name, count in found.items() if name.startswith("graph_breaks")}
     (name,) = breaks
     assert "graph_break" in name
@@ -120,20 +157,8 @@ print(json.dumps([found, len(calls), left]))
     assert (own, left) == (0, 0)  # a reset removes the program's
 
 
-def test_a_compilation_that_fails_raises_as_before(tmp_path: Path) -> None:
-    found = _run(
-        """
-def backend(graph, inputs):
-    raise KeyError("of the backend")
-try:
-    torch.compile(function, backend=backend)(torch.ones(3))
-except Exception as error:
-    text = str(error)
-print(json.dumps([counted(), "of the backend" in text]))
-""",
-        tmp_path,
-    )
-    assert found == [{"compilations first": 1}, True]
+def test_a_compilation_that_fails_raises_as_before(counted: Counted) -> None:
+    assert counted["failure"] == {"compilations first": 1}
 
 
 @pytest.mark.slow

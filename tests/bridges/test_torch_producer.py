@@ -135,19 +135,28 @@ def saved(given=None):
 """
 
 
-def test_with_the_setting_every_observed_program_names_itself(tmp_path: Path) -> None:
-    program = f"{SAVE}\nprint(saved())\nprint(saved({{'producer_info.json': 'mine'}}))"
+def test_with_the_setting_every_observed_program_names_itself_until_it_detaches(
+    tmp_path: Path,
+) -> None:
+    program = f"""{SAVE}
+print(saved())
+print(saved({{"producer_info.json": "mine"}}))
+import opscope
+opscope.detach()
+print(repr(saved()))
+"""
     variables = {"OPSCOPE_PRODUCER": "host,image,git", "OPSCOPE_IMAGE": "trainer:7"}
-    facts, mine = observed(tmp_path, program, **variables, GIT_COMMIT="cdef").splitlines()
-    assert json.loads(facts) == {
+    printed = observed(tmp_path, program, **variables, GIT_COMMIT="cdef").splitlines()
+    assert json.loads(printed[0]) == {
         "host": socket.gethostname(),
         "image": "trainer:7",
         "git_revision": "cdef",
     }
-    assert mine == "mine"
+    assert printed[1:] == ["mine", "''"]
 
 
 HOOKED = f"""{SAVE}
+print(repr(saved()))
 import opscope
 opscope.set_export_extra_files_hook(lambda: {{"producer_info.json": "of the hook"}})
 print(saved())
@@ -156,14 +165,10 @@ print(repr(saved()))
 """
 
 
-def test_a_hook_set_by_an_observed_program_is_followed_until_it_detaches(tmp_path: Path) -> None:
-    assert observed(tmp_path, HOOKED) == "of the hook\n''\n"
-
-
-def test_by_default_and_after_detach_archives_name_no_producer(tmp_path: Path) -> None:
-    assert observed(tmp_path, f"{SAVE}\nprint(repr(saved()))") == "''\n"
-    program = f"{SAVE}\nimport opscope\nopscope.detach()\nprint(repr(saved()))"
-    assert observed(tmp_path, program, OPSCOPE_PRODUCER="host") == "''\n"
+def test_by_default_a_program_names_itself_from_its_hook_on_until_it_detaches(
+    tmp_path: Path,
+) -> None:
+    assert observed(tmp_path, HOOKED) == "''\nof the hook\n''\n"
 
 
 def test_ranges_are_recorded_even_if_applying_settings_fails(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Counters begin at zero when an agent restarts, and a series ends as Prometheus e
 target is gone. The caller decides which host and which version is slow, if any.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from math import log2
 from statistics import NormalDist
@@ -69,17 +69,17 @@ def document(
     expr: str,
     expected: list[str],
     *,
-    slow_host: int | None = None,
+    slow_hosts: Collection[int] = (),
     factor: float = 1.0,
     canary: int | None = None,
 ) -> dict[str, object]:
     """Input for promtool: at the end, the answer to `expr` is 1 for each of the labels.
 
-    `slow_host` takes 30 % longer than the others, version 2 `factor` times as long as version 1.
+    `slow_hosts` take 30 % longer than the others, version 2 `factor` times as long as version 1.
     """
     series = []
     for number, life in enumerate(lives(canary)):
-        slowness = 1.3 if number == slow_host else 1.0
+        slowness = 1.3 if number in slow_hosts else 1.0
         series += [
             {"series": name, "values": values}
             for name, values in _host(number, life, slowness, factor)

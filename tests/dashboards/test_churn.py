@@ -2,6 +2,7 @@
 ones."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,11 @@ FIRED = (
 def assert_fired(
     directory: Path,
     *expected: str,
-    slow_host: int | None = None,
+    slow_hosts: Collection[int] = (),
     factor: float = 1.0,
     canary: int | None = None,
 ) -> None:
-    whole = document(FIRED, [*expected], slow_host=slow_host, factor=factor, canary=canary)
+    whole = document(FIRED, [*expected], slow_hosts=slow_hosts, factor=factor, canary=canary)
     written = directory / "churn.yml"
     # JSON is YAML, and much faster to write.
     written.write_text(json.dumps(whole))
@@ -42,12 +43,15 @@ def test_a_faster_version_makes_no_host_a_straggler(tmp_path: Path) -> None:
     assert_fired(tmp_path, factor=0.5)
 
 
-@pytest.mark.parametrize("host", [0, 9], ids=["steady", "begins anew"])
-def test_a_straggler_is_still_named(tmp_path: Path, host: int) -> None:
-    """Compares it with each version that has enough hosts."""
-    straggler = f'alertname="OpscopeStraggler", instance="host{host:02}"'
-    expected = [f'{{{straggler}, version="{version}"}}' for version in ("1", "2")]
-    assert_fired(tmp_path, *expected, slow_host=host)
+def test_stragglers_are_still_named(tmp_path: Path) -> None:
+    """A steady host and one that begins anew: each is compared with each version that has enough
+    hosts."""
+    expected = [
+        f'{{alertname="OpscopeStraggler", instance="host{host:02}", version="{version}"}}'
+        for host in (0, 9)
+        for version in ("1", "2")
+    ]
+    assert_fired(tmp_path, *expected, slow_hosts=(0, 9))
 
 
 def test_a_slower_version_is_found_while_it_rolls_out(tmp_path: Path) -> None:

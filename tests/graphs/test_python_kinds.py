@@ -138,7 +138,7 @@ def test_numbers_and_texts_as_in_python(
 ) -> None:
     run = program(of_node(f"py::{kind}", [type_of(name) for name in inputs], [output]))
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=80, deadline=None)
     @given(st.tuples(*(OF[name] for name in inputs)))
     def check(values: tuple[Any, ...]) -> None:
         assert outcome(run, values) == outcome(do, values)
@@ -225,7 +225,7 @@ def test_lists_as_in_python(
     make = of_change if kind in CHANGING else lambda *case: of_node(case[0], case[1], [case[2]])
     run = program(make(f"py::{kind}", [types[name] for name in inputs], output.format(item)))
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(st.tuples(*(values[name] for name in inputs)))
     def check(given_values: tuple[Any, ...]) -> None:
         assert outcome(run, given_values) == outcome(do, given_values)

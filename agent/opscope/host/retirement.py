@@ -192,7 +192,7 @@ def _merge(state: State, numbers: list[int], key: SeriesKey) -> list[int]:
         array[numbers] = 0
     if counters.any():
         number = table.add(key, created)
-        # The counting began then, whatever begins now.
+        # The merged series began when the oldest of them did.
         table.created_unix_ns[number] = created
         dead.counters[number], dead.buckets[number] = counters, buckets
         dead.variances[number] = variances

@@ -14,7 +14,7 @@ _SCHEME = "bearer "
 
 @dataclass(frozen=True)
 class Access:
-    """Nothing of it: everybody who reaches the address."""
+    """Encryption and tokens; without any, everyone who reaches the address may call the server."""
 
     certificate: bytes | None = None
     key: bytes | None = None

@@ -91,7 +91,7 @@ class HeadParser:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
-            # Not those of a next request, which nobody reads: see `has_more`.
+            # Damage behind the end of this request is ignored: see `has_more`.
             if not self._is_complete:
                 raise RequestError(Reason.BAD_REQUEST, "the chunks are damaged") from None
         if self._framing > _FRAMING_LIMIT:

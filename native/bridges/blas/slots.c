@@ -4,8 +4,8 @@
  * these, or else in the next eight bytes of the stack; a floating-point number in a register of its
  * own kind. So one signature forwards all: as many words as the longest routine has, and two
  * doubles, whose registers also hold floats. (CBLAS passes at most two by value.) Words beyond a
- * routine's own come from its caller's frame; they are passed on and not looked at. trial.c shows
- * that all this holds.
+ * routine's own come from its caller's frame; the trampoline passes them on and never uses them.
+ * trial.c verifies all this before the first slot is replaced.
  *
  * With no callback that wants operators, a trampoline is two compares and a jump: the compiler
  * makes a jump of the call, because the arguments already are where the function expects them.
@@ -99,8 +99,8 @@ static const opscope_op *op_of(struct slot *slot)
     return op != NULL ? op : intern(slot);
 }
 
-/* Whether nothing counts the ranges of this thread down: the countdown then is as long as it gets.
- * It stays as it is, because calls that are not worth a range must not count. */
+/* Whether no callback wants this thread's ranges: the countdown then has its largest value. This
+ * does not decrement it, because calls too short for a range must not count. */
 static inline bool is_idle(void)
 {
     const struct opscope__hot *hot = &opscope__hot;
@@ -122,15 +122,15 @@ static bool open_range(struct call *call, struct slot *slot, const uint64_t *wor
     return call->range.snapshot != NULL;
 }
 
-/* Whether the call may get a range, as far as the words in registers tell; calls of 20 ns must not
- * pay for the copy of the others. */
+/* Whether the call may get a range, judged by the words in registers alone: calls of 20 ns must not
+ * pay for a copy of the words on the stack. */
 static __attribute__((noinline)) bool may_open(IN_REGISTERS(PARAMETERS), const struct slot *slot)
 {
     const uint64_t words[] = {IN_REGISTERS(WORDS)};
     if (!opscope__blas_is_small(&slot->symbol, words, sizeof words / sizeof *words)) {
         return true;
     }
-    /* Brings the thread up to date, which else is never idle if it makes small calls only. */
+    /* Updates the thread's snapshot: a thread that only makes small calls would never be idle. */
     (void)opscope_has_callbacks();
     return false;
 }
@@ -155,9 +155,9 @@ DEFINE_CALL(long, 28)
 
 /* ---- pools ------------------------------------------------------------------------------------ */
 
-/* A trampoline knows of the words in registers alone, and ends in a jump: the other words stay on
- * the stack where the function that it jumps to expects them. A compiler that made a call of it
- * would be found out by the trial. */
+/* A trampoline declares only the words in registers, and ends in a jump: the other words stay on
+ * the stack, where the function that it jumps to expects them. If a compiler made a call of the
+ * jump, the trial would fail. */
 #define DEFINE_TRAMPOLINE(kind, words, n)                                                          \
     static uint64_t seen_##kind##_##n(PARAMETERS_##words, NUMBERS)                                 \
     {                                                                                              \

@@ -9,9 +9,9 @@
 
 typedef void (*opscope__blas_function)(void); /* of any signature */
 
-/* The trampoline for calls of `original`, which that symbol names: always the same one. Its ranges
- * are of `op`; NULL: of the operator that the symbol names. NULL: no trampoline is left. It stays
- * valid for ever. */
+/* Returns the trampoline for calls of `original`, the function with that symbol: the same one at
+ * each call, valid for ever; NULL if no trampoline is left. Its ranges have the operator `op`; with
+ * NULL, the one that the symbol names. */
 opscope__blas_function opscope__blas_trampoline(const struct opscope__blas_symbol *symbol,
                                                 opscope__blas_function original,
                                                 const opscope_op *op);
@@ -19,7 +19,7 @@ opscope__blas_function opscope__blas_trampoline(const struct opscope__blas_symbo
 void opscope__blas_set_cost(uint64_t extra_ps);
 
 /* Whether calls through trampolines deliver all words on this machine, observed and unobserved. The
- * first call tries it, and sets the cost. */
+ * first call runs the trial and sets the cost. */
 bool opscope__blas_trial(void);
 
 #endif

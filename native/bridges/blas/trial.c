@@ -1,5 +1,5 @@
-/* blas/trial.c -- calls trampolines with the signatures of the two conventions, and looks at what
- * arrives; measures what a range costs. */
+/* blas/trial.c -- verifies that trampolines deliver all arguments, with a signature of CBLAS and
+ * one of Fortran; measures the cost of a range. */
 #include <string.h>
 
 #include "bridges/blas/slots.h"

@@ -127,7 +127,7 @@ static struct opscope__torch_callback outer_callback_for(const struct opscope__d
     return callback;
 }
 
-/* While PyTorch has any callback, for whatever scope, each node of a backward takes 0.4 us longer:
+/* While PyTorch has a callback for any scope, each node of a backward takes 0.4 us longer:
  * PyTorch sets the node's thread state before and after it, and builds its lists of callbacks anew
  * each time (2,800 instructions in place of 1,800). So if nothing else wants outer ranges, the
  * bridge follows record_function blocks without a callback. It then misses the rare outer ranges

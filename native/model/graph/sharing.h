@@ -4,8 +4,7 @@
 
 #include "model/graph/graph.h"
 
-/* True if what the node produces shares no memory with what it takes, whatever the inputs are.
- * False: not known. */
+/* True if the node's outputs never share memory with its inputs. False: not known. */
 OPSCOPE_API bool opscope__graph_is_fresh(const struct opscope__graph_node *node);
 /* True if no operator can change a value of that type. */
 OPSCOPE_API bool opscope__graph_is_immutable(const struct opscope__graph_type *type);

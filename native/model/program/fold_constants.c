@@ -108,7 +108,7 @@ static bool takes_constants(const struct opscope__graph_node *node)
     return true;
 }
 
-/* What is no Optional is None or not, whatever its value. */
+/* The type alone says whether a value is None, unless the type is an Optional. */
 static bool is_known_none(const struct opscope__graph_node *node,
                           struct opscope__graph_constant *out)
 {

@@ -10,8 +10,8 @@
 /* A pattern while it is compared with types. */
 struct match {
     const char *at;
-    const struct opscope__graph_type *any;   /* what T stands for; NULL: not known */
-    const struct opscope__graph_type *plain; /* the same of "plain" */
+    const struct opscope__graph_type *any;   /* the type bound to T; NULL: none yet */
+    const struct opscope__graph_type *plain; /* the type bound to "plain" */
 };
 
 static bool take(struct match *match, const char *word)
@@ -22,7 +22,7 @@ static bool take(struct match *match, const char *word)
     return is_there;
 }
 
-/* The first value decides what the variable stands for. */
+/* The first value binds the variable to its type; later values must have that type. */
 static bool is_bound(const struct opscope__graph_type **variable,
                      const struct opscope__graph_type *type)
 {
@@ -85,7 +85,7 @@ static bool inputs_fit(struct match *match, const struct opscope__graph_uses *in
     return *match->at == '\0';
 }
 
-/* An output of type T is exactly what T stands for, and no Optional of it. */
+/* An output of type T has exactly the type bound to T, not an Optional of it. */
 static bool output_fits(struct match *match, const char *pattern,
                         const struct opscope__graph_values *outputs)
 {

@@ -20,7 +20,7 @@ struct opscope__task {
     size_t index;         /* in the order of discovery */
     size_t pending;       /* edges to it that have not delivered yet */
     size_t output_count;
-    bool is_idle;  /* nothing that is wanted lies behind it: it does not run */
+    bool is_idle;  /* no wanted gradient lies behind it: it does not run */
     bool leads_on; /* while that is found out */
 
     /* By opscope__graph_order. */

@@ -58,7 +58,7 @@ class GraphBuilder:
         return str(self._count)
 
     def add_input(self, tensor: Tensor, value: str) -> None:
-        """Lets the value stand for the tensor. TraceError if the graph has the tensor already."""
+        """Makes the tensor this value of the graph. TraceError if the graph has it already."""
         if id(tensor) in self._known:
             raise TraceError(
                 f"the example {value!r} is the same tensor as another example or an attribute of "

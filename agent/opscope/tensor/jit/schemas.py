@@ -22,7 +22,7 @@ class Parameter(NamedTuple):
     default: str | None
     """As the schema writes it."""
     length: int
-    """Of int[N]: an int stands for so many; otherwise 0."""
+    """N of int[N], which also accepts one int and repeats it N times; 0 for other types."""
 
     @property
     def is_list(self) -> bool:

@@ -160,7 +160,7 @@ def _converted(
 
 
 def _list(frame: Frame, parameter: Parameter, value: Value, at: ast.AST) -> GraphValue | None:
-    """An argument of a list; an int stands for a list of it, or itself for "int|int[]"."""
+    """An argument of a list type. An int becomes a list of it, but stays an int for "int|int[]"."""
     type_ = type_of(value)
     if parameter.type == "int|int[]" and type_ == INT:
         return frame.graph_value(value, at)

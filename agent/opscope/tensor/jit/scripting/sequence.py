@@ -22,7 +22,7 @@ from opscope.tensor.jit.scripting.values import Constant
 from opscope.tensor.jit.scripting.variables import FLAGS, RESULT, RETURNED, Bound
 
 Step: TypeAlias = ast.stmt | Callable[[], None]
-"""A statement, or what stands for several, such as a round of an unrolled loop."""
+"""A statement, or a function that emits several, such as a round of an unrolled loop."""
 
 
 def flag(frame: Frame, name: str) -> bool | GraphValue:

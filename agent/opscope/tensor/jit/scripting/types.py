@@ -85,7 +85,7 @@ class Unknown(Type):
 
 
 def plain(type_: Type) -> Type:
-    """The type with all that was found out about it since."""
+    """The type, with each Unknown replaced by the type found since."""
     if isinstance(type_, Unknown):
         return plain(type_.found) if type_.found else type_
     if isinstance(type_, ListOf):

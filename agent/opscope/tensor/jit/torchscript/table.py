@@ -55,8 +55,8 @@ def need(condition: bool, what: str) -> None:
 
 
 def lacks(translation: Translation, given: list[Value], named: dict[str, Value]) -> str:
-    """Which option of a call is refused, whatever the unknown ones of its arguments are; ""
-    without one."""
+    """The option of a call that is refused for each value that its unknown arguments may have; ""
+    if there is none."""
     found = ""
     for guess in (*(Symbol("0", kind) for kind in ("Tensor", "int", "List[int]")), 0, [0, 0]):
         arguments = [_guessed(each, guess) for each in given]
