@@ -111,7 +111,7 @@ def test_producer_and_extra_files_are_shown(tmp_path: Path, write: Callable[[Pat
     assert found.extra["notes.txt"] == b"hello"
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:`torch.jit")
 @pytest.mark.parametrize("how", ["script", "trace"])
 def test_a_torchscript_program_is_shown(tmp_path: Path, how: str) -> None:
     path = tmp_path / "file.pt"
