@@ -161,7 +161,9 @@ def test_two_ranks_with_gloo(tmp_path: Path) -> None:
     place = ["--master-addr=127.0.0.1", f"--master-port={port}", str(script)]
     done = run([*launch, *place], tmp_path, observing(tmp_path, {}))
     assert done.returncode == 0, done.stderr[-4000:]
-    assert sorted(done.stdout.split()) == ["0:2.0", "1:2.0"]
+    # From PyTorch 2.8 on, some builds print that "[Gloo] Rank 0 is connected to 1 peer ranks".
+    said = [line for line in done.stdout.splitlines() if not line.startswith("[Gloo]")]
+    assert sorted(said) == ["0:2.0", "1:2.0"]
     found = counts(tmp_path / "segments")
     ranks = [p for p in found.snapshot.processes if p.notes.get("rank")]
     assert sorted(p.notes["rank"] for p in ranks) == ["0", "1"]
