@@ -48,6 +48,7 @@ print(logits.shape)
 """
 
 SCRIPTED = """
+import os
 import torch
 from typing import List
 
@@ -71,7 +72,10 @@ x = torch.eye(16) / 16
 for _ in range(50):
     with torch.inference_mode():
         y = fan_out(x)
-print(y.shape)
+print(y.shape, flush=True)
+# The threads of the tasks end the process now and then while it exits, observed or not: seen with
+# PyTorch 2.7.
+os._exit(0)
 """
 
 LOADED = """
@@ -161,7 +165,9 @@ def test_two_ranks_with_gloo(tmp_path: Path) -> None:
     place = ["--master-addr=127.0.0.1", f"--master-port={port}", str(script)]
     done = run([*launch, *place], tmp_path, observing(tmp_path, {}))
     assert done.returncode == 0, done.stderr[-4000:]
-    assert sorted(done.stdout.split()) == ["0:2.0", "1:2.0"]
+    # From PyTorch 2.8 on, some builds print that "[Gloo] Rank 0 is connected to 1 peer ranks".
+    said = [line for line in done.stdout.splitlines() if not line.startswith("[Gloo]")]
+    assert sorted(said) == ["0:2.0", "1:2.0"]
     found = counts(tmp_path / "segments")
     ranks = [p for p in found.snapshot.processes if p.notes.get("rank")]
     assert sorted(p.notes["rank"] for p in ranks) == ["0", "1"]

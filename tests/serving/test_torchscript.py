@@ -17,7 +17,7 @@ from tritonclient import grpc as triton
 from tests.serving.running import running, source, triton_client
 
 # PyTorch's own words on TorchScript.
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit")
 
 CONFIG = {
     "inputs": [{"name": "images", "datatype": "FP32", "shape": [-1, 1, 8, 8]}],

@@ -120,7 +120,7 @@ def test_what_cannot_be_loaded_is_named(
     assert not (tmp_path / "evil").exists()
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:`torch.jit")
 def test_programs_and_old_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "file.pt"
     torch.jit.script(torch.nn.ReLU()).save(str(path))

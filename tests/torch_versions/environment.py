@@ -57,6 +57,9 @@ def _make(version: str, folder: Path) -> Path:
     # After its own packages, those of this environment; with their .pth files, so editable ones.
     link = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
     (site / "beside.pth").write_text(link)
+    command = folder / "bin" / "opscope"
+    command.write_text(f"#!{python.absolute()}\nfrom opscope.cli import main\nmain()\n")
+    command.chmod(0o755)
     tried = subprocess.run(
         [python, "-W", "ignore", "-c", _TRIAL], stdout=subprocess.PIPE, text=True, check=True
     )

@@ -199,7 +199,7 @@ def test_control_flow_that_the_input_decides_goes_each_way(
     np.testing.assert_array_equal(in_node(run_node, path, x), wanted)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore:`torch.jit", "ignore::UserWarning")
 @pytest.mark.parametrize("kind", ["resnet18", "transformer"])
 def test_a_network_that_pytorch_saved(kind: str, tmp_path: Path, run_c: Run, run_node: Run) -> None:
     torch: Any = pytest.importorskip("torch")

@@ -11,7 +11,7 @@ with inductor, those that it leaves to PyTorch (`aten::mm`, `aten::convolution`,
 inductor's kernels counts as the region's own, unless they are compiled with the option
 `cpp.enable_kernel_profile`: then each is a range, named after the operators in it. A backward
 compiled with the forward is one node, `CompiledFunctionBackward`. Events that PyTorch sends only to
-its own profiler (`## Call CompiledFxGraph` ...) are not visible.
+its own profiler (`## Call CompiledFxGraph` ..., except in 2.9) are not visible.
 
 A `record_function` that is left on another thread than it was entered on is not recorded, and
 counts as dropped. So do its 256 outer ranges if it is nested deeper than that.

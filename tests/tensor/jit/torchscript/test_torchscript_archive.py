@@ -11,7 +11,7 @@ from opscope.tensor.jit.torchscript.archive import Instance, is_torchscript, rea
 torch = pytest.importorskip("torch")
 
 # PyTorch announces that torch.export replaces TorchScript.
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
 
 
 class Net(torch.nn.Module):  # type: ignore[misc, name-defined]

@@ -14,9 +14,7 @@ from tests.tensor.jit.torchscript.compare import assert_close, compiled, loaded,
 torch: Any = pytest.importorskip("torch")
 
 # PyTorch announces that torch.export replaces TorchScript.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:`torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore::torch.jit.TracerWarning")
 
 F = torch.nn.functional
 

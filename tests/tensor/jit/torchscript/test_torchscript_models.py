@@ -20,7 +20,7 @@ from tests.tensor.jit.torchscript.compare import assert_close, compiled, loaded,
 torch: Any = pytest.importorskip("torch")
 
 # PyTorch announces that torch.export replaces TorchScript.
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
 
 F = torch.nn.functional
 

@@ -14,7 +14,7 @@ torch: Any = pytest.importorskip("torch")
 
 # PyTorch announces that torch.export replaces TorchScript.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:`torch.jit:DeprecationWarning", "ignore::UserWarning", "ignore::torch.jit.TracerWarning"
+    "ignore:`torch.jit", "ignore::UserWarning", "ignore::torch.jit.TracerWarning"
 )
 
 WIDTH, HEADS, STEPS = 16, 4, 5
