@@ -19,6 +19,7 @@ from opscope.record.values import box
 F = TypeVar("F", bound=Callable[..., Any])
 
 _USER_SCOPE = RecordScope.USER_SCOPE
+_USER_NUMBER = int(_USER_SCOPE)
 _has_callbacks_of = lib.opscope_has_callbacks_of
 
 # Copied from the module inspect, whose import takes milliseconds.
@@ -164,9 +165,11 @@ class record_function:  # noqa: N801 - PyTorch's name
         scope: RecordScope | int = RecordScope.USER_SCOPE,
         phase: str | None = None,
     ) -> None:
-        if scope is not _USER_SCOPE:
+        if scope is _USER_SCOPE:
+            self._scope = _USER_NUMBER
+        else:
             scope = RecordScope(scope)
-        self._scope = int(scope)
+            self._scope = int(scope)
         self._name = name
         self._args = args
         self._kind: _Kind = scope if phase is None else (scope, phase_number(phase))
