@@ -1,4 +1,4 @@
-"""Panels on waiting that no operator shows: for a processor, and for torch.compile."""
+"""Panels on what no operator shows: processors in use, waiting for one, and torch.compile."""
 
 from __future__ import annotations
 
@@ -11,6 +11,22 @@ from dashboards.source.choices import HOSTS, OF_SERVICE, SELECTED
 from dashboards.source.queries import rate
 
 _LINK = ("Hosts", of(HOSTS, *SELECTED))
+
+
+def using() -> timeseries.Panel:
+    return graph(
+        "Processors in use",
+        "Processors that the threads of a host use, on average over the service's hosts: the ten"
+        " services that use most. Beyond the busy threads of operators it is Python, libraries that"
+        " Opscope does not see, and long operators that no window met.",
+        "short",
+        Query(
+            f"topk(10, avg by (service_name) ({rate('opscope.cpu.time', OF_SERVICE)}))",
+            "{{service_name}}",
+        ),
+        width=8,
+        link=_LINK,
+    )
 
 
 def waiting() -> timeseries.Panel:
@@ -26,6 +42,7 @@ def waiting() -> timeseries.Panel:
             "{{service_name}}",
         ),
         limits=up_to(0.5, 1.0),
+        width=8,
         link=_LINK,
     )
 
@@ -43,6 +60,7 @@ def compiling() -> timeseries.Panel:
         ),
         decimals=2,
         limits=up_to(0.05, 0.2),
+        width=8,
         link=_LINK,
     )
 

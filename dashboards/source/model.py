@@ -136,6 +136,7 @@ def make() -> Dashboard:
                 log=True,
             )
         )
+        .with_panel(compilation.using())
         .with_panel(compilation.waiting())
         .with_panel(compilation.compiling())
         .with_panel(

@@ -182,10 +182,11 @@ class Fleet:
         )
 
     def _measures(self, busy_ns: int) -> Measures:
-        """Of a program that waits for a processor a tenth as long as it is in operators, and
-        compiles again and again."""
+        """Of a program that waits for a processor a tenth as long as it is in operators, runs
+        Python for three tenths, and compiles again and again."""
         count = 1 + busy_ns // 10**10
         return {
+            "opscope.cpu.time": {(self.service, ""): busy_ns * 13 // 10},
             "opscope.cpu.wait": {(self.service, ""): busy_ns // 10},
             "opscope.torch.compile.compilations": {
                 (self.service, "first"): 4,
@@ -197,6 +198,9 @@ class Fleet:
                 (self.service, "hit"): 100 + 3 * count,
                 (self.service, "miss"): count,
             },
+            "opscope.jax.compile.compilations": {(self.service, "compile"): count},
+            "opscope.jax.compile.time": {(self.service, "compile"): busy_ns // 1000},
+            "opscope.jax.compile.cache": {(self.service, "hit"): count},
         }
 
     def _process(self, host: int, version: str) -> Process:
