@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opscope.host.pid_namespaces import Pids
-from opscope.host.process_metrics import Keyed, MeasureKey
+from opscope.host.process_metrics import Keyed, MeasureKey, Measures
 from opscope.segments import layout, variance
 from opscope.segments.layout import U64
 from opscope.segments.liveness import process_start
@@ -139,6 +139,11 @@ class ProcessorTimes:
     def nbytes(self) -> int:
         """Approximate memory size, in bytes."""
         return _THREAD_BYTES * len(self._threads)
+
+
+def by_service(measures: Measures, name: str) -> dict[tuple[str], float]:
+    """USED or WAITED of each service, in seconds."""
+    return {(service,): ns / 1e9 for (service, _), ns in measures.get(name, {}).items()}
 
 
 def _pid_of(header: Header, pids: Pids) -> int | None:

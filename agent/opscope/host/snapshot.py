@@ -19,7 +19,7 @@ from opscope.bridges import catalog
 from opscope.host import build
 from opscope.host.health import Health
 from opscope.host.process_metrics import Measures, of_compilation, of_models
-from opscope.host.processor_time import USED, WAITED
+from opscope.host.processor_time import USED, WAITED, by_service
 from opscope.host.self_metrics import SelfMetrics
 from opscope.processes.cgroups import Container
 from opscope.segments import bounds, layout, variance
@@ -270,15 +270,12 @@ class Snapshot:
     @property
     def cpu_time_s(self) -> Mapping[tuple[str], float]:
         """Seconds that threads had a processor, by service; includes ended processes."""
-        return self._processor_s(USED)
+        return by_service(self.measures, USED)
 
     @property
     def cpu_wait_s(self) -> Mapping[tuple[str], float]:
         """Seconds that threads waited for a processor, in the same way."""
-        return self._processor_s(WAITED)
-
-    def _processor_s(self, name: str) -> Mapping[tuple[str], float]:
-        return {(service,): ns / 1e9 for (service, _), ns in self.measures.get(name, {}).items()}
+        return by_service(self.measures, WAITED)
 
     @property
     def served(self) -> SimpleNamespace:
