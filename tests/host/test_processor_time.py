@@ -27,6 +27,7 @@ from opscope.host.processor_time import (
 from opscope.host.snapshot import Snapshot
 from opscope.host.state_file import StateFile
 from opscope.reports.view import by_operator, view
+from opscope.segments import layout
 from tests.segments.segment_writer import Process, Range, SegmentWriter
 from tests.waiting import until
 
@@ -225,6 +226,29 @@ def test_waiting_stays_counted_when_a_process_has_ended(
     for _ in range(3):
         assert sum(host.collect().cpu_wait_s.values()) == 1.0
     assert not [*tmp_path.glob("*.seg")]
+
+
+def test_a_process_with_two_segments_counts_its_time_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It called exec, or attached anew: the kernel's count goes on."""
+    tmp_path.chmod(0o700)
+    used = iter((5, 7, 9))
+    monkeypatch.setattr(
+        processor_time,
+        "of_threads",
+        lambda pid: {pid: ProcessorTime(10 * S * (seconds := next(used)), S * seconds)},
+    )
+    host = Host([str(tmp_path)], consume=True)
+    first = SegmentWriter(Process(random_id=b"a" * 16))
+    first.write(tmp_path)
+    host.collect()
+    SegmentWriter(Process(random_id=b"a" * 16), state=layout.CLOSED).write(tmp_path)
+    SegmentWriter(Process(random_id=b"b" * 16)).write(tmp_path)
+    for seconds in (7.0, 9.0):
+        found = host.collect()
+        assert sum(found.cpu_wait_s.values()) == seconds
+        assert sum(found.cpu_time_s.values()) == 10 * seconds
 
 
 def test_a_view_has_the_cpu_time_of_its_period(

@@ -32,6 +32,7 @@ WAITED = "opscope.cpu.wait"
 # A process with more threads would make the agent's passes slow, so nothing is said of it.
 _THREAD_LIMIT = 128
 _LOOKUPS = 3
+_KNOWN_LIMIT = 4096
 # Of the CPU time: with so little waiting, what windows missed of it changes no error.
 _NEGLIGIBLE = 0.003
 _THREAD_BYTES = 250  # of Python objects
@@ -77,25 +78,45 @@ def _of_thread(path: str) -> ProcessorTime | None:
     return ProcessorTime(int(used), int(waited))
 
 
-class ProcessorTimes:
-    """The sums of one process over all threads that it had at any reading."""
+class KnownTimes:
+    """The last sums of processes. One that calls exec, or attaches anew, writes another segment,
+    and the kernel goes on counting."""
 
-    __slots__ = ("_ended", "_lacked_s2", "_lookups", "_pid", "_threads", "_unseen_s")
+    def __init__(self) -> None:
+        self._of: dict[tuple[int, int], ProcessorTime] = {}
+
+    def of(self, pid: int, start: int) -> ProcessorTime:
+        return self._of.get((pid, start), ProcessorTime())
+
+    def note(self, pid: int, start: int, sums: ProcessorTime) -> None:
+        self._of.pop((pid, start), None)
+        self._of[pid, start] = sums
+        if len(self._of) > _KNOWN_LIMIT:
+            del self._of[next(iter(self._of))]
+
+
+class ProcessorTimes:
+    """The sums of one process over all threads that it had at any reading of one segment."""
+
+    __slots__ = ("_begun", "_ended", "_lacked_s2", "_lookups", "_pid", "_threads", "_unseen_s")
 
     def __init__(self) -> None:
         self._pid: int | None = None
         self._lookups = 0
         self._threads: dict[int, ProcessorTime] = {}
-        self._ended = ProcessorTime()
+        self._begun = self._ended = ProcessorTime()
         self._unseen_s = self._lacked_s2 = 0.0
 
-    def read(self, header: Header, pids: Pids) -> None:
+    def read(self, header: Header, pids: Pids, known: KnownTimes) -> None:
         """Reads the counts of the segment's process, which lives."""
         if self._pid is None and self._lookups < _LOOKUPS:
             self._lookups += 1
             self._pid = _pid_of(header, pids)
+            if self._pid is not None:
+                self._begun = known.of(self._pid, header.process_start)
         if self._pid is not None:
             self.add(of_threads(self._pid))
+            known.note(self._pid, header.process_start, self.sums)
 
     def add(self, threads: dict[int, ProcessorTime] | None) -> None:
         """Takes the counts of another reading; None: it failed, and the last ones stay."""
@@ -127,12 +148,14 @@ class ProcessorTimes:
         return self._lacked_s2
 
     def measures(self, service: str) -> Keyed:
-        """Both times as metrics of the service; those that are 0 or unknown are left out."""
-        sums = self.sums
+        """Both times as metrics of the service, without those of the process's earlier segments;
+        those that are 0 or unknown are left out."""
+        sums, begun = self.sums, self._begun
+        times = (USED, sums.used - begun.used), (WAITED, sums.waited - begun.waited)
         return tuple(
             ((name, (service, "")), Measure(name, "", layout.METRIC_COUNTER, ns))
-            for name, ns in ((USED, sums.used), (WAITED, sums.waited))
-            if ns
+            for name, ns in times
+            if ns > 0
         )
 
     @property

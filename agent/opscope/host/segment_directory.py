@@ -14,12 +14,13 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from opscope.host.budgets import Budgets
 from opscope.host.key_tables import KeyTables
 from opscope.host.moved_rows import MovedRows
+from opscope.host.processor_time import KnownTimes
 from opscope.host.tracked_segment import TrackedSegment
 from opscope.segments import directories, liveness, segment_file
 from opscope.segments.dictionary import Dictionary
@@ -55,6 +56,7 @@ class Reading:
     budgets: Budgets
     resumed: dict[str, dict[str, MovedRows]]
     """By directory and name, what an earlier agent knew of files not yet read."""
+    processor_times: KnownTimes = field(default_factory=KnownTimes)
     files_read: int = 0
     files_discarded: int = 0
     """Segments of another version that were removed unread, beyond the limit."""
@@ -248,7 +250,9 @@ class SegmentDirectory:
                         raise SegmentError("too-much", f"{self.path}: no memory for more")
                     segment = read_segment(read, header, file.dictionary)
                     if not is_over:
-                        file.processor.read(header, reading.tables.containers.pids)
+                        file.processor.read(
+                            header, reading.tables.containers.pids, reading.processor_times
+                        )
                     file.take(segment, not is_over, now_ns, reading.tables, reading.by_process)
                 finally:
                     room.take(file.user, file.nbytes - before)
