@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,17 @@ from tests.waiting import until
 
 BUSY = "while True: pass"
 S = 10**9
+OF_PROCESS = processor_time.of_process
+
+
+def is_due(cpu_s: float) -> Callable[[], bool]:
+    return lambda: time.process_time() >= cpu_s
+
+
+@pytest.fixture(autouse=True)
+def of_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests say which threads there are; nothing else had a processor."""
+    monkeypatch.setattr(processor_time, "of_process", lambda pid: 0)
 
 
 @contextmanager
@@ -266,3 +277,20 @@ def test_a_view_has_the_cpu_time_of_its_period(
     assert view(unknown, None, by_operator).cpu_s is None
     assert view(before, None, by_operator).cpu_s == 5.0
     assert view(after, before, by_operator).cpu_s == 7.0
+
+
+def test_cpu_time_contains_threads_that_no_pass_has_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(processor_time, "of_process", OF_PROCESS)
+    SegmentWriter().write(tmp_path)
+    host = Host([str(tmp_path)], consume=True)
+    host.collect()
+    before = time.process_time()
+    thread = threading.Thread(target=lambda: [None for _ in iter(is_due(before + 0.5), True)])
+    thread.start()
+    thread.join()
+    own_s = time.process_time()
+    # The kernel's ticks are of 10 ms.
+    assert sum(host.collect().cpu_time_s.values()) >= own_s - 0.05

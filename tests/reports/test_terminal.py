@@ -66,6 +66,7 @@ def test_the_footer_has_the_cpu_time_of_observed_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processor_time, "of_threads", lambda pid: {pid: ProcessorTime(12 * 10**9)})
+    monkeypatch.setattr(processor_time, "of_process", lambda pid: 0)
     SegmentWriter().add([OUTER, INNER]).write(tmp_path)
     assert "over all threads; CPU time: 12.0 s" in "\n".join(top(tmp_path))
     assert json.loads("\n".join(top(tmp_path, "--json")))["cpu_s"] == 12.0

@@ -78,6 +78,17 @@ def _of_thread(path: str) -> ProcessorTime | None:
     return ProcessorTime(int(used), int(waited))
 
 
+def of_process(pid: int) -> int:
+    """The time on a processor of the process and of all threads that it ever had, in ns; 0 if it is
+    unknown. Fields 14 and 15 of /proc/<pid>/stat (proc(5)), in ticks, usually of 10 ms."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read(4096).rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * 10**9 // os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 class KnownTimes:
     """The last sums of processes. One that calls exec, or attaches anew, writes another segment,
     and the kernel goes on counting."""
@@ -98,7 +109,16 @@ class KnownTimes:
 class ProcessorTimes:
     """The sums of one process over all threads that it had at any reading of one segment."""
 
-    __slots__ = ("_begun", "_ended", "_lacked_s2", "_lookups", "_pid", "_threads", "_unseen_s")
+    __slots__ = (
+        "_begun",
+        "_ended",
+        "_lacked_s2",
+        "_lookups",
+        "_pid",
+        "_threads",
+        "_unseen_s",
+        "_used",
+    )
 
     def __init__(self) -> None:
         self._pid: int | None = None
@@ -106,6 +126,7 @@ class ProcessorTimes:
         self._threads: dict[int, ProcessorTime] = {}
         self._begun = self._ended = ProcessorTime()
         self._unseen_s = self._lacked_s2 = 0.0
+        self._used = 0
 
     def read(self, header: Header, pids: Pids, known: KnownTimes) -> None:
         """Reads the counts of the segment's process, which lives."""
@@ -116,7 +137,8 @@ class ProcessorTimes:
                 self._begun = known.of(self._pid, header.process_start)
         if self._pid is not None:
             self.add(of_threads(self._pid))
-            known.note(self._pid, header.process_start, self.sums)
+            self._used = max(self._used, of_process(self._pid))
+            known.note(self._pid, header.process_start, self._counted)
 
     def add(self, threads: dict[int, ProcessorTime] | None) -> None:
         """Takes the counts of another reading; None: it failed, and the last ones stay."""
@@ -135,6 +157,12 @@ class ProcessorTimes:
             found = _plus(found, one)
         return found
 
+    @property
+    def _counted(self) -> ProcessorTime:
+        """With the time of threads that began and ended between two readings, as far as known."""
+        sums = self.sums
+        return sums._replace(used=max(sums.used, self._used))
+
     def lacked_s2(self, self_s: float) -> float:
         """The variance of the estimates from waiting that no window has met; once for each pass.
 
@@ -150,7 +178,7 @@ class ProcessorTimes:
     def measures(self, service: str) -> Keyed:
         """Both times as metrics of the service, without those of the process's earlier segments;
         those that are 0 or unknown are left out."""
-        sums, begun = self.sums, self._begun
+        sums, begun = self._counted, self._begun
         times = (USED, sums.used - begun.used), (WAITED, sums.waited - begun.waited)
         return tuple(
             ((name, (service, "")), Measure(name, "", layout.METRIC_COUNTER, ns))
