@@ -276,6 +276,11 @@ int opscope_recorder_stop(bool discard)
     }
     if (recorder->segment.base != NULL) {
         opscope__metrics_close();
+        if (recorder->sampling.window_ns != 0) {
+            /* Partner: the reader of the file; independent of other memory. */
+            opscope__store_relaxed(
+                &opscope__segment_header(&recorder->segment)->window_end_ticks, opscope__ticks());
+        }
         opscope__segment_close(&recorder->segment, discard);
     }
     opscope__segment_unlock();

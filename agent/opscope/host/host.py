@@ -3,8 +3,7 @@
 Each pass rereads the segments of live processes. It reads the segment of an ended process one last
 time, adds it to the sums of ended processes and, if this is the host's agent, removes the file.
 `sweep()` does only the latter, between passes, when hundreds of processes start and end. The order
-is: add, save the state, remove; so an agent that is killed continues where it was
-(host/state.py).
+is: add, save the state, remove; so a killed agent continues where it was (host/state.py).
 
 segment_directory.py reads the files of one directory; tracked_segment.py interprets one file.
 """
@@ -253,7 +252,7 @@ class Host:
         """Adds segments of ended processes to the sums, and marks their files for removal."""
         gone = [*found.vanished, *map(directory.forget, found.over)]
         files = [file for file in gone if file is not None]
-        self._add((file.contribution for file in files), now_ns)
+        self._add((file.ended(self._state.tables) for file in files), now_ns)
         self._ended.add((file.process for file in files), now_ns)
         self._add_left(now_ns)
         if any(file.exemplars for file in files):
@@ -272,8 +271,9 @@ class Host:
                     self._state.tables.series.ended_unix_ns[number] = now_ns
 
     def _add_left(self, now_ns: int) -> None:
-        """Adds what rows of live processes counted under series that they have left."""
-        left, self._state.tables.left = self._state.tables.left, []
+        """Adds what live processes counted under series that they left, and times possible now."""
+        tables = self._state.tables
+        left, tables.left = [*tables.left, *tables.kept_back.released()], []
         self._add((one.contribution() for one in left), now_ns)
 
     def _divide(self, now_ns: int) -> None:

@@ -13,6 +13,7 @@ from opscope.host.amounts import Amounts
 from opscope.host.bounded_names import BoundedNames
 from opscope.host.budgets import LimitedPasses
 from opscope.host.containers import Containers
+from opscope.host.kept_back import KeptBack
 from opscope.host.process_metrics import MeasureTable
 from opscope.host.series_table import SeriesTable
 
@@ -28,6 +29,7 @@ class KeyTables:
         self.left: list[Amounts] = []
         """What rows of live processes counted under series that they have left; the host adds it
         to the sums of ended processes."""
+        self.kept_back = KeptBack()
         self.moves = 0
         """Times that rows came under `other` or left a series."""
         self.ranks = False

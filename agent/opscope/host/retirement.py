@@ -86,6 +86,7 @@ class Retirement:
             return []
         self._last_s = now_s
         self.count += len(chosen)
+        state.tables.kept_back.forget(chosen)
         return _retire(state, chosen, now_ns)
 
 

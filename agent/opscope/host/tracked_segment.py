@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.host import amounts, exemplars, process_metrics
+from opscope.host import amounts, exemplars, kept_back, process_metrics
 from opscope.host.amounts import Amounts
 from opscope.host.exemplars import OfSeries
 from opscope.host.health import Health
 from opscope.host.identity import attributes, group_of
+from opscope.host.kept_back import Ending
 from opscope.host.key_tables import KeyTables
 from opscope.host.moved_rows import MovedRows
 from opscope.host.process_metrics import Keyed
@@ -46,6 +47,7 @@ class TrackedSegment:
         "container",
         "contribution",
         "dictionary",
+        "ending",
         "exemplars",
         "is_named",
         "measures",
@@ -91,6 +93,8 @@ class TrackedSegment:
         """Whether the file's lock shows that its process lives."""
         self.moved = MovedRows()
         self.possible = PossibleTimes()
+        self.ending: Ending | None = None
+        """What it leaves behind if its process ends."""
         self.processor = ProcessorTimes()
         self.tried = 0
         """`SeriesTable.changes` when rows last asked for a series of their own."""
@@ -102,6 +106,12 @@ class TrackedSegment:
             return False
         self.skipped += 1
         return True
+
+    def ended(self, tables: KeyTables) -> Contribution | None:
+        """Its process has ended: the contribution, to be added to the sums."""
+        service = tables.services.bounded(self.service, self.user)
+        tables.kept_back.end((self.user, service), self.ending)
+        return self.contribution
 
     @property
     def is_over(self) -> bool:
@@ -156,6 +166,7 @@ class TrackedSegment:
             _results(process, tables, self.user),
             process_metrics.counted(self.measures),
         )
+        self.ending = kept_back.ending(segment, series_map.rows, self.possible)
         elsewhere = self.moved.elsewhere
         if new is not None:
             left = Amounts.of(whole).part(new[new != old])

@@ -18,7 +18,7 @@ from opscope.segments.bounds import FILE_LIMIT, TIME_LIMIT_NS
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.layout import U64
 from opscope.segments.segment_file import Reader, SegmentError
-from opscope.segments.self_time import possible_ticks
+from opscope.segments.self_time import elapsed_ticks_of_all, possible_ticks
 from opscope.segments.shape import Keys, Lines
 
 # Columns of Rows.values: fields of a cell with the same names.
@@ -131,6 +131,8 @@ class Segment(NamedTuple):
     range turns out to cost less than assumed."""
     possible_self_ticks: float
     """The most self time of all rows together (self_time.py); infinite without a limit."""
+    elapsed_ticks: float
+    """The time of all its threads together; infinite if unknown."""
     variances: NDArray[Any]
     """The stated variances: layout.VARIANCE, validated."""
     used: int
@@ -234,6 +236,7 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
         _exemplars(read, heads),
         overhead_ns,
         possible_ticks(_elapsed_ticks(header), cells, table, keys.row, rows.values),
+        elapsed_ticks_of_all(_elapsed_ticks(header), table),
         variance.checked(stated, dictionary),
         _used(heads),
     )
@@ -406,7 +409,8 @@ def _summed(cells: NDArray[Any], keys: Keys, lines: Lines, weights: U64) -> Rows
 
 
 def _elapsed_ticks(header: Header) -> int:
-    """From the segment's beginning to the last window; 0 if no windows limit the estimates."""
+    """From the segment's beginning to the last window, or to its end; 0 if no windows limit the
+    estimates."""
     if not header.window_ns or not header.window_end_ticks:
         return 0
     return header.window_end_ticks - header.anchor_ticks

@@ -3,7 +3,9 @@
 A window that happens to contain a rare long wait, such as the moment in which the kernel stops a
 thread for its CPU quota, represents many such waits. The estimate is right on average, but for a
 while it may exceed the time that has passed. Such an excess is not an amount that any thread can
-have spent, so `PossibleTimes` keeps it back until that much time has passed.
+have spent, so `PossibleTimes` keeps it back until that much time has passed. If the process ends
+before, host/kept_back.py continues: a service of short processes needs what is kept back, because
+windows do not meet many of its processes at all.
 """
 
 from __future__ import annotations
@@ -62,6 +64,16 @@ def possible_ticks(
     return float(np.minimum(of_tables, elapsed_ticks).sum())
 
 
+def elapsed_ticks_of_all(elapsed_ticks: int, table: NDArray[np.uint32]) -> float:
+    """The time of all threads together since the segment was made; NO_LIMIT if unknown.
+
+    As above. A program's main thread had that time though it may have recorded nothing."""
+    if elapsed_ticks <= 0:
+        return NO_LIMIT
+    threads = min(int(table.max(initial=0)) + 1, max(1, len(table)))
+    return float(elapsed_ticks) * threads
+
+
 class PossibleTimes:
     """The times of one segment's rows that have been possible so far; they only grow.
 
@@ -72,6 +84,8 @@ class PossibleTimes:
     def __init__(self) -> None:
         self._keys: U64 = np.zeros(0, np.uint64)
         self._shown: F64 = np.zeros((0, 2))
+        self.kept_back: F64 | None = None
+        """(n, 2) self and total ticks of the rows that were not possible in the last read."""
 
     @property
     def nbytes(self) -> int:
@@ -81,14 +95,21 @@ class PossibleTimes:
         """(n,) self and total ticks of the rows `keys`; `limit`: `possible_ticks` of this read."""
         wanted = np.stack([estimated(values), values[:, _TOTAL].astype(np.float64)], axis=1)
         shown = wanted  # which may have fallen a little since the last read
+        self.kept_back = None
         if limit < NO_LIMIT:
             before = self._aligned(keys)
             hidden = np.maximum(wanted - before, 0.0)
             room, growth = limit - float(before[:, 0].sum()), float(hidden[:, 0].sum())
             if growth > room:
                 shown = before + hidden * (max(room, 0.0) / growth)
+                self.kept_back = np.maximum(wanted - shown, 0.0)
         self._keys, self._shown = keys, shown
         return shown[:, 0], shown[:, 1]
+
+    @property
+    def shown_ticks(self) -> float:
+        """Self time of all rows together."""
+        return float(self._shown[:, 0].sum())
 
     def _aligned(self, keys: U64) -> F64:
         """What was shown of each row, 0 of a new one."""

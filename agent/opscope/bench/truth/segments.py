@@ -78,22 +78,38 @@ _SUMMED = ("calls", "total_s", "whole_s", "known_self_s", "calls_variance", "sel
 
 
 def read(directory: str) -> Sums:
-    """Reads all segments in the directory. Raises SegmentError for a damaged one."""
-    sums = Sums()
+    """Reads all segments in the directory. Raises SegmentError for a damaged one.
+
+    Together they have at most the time that their threads had, as in host/kept_back.py once the
+    processes have ended."""
+    sums, possible = Sums(), _Possible()
     for path in sorted(Path(directory).glob("*.seg")):
         fd = os.open(path, os.O_RDONLY)
         try:
-            _add(sums, partial(_pread, fd))
+            _add(sums, possible, partial(_pread, fd))
         finally:
             os.close(fd)
+    sums.known_self_s = {key: possible.share * s for key, s in sums.known_self_s.items()}
     return sums
+
+
+@dataclass
+class _Possible:
+    """The self time of all segments, and the time of their threads, in seconds."""
+
+    estimated_s: float = 0.0
+    elapsed_s: float = 0.0
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.elapsed_s / self.estimated_s) if self.estimated_s else 1.0
 
 
 def _pread(fd: int, offset: int, size: int) -> bytes:
     return os.pread(fd, size, offset)
 
 
-def _add(sums: Sums, read: Reader) -> None:
+def _add(sums: Sums, possible: _Possible, read: Reader) -> None:
     header = read_header(read)
     segment = read_segment(read, header, Dictionary())
     second = header.ticks_per_second
@@ -101,7 +117,8 @@ def _add(sums: Sums, read: Reader) -> None:
     variances = segment.variances
     stated = {int(entry["key"]) for entry in variances}
     rows = segment.rows
-    possible = segment.possible_self_ticks / max(1.0, float(estimated(rows.values).sum()))
+    possible.estimated_s += float(estimated(rows.values).sum()) / second
+    possible.elapsed_s += segment.elapsed_ticks / second
     for number, values in zip(rows.keys.tolist(), rows.values.tolist(), strict=True):
         samples, weight, whole, total, own = values[:5]
         key = segment.dictionary.ops[number & layout.KEY_OP_MASK], _phase(number)
@@ -111,7 +128,7 @@ def _add(sums: Sums, read: Reader) -> None:
             (sums.calls, calls),
             (sums.total_s, total / second),
             (sums.whole_s, whole / second),
-            (sums.known_self_s, min(1.0, possible) * own / second),
+            (sums.known_self_s, own / second),
         ):
             column[key] = column.get(key, 0.0) + value
         if number not in stated and (stated or not header.window_ns):
