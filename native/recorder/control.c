@@ -98,12 +98,13 @@ static uint64_t cpu_ns(void)
 /* With the segment lock held. */
 static struct opscope__governor_reading read_costs(const struct opscope__recorder *recorder)
 {
-    opscope__cost_update_factor(&recorder->segment);
+    struct opscope__cost cost;
+    opscope__cost_read(&recorder->segment, &cost);
     return (struct opscope__governor_reading){
         .wall_ns = opscope__monotonic_ns(),
         .cpu_ns = cpu_ns(),
-        .recording_ns = opscope__cost_of_samples_ns(&recorder->segment),
-        .outer_ns = recorder->outer_handle != 0 ? opscope__cost_of_outer_ns(&recorder->segment) : 0,
+        .recording_ns = cost.recording_ns,
+        .outer_ns = recorder->outer_handle != 0 ? cost.outer_ns : 0,
         .driver_ns = recorder->segment.base != NULL
                          ? opscope__load_relaxed(
                                &opscope__segment_header(&recorder->segment)->window_thread_ns)

@@ -3,7 +3,9 @@
 
 #include "base/atomics.h"
 #include "base/clock.h"
+#include "opscope/record.h"
 #include "opscope/recorder.h"
+#include "recorder/cost_compare.h"
 #include "recorder/state.h"
 #include "segment/op_cost.h"
 #include "segment/table.h"
@@ -21,14 +23,15 @@ uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_
 /* ---- in the loop and in the program --------------------------------------------------------------- */
 
 /* A probe above the limit was interrupted. */
-enum { PROBE_LIMIT_TICKS = 60000, PRIOR_PROBES = 32, ONE_PPM = 1000000 };
+enum { PROBE_LIMIT_TICKS = 60000, PRIOR_PROBES = 32, ONE_PPM = 1000000, PS_PER_NS = 1000 };
 static const double LEAST_FACTOR = 0.5, MOST_FACTOR = 20.0;
 
 /* Sums of the probes in the program and in the loop; add_relaxed by any thread. */
 static struct {
     uint64_t count, ticks;
 } probes[2];
-static uint32_t is_in_loop; /* relaxed */
+static uint32_t is_in_loop;           /* relaxed */
+static opscope__cost_compare compare; /* segment lock */
 
 uint64_t opscope__cost_probe_clock(void)
 {
@@ -66,39 +69,69 @@ void opscope__cost_probe_loop(bool is_loop)
     opscope__store_relaxed(&is_in_loop, is_loop);
 }
 
-void opscope__cost_update_factor(const opscope__segment *segment)
+static double factor_of_probes(void)
 {
     const double loop_count = (double)opscope__load_relaxed(&probes[1].count);
     const double count = (double)opscope__load_relaxed(&probes[0].count);
-    if (segment->base == NULL || loop_count == 0.0 || count == 0.0) {
-        return;
+    if (loop_count == 0.0 || count == 0.0) {
+        return 1.0;
     }
     const double in_loop = (double)opscope__load_relaxed(&probes[1].ticks) / loop_count;
     const double sum = (double)opscope__load_relaxed(&probes[0].ticks) + PRIOR_PROBES * in_loop;
-    double factor = sum / (count + PRIOR_PROBES) / in_loop;
-    factor = factor < LEAST_FACTOR ? LEAST_FACTOR : factor < MOST_FACTOR ? factor : MOST_FACTOR;
-    /* Partner: readers; the value is independent of other memory. */
-    opscope__store_relaxed(&opscope__segment_header(segment)->cost_factor_ppm,
-                           (uint64_t)(factor * ONE_PPM));
+    return sum / (count + PRIOR_PROBES) / in_loop;
 }
+
+bool opscope__cost_wants_comparison(uint64_t window_number)
+{
+    return opscope__cost_compare_is_wanted(&compare, window_number);
+}
+
+void opscope__cost_add_comparison(const struct opscope__cost_comparison *window)
+{
+    opscope__cost_compare_add(&compare, window);
+}
+
+/* ---- sums over a segment -------------------------------------------------------------------------- */
+
+/* In picoseconds, as measured in loops. */
+struct sums {
+    unsigned __int128 sampled_ps, outer_ps, counted_ps;
+    uint64_t counted_count;
+};
 
 /* The owner of a cell adds without synchronisation; an aligned load returns the old or the new
- * value. */
-static uint64_t OPSCOPE__UNSYNCHRONIZED samples_of(const opscope_cell *cell, bool of_outer)
+ * value. While operators are sampled, the cells that count every range are those of outer ranges.
+ */
+static void OPSCOPE__UNSYNCHRONIZED add_cell(struct sums *sums,
+                                             const opscope_segment_header *header,
+                                             const volatile opscope_cell *cell)
 {
-    const volatile opscope_cell *shared = cell;
-    const uint64_t samples = shared->sample_count;
-    return !of_outer || shared->weight == samples << OPSCOPE_SEGMENT_WEIGHT_LOG2 ? samples : 0;
+    const uint64_t samples = cell->sample_count;
+    const bool is_outer = cell->weight == samples << OPSCOPE_SEGMENT_WEIGHT_LOG2;
+    const uint32_t op_id = (uint32_t)cell->key;
+    const uint64_t range_ps = header->record_cost_ps + opscope__op_cost_extra(op_id);
+    const unsigned __int128 cost_ps = (unsigned __int128)samples * range_ps;
+    if (is_outer) {
+        sums->outer_ps += cost_ps;
+        return;
+    }
+    sums->sampled_ps += cost_ps;
+    const opscope_op *op = opscope_op_by_id(op_id);
+    if (op == NULL || op->scope != OPSCOPE_BACKWARD_FUNCTION) {
+        sums->counted_ps += cost_ps;
+        sums->counted_count += samples;
+    } else {
+        /* A framework's extra cost of a backward node arises also while ranges are only counted. */
+        sums->counted_ps += (unsigned __int128)samples * header->record_cost_ps;
+    }
 }
 
-/* The cost of all cells, or only those of outer ranges, in picoseconds as measured at the start. */
-static unsigned __int128 cost_of_cells_ps(const opscope__segment *segment, bool of_outer)
+static struct sums sum_cells(const opscope__segment *segment)
 {
     const opscope_segment_header *header = opscope__segment_header(segment);
     const char *chunks = segment->base + OPSCOPE_SEGMENT_HEADER_BYTES;
     const uint32_t chunk_count = header->chunk_count;
-    unsigned __int128 cost_ps = 0;
-    uint64_t count = 0;
+    struct sums sums = {0};
     for (uint32_t i = 0; i < chunk_count && i < OPSCOPE_SEGMENT_CHUNK_LIMIT; i++) {
         const opscope_chunk *chunk =
             (const void *)(chunks + (size_t)i * OPSCOPE_SEGMENT_CHUNK_BYTES);
@@ -107,34 +140,50 @@ static unsigned __int128 cost_of_cells_ps(const opscope__segment *segment, bool 
         for (uint32_t k = 0;
              chunk->kind == OPSCOPE_CHUNK_CELLS && k < chunk->used && k < OPSCOPE__CELLS_PER_CHUNK;
              k++) {
-            const uint64_t samples = samples_of(&cells[k], of_outer);
-            count += samples;
-            cost_ps += (unsigned __int128)samples * opscope__op_cost_extra((uint32_t)cells[k].key);
+            add_cell(&sums, header, &cells[k]);
         }
     }
-    return cost_ps + (unsigned __int128)count * header->record_cost_ps;
+    return sums;
 }
 
-/* The same cost in this program. */
-static uint64_t in_program_ns(const opscope_segment_header *header, unsigned __int128 cost_ps)
+static double limited(double factor)
 {
-    const uint64_t factor_ppm = opscope__load_relaxed(&header->cost_factor_ppm);
-    return (uint64_t)(cost_ps * (factor_ppm != 0 ? factor_ppm : ONE_PPM) / ONE_PPM / 1000);
+    return factor < LEAST_FACTOR ? LEAST_FACTOR : factor < MOST_FACTOR ? factor : MOST_FACTOR;
 }
 
-uint64_t opscope__cost_of_samples_ns(const opscope__segment *segment)
+void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *out)
 {
+    *out = (struct opscope__cost){.factor = 1.0};
     if (segment->base == NULL) {
-        return 0;
+        return;
     }
-    const opscope_segment_header *header = opscope__segment_header(segment);
-    return in_program_ns(header, cost_of_cells_ps(segment, false) +
-                                     opscope__load_relaxed(&header->uncounted_cost_ps));
-}
-
-uint64_t opscope__cost_of_outer_ns(const opscope__segment *segment)
-{
-    return segment->base != NULL
-               ? in_program_ns(opscope__segment_header(segment), cost_of_cells_ps(segment, true))
-               : 0;
+    opscope_segment_header *header = opscope__segment_header(segment);
+    struct sums sums = sum_cells(segment);
+    sums.sampled_ps += opscope__load_relaxed(&header->uncounted_cost_ps);
+    const double of_probes = limited(factor_of_probes());
+    const struct opscope__cost_factor found = opscope__cost_compare_factor(&compare, of_probes);
+    const double factor = limited(found.factor);
+    const double all_ps = (double)(sums.sampled_ps + sums.outer_ps);
+    /* Outer ranges run all the time, so windows say nothing of their cost. */
+    const double of_all =
+        all_ps > 0.0
+            ? (factor * (double)sums.sampled_ps + of_probes * (double)sums.outer_ps) / all_ps
+            : factor;
+    const uint64_t factor_ppm = (uint64_t)(of_all * ONE_PPM);
+    /* Partner: readers; the value is independent of other memory. */
+    opscope__store_relaxed(&header->cost_factor_ppm, factor_ppm);
+    /* Partner: threads that record, which may see it slightly late. */
+    opscope__store_relaxed(&opscope__recorder.cost_factor,
+                           opscope__recorder.sampling.window_ns != 0
+                               ? (uint64_t)(factor * (1u << OPSCOPE__COST_FACTOR_LOG2))
+                               : 0);
+    *out = (struct opscope__cost){
+        .recording_ns =
+            (uint64_t)((sums.sampled_ps + sums.outer_ps) * factor_ppm / ONE_PPM / PS_PER_NS),
+        .outer_ns = (uint64_t)((double)sums.outer_ps * of_probes / PS_PER_NS),
+        .sampled_ns = (uint64_t)(sums.sampled_ps / PS_PER_NS),
+        .counted_ns = (uint64_t)(sums.counted_ps / PS_PER_NS),
+        .counted_count = sums.counted_count,
+        .factor = factor,
+        .factor_error = found.error};
 }

@@ -28,8 +28,11 @@ OPSCOPE_API void opscope__cost_probe(uint64_t ticks);
 /* Assigns the following probes to the loop, or to the program again. Only one thread measures at a
  * time; the few probes of other threads meanwhile are mixed in. */
 OPSCOPE_API void opscope__cost_probe_loop(bool is_loop);
-/* With the segment lock held: writes the factor from the probes so far into the header. */
-void opscope__cost_update_factor(const opscope__segment *segment);
+/* With the segment lock held: whether the next window should compare; another comparison
+ * (recorder/cost_compare.h). */
+bool opscope__cost_wants_comparison(uint64_t window_number);
+struct opscope__cost_comparison;
+void opscope__cost_add_comparison(const struct opscope__cost_comparison *window);
 
 /* Around the code that prepares the calling thread for its first recorded range, whose time is a
  * cost. In CPU time, because a new thread often waits for a processor. */
@@ -40,12 +43,21 @@ OPSCOPE_API void opscope__cost_setup_end(uint64_t start_ns);
  * cell, or may get one. */
 uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_t op_id);
 
-/* With the segment lock held: the cost of recording all ranges of the segment so far. A reader
- * computes the same: samples times (record_cost_ps plus their operator's extra), and
- * uncounted_cost_ps, summed, times the cost factor, rounded down. */
-uint64_t opscope__cost_of_samples_ns(const opscope__segment *segment);
-/* With the segment lock held: the part of that cost from cells that count every range. While
- * operators are sampled, those are the cells of outer ranges. */
-uint64_t opscope__cost_of_outer_ns(const opscope__segment *segment);
+/* All of a segment so far. */
+struct opscope__cost {
+    uint64_t recording_ns; /* of all ranges, in this program. A reader computes the same: samples
+                              times (record_cost_ps plus their operator's extra), and
+                              uncounted_cost_ps, summed, times the cost factor, rounded down */
+    uint64_t outer_ns;     /* the part of it from cells that count every range: while operators are
+                              sampled, those of outer ranges */
+    uint64_t sampled_ns;   /* of the other ranges, as measured in loops */
+    uint64_t counted_ns, counted_count; /* the part of it that comparisons see, and its ranges */
+    double factor; /* by which sampled ranges cost more in this program, and its standard error */
+    double factor_error;
+};
+
+/* With the segment lock held: also writes the factor into the header, and for the threads that
+ * record. */
+void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *out);
 
 #endif

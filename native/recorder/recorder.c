@@ -17,6 +17,7 @@
 #include "recorder/cost.h"
 #include "recorder/exemplar.h"
 #include "recorder/outer_variance.h"
+#include "recorder/range_clock.h"
 #include "recorder/recorder.h"
 #include "segment/histogram.h"
 
@@ -145,7 +146,10 @@ static int OPSCOPE__COLD start_slow(const opscope_range *fn, bool is_outer, void
           is_outer ? OPSCOPE__WEIGHT_ONE : weight_now(thread), context);
     frame->serial = is_outer ? OPSCOPE__OUTER : frame->serial;
     frame->epoch = is_async(fn) ? state->epoch : opscope__load_relaxed(&opscope__recorder.serial);
-    frame->start_ticks = opscope__ticks() - (is_outer ? outer_began : 0);
+    const uint64_t now = opscope__ticks();
+    frame->start_ticks = is_outer       ? now - outer_began
+                         : is_async(fn) ? now
+                                        : opscope__range_clock_read(state, now);
     return OPSCOPE_OK;
 }
 
@@ -163,7 +167,7 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
     }
     struct opscope__frame *frame = state->top++;
     begin(frame, op_and_phase(fn->op, frame), fn, weight_now(thread), context);
-    frame->start_ticks = opscope__ticks();
+    frame->start_ticks = opscope__range_clock_read(state, opscope__ticks());
     return OPSCOPE_OK;
 }
 
@@ -359,14 +363,22 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
         return OPSCOPE_OK;
     }
     state->top = frame;
+    const bool is_outer = frame->serial == OPSCOPE__OUTER;
+    const uint64_t cost =
+        opscope__range_clock_cost(state, opscope__table_find(state->table, frame->key), frame->key);
     uint64_t ticks = ticks_since(frame, now);
+    if (is_outer) {
+        state->cost_ticks += cost;
+    } else {
+        ticks = opscope__range_clock_leave(state, frame, now, cost);
+    }
     add_to_parent(frame, ticks);
     const bool failed = (fn->failed & OPSCOPE__FAILED) != 0;
     if (frame->weight == 0) {
         return count_enclosing(state, frame);
     }
-    return frame->serial == OPSCOPE__OUTER ? count_outer(state, frame, ticks, failed)
-                                           : count_slow(state, frame, ticks, failed);
+    return is_outer ? count_outer(state, frame, ticks, failed)
+                    : count_slow(state, frame, ticks, failed);
 }
 
 /* The same, and a poll of the control block if one is due, which may change everything. */
@@ -402,16 +414,14 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
                          0)) {
         return end_slow(fn, frame, now);
     }
-    uint64_t ticks = now - frame->start_ticks;
-    if (__builtin_expect((int64_t)ticks < 0, 0)) {
-        return end_slow(fn, frame, now);
-    }
+    struct opscope__slot *slot = opscope__table_find(state->table, frame->key);
+    const uint64_t ticks = opscope__range_clock_leave(
+        state, frame, now, opscope__range_clock_cost(state, slot, frame->key));
     state->top = frame;
     add_to_parent(frame, ticks);
     if (__builtin_expect(frame->weight == 0, 0)) {
         return count_enclosing(state, frame);
     }
-    struct opscope__slot *slot = opscope__table_find(state->table, frame->key);
     uint32_t octave, bucket;
     find_bucket(ticks, &octave, &bucket);
     if (__builtin_expect(slot == NULL || slot->last_octave != octave, 0)) {

@@ -7,6 +7,7 @@
 
 #include "base/atomics.h"
 #include "record/callback.h"
+#include "recorder/cost_compare.h"
 #include "recorder/window.h"
 
 static const double WEIGHT_LIMIT = 1e9;
@@ -22,6 +23,7 @@ static const struct opscope__leaf leaf = {
     .lose = opscope__recorder_lose,
     .poll = poll,
     .poll_period_ticks = &opscope__recorder.poll_period_ticks};
+static const struct opscope__leaf count_leaf;
 static const struct opscope__leaf outer_leaf = {.is_outer = true, .lose = opscope__recorder_lose};
 
 /* ---- how it samples ------------------------------------------------------------------------------ */
@@ -42,16 +44,22 @@ void opscope__sampling_show(const struct opscope__recorder *recorder)
     opscope__store_relaxed(&header->is_disabled, !recorder->wanted.is_enabled);
 }
 
+struct handles {
+    opscope_handle main, outer, count;
+};
+
 /* With the segment lock held, in addition to that of the settings, so that either suffices to
  * read. */
 static void set_now(struct opscope__recorder *recorder, struct opscope__sampling sampling,
-                    bool is_off, opscope_handle handle, opscope_handle outer_handle)
+                    bool is_off, const struct handles *handles)
 {
     opscope__segment_lock();
     recorder->sampling = sampling;
     recorder->is_off = is_off;
-    recorder->handle = handle;
-    recorder->outer_handle = outer_handle;
+    recorder->handle = handles->main;
+    recorder->outer_handle = handles->outer;
+    recorder->count_handle = handles->count;
+    opscope__store_relaxed(&recorder->cost_factor, 0); /* until the next reading of the cost */
     opscope__sampling_show(recorder);
     opscope__segment_unlock();
 }
@@ -66,7 +74,10 @@ static void remove_callbacks(struct opscope__recorder *recorder)
     if (recorder->outer_handle != 0) {
         (void)opscope_remove_callback(recorder->outer_handle, false);
     }
-    set_now(recorder, recorder->sampling, recorder->is_off, 0, 0);
+    if (recorder->count_handle != 0) {
+        (void)opscope_remove_callback(recorder->count_handle, false);
+    }
+    set_now(recorder, recorder->sampling, recorder->is_off, &(struct handles){0});
 }
 
 /* A separate callback follows outer ranges, the few long ones that enclose operators, both inside
@@ -100,7 +111,12 @@ int opscope__sampling_apply(struct opscope__recorder *recorder, struct opscope__
                                              .end = opscope__recorder_outer_end,
                                              .sampling_prob = 1.0,
                                              .scopes = outer};
-    opscope_handle handle = 0, outer_handle = 0;
+    /* The bridges count only operators, and so must the cost that the count is compared with. */
+    const opscope_callback count_callback = {.start = opscope__recorder_count_start,
+                                             .end = opscope__recorder_count_end,
+                                             .sampling_prob = OPSCOPE__COST_COMPARE_PROB,
+                                             .scopes = callback.scopes & 1u << OPSCOPE_FUNCTION};
+    struct handles handles = {0};
     opscope__window_stop();
     remove_callbacks(recorder);
     const uint64_t weight = is_quiet ? 0 : (uint64_t)llround((double)OPSCOPE__WEIGHT_ONE / prob);
@@ -111,14 +127,18 @@ int opscope__sampling_apply(struct opscope__recorder *recorder, struct opscope__
     opscope__recorder_begin_serial(is_whole);
     int status = OPSCOPE_OK;
     if (callback.scopes != 0) {
-        status = opscope__add_global_leaf(&callback, &leaf, &handle);
+        status = opscope__add_global_leaf(&callback, &leaf, &handles.main);
     }
     if (status == OPSCOPE_OK && outer != 0) {
-        status = opscope__add_global_leaf(&outer_callback, &outer_leaf, &outer_handle);
+        status = opscope__add_global_leaf(&outer_callback, &outer_leaf, &handles.outer);
     }
-    set_now(recorder, sampling, is_off, handle, outer_handle);
+    if (status == OPSCOPE_OK && is_quiet && !is_off && count_callback.scopes != 0) {
+        status = opscope__add_global_leaf(&count_callback, &count_leaf, &handles.count);
+        (void)opscope_disable_callback(handles.count);
+    }
+    set_now(recorder, sampling, is_off, &handles);
     if (status == OPSCOPE_OK && is_quiet && !opscope__load_relaxed(&recorder->awaits_range)) {
-        (void)opscope_disable_callback(handle);
+        (void)opscope_disable_callback(handles.main);
         status = opscope__window_start(is_off ? 0 : sampling.window_ns, sampling.period_ns);
     }
     return status;

@@ -16,6 +16,7 @@ enum { OPSCOPE__FRAME_LIMIT = 256, OPSCOPE__DIRECTORY_BYTES = 160 };
 enum { OPSCOPE__POLL_NS = 250000000, OPSCOPE__POLLS_PER_SECOND = 10 };
 
 #define OPSCOPE__WEIGHT_ONE ((uint64_t)1 << OPSCOPE_SEGMENT_WEIGHT_LOG2)
+enum { OPSCOPE__COST_FACTOR_LOG2 = 10 };
 /* The serial of a frame whose range is recorded inside and outside windows. */
 #define OPSCOPE__OUTER UINT64_MAX
 
@@ -26,7 +27,8 @@ struct opscope__frame {
     uint64_t key;               /* of its cell */
     uint64_t weight;            /* units of 2^-16; 0: it only encloses others and is in no cell */
     uint64_t serial;            /* of the recorder, at the start; or OPSCOPE__OUTER */
-    uint64_t start_ticks;
+    uint64_t start_ticks; /* on the thread's clock without recording; of an async or outer range, on
+                             the processor's */
     uint64_t child_ticks; /* durations of the ranges directly inside; for an outer range, of those
                              observed in windows, times their weights */
     uint64_t epoch;   /* of an async range: the epoch of the segment it started in; of an outer one:
@@ -41,6 +43,9 @@ struct opscope__recorder_thread {
     opscope__table *table;
     opscope_segment_header *header;
     struct opscope__frame *top; /* the frame of the next range */
+    uint64_t cost_ticks; /* estimated, of recording this thread's ranges so far: what its clock is
+                            behind the processor's */
+    uint64_t last_ticks; /* of that clock, at the last end of a range: it is never less */
     uint64_t next_poll_ticks; /* time of the next poll of the control block (recorder/control.h) */
     uint32_t label_epoch;     /* the recorder's label_epoch at the last look-up of labels */
     struct opscope__frame
@@ -84,6 +89,9 @@ struct opscope__recorder {
         awaits_range; /* the window thread must not start before the program's first range: with
                          windows, or while nothing is recorded, that range starts the thread */
     uint64_t governor_due_ticks; /* time of the governor's next poll; relaxed */
+    uint64_t cost_factor; /* by which recording costs more in this program than in loops, times
+                             2^OPSCOPE__COST_FACTOR_LOG2; 0: durations contain the cost */
+    uint64_t few_count;   /* ranges counted before windows; add_relaxed by any thread */
     uint32_t label_epoch; /* increases when label sets get other ids; relaxed; segment lock */
 
     /* Segment lock. */
@@ -108,9 +116,11 @@ struct opscope__recorder {
 
     /* Both locks to write, either to read: the settings in force. */
     opscope_handle handle;
-    opscope_handle outer_handle;       /* of the callback that follows outer ranges; 0: none */
-    bool is_off;                       /* nothing is recorded */
-    bool spares_outer;                 /* settings lock: outer ranges are too frequent to follow */
+    opscope_handle outer_handle; /* of the callback that follows outer ranges; 0: none */
+    opscope_handle count_handle; /* of the callback that counts some ranges before a window; 0:
+                                    none */
+    bool is_off;                 /* nothing is recorded */
+    bool spares_outer;           /* settings lock: outer ranges are too frequent to follow */
     struct opscope__sampling sampling; /* otherwise; as wanted, or reduced by the governor */
 };
 
@@ -140,6 +150,9 @@ int opscope__recorder_range_start(const opscope_range *fn, void *user, void **co
 int opscope__recorder_range_end(const opscope_range *fn, void *user, void *context);
 int opscope__recorder_outer_start(const opscope_range *fn, void *user, void **context);
 int opscope__recorder_outer_end(const opscope_range *fn, void *user, void *context);
+/* The callback that only counts. */
+int opscope__recorder_count_start(const opscope_range *fn, void *user, void **context);
+int opscope__recorder_count_end(const opscope_range *fn, void *user, void *context);
 
 /* recorder/thread.c. For the callbacks' leaf. */
 bool opscope__recorder_lose(const opscope_range *range, void *context);
@@ -163,6 +176,13 @@ void opscope__recorder_begin_serial(bool is_whole);
 /* The weights of ranges that start from now on, in units of 2^-16, on known threads and on new
  * ones. */
 void opscope__recorder_set_weights(uint64_t known_weight, uint64_t new_weight);
+/* Begins or ends to count some of the ranges, without recording them (recorder/cost_compare.h). */
+void opscope__recorder_count_few(bool is_on);
+/* The ranges counted so far: estimated, the drawn ones by their probability. */
+double opscope__recorder_few_count(void);
+bool opscope__recorder_wants_comparison(uint64_t window_number);
+struct opscope__cost_comparison;
+void opscope__recorder_compare_cost(const struct opscope__cost_comparison *window);
 /* Opens and closes a window. In between, call opscope__recorder_set_weights; with 0, as at the
  * beginning, ranges are recorded only because they may enclose others. */
 void opscope__recorder_window_open(void);
@@ -173,7 +193,8 @@ void opscope__recorder_window_thread(uint64_t cpu_ns);
 struct opscope__variance_window;
 void opscope__recorder_window_vary(const struct opscope__variance_window *window);
 /* The cost of recording for the program's threads so far, in this segment. */
-uint64_t opscope__recorder_cost_ns(void);
+struct opscope__cost;
+void opscope__recorder_read_cost(struct opscope__cost *out);
 
 /* recorder/life.c. The first runs in the child with all locks held; the second afterwards, without
  * locks, and prepares the child's first range to make its segment. */

@@ -2,8 +2,9 @@
  *
  * Each period has one window, at a newly drawn moment. A window is thus equally likely at every
  * moment, whatever rhythm the program has, and any stretch of time has the expected number of
- * windows, give or take one. A window has three parts:
+ * windows, give or take one. A window has four parts:
  *
+ *   few       ranges are only counted, and few of them: recorder/cost_compare.h
  *   warm-up   ranges are recorded with weight 0: the code and data of recording get into the
  *             caches, and the recorder learns which ranges enclose later ones
  *   counted   ranges that start now have the window's weight
@@ -21,6 +22,8 @@
 #include "base/clock.h"
 #include "record/random.h"
 #include "record/thread.h"
+#include "recorder/cost.h"
+#include "recorder/cost_compare.h"
 #include "recorder/state.h"
 #include "recorder/variance.h"
 #include "recorder/window_weight.h"
@@ -42,12 +45,14 @@ enum { TAIL_PART = 4 };
  * that it rarely delays the next window. */
 static const double TAIL_CPU = 1.75;
 static const double TAIL_LIMIT_PART = 0.2;
+/* Ranges are counted for this many times as long as recorded. */
+static const double FEW_PART = 1.5;
 static const double LATE_LIMIT = 32.0;
 
 struct moment {
     uint64_t wall_ns;
     struct opscope__cpu_times cpu; /* so far */
-    uint64_t cost_ns;              /* of recording, so far */
+    struct opscope__cost cost;     /* of recording, so far */
 };
 
 static struct moment this_moment(void)
@@ -55,7 +60,7 @@ static struct moment this_moment(void)
     struct moment now;
     opscope__registry_read_cpu(&now.cpu);
     now.wall_ns = opscope__monotonic_ns();
-    now.cost_ns = opscope__recorder_cost_ns();
+    opscope__recorder_read_cost(&now.cost);
     return now;
 }
 
@@ -85,7 +90,7 @@ static void note_lateness(struct books *books, double planned_ns, double ns)
     books->late_ns += (late - books->late_ns) / books->late_count;
 }
 
-enum part { BETWEEN, WARM_UP, COUNTED, TAIL };
+enum part { BETWEEN, FEW_WARM_UP, FEW, WARM_UP, COUNTED, TAIL };
 
 /* Owner: the driver (recorder/window.c), one thread at a time. */
 static struct cycle {
@@ -95,8 +100,12 @@ static struct cycle {
     uint64_t period_start_ns;          /* of the period with the next window */
     struct moment last; /* the end of the last counted part, or the plan's beginning */
     uint64_t opened_ns, warm_up_ns;
-    struct moment start, stop; /* of the counted part */
-    struct moment tail;        /* the last step of the tail */
+    uint64_t number;                            /* of windows so far */
+    bool is_compared;                           /* the cost of recording, in this window */
+    struct opscope__cost_comparison comparison; /* of this window, as far as it is known */
+    double few_count;                           /* at the beginning of the part FEW */
+    struct moment start, stop;                  /* of the counted part */
+    struct moment tail;                         /* the last step of the tail */
     double known_weight, rest_weight;
     uint64_t tail_step_ns;
     uint64_t drivers_ns; /* CPU time of all drivers at the end of the last window */
@@ -124,7 +133,7 @@ static double count(const struct moment *start, const struct moment *stop, doubl
     const double known = since(start->cpu.known_ns, stop->cpu.known_ns);
     /* The process clock may lag, which can make the difference negative. */
     const double rest = (double)(int64_t)(stop->cpu.rest_ns - start->cpu.rest_ns);
-    const double cost = since(start->cost_ns, stop->cost_ns);
+    const double cost = since(start->cost.sampled_ns, stop->cost.sampled_ns);
     const double rest_share = stop->cpu.has_new && rest > 0.0 ? rest / (known + rest) : 0.0;
     struct opscope__window_weight_cycle part = {
         .weight = known_weight,
@@ -132,7 +141,8 @@ static double count(const struct moment *start, const struct moment *stop, doubl
         .wall = since(last->wall_ns, stop->wall_ns),
         .inside = known,
         .outside = since(last->cpu.known_ns, start->cpu.known_ns),
-        .recording = cost * (1.0 - rest_share)};
+        .recording = cost * (1.0 - rest_share),
+        .factor = stop->cost.factor};
     double work = opscope__window_weight_count(&books->known, &part);
     part.weight = rest_weight;
     part.inside = rest;
@@ -161,15 +171,67 @@ static void draw_gap(void)
     cycle.period_start_ns += (uint64_t)cycle.planned_period;
 }
 
-static void open_window(void)
+/* The work of the threads whose ranges count. */
+static double work_ns(const struct opscope__cpu_times *from, const struct opscope__cpu_times *to)
+{
+    const double rest = (double)(int64_t)(to->rest_ns - from->rest_ns);
+    return since(from->known_ns, to->known_ns) + (to->has_new ? fmax(0.0, rest) : 0.0);
+}
+
+/* The first ranges in another state are slower: their code is not in the caches. */
+static uint64_t warm_up_ns(void)
 {
     const uint64_t wanted_ns = (uint64_t)cycle.planned_on / WARM_UP_PART;
-    cycle.warm_up_ns = wanted_ns < WARM_UP_LIMIT_NS ? wanted_ns : WARM_UP_LIMIT_NS;
+    return wanted_ns < WARM_UP_LIMIT_NS ? wanted_ns : WARM_UP_LIMIT_NS;
+}
+
+static void open_window(void)
+{
+    cycle.warm_up_ns = warm_up_ns();
     cycle.opened_ns = opscope__monotonic_ns();
-    opscope__registry_window_opens();
     opscope__recorder_window_open();
     cycle.part = WARM_UP;
     cycle.due_ns = opscope__monotonic_ns() + cycle.warm_up_ns;
+}
+
+static void begin_few(void)
+{
+    cycle.is_compared = opscope__recorder_wants_comparison(cycle.number++);
+    opscope__registry_window_opens();
+    if (!cycle.is_compared) {
+        open_window();
+        return;
+    }
+    opscope__recorder_count_few(true);
+    cycle.part = FEW_WARM_UP;
+    cycle.due_ns = opscope__monotonic_ns() + warm_up_ns();
+}
+
+static void begin_to_compare(void)
+{
+    cycle.few_count = opscope__recorder_few_count();
+    cycle.start = this_moment();
+    cycle.part = FEW;
+    cycle.due_ns = cycle.start.wall_ns + (uint64_t)(FEW_PART * cycle.planned_on);
+}
+
+static void end_few(void)
+{
+    const struct moment now = this_moment();
+    cycle.comparison = (struct opscope__cost_comparison){
+        .few_ns = work_ns(&cycle.start.cpu, &now.cpu),
+        .few_count = opscope__recorder_few_count() - cycle.few_count};
+    opscope__recorder_count_few(false);
+    open_window();
+}
+
+static void compare_cost(void)
+{
+    const struct opscope__cost *from = &cycle.start.cost, *to = &cycle.stop.cost;
+    cycle.comparison.recorded_ns = work_ns(&cycle.start.cpu, &cycle.stop.cpu);
+    cycle.comparison.recorded_count = since(from->counted_count, to->counted_count);
+    cycle.comparison.cost_ns = since(from->counted_ns, to->counted_ns);
+    opscope__recorder_compare_cost(&cycle.comparison);
 }
 
 static void begin_to_count(void)
@@ -189,12 +251,22 @@ static void begin_to_count(void)
 static void stop_to_count(void)
 {
     cycle.stop = this_moment();
+    if (cycle.is_compared) {
+        compare_cost();
+    }
     opscope__recorder_set_weights(0, 0);
     note_lateness(&cycle.books, cycle.planned_on, since(cycle.start.wall_ns, cycle.stop.wall_ns));
     cycle.part = TAIL;
     cycle.tail = cycle.stop;
     cycle.tail_step_ns = (uint64_t)cycle.planned_on / TAIL_PART + 1;
     cycle.due_ns = cycle.stop.wall_ns;
+}
+
+/* The work that may be missing, or too much, in all estimates so far: owed, or because the cost of
+ * recording is uncertain. */
+static double missing_work(const opscope__window_weight *book)
+{
+    return hypot(book->owed, opscope__window_weight_uncertain(book, cycle.stop.cost.factor_error));
 }
 
 static void close_window(void)
@@ -209,7 +281,8 @@ static void close_window(void)
     const struct books *books = &cycle.books;
     const struct opscope__variance_window window = {
         .work = work,
-        .owed = fabs(books->known.owed) + (cycle.stop.cpu.has_new ? fabs(books->rest.owed) : 0.0),
+        .owed = missing_work(&books->known) +
+                (cycle.stop.cpu.has_new ? missing_work(&books->rest) : 0.0),
         .busy = busy_ns(&cycle.tail)};
     opscope__recorder_window_vary(&window);
     cycle.last = cycle.stop;
@@ -247,7 +320,13 @@ static void step(bool is_hurried)
 {
     switch (cycle.part) {
     case BETWEEN:
-        open_window();
+        begin_few();
+        break;
+    case FEW_WARM_UP:
+        begin_to_compare();
+        break;
+    case FEW:
+        end_few();
         break;
     case WARM_UP:
         begin_to_count();

@@ -3,6 +3,7 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "recorder/cost.h"
+#include "recorder/cost_compare.h"
 #include "recorder/state.h"
 #include "recorder/variance.h"
 
@@ -18,6 +19,50 @@ void opscope__recorder_set_weights(uint64_t known_weight, uint64_t new_weight)
     struct opscope__recorder *recorder = &opscope__recorder;
     opscope__store_relaxed(&recorder->weights[0], known_weight);
     opscope__store_relaxed(&recorder->weights[1], new_weight);
+}
+
+int opscope__recorder_count_start(const opscope_range *fn, void *user, void **context)
+{
+    (void)fn;
+    (void)user;
+    (void)context;
+    /* Partner: the load in opscope__recorder_few_count; independent of other memory. */
+    opscope__add_relaxed(&opscope__recorder.few_count, 1);
+    return OPSCOPE_OK;
+}
+
+int opscope__recorder_count_end(const opscope_range *fn, void *user, void *context)
+{
+    (void)fn;
+    (void)user;
+    (void)context;
+    return OPSCOPE_OK;
+}
+
+void opscope__recorder_count_few(bool is_on)
+{
+    const opscope_handle handle = opscope__recorder.count_handle;
+    (void)(is_on ? opscope_enable_callback(handle) : opscope_disable_callback(handle));
+}
+
+double opscope__recorder_few_count(void)
+{
+    return (double)opscope__load_relaxed(&opscope__recorder.few_count) / OPSCOPE__COST_COMPARE_PROB;
+}
+
+bool opscope__recorder_wants_comparison(uint64_t window_number)
+{
+    opscope__segment_lock();
+    const bool is_wanted = opscope__cost_wants_comparison(window_number);
+    opscope__segment_unlock();
+    return is_wanted;
+}
+
+void opscope__recorder_compare_cost(const struct opscope__cost_comparison *window)
+{
+    opscope__segment_lock();
+    opscope__cost_add_comparison(window);
+    opscope__segment_unlock();
 }
 
 void opscope__recorder_window_open(void)
@@ -65,12 +110,9 @@ void opscope__recorder_window_vary(const struct opscope__variance_window *window
     opscope__segment_unlock();
 }
 
-uint64_t opscope__recorder_cost_ns(void)
+void opscope__recorder_read_cost(struct opscope__cost *out)
 {
-    const struct opscope__recorder *recorder = &opscope__recorder;
     opscope__segment_lock();
-    opscope__cost_update_factor(&recorder->segment);
-    const uint64_t cost_ns = opscope__cost_of_samples_ns(&recorder->segment);
+    opscope__cost_read(&opscope__recorder.segment, out);
     opscope__segment_unlock();
-    return cost_ns;
 }

@@ -48,11 +48,20 @@ double opscope__window_weight_now(const opscope__window_weight *book)
     return weight > 1.0 ? weight : 1.0;
 }
 
+double opscope__window_weight_uncertain(const opscope__window_weight *book, double error)
+{
+    return error * book->recording;
+}
+
 double opscope__window_weight_count(opscope__window_weight *book,
                                     const struct opscope__window_weight_cycle *cycle)
 {
+    book->owed += (cycle->factor - book->factor) * book->recording;
+    book->factor = cycle->factor;
     const double limit = RECORDING_LIMIT * cycle->inside;
-    const double work = cycle->inside - (cycle->recording < limit ? cycle->recording : limit);
+    const double wanted = cycle->recording * cycle->factor;
+    const double work = cycle->inside - (wanted < limit ? wanted : limit);
+    book->recording += wanted < limit ? (cycle->weight - 1.0) * cycle->recording : 0.0;
     if (cycle->on < STOPPED * book->planned_on && cycle->wall < STOPPED * book->planned_wall) {
         book->on += cycle->on;
         book->wall += cycle->wall;

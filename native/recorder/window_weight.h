@@ -18,6 +18,9 @@
  * own contents, so estimates stay unbiased. A program that does little at a time would need many
  * windows before a plain quotient of the two sums were useful; owed work is never wrong.
  *
+ * The cost of recording becomes known better over time. Each new value also corrects what earlier
+ * windows left owed.
+ *
  * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
  */
 #ifndef OPSCOPE_RECORDER_WINDOW_WEIGHT_H
@@ -31,6 +34,8 @@ typedef struct opscope__window_weight {
     double typical;                  /* ns of work in a window that has any; 0: unknown */
     double count;                    /* windows of this plan */
     double inside, work; /* ns of CPU time in all windows, with and without the cost of recording */
+    double recording;    /* ns by which all of that cost, as measured in loops, changes `owed` */
+    double factor;       /* as last known */
 } opscope__window_weight;
 
 /* All in ns. */
@@ -39,7 +44,8 @@ struct opscope__window_weight_cycle {
     double on, wall;  /* its length; the time from the end of the last one to its own end */
     double inside;    /* CPU time inside it */
     double outside;   /* CPU time from the end of the last one to its beginning */
-    double recording; /* the part of `inside` for recording; an estimate */
+    double recording; /* the part of `inside` for recording, as measured in loops */
+    double factor;    /* by which recording costs more in this program, as known now */
 };
 
 /* Starts another plan of windows. Owed work stays. */
@@ -50,6 +56,9 @@ void opscope__window_weight_expect(opscope__window_weight *book, double on_ns);
 
 /* The weight of the next window: at least 1. */
 double opscope__window_weight_now(const opscope__window_weight *book);
+
+/* How uncertain the represented work is because of the cost, in ns; `error`: of the factor. */
+double opscope__window_weight_uncertain(const opscope__window_weight *book, double error);
 
 /* Accounts for a window that has ended. Returns the work that it represents, in ns. */
 double opscope__window_weight_count(opscope__window_weight *book,

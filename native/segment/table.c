@@ -5,6 +5,7 @@
 
 #include "base/atomics.h"
 #include "segment/names.h"
+#include "segment/op_cost.h"
 
 enum { SLOTS_LOG2_AT_FIRST = 8, SLOTS_LOG2_LIMIT = 17 };
 
@@ -126,8 +127,9 @@ opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id)
         opscope__table_destroy(table);
         return NULL;
     }
-    (void)put(table, (struct opscope__slot){OPSCOPE__OTHER_OP_ID, table->other, NULL,
-                                            OPSCOPE__NO_OCTAVE, 0});
+    (void)put(table, (struct opscope__slot){.key = OPSCOPE__OTHER_OP_ID,
+                                            .cell = table->other,
+                                            .last_octave = OPSCOPE__NO_OCTAVE});
     table->slot_used_count = 1;
     return table;
 }
@@ -145,16 +147,27 @@ struct opscope__slot *opscope__table_add(opscope__table *table, opscope__segment
         return NULL;
     }
     opscope_cell *cell = NULL;
+    uint64_t cost_ticks = 0;
     if (!opscope__load_relaxed(&segment->is_full)) {
         opscope__segment_lock();
         if (table->epoch == segment->epoch && opscope__names_add_op(segment, (uint32_t)key)) {
             cell = add_cell(table, segment, key);
+            cost_ticks = opscope__table_cost_ticks(opscope__segment_header(segment), (uint32_t)key);
         }
         opscope__segment_unlock();
     }
     cell = cell != NULL ? cell : &opscope__no_room;
     table->slot_used_count++;
-    return put(table, (struct opscope__slot){key, cell, NULL, OPSCOPE__NO_OCTAVE, 0});
+    return put(
+        table,
+        (struct opscope__slot){
+            .key = key, .cell = cell, .last_octave = OPSCOPE__NO_OCTAVE, .cost_ticks = cost_ticks});
+}
+
+uint64_t opscope__table_cost_ticks(const opscope_segment_header *header, uint32_t op_id)
+{
+    const uint64_t ps = header->record_cost_ps + opscope__op_cost_extra(op_id);
+    return (uint64_t)((unsigned __int128)ps * header->ticks_per_second / 1000000000000u);
 }
 
 opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,

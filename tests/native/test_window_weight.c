@@ -14,6 +14,7 @@ static const double ON = 2e6, PERIOD = 250e6;
 struct program {
     double outside_share, inside_share, range;
     double recording; /* cost of recording a range, ns */
+    int unknown;      /* the number of windows after which the cost is known; before, half of it */
     double burst, rest;
 };
 
@@ -52,12 +53,14 @@ static struct sums run(const struct program *program, opscope__window_weight *bo
         now += ON;
         const double count = inside / (program->range + program->recording);
         const double weight = opscope__window_weight_now(book);
-        const struct opscope__window_weight_cycle cycle = {.weight = weight,
-                                                           .on = ON,
-                                                           .wall = gap + ON,
-                                                           .inside = inside,
-                                                           .outside = outside,
-                                                           .recording = count * program->recording};
+        const struct opscope__window_weight_cycle cycle = {
+            .weight = weight,
+            .on = ON,
+            .wall = gap + ON,
+            .inside = inside,
+            .outside = outside,
+            .recording = count * program->recording / 2.0,
+            .factor = i < program->unknown ? 1.0 : 2.0};
         opscope__window_weight_count(book, &cycle);
         sums.ranges += outside / program->range + count;
         sums.estimate += weight * count;
@@ -101,6 +104,34 @@ static void what_recording_takes_is_not_taken_for_work(void)
         .outside_share = 1.0, .inside_share = 1.0, .range = 1000.0, .recording = 250.0};
     struct sums sums = run_anew(&program, 4000, 3);
     CHECK(fabs(sums.estimate / sums.ranges - 1.0) < 0.02); /* the same */
+}
+
+static void a_cost_that_becomes_known_late_corrects_what_earlier_windows_counted(void)
+{
+    const struct program program = {.outside_share = 1.0,
+                                    .inside_share = 1.0,
+                                    .range = 1000.0,
+                                    .recording = 500.0,
+                                    .unknown = 300};
+    struct sums sums = run_anew(&program, 400, 8);
+    /* Without a correction, three quarters of the windows would count 17 % too little. */
+    CHECK(fabs(sums.estimate / sums.ranges - 1.0) < 0.03);
+}
+
+static void an_uncertain_cost_makes_the_counted_work_uncertain(void)
+{
+    opscope__window_weight book = {0};
+    opscope__window_weight_plan(&book, ON, PERIOD);
+    const struct opscope__window_weight_cycle cycle = {.weight = 101.0,
+                                                       .on = ON,
+                                                       .wall = PERIOD,
+                                                       .inside = ON,
+                                                       .outside = PERIOD - ON,
+                                                       .recording = 1000.0,
+                                                       .factor = 2.0};
+    opscope__window_weight_count(&book, &cycle);
+    CHECK(opscope__window_weight_uncertain(&book, 0.25) == 0.25 * 100.0 * 1000.0);
+    CHECK(opscope__window_weight_uncertain(&book, 0.0) == 0.0);
 }
 
 struct spread {
@@ -194,6 +225,8 @@ int main(void)
     RUN(a_busy_program_is_counted_closer_than_its_windows_fell);
     RUN(a_program_that_gets_less_of_the_processor_in_windows_is_counted_whole);
     RUN(what_recording_takes_is_not_taken_for_work);
+    RUN(a_cost_that_becomes_known_late_corrects_what_earlier_windows_counted);
+    RUN(an_uncertain_cost_makes_the_counted_work_uncertain);
     RUN(a_process_of_a_quarter_of_a_minute_owes_little_at_its_end);
     RUN(a_program_that_mostly_rests_is_estimated_without_bias);
     RUN(nothing_done_leaves_the_weight_by_time);

@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "base/atomics.h"
 #include "ranges.h"
 #include "read_segment.h"
 #include "record/random.h"
+#include "recorder/state.h"
 
 static const uint64_t NEVER_NS = 1000000000000000; /* the driver's next window is days away */
 
@@ -156,6 +158,38 @@ static void the_windows_of_the_driver_stand_for_all_that_was_done(void)
     segment_free(segment);
 }
 
+/* A range of a framework that does more while it is observed, almost three times what is stated. */
+static void run_dear(const opscope_op *op)
+{
+    opscope_range range;
+    opscope_range_open(&range, op, NULL);
+    for (volatile int i = 0; i < (range.snapshot != NULL ? 2900 : 2000); i++) {
+    }
+    opscope_range_close(&range);
+}
+
+static void windows_find_out_what_recording_costs_in_the_program(void)
+{
+    const opscope_op *op = op_named("dear");
+    opscope_recorder_status status;
+    opscope_recorder_extra_cost(op->id, 100000);
+    start_windows(1000000, 8000000);
+    double done = 0;
+    do {
+        run_dear(op);
+        done++;
+        opscope_recorder_read_status(&status);
+    } while (status.window_count < 150 ||
+             opscope__load_relaxed(&opscope__recorder.few_count) < 12000);
+    struct segment *segment = stop_and_read();
+    struct totals totals = segment_sum_of(segment, "dear");
+    CHECK(segment->header->cost_factor_ppm > 1200000);
+    /* Without that, recording would look like work, and the estimate would be a sixth less. */
+    CHECK((double)totals.weight / (double)ONE > 0.85 * done);
+    CHECK((double)totals.weight / (double)ONE < 1.2 * done);
+    segment_free(segment);
+}
+
 static void the_header_only_grows_over_changes_of_the_plan(void)
 {
     start_windows(1000000, 2000000);
@@ -239,6 +273,7 @@ int main(void)
     RUN(an_estimate_from_random_windows_is_within_five_standard_errors);
     RUN(bad_weights_are_refused_and_windows_must_be_on);
     RUN(the_windows_of_the_driver_stand_for_all_that_was_done);
+    RUN(windows_find_out_what_recording_costs_in_the_program);
     RUN(the_header_only_grows_over_changes_of_the_plan);
     RUN(after_windows_every_range_is_recorded_even_if_one_was_open);
     RUN(windows_of_a_microsecond_are_spread_out_though_nothing_is_recorded);

@@ -1,0 +1,122 @@
+/* tests/native/test_cost_compare.c -- the cost of recording from comparisons, for simulated
+ * programs whose cost is known: how close, how honest, and when it has no influence. */
+#include <math.h>
+
+#include "check.h"
+#include "record/random.h"
+#include "recorder/cost_compare.h"
+
+static const double ON_NS = 2e6, FEW_NS = 3e6, LOOP_NS = 100.0, KNOWN = 1.2;
+
+/* A range takes `range_ns` of work on average, in each stretch of time up to `spread` times more or
+ * less, and recording it costs `factor` times LOOP_NS. */
+struct program {
+    double range_ns, spread, factor;
+};
+
+static double varied(const struct program *program, opscope__random *random)
+{
+    return program->range_ns * (1.0 + program->spread * (2.0 * opscope__random_unit(random) - 1.0));
+}
+
+/* The number of drawn ones among that many ranges, about. */
+static double drawn(opscope__random *random, double count)
+{
+    const double mean = count * OPSCOPE__COST_COMPARE_PROB;
+    double sum = -6.0;
+    for (int i = 0; i < 12; i++) {
+        sum += opscope__random_unit(random);
+    }
+    return fmax(0.0, floor(mean + sum * sqrt(mean) + 0.5));
+}
+
+static struct opscope__cost_factor found(const struct program *program, int windows, uint64_t seed)
+{
+    opscope__random random;
+    opscope__random_seed(&random, seed, 1);
+    opscope__cost_compare compare = {0};
+    const double cost_ns = program->factor * LOOP_NS;
+    for (int i = 0; i < windows; i++) {
+        const double few_ns = varied(program, &random) + OPSCOPE__COST_COMPARE_PROB * cost_ns;
+        const double count = ON_NS / (varied(program, &random) + cost_ns);
+        const struct opscope__cost_comparison window = {
+            .recorded_ns = ON_NS,
+            .recorded_count = count,
+            .cost_ns = count * LOOP_NS,
+            .few_ns = FEW_NS,
+            .few_count = drawn(&random, FEW_NS / few_ns) / OPSCOPE__COST_COMPARE_PROB};
+        opscope__cost_compare_add(&compare, &window);
+    }
+    return opscope__cost_compare_factor(&compare, KNOWN);
+}
+
+static void without_comparisons_the_factor_is_the_known_one(void)
+{
+    const opscope__cost_compare none = {0};
+    const struct opscope__cost_factor factor = opscope__cost_compare_factor(&none, KNOWN);
+    CHECK(factor.factor == KNOWN && factor.error > 0.0);
+    CHECK(opscope__cost_compare_is_wanted(&none, 1));
+}
+
+/* The mean over many processes, within what chance allows: their deviations over the root of their
+ * number. */
+static void the_factor_of_a_program_of_small_ranges_is_found_without_bias(void)
+{
+    enum { PROCESSES = 400 };
+    const struct program program = {.range_ns = 900.0, .spread = 0.2, .factor = 2.1};
+    double sum = 0.0, squares = 0.0;
+    for (uint64_t seed = 1; seed <= PROCESSES; seed++) {
+        const double factor = found(&program, 240, seed).factor;
+        sum += factor;
+        squares += factor * factor;
+    }
+    const double mean = sum / PROCESSES;
+    const double deviation = sqrt(squares / PROCESSES - mean * mean);
+    CHECK(deviation < 0.15);
+    /* The known factor keeps a small part of its influence, which is a bias of that part. */
+    CHECK(fabs(mean - program.factor) < 4.0 * deviation / sqrt(PROCESSES) + 0.03);
+}
+
+static void the_stated_error_is_honest(void)
+{
+    enum { PROCESSES = 400 };
+    const struct program program = {.range_ns = 900.0, .spread = 0.3, .factor = 1.7};
+    int within = 0;
+    for (uint64_t seed = 1; seed <= PROCESSES; seed++) {
+        const struct opscope__cost_factor factor = found(&program, 40, seed);
+        within += fabs(factor.factor - program.factor) <= 1.96 * factor.error;
+    }
+    CHECK(within >= 90 * PROCESSES / 100);
+}
+
+static void long_ranges_leave_the_factor_as_it_was_known(void)
+{
+    const struct program program = {.range_ns = 20000.0, .spread = 0.9, .factor = 3.0};
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        const struct opscope__cost_factor factor = found(&program, 240, seed);
+        CHECK(fabs(factor.factor - KNOWN) < 0.25 * KNOWN);
+        CHECK(factor.error > 0.4 * KNOWN);
+    }
+}
+
+static void windows_without_ranges_change_nothing(void)
+{
+    opscope__cost_compare compare = {0};
+    const struct opscope__cost_comparison window = {.recorded_ns = ON_NS, .few_ns = FEW_NS};
+    for (int i = 0; i < 100; i++) {
+        opscope__cost_compare_add(&compare, &window);
+    }
+    CHECK(opscope__cost_compare_factor(&compare, KNOWN).factor == KNOWN);
+    CHECK(!opscope__cost_compare_is_wanted(&compare, 1));
+    CHECK(opscope__cost_compare_is_wanted(&compare, 8)); /* the program may change */
+}
+
+int main(void)
+{
+    RUN(without_comparisons_the_factor_is_the_known_one);
+    RUN(the_factor_of_a_program_of_small_ranges_is_found_without_bias);
+    RUN(the_stated_error_is_honest);
+    RUN(long_ranges_leave_the_factor_as_it_was_known);
+    RUN(windows_without_ranges_change_nothing);
+    return 0;
+}
