@@ -15,6 +15,11 @@ void opscope_recorder_extra_cost(uint32_t op_id, uint64_t extra_ps)
     opscope__op_cost_set(op_id, extra_ps);
 }
 
+void opscope__cost_extra_is_counted(uint32_t op_id)
+{
+    opscope__op_cost_set_counted(op_id);
+}
+
 uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_t op_id)
 {
     return header->record_cost_ps + opscope__op_cost_extra(op_id);
@@ -116,14 +121,12 @@ static void OPSCOPE__UNSYNCHRONIZED add_cell(struct sums *sums,
         return;
     }
     sums->sampled_ps += cost_ps;
+    /* Bridges count only operators, not the nodes of a backward, for example. */
     const opscope_op *op = opscope_op_by_id(op_id);
-    if (op == NULL || op->scope != OPSCOPE_BACKWARD_FUNCTION) {
-        sums->counted_ps += cost_ps;
-        sums->counted_count += samples;
-    } else {
-        /* A framework's extra cost of a backward node arises also while ranges are only counted. */
-        sums->counted_ps += (unsigned __int128)samples * header->record_cost_ps;
-    }
+    sums->counted_count += op == NULL || op->scope == OPSCOPE_FUNCTION ? samples : 0;
+    sums->counted_ps += opscope__op_cost_is_counted(op_id)
+                            ? (unsigned __int128)samples * header->record_cost_ps
+                            : cost_ps;
 }
 
 static struct sums sum_cells(const opscope__segment *segment)

@@ -34,6 +34,10 @@ bool opscope__cost_wants_comparison(uint64_t window_number);
 struct opscope__cost_comparison;
 void opscope__cost_add_comparison(const struct opscope__cost_comparison *window);
 
+/* For bridges: the operator's extra cost arises also while ranges are only counted, whether they
+ * are drawn or not. Comparisons then do not see it. */
+OPSCOPE_API void opscope__cost_extra_is_counted(uint32_t op_id);
+
 /* Around the code that prepares the calling thread for its first recorded range, whose time is a
  * cost. In CPU time, because a new thread often waits for a processor. */
 OPSCOPE_API uint64_t opscope__cost_setup_start(void);

@@ -278,8 +278,8 @@ int opscope_recorder_stop(bool discard)
         opscope__metrics_close();
         if (recorder->sampling.window_ns != 0) {
             /* Partner: the reader of the file; independent of other memory. */
-            opscope__store_relaxed(
-                &opscope__segment_header(&recorder->segment)->window_end_ticks, opscope__ticks());
+            opscope__store_relaxed(&opscope__segment_header(&recorder->segment)->window_end_ticks,
+                                   opscope__ticks());
         }
         opscope__segment_close(&recorder->segment, discard);
     }

@@ -29,26 +29,32 @@ static inline uint64_t opscope__range_clock_read(struct opscope__recorder_thread
                                                                           : state->last_ticks;
 }
 
-/* The cost of a range in this program. */
+/* The cost of a range in this program. `factor`: cost_factor, not 0. */
 static inline uint64_t opscope__range_clock_cost(const struct opscope__recorder_thread *state,
-                                                 const struct opscope__slot *slot, uint64_t key)
+                                                 const struct opscope__slot *slot, uint64_t key,
+                                                 uint64_t factor)
 {
     const uint64_t loop_ticks = __builtin_expect(slot != NULL && slot->cost_ticks != 0, 1)
                                     ? slot->cost_ticks
                                     : opscope__table_cost_ticks(state->header, (uint32_t)key);
-    return loop_ticks * opscope__load_relaxed(&opscope__recorder.cost_factor) >>
-           OPSCOPE__COST_FACTOR_LOG2;
+    return loop_ticks * factor >> OPSCOPE__COST_FACTOR_LOG2;
 }
 
-/* A range ends: its duration. Afterwards the thread's clock leaves out its cost. */
+/* A range of that slot (NULL: none yet) ends: its duration. Afterwards the thread's clock leaves
+ * out its cost. */
 static inline uint64_t opscope__range_clock_leave(struct opscope__recorder_thread *state,
-                                                  const struct opscope__frame *frame, uint64_t now,
-                                                  uint64_t cost)
+                                                  const struct opscope__frame *frame,
+                                                  const struct opscope__slot *slot, uint64_t now)
 {
-    const uint64_t inside = cost * OPSCOPE__INSIDE_SIXTEENTHS >> OPSCOPE__INSIDE_LOG2;
     const int64_t elapsed = (int64_t)(opscope__range_clock_read(state, now) - frame->start_ticks);
     /* Another processor's counter may be slightly behind. */
     const uint64_t most = elapsed > 0 ? (uint64_t)elapsed : 0;
+    const uint64_t factor = opscope__load_relaxed(&opscope__recorder.cost_factor);
+    if (factor == 0) {
+        return most;
+    }
+    const uint64_t cost = opscope__range_clock_cost(state, slot, frame->key, factor);
+    const uint64_t inside = cost * OPSCOPE__INSIDE_SIXTEENTHS >> OPSCOPE__INSIDE_LOG2;
     const uint64_t least = frame->child_ticks < most ? frame->child_ticks : most;
     const uint64_t ticks = most >= least + inside ? most - inside : least;
     state->last_ticks = frame->start_ticks + ticks;

@@ -364,14 +364,10 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
     }
     state->top = frame;
     const bool is_outer = frame->serial == OPSCOPE__OUTER;
-    const uint64_t cost =
-        opscope__range_clock_cost(state, opscope__table_find(state->table, frame->key), frame->key);
-    uint64_t ticks = ticks_since(frame, now);
-    if (is_outer) {
-        state->cost_ticks += cost;
-    } else {
-        ticks = opscope__range_clock_leave(state, frame, now, cost);
-    }
+    const uint64_t ticks =
+        is_outer ? ticks_since(frame, now)
+                 : opscope__range_clock_leave(state, frame,
+                                              opscope__table_find(state->table, frame->key), now);
     add_to_parent(frame, ticks);
     const bool failed = (fn->failed & OPSCOPE__FAILED) != 0;
     if (frame->weight == 0) {
@@ -415,8 +411,7 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
         return end_slow(fn, frame, now);
     }
     struct opscope__slot *slot = opscope__table_find(state->table, frame->key);
-    const uint64_t ticks = opscope__range_clock_leave(
-        state, frame, now, opscope__range_clock_cost(state, slot, frame->key));
+    const uint64_t ticks = opscope__range_clock_leave(state, frame, slot, now);
     state->top = frame;
     add_to_parent(frame, ticks);
     if (__builtin_expect(frame->weight == 0, 0)) {

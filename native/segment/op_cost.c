@@ -15,6 +15,8 @@ static const uint32_t NONE = UINT32_MAX;
  * UNSETTLED to its final value. */
 static uint32_t extras[OP_ID_LIMIT + 1];
 
+static uint8_t is_counted[OP_ID_LIMIT + 1]; /* relaxed: likewise */
+
 static uint32_t settle(uint32_t op_id, uint32_t extra)
 {
     uint32_t found = UNSETTLED;
@@ -29,6 +31,18 @@ void opscope__op_cost_set(uint32_t op_id, uint64_t extra_ps)
         (void)settle(
             op_id, extra_ps < OPSCOPE__COST_LIMIT_PS ? (uint32_t)extra_ps : OPSCOPE__COST_LIMIT_PS);
     }
+}
+
+void opscope__op_cost_set_counted(uint32_t op_id)
+{
+    if (op_id <= OP_ID_LIMIT) {
+        opscope__store_relaxed(&is_counted[op_id], (uint8_t)1);
+    }
+}
+
+bool opscope__op_cost_is_counted(uint32_t op_id)
+{
+    return op_id <= OP_ID_LIMIT && opscope__load_relaxed(&is_counted[op_id]) != 0;
 }
 
 uint32_t opscope__op_cost_settle(uint32_t op_id)

@@ -8,6 +8,7 @@
 #ifndef OPSCOPE_SEGMENT_OP_COST_H
 #define OPSCOPE_SEGMENT_OP_COST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Extra costs above this, in picoseconds, are rejected as wrong. */
@@ -15,6 +16,10 @@
 
 /* Sets the extra cost of that operator, in picoseconds; has no effect once it is settled. */
 void opscope__op_cost_set(uint32_t op_id, uint64_t extra_ps);
+/* That operator's extra cost arises also while ranges are only counted (recorder/cost_compare.h).
+ */
+void opscope__op_cost_set_counted(uint32_t op_id);
+bool opscope__op_cost_is_counted(uint32_t op_id);
 /* For the dictionary: settles the extra cost and returns it, in picoseconds. */
 uint32_t opscope__op_cost_settle(uint32_t op_id);
 /* The extra cost of an operator that has a cell; its cost is therefore settled. */
