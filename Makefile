@@ -173,7 +173,7 @@ clean: ## remove all build output and environments
 $(VENV)/tools: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.11" "cffi>=2.1" cmake ninja
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.12" "cffi>=2.1" cmake ninja
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(NATIVE)
