@@ -18,6 +18,10 @@ pytest_plugins = ["tests.time_limit"]
 # Threads of OpenMP that wait do not spin: several processes run tests on each processor.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# Each program that uses torch.compile would compile seven libraries to try the compiler's vector
+# instructions.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+
 # A busy machine is no failure: no hypothesis test has a time limit.
 hypothesis.settings.register_profile(
     "opscope", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
