@@ -39,14 +39,17 @@ venv: $(VENV)/installed ## .venv with the package, editable, and all development
 run: .venv-run/installed ## observe an unmodified scikit-learn training, from end to end
 	.venv-run/bin/python -m opscope.demo
 
-check: lint types-mypy test-c ## to run before each commit: a few minutes
+check: lint $(VENV)/torch ## to run before each commit: a few minutes
+	$(call beside,mypy,test-c)
 	$(call side_by_side,not slow and not external)
 
-# pyright takes a minute of one processor; the C tests use what it leaves.
-test: lint types-mypy ## all tests, type checks and lint; stops at the first failure
-	@echo "$(BIN)/pyright, beside the C tests"
-	@$(BIN)/pyright & pyright=$$!; $(MAKE) test-c; c=$$?; wait $$pyright && exit $$c
+test: lint $(VENV)/torch ## all tests, type checks and lint; stops at the first failure
+	$(call beside,pyright,types-mypy test-c)
 	$(MAKE) test-python
+
+# A type checker uses one processor; other targets use what it leaves. Waits for both; fails if one fails.
+beside = @echo "$(BIN)/$(1), beside $(2)"; $(BIN)/$(1) & checker=$$!; $(MAKE) $(2); others=$$?; \
+    wait $$checker && exit $$others
 
 test-c: build/c/build.ninja ## only the C tests
 	cmake --build build/c
@@ -170,7 +173,7 @@ clean: ## remove all build output and environments
 $(VENV)/tools: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.11" "cffi>=2.1" cmake ninja
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.12" "cffi>=2.1" cmake ninja
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools $(NATIVE)

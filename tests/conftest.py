@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import hypothesis
@@ -16,6 +17,10 @@ pytest_plugins = ["tests.time_limit"]
 
 # Threads of OpenMP that wait do not spin: several processes run tests on each processor.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Each program that uses torch.compile would compile seven libraries to try the compiler's vector
+# instructions.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 # A busy machine is no failure: no hypothesis test has a time limit.
 hypothesis.settings.register_profile(
@@ -99,27 +104,40 @@ def signals_at_default() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+KEPT = ROOT / "build" / "wheel-of-tests"
+
+
+@contextmanager
+def _shared(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
+    """A directory of that name for all processes of pytest-xdist. One process at a time is in the
+    block, also of other runs, since all use `KEPT`."""
+    place = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with (KEPT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (place / name).mkdir(exist_ok=True)
+        yield place / name
+
+
 @pytest.fixture(scope="session")
 def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_sdist(tmp_path_factory.mktemp("sdist"))
+    """One for all processes of pytest-xdist."""
+    with _shared(tmp_path_factory, "sdist") as place:
+        built = [*place.glob("*.tar.gz")]
+        return built[0] if built else build_sdist(place)
 
 
 @pytest.fixture(scope="session")
 def wheel(source_distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel built from the source distribution; one for all processes of pytest-xdist.
 
-    What was compiled stays in `build`, so that a later run compiles only what has changed.
+    What was compiled stays in `KEPT`, so that a later run compiles only what has changed.
     """
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    kept = ROOT / "build" / "wheel-of-tests"
-    kept.mkdir(parents=True, exist_ok=True)
-    with (kept / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        built = [*(shared / "wheel").glob("*.whl")]
+    with _shared(tmp_path_factory, "wheel") as place:
+        built = [*place.glob("*.whl")]
         if built:
             return built[0]
-        (shared / "wheel").mkdir(exist_ok=True)
-        unpack(source_distribution, kept / "source")
-        return build_wheel(kept / "source", shared / "wheel", build=kept / "build")
+        unpack(source_distribution, KEPT / "source")
+        return build_wheel(KEPT / "source", place, build=KEPT / "build")

@@ -14,7 +14,7 @@ from native.cross import debian
 from native.cross.targets import BUILD
 
 VERSION = "3.14"
-BUILD_REQUIREMENTS = ("pip>=25.1", "scikit-build-core>=0.11", "cffi>=2.1", "cmake", "ninja")
+BUILD_REQUIREMENTS = ("pip>=25.1", "scikit-build-core>=0.12", "cffi>=2.1", "cmake", "ninja")
 SUITES = ("sid", "forky")
 """Suites of Debian that have, or had, this version."""
 

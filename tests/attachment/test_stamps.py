@@ -84,8 +84,18 @@ def test_by_default_nothing_is_added(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["import numpy", "import onnx", "import safetensors.torch"])
-def test_files_are_stamped_whatever_is_imported_first(tmp_path: Path, first: str) -> None:
-    assert saved(tmp_path, first, **STAMP) == STAMPED
+def test_files_are_stamped_whatever_is_imported_first_until_the_program_detaches(
+    tmp_path: Path, first: str
+) -> None:
+    last = r"""
+os.mkdir("detached")
+os.chdir("detached")
+import opscope; opscope.detach()
+opscope.set_export_extra_files_hook(lambda: {"a": "b"})
+save()
+"""
+    assert saved(tmp_path, first, last, **STAMP) == STAMPED
+    assert texts(tmp_path / "detached") == WITHOUT
     producer = describe(tmp_path / "torch.safetensors").producer
     assert set(producer) == {"host", "service", "opscope_version"}
     assert (producer["service"], producer["opscope_version"]) == ("trainer", opscope.__version__)
@@ -97,15 +107,6 @@ def test_one_format_alone(tmp_path: Path) -> None:
     found = saved(tmp_path, OPSCOPE_PRODUCER="host", OPSCOPE_STAMP="onnx")
     wanted = {name: (STAMPED if name.endswith("onnx") else WITHOUT)[name] for name in WITHOUT}
     assert found == wanted
-
-
-def test_after_detach_nothing_is_added(tmp_path: Path) -> None:
-    last = (
-        "import opscope; opscope.detach()\n"
-        "opscope.set_export_extra_files_hook(lambda: {'a': 'b'})\n"
-        "save()"
-    )
-    assert saved(tmp_path, last=last, **STAMP) == WITHOUT
 
 
 def test_a_hook_without_texts_spoils_no_save(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@ begin and end them stay what they were to everybody else."""
 
 from pathlib import Path
 
+import pytest
+
 from .conftest import windows
-from .torch_observed import counts, observed, unobserved
+from .torch_observed import Counts, counts, observed, unobserved
 
 RARE = windows(1.0, 3_600_000.0)
 """No window opens while a program runs."""
@@ -17,34 +19,19 @@ def has_callbacks():
 """
 
 
-def test_between_windows_pytorch_has_no_callback_and_outer_ranges_are_exact(
-    tmp_path: Path,
-) -> None:
-    program = f"""{HAS_CALLBACKS}
+OUTER = """
 linear = torch.nn.Linear(8, 8)
 optimizer = torch.optim.SGD(linear.parameters(), lr=0.1)
 for _ in range(50):
-    with torch.profiler.record_function("my step"):
+    with rf("my step"):
         optimizer.zero_grad()
         linear(torch.ones(2, 8)).sum().backward()
         optimizer.step()
 print(has_callbacks())
 """
-    assert observed(tmp_path, program, **RARE) == "False\n"
-    calls = counts(tmp_path / "segments").calls
-    assert {name: count for name, count in calls.items() if "SGD" in name or "my" in name} == {
-        "my step": 50,
-        "Optimizer.step#SGD.step": 50,
-        "Optimizer.zero_grad#SGD.zero_grad": 50,
-    }
 
-
-def test_a_block_lasts_as_long_as_pytorchs_range_with_a_part_of_its_own_operators(
-    tmp_path: Path,
-) -> None:
-    """PyTorch begins the range within the one operator, and ends it at the end of the other."""
-    program = """
-import time, torch
+SLOW = """
+import time
 from torch.utils._python_dispatch import TorchDispatchMode
 class Slow(TorchDispatchMode):
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
@@ -53,56 +40,27 @@ class Slow(TorchDispatchMode):
         result = operator(*args, **(kwargs or {}))
         time.sleep(0.0 if is_end else 0.2)
         return result
-with Slow(), torch.profiler.record_function("slow"):
+with Slow(), rf("slow"):
     pass
 """
-    assert observed(tmp_path, program, **RARE) == ""
-    # Half of the first operator's time, because nobody knows when in it PyTorch's range began.
-    assert counts(tmp_path / "segments").self_s["slow"] >= 0.4
 
-
-def test_a_callback_for_the_same_ranges_gets_each_once(tmp_path: Path) -> None:
-    program = f"""{HAS_CALLBACKS}
+CALLBACK = """
 import opscope
 names = []
 def start(range): names.append(range.name)
 for turn in range(3):
-    with torch.profiler.record_function(f"turn {{turn}}"):
+    with rf(f"turn {turn}"):
         if turn == 1:
             user = opscope.RecordScope.USER_SCOPE
             handle = opscope.add_global_callback(start, None, scopes=[user])
-        with torch.profiler.record_function("inner"):
+        with rf("inner"):
             pass
         if turn == 1:
             opscope.remove_callback(handle)
 print(names, has_callbacks())
 """
-    assert observed(tmp_path, program, **RARE) == "['inner'] False\n"
-    calls = counts(tmp_path / "segments").calls
-    assert {"inner": 3, "turn 0": 1, "turn 1": 1, "turn 2": 1}.items() <= calls.items()
-
-
-def test_a_block_left_on_another_thread_is_dropped_once(tmp_path: Path) -> None:
-    program = """
-import threading, torch
-for _ in range(3):
-    block = torch.profiler.record_function("left elsewhere")
-    block.__enter__()
-    thread = threading.Thread(target=block.__exit__, args=(None, None, None))
-    thread.start(); thread.join()
-    with torch.profiler.record_function("after it"):
-        pass
-"""
-    assert observed(tmp_path, program, **RARE) == ""
-    found = counts(tmp_path / "segments")
-    assert found.calls["left elsewhere"] == 0
-    assert found.calls["after it"] == 3
-    assert found.snapshot.health.dropped == 3
-
 
 COUNTED = """
-import torch
-rf = torch.profiler.record_function
 enter = torch.ops.profiler._record_function_enter_new
 leave = torch.ops.profiler._record_function_exit
 
@@ -159,23 +117,89 @@ for _ in range(20):
 """
 """Each case in turn, with blocks that have its name."""
 
+EACH_ONCE = {
+    "under a default device": 20,
+    "200 deep under a default device": 200,
+    "under three modes": 20,
+    "under a mode with blocks of its own": 20,
+    "of the mode": 40,
+    "around futures": 1,
+    "futures": 300,
+    "around dropped blocks": 1,
+    "dropped blocks": 300,
+    "named arguments": 20,
+    "an overload by its name": 20,
+}
 
-def test_each_block_counts_once(tmp_path: Path) -> None:
-    assert observed(tmp_path, COUNTED, **RARE, OPSCOPE_MAX_OVERHEAD="off") == ""
-    calls = counts(tmp_path / "segments").calls
-    assert {name: count for name, count in calls.items() if ":" not in name} == {
-        "under a default device": 20,
-        "200 deep under a default device": 200,
-        "under three modes": 20,
-        "under a mode with blocks of its own": 20,
-        "of the mode": 40,
-        "around futures": 1,
-        "futures": 300,
-        "around dropped blocks": 1,
-        "dropped blocks": 300,
-        "named arguments": 20,
-        "an overload by its name": 20,
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Counts]:
+    """The lines and counts of one program with all cases that drop nothing: importing PyTorch takes
+    most of the time."""
+    place = tmp_path_factory.mktemp("exact")
+    program = (
+        f"{HAS_CALLBACKS}rf = torch.profiler.record_function\n{OUTER}{SLOW}{CALLBACK}{COUNTED}"
+    )
+    printed = observed(place, program, **RARE, OPSCOPE_MAX_OVERHEAD="off")
+    return printed.splitlines(), counts(place / "segments")
+
+
+def test_between_windows_pytorch_has_no_callback_and_outer_ranges_are_exact(
+    exact: tuple[list[str], Counts],
+) -> None:
+    lines, found = exact
+    assert lines[0] == "False"
+    assert {
+        name: count for name, count in found.calls.items() if "SGD" in name or "my" in name
+    } == {
+        "my step": 50,
+        "Optimizer.step#SGD.step": 50,
+        "Optimizer.zero_grad#SGD.zero_grad": 50,
     }
+
+
+def test_a_block_lasts_as_long_as_pytorchs_range_with_a_part_of_its_own_operators(
+    exact: tuple[list[str], Counts],
+) -> None:
+    """PyTorch begins the range within the one operator, and ends it at the end of the other."""
+    # Half of the first operator's time, because nobody knows when in it PyTorch's range began.
+    assert exact[1].self_s["slow"] >= 0.4
+
+
+def test_a_callback_for_the_same_ranges_gets_each_once(exact: tuple[list[str], Counts]) -> None:
+    lines, found = exact
+    assert lines[1:] == ["['inner'] False"]
+    expected = {"inner": 3, "turn 0": 1, "turn 1": 1, "turn 2": 1}
+    assert expected.items() <= found.calls.items()
+
+
+def test_each_block_counts_once(exact: tuple[list[str], Counts]) -> None:
+    _, found = exact
+    of_others = ("my step", "slow", "inner", "turn", "Optimizer")
+    assert {
+        name: count
+        for name, count in found.calls.items()
+        if ":" not in name and not name.startswith(of_others)
+    } == EACH_ONCE
+    assert found.snapshot.health.dropped == 0
+
+
+def test_a_block_left_on_another_thread_is_dropped_once(tmp_path: Path) -> None:
+    program = """
+import threading, torch
+for _ in range(3):
+    block = torch.profiler.record_function("left elsewhere")
+    block.__enter__()
+    thread = threading.Thread(target=block.__exit__, args=(None, None, None))
+    thread.start(); thread.join()
+    with torch.profiler.record_function("after it"):
+        pass
+"""
+    assert observed(tmp_path, program, **RARE) == ""
+    found = counts(tmp_path / "segments")
+    assert found.calls["left elsewhere"] == 0
+    assert found.calls["after it"] == 3
+    assert found.snapshot.health.dropped == 3
 
 
 def test_a_block_that_ends_around_a_later_one_is_counted_or_dropped(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -66,23 +69,31 @@ def _recorded(step: Step, directory: Path) -> Counts:
     return counts(directory)
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", inductor])
-def test_all_events_are_seen_except_those_for_the_profiler_only(
-    backend: str, tmp_path: Path
-) -> None:
+@cache
+def _plain(backend: str) -> tuple[Counts, Counter[str]]:
+    """A step as recorded, and as profiled. The tests of a backend look at the same one: compiling
+    takes most of the time."""
     step = _compiled(backend)
-    found = _recorded(step, tmp_path / "segments")
+    with TemporaryDirectory() as directory:
+        found = _recorded(step, Path(directory) / "segments")
     with profiler() as profiled:
         step()
-    calls = profiled_calls(profiled)
+    return found, profiled_calls(profiled)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", inductor])
+def test_all_events_are_seen_except_those_for_the_profiler_only(
+    backend: str,
+) -> None:
+    found, calls = _plain(backend)
     expected = {op: calls[op] for op in calls if not op.startswith(ONLY_PROFILED)}
     assert found.calls == expected
     assert found.snapshot.health.dropped == 0
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", inductor])
-def test_a_compiled_region_is_a_range_of_the_forward(backend: str, tmp_path: Path) -> None:
-    found = _recorded(_compiled(backend), tmp_path / "segments")
+def test_a_compiled_region_is_a_range_of_the_forward(backend: str) -> None:
+    found, _ = _plain(backend)
     (region,) = [name for name in found.calls if name.startswith("Torch-Compiled Region")]
     assert found.calls[region] == found.calls["TorchDynamo Cache Lookup"] == 1
     assert found.phases[region] == {"forward"}
@@ -92,8 +103,8 @@ def test_a_compiled_region_is_a_range_of_the_forward(backend: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", inductor])
-def test_its_backward_is_one_node(backend: str, tmp_path: Path) -> None:
-    found = _recorded(_compiled(backend), tmp_path / "segments")
+def test_its_backward_is_one_node(backend: str) -> None:
+    found, _ = _plain(backend)
     assert found.calls["CompiledFunction"] == found.calls["CompiledFunctionBackward"] == 1
     assert found.phases["CompiledFunction"] == {"forward"}
     assert found.phases["CompiledFunctionBackward"] == {"backward"}
@@ -102,7 +113,7 @@ def test_its_backward_is_one_node(backend: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("backend", [inductor])
 def test_fused_kernels_are_seen_where_they_are_compiled_so(backend: str, tmp_path: Path) -> None:
-    plain = _recorded(_compiled(backend), tmp_path / "plain")
+    plain, _ = _plain(backend)
     assert not [name for name in plain.calls if "cpp_fused" in name]
     torch.compiler.reset()
     step = _compiled(backend, **{"cpp.enable_kernel_profile": True})

@@ -44,6 +44,7 @@ def _run(program: str, directory: Path) -> Any:
             "HOME": str(directory),
             "OPSCOPE_DIR": str(directory / "segments"),
             "TORCHINDUCTOR_CACHE_DIR": str(directory / "inductor"),
+            "TORCHINDUCTOR_VEC_ISA_OK": os.environ["TORCHINDUCTOR_VEC_ISA_OK"],
             # PyTorch 2.4 uses its caches only if asked to.
             "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
             "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
@@ -101,11 +102,32 @@ def fail():
     else:
         raise AssertionError("no error")
 
+def reset_amid():
+    from torch._dynamo import callback
+    calls = []
+    torch.compile(function, backend="eager")(torch.ones(3))
+    callback.on_compile_end(calls.append)
+    torch._dynamo.reset()
+    torch.compile(function, backend="eager")(torch.ones(3))
+    found["calls of the program's own"] = len(calls)
+
+def detach_and_reset():
+    from torch._dynamo import callback
+    opscope.detach()
+    torch._dynamo.reset()
+    torch.compile(function, backend="eager")(torch.ones(3))
+    handler = callback.callback_handler
+    found["callbacks left"] = len(handler.start_callbacks) + len(handler.end_callbacks)
+
+found = {}
 print(json.dumps({
     "eager": added_by(lambda: compile_three_times(function, "eager")),
     "aot_eager": added_by(lambda: compile_three_times(other, "aot_eager")),
     "graph break": added_by(break_twice),
     "failure": added_by(fail),
+    "reset": added_by(reset_amid),
+    "detached": added_by(detach_and_reset),
+    "found": found,
 }))
 """
     counted: Counted = _run(program, tmp_path_factory.mktemp("counted"))
@@ -133,28 +155,11 @@ def test_a_graph_break_has_pytorchs_reason(counted: Counted) -> None:
     assert found["compilations first"] == 2
 
 
-def test_a_reset_of_pytorch_ends_no_counting_and_counts_nothing_twice(tmp_path: Path) -> None:
-    found, own, left = _run(
-        """
-calls = []
-torch.compile(function, backend="eager")(torch.ones(3))
-from torch._dynamo import callback
-callback.on_compile_end(calls.append)
-torch._dynamo.reset()
-torch.compile(function, backend="eager")(torch.ones(3))
-found = counted()
-opscope.detach()
-torch._dynamo.reset()
-torch.compile(function, backend="eager")(torch.ones(3))
-handler = callback.callback_handler
-left = len(handler.start_callbacks) + len(handler.end_callbacks)
-assert counted() == found
-print(json.dumps([found, len(calls), left]))
-""",
-        tmp_path,
-    )
-    assert found == {"compilations first": 2}
-    assert (own, left) == (0, 0)  # a reset removes the program's
+def test_a_reset_of_pytorch_ends_no_counting_and_counts_nothing_twice(counted: Counted) -> None:
+    assert counted["reset"] == {"compilations first": 2}
+    assert counted["detached"] == {}
+    # A reset removes the program's.
+    assert counted["found"] == {"calls of the program's own": 0, "callbacks left": 0}
 
 
 def test_a_compilation_that_fails_raises_as_before(counted: Counted) -> None:

@@ -2,12 +2,11 @@
 errors, observed and unobserved."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from native.cross.build import run
+from tests.environments import new_environment, pip
 
 TEST = """
 import sys
@@ -22,9 +21,8 @@ def test_it(opscope_profile):
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
-    place = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", place)
-    run(place / "bin" / "python", "-m", "pip", "install", "--quiet", wheel, "numpy", "pytest")
+    place = new_environment(tmp_path_factory.mktemp("environment"))
+    pip(place, "install", "--quiet", wheel, "numpy", "pytest")
     return place / "bin"
 
 

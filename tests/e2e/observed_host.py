@@ -41,11 +41,14 @@ class ObservedHost:
         assert program.returncode == 0
         return output.decode()
 
+    def page(self) -> str:
+        """The agent's page now."""
+        with urlopen(f"{self.url}/metrics", timeout=TIMEOUT_S) as page:
+            return str(page.read().decode())
+
     def samples(self) -> Iterator[Sample]:
         """The samples on the agent's page now."""
-        with urlopen(f"{self.url}/metrics", timeout=TIMEOUT_S) as page:
-            text = page.read().decode()
-        for family in text_string_to_metric_families(text):
+        for family in text_string_to_metric_families(self.page()):
             yield from family.samples
 
     def calls(self) -> Counter[str]:
@@ -57,7 +60,7 @@ class ObservedHost:
         while any(self.directory.glob("*.seg")):
             assert time.monotonic() < deadline
             time.sleep(0.1)
-            list(self.samples())
+            self.page()
         calls: Counter[str] = Counter()
         for sample in self.samples():
             if sample.name == "opscope_op_duration_seconds_count":

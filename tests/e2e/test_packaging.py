@@ -1,11 +1,11 @@
 """The package can be built as source and as wheel, and works in an empty environment."""
 
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 from native.cross.build import ROOT, run
+from tests.environments import new_environment, pip
 from tests.test_dashboards_export import FILES, written
 from tests.test_repository import tracked_files
 
@@ -61,9 +61,8 @@ def test_the_source_distribution_is_the_tree(source_distribution: Path) -> None:
 
 
 def test_the_wheel_runs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
-    run(sys.executable, "-m", "venv", tmp_path / "venv")
-    programs = tmp_path / "venv" / "bin"
-    run(programs / "python", "-m", "pip", "install", "--quiet", f"{wheel}[agent]")
+    programs = new_environment(tmp_path / "venv") / "bin"
+    pip(tmp_path / "venv", "install", "--quiet", f"{wheel}[agent]")
     version = wheel.name.split("-")[1]
     assert version in run(programs / "opscope", "--version", cwd=tmp_path)
     run(programs / "opscope", "dashboards", "export", tmp_path / "files", cwd=tmp_path)

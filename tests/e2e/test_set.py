@@ -68,7 +68,7 @@ class Program:
         with subprocess.Popen(
             [*command, "--directory", self.directory], stdout=subprocess.PIPE, text=True
         ) as setting:
-            while setting.poll() is None:
+            while not has_ended(setting):
                 self.run("multiply", 200)
             assert setting.stdout is not None
             said: dict[str, Any] = json.loads(setting.stdout.read())
@@ -91,6 +91,15 @@ class Program:
         snapshot = Host([str(self.directory)], consume=False).collect()
         (process,) = (p for p in snapshot.processes if p.pid == self.process.pid)
         return process
+
+
+def has_ended(process: subprocess.Popen[str]) -> bool:
+    """Whether the process has ended within 10 ms, in which it has the processor to itself."""
+    try:
+        process.wait(0.01)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _environ(directory: Path, **variables: str) -> dict[str, str]:

@@ -20,9 +20,12 @@ from tests.e2e.observed_host import TIMEOUT_S, environ_of
 
 pytestmark = pytest.mark.slow
 
-OFTEN = {"OPSCOPE_PERIOD_MS": "40", "OPSCOPE_MAX_OVERHEAD": "off"}
-SECONDS = 6.0
-REFERENCE_S = 1.0
+OFTEN = {"OPSCOPE_PERIOD_MS": "20", "OPSCOPE_MAX_OVERHEAD": "off"}
+SECONDS = 3.0
+SELDOM = ("numpy_blas2",)
+"""Programs whose operators run for longer than a window; they run for twice as long."""
+TIMED_S = 6.0
+REFERENCE_S = 0.5
 SHARE, ERRORS = 0.05, 5.0
 VAGUE = 0.5
 """A total with a larger standard error is uninformative for a program that always works."""
@@ -78,7 +81,7 @@ def test_calls_are_within_their_errors(name: str) -> None:
     with quiet() as load:
         every = run(name, REFERENCE_S, load, EVERY_RANGE)
         known = judge.truth([(every.done, every.sums)], {}, with_times=False)
-        observed = run(name, SECONDS, load, OFTEN)
+        observed = run(name, 2 * SECONDS if name in SELDOM else SECONDS, load, OFTEN)
     for calls in judge.estimates(known, observed.done, observed.sums):
         assert calls.standard_error is not None, calls
         assert _is_within(calls.true, calls.estimated, calls.standard_error), calls
@@ -88,7 +91,7 @@ def test_calls_are_within_their_errors(name: str) -> None:
 
 @pytest.mark.parametrize("variables", [EVERY_RANGE, OFTEN], ids=["every", "windows"])
 def test_self_times_are_within_their_errors(tmp_path: Path, variables: dict[str, str]) -> None:
-    program = TIMED.replace("SECONDS", str(SECONDS))
+    program = TIMED.replace("SECONDS", str(TIMED_S))
     said = subprocess.run(
         [sys.executable, "-c", program],
         env=environment(environ_of(tmp_path) | variables),

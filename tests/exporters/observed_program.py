@@ -20,12 +20,11 @@ random.seed(1)
 log = open(sys.argv[3], "w", buffering=1 << 20)
 written = 0
 while written < int(sys.argv[4]) and not select.select([sys.stdin], [], [], 0)[0]:
+    seconds = random.lognormvariate(-7.5, 0.7)
     before = time.perf_counter()
-    until = before + random.lognormvariate(-7.5, 0.7)
     with opscope.record_function("core::work"):
         begin = time.perf_counter()
-        while time.perf_counter() < until:
-            pass
+        time.sleep(seconds)
         took = time.perf_counter() - begin
     around = time.perf_counter() - before
     log.write(f"{time.time()} {took} {around}\\n")

@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import opscope
-from native.cross.build import run
 from opscope.cli import _commands
 from opscope.host.host import Host
 from opscope.segments import directories
+from tests.environments import new_environment, pip
 
 # Older than the extras require, and pinned by frameworks.
 PINNED = ("click==7.1.2", "protobuf==3.20.3", "grpcio<1.70")
@@ -35,7 +34,7 @@ class Bare:
     """An environment with the wheel and no extra."""
 
     def __init__(self, directory: Path, wheel: Path) -> None:
-        run(sys.executable, "-m", "venv", directory)
+        self.directory = new_environment(directory)
         self.programs = directory / "bin"
         self.python = self.programs / "python"
         # Built, because the wheel of an old version may be missing.
@@ -45,10 +44,10 @@ class Bare:
         self.before, self.after = before, self.packages()
 
     def install(self, *what: str | Path) -> None:
-        run(self.python, "-m", "pip", "install", "--quiet", *what)
+        pip(self.directory, "install", "--quiet", *what)
 
     def packages(self) -> dict[str, str]:
-        listed = run(self.python, "-m", "pip", "list", "--format", "json")
+        listed = pip(self.directory, "list", "--format", "json")
         return {one["name"]: one["version"] for one in json.loads(listed)}
 
     def run(self, *command: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ import pytest
 
 from opscope.cli import main
 from opscope.errors import OpscopeError
-from opscope.installation import choice, environment, path_file, payload, payload_swap
+from opscope.installation import choice, environment, ownership, path_file, payload, payload_swap
 from opscope.installation.interruption import Interrupted, Interruption
 from tests.installation.conftest import OPSCOPE, Venv, contents
 
@@ -84,7 +84,8 @@ def in_child(step: int, what: int, work: Callable[[], object]) -> tuple[int, boo
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interpreters are queried once, and children start no threads."""
+    """Interpreters are queried once; children start no threads, and do not look for the owner of
+    each file of the package, which test_ownership.py is about."""
     known: dict[str, environment.Environment] = {}
     real = environment.look_at
 
@@ -92,6 +93,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         return known.setdefault(place, real(place))
 
     monkeypatch.setattr(environment, "look_at", look_at)
+    monkeypatch.setattr(ownership, "_tree", lambda top: iter((top,)))
 
 
 ENDS = (*SIGNALS, signal.SIGKILL, -errno.ENOSPC, -errno.EIO)

@@ -102,7 +102,8 @@ static void windows_open_and_close_under_running_threads(void)
 
 #if !defined(CHILDREN_CANNOT_ALLOCATE)
 
-/* In a forked child, no lock is held, and its operators are recorded in its own segment. */
+/* In a forked child, no lock is held, and its operators are recorded in its own segment. The child
+ * removes that: a recorder that starts looks at each segment of its directory. */
 static int child_of(pid_t parent)
 {
     for (int i = 0; i < 10; i++) {
@@ -114,8 +115,10 @@ static int child_of(pid_t parent)
     (void)snprintf(prefix, sizeof prefix, "%ld-", (long)parent);
     const char *name = strrchr(status.path, '/');
     const bool is_own = name != NULL && strncmp(name + 1, prefix, strlen(prefix)) != 0;
-    return status.running && is_own && opscope_torch_is_called() && fake_callback_count() == 1 ? 0
-                                                                                               : 1;
+    const bool is_removed = is_own && unlink(status.path) == 0;
+    return status.running && is_removed && opscope_torch_is_called() && fake_callback_count() == 1
+               ? 0
+               : 1;
 }
 
 static void children_of_forks_within_windows_go_on_by_themselves(void)
