@@ -35,6 +35,7 @@ class Calls:
         self._service = service
         self._repository = service.repository
         self._access = access
+        self._prefixes = wire.Prefixes()
         self._names: dict[bytes, tuple[str, str]] = {}
         """The model and version that the last heads named."""
 
@@ -123,7 +124,7 @@ class Calls:
     ) -> tuple[Executor, str, InferRequest]:
         """What a message asks which model for, and the identifier of its answer."""
         try:
-            head, raw = wire.split_request(message)
+            head, raw = self._prefixes.split(message)
         except ValueError as error:
             raise bad_request(str(error)) from None
         timeout_ns = None
