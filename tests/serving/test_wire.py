@@ -37,6 +37,53 @@ def test_a_joined_reply_is_protobufs(name: str, tensors: list[bytes]) -> None:
     assert read == REPLIES["ModelInfer"](model_name=name, raw_output_contents=tensors)
 
 
+_MESSAGES = st.builds(
+    lambda name, id, tensors: request(
+        model_name=name, id=id, raw_input_contents=tensors
+    ).SerializeToString(),
+    st.sampled_from(["a", "b", "ab"]),
+    st.sampled_from(["", "1", "x" * 3000]),
+    st.lists(st.sampled_from([b"", b"0", b"1", b"22", b":\x01x", b"x" * 200]), max_size=2),
+)
+
+
+@given(st.lists(st.one_of(_MESSAGES, st.binary(max_size=12)), max_size=40))
+def test_a_message_like_an_earlier_one_is_cut_alike(messages: list[bytes]) -> None:
+    prefixes = wire.Prefixes()
+    for message in messages + messages:
+        try:
+            wanted = wire.split_request(message)
+        except ValueError:
+            with pytest.raises(ValueError, match="message"):
+                prefixes.split(message)
+            continue
+        head, raw = prefixes.split(message)
+        assert (head, [bytes(one) for one in raw]) == (wanted[0], [bytes(one) for one in wanted[1]])
+        assert all(one.obj is message for one in raw)
+
+
+def test_known_beginnings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    prefixes = wire.Prefixes()
+    for size in range(1000):
+        prefixes.split(request(raw_input_contents=[bytes(size)]).SerializeToString())
+    assert len(prefixes._known) <= 256
+    message = request(id="x" * 3000, raw_input_contents=[b"1"]).SerializeToString()
+    monkeypatch.setattr(prefixes, "_known", {})
+    prefixes.split(message)
+    assert prefixes._known == {}
+
+
+def test_a_known_beginning_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    prefixes = wire.Prefixes()
+    first, second = (
+        request(raw_input_contents=[value]).SerializeToString() for value in (b"1", b"2")
+    )
+    prefixes.split(first)
+    monkeypatch.delattr(wire, "split_request")
+    head, raw = prefixes.split(second)
+    assert (head, bytes(raw[0])) == (b"", b"2")
+
+
 def test_tensors_lie_in_the_message() -> None:
     message = request(raw_input_contents=[b"x" * 1000]).SerializeToString()
     (raw,) = wire.split_request(message)[1]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
 import grpc
@@ -13,14 +14,16 @@ from opscope import tensor as ot
 from opscope.errors import OpscopeError
 from opscope.serving import datatypes, plans, request, tensors, trace_context, wire
 from opscope.serving.access import Access
-from opscope.serving.executor import Executor
+from opscope.serving.executor import Answer, Executor
 from opscope.serving.faults import Reason, RequestError, bad_request
+from opscope.serving.grpc_call import Call
 from opscope.serving.protocol import EXTENSIONS, REPLIES, REQUESTS
 from opscope.serving.request import InferReply, InferRequest
 from opscope.serving.service import NAME, VERSION, Service, checked
 
 _log = logging.getLogger("opscope.serving")
 _Context = Any  # grpc.aio.ServicerContext
+_Metadata = Iterable[tuple[str, Any]]
 _Call = Callable[[bytes, _Context], Awaitable[bytes]]
 _MILLION = 1_000_000_000
 
@@ -32,6 +35,7 @@ class Calls:
         self._service = service
         self._repository = service.repository
         self._access = access
+        self._prefixes = wire.Prefixes()
         self._names: dict[bytes, tuple[str, str]] = {}
         """The model and version that the last heads named."""
 
@@ -46,24 +50,20 @@ class Calls:
 
         async def answer(message: bytes, context: _Context) -> bytes:
             try:
-                if self._access.tokens and not self._access.allows(
-                    dict(context.invocation_metadata() or ()).get("authorization")
-                ):
-                    raise RequestError(Reason.UNAUTHENTICATED, "the token is missing or wrong")
+                self._check_access(context.invocation_metadata())
                 return await call(message, context)
-            except RequestError as fault:
-                status, text = fault.reason.grpc_status, str(fault)
-            except (DecodeError, UnicodeDecodeError):
-                status, text = "INVALID_ARGUMENT", f"the message is no {name}Request"
-            except OpscopeError as error:
-                status, text = "INVALID_ARGUMENT", str(error)
-            except Exception:
-                _log.exception("the call %s failed", name)
-                status, text = "INTERNAL", "the server failed"
+            except Exception as error:
+                status, text = _fault(name, error)
             await context.abort(grpc.StatusCode[status], text)
             raise AssertionError  # abort raises
 
         return answer
+
+    def _check_access(self, metadata: _Metadata | None) -> None:
+        if self._access.tokens and not self._access.allows(
+            dict(metadata or ()).get("authorization")
+        ):
+            raise RequestError(Reason.UNAUTHENTICATED, "the token is missing or wrong")
 
     # ---- health and metadata -------------------------------------------------------------------
 
@@ -104,15 +104,33 @@ class Calls:
     # ---- inference -----------------------------------------------------------------------------
 
     async def ModelInfer(self, message: bytes, context: _Context) -> bytes:  # noqa: N802
+        remaining_s = context.time_remaining()
+        executor, identity, asked = self._asked(message, context.invocation_metadata(), remaining_s)
+        return _reply(executor, identity, await self._service.infer(executor, asked))
+
+    def infer(self, call: Call, message: bytes) -> None:
+        """ModelInfer without a task: the answer is sent where the batch ends."""
         try:
-            head, raw = wire.split_request(message)
+            metadata = call.metadata
+            self._check_access(metadata)
+            executor, identity, asked = self._asked(message, metadata, call.time_remaining())
+            done = partial(_send, call, executor, identity)
+            call.on_cancel = self._service.submit(executor, asked, done)
+        except Exception as error:
+            call.end(*_fault("ModelInfer", error))
+
+    def _asked(
+        self, message: bytes, metadata: _Metadata | None, remaining_s: float | None
+    ) -> tuple[Executor, str, InferRequest]:
+        """What a message asks which model for, and the identifier of its answer."""
+        try:
+            head, raw = self._prefixes.split(message)
         except ValueError as error:
             raise bad_request(str(error)) from None
         timeout_ns = None
-        remaining_s = context.time_remaining()
         if remaining_s is not None:
             timeout_ns = max(1, int(remaining_s * _MILLION))
-        trace = _trace(context)
+        trace = _trace(metadata)
         asked = None
         names = self._names.get(head)
         if names is None:
@@ -133,8 +151,7 @@ class Calls:
         except RequestError as fault:
             executor.observer.failed(fault.reason)
             raise
-        reply = await self._service.infer(executor, infer_request)
-        return _reply(executor, identity, reply)
+        return executor, identity, infer_request
 
     def _keep(self, executor: Executor, head: bytes, asked: Any, found: InferRequest) -> None:
         """What the head means, without the deadline, which is the call's."""
@@ -172,8 +189,30 @@ def _serialized(name: str, /, **fields: Any) -> bytes:
     return bytes(REPLIES[name](**fields).SerializeToString())
 
 
-def _trace(context: _Context) -> trace_context.TraceContext | None:
-    for key, value in context.invocation_metadata() or ():
+def _fault(name: str, error: Exception) -> tuple[str, str]:
+    """The status and the text with which a call ends."""
+    if isinstance(error, RequestError):
+        return error.reason.grpc_status, str(error)
+    if isinstance(error, (DecodeError, UnicodeDecodeError)):
+        return "INVALID_ARGUMENT", f"the message is no {name}Request"
+    if isinstance(error, OpscopeError):
+        return "INVALID_ARGUMENT", str(error)
+    _log.error("the call %s failed", name, exc_info=error)
+    return "INTERNAL", "the server failed"
+
+
+def _send(call: Call, executor: Executor, identity: str, answer: Answer) -> None:
+    try:
+        if isinstance(answer, RequestError):
+            call.end(*_fault("ModelInfer", answer))
+        else:
+            call.answer(_reply(executor, identity, answer))
+    except Exception as error:
+        call.end(*_fault("ModelInfer", error))
+
+
+def _trace(metadata: _Metadata | None) -> trace_context.TraceContext | None:
+    for key, value in metadata or ():
         if key == trace_context.HEADER and isinstance(value, str):
             return trace_context.parse(value)
     return None

@@ -6,9 +6,10 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 from opscope.errors import OpscopeError
+from opscope.serving import grpc_call, grpc_queue
 from opscope.serving.access import Access
 from opscope.serving.grpc_calls import Calls
 from opscope.serving.protocol import POOL, SERVICE
@@ -24,30 +25,36 @@ class GrpcServer:
         """`address`: HOST:PORT; port 0: any."""
         limits = service.limits
         self._health: Any = health.aio.HealthServicer()
-        self._server = grpc.aio.server(
-            options=[
-                ("grpc.max_receive_message_length", limits.message_bytes),
-                ("grpc.max_send_message_length", -1),
-                # Two servers on one port would share its requests.
-                ("grpc.so_reuseport", 0),
-                ("grpc.max_connection_idle_ms", int(1000 * limits.idle_s)),
-                ("grpc.server_handshake_timeout_ms", int(1000 * limits.receive_s)),
-                ("grpc.max_metadata_size", limits.head_bytes),
-                # Finds clients that have vanished without a word.
-                ("grpc.keepalive_time_ms", int(1000 * limits.receive_s)),
-                ("grpc.keepalive_timeout_ms", int(1000 * limits.receive_s)),
-                ("grpc.max_concurrent_streams", limits.requests),
-            ],
-        )
-        calls = Calls(service, access).handlers()
+        options = [
+            ("grpc.max_receive_message_length", limits.message_bytes),
+            ("grpc.max_send_message_length", -1),
+            # Two servers on one port would share its requests.
+            ("grpc.so_reuseport", 0),
+            ("grpc.max_connection_idle_ms", int(1000 * limits.idle_s)),
+            ("grpc.server_handshake_timeout_ms", int(1000 * limits.receive_s)),
+            ("grpc.max_metadata_size", limits.head_bytes),
+            # Finds clients that have vanished without a word.
+            ("grpc.keepalive_time_ms", int(1000 * limits.receive_s)),
+            ("grpc.keepalive_timeout_ms", int(1000 * limits.receive_s)),
+            ("grpc.max_concurrent_streams", limits.requests),
+        ]
+        calls = Calls(service, access)
+        self._server: Any
+        if grpc_call.is_usable():
+            self._server = grpc_queue.Server(options)
+            self._server.add_direct(f"/{SERVICE}/ModelInfer", calls.infer)
+        else:
+            self._server = grpc.aio.server(options=options)
         self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(SERVICE, calls),)
+            (grpc.method_handlers_generic_handler(SERVICE, calls.handlers()),)
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
         for file in _DESCRIBED:
             POOL.AddSerializedFile(file.serialized_pb)
-        reflection.enable_server_reflection(names, self._server, pool=POOL)
+        described = reflection.aio.ReflectionServicer(names, pool=POOL)
+        add: Any = reflection_pb2_grpc.add_ServerReflectionServicer_to_server
+        add(described, self._server)
         host = address.rpartition(":")[0]
         try:
             if access.certificate is not None and access.key is not None:

@@ -61,6 +61,7 @@ class LoadedModel:
     def _run(self, requests: Sequence[InferRequest]) -> list[InferReply]:
         outputs = self._call(self._inputs(requests))
         rows = self._rows(requests)
+        whole = sum(rows)
         replies = []
         first = 0
         for one, count in zip(requests, rows, strict=True):
@@ -71,7 +72,7 @@ class LoadedModel:
                 }
             replies.append(
                 InferReply(
-                    {name: tensors.in_order(tensor) for name, tensor in chosen.items()}, sum(rows)
+                    {name: tensors.in_order(tensor) for name, tensor in chosen.items()}, whole
                 )
             )
             first += count

@@ -85,7 +85,7 @@ def serve(options: Options, say: Callable[[str], None]) -> None:
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Like asyncio.run; on uvloop if it is installed, where gRPC costs a fifth less."""
+    """Like asyncio.run; on uvloop if it is installed, whose loop is C."""
     if find_spec("uvloop"):
         import uvloop
 
