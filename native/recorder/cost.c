@@ -10,6 +10,8 @@
 #include "segment/op_cost.h"
 #include "segment/table.h"
 
+enum { ONE_PPM = 1000000, PS_PER_NS = 1000 };
+
 void opscope_recorder_extra_cost(uint32_t op_id, uint64_t extra_ps)
 {
     opscope__op_cost_set(op_id, extra_ps);
@@ -28,7 +30,7 @@ uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_
 /* ---- in the loop and in the program --------------------------------------------------------------- */
 
 /* A probe above the limit was interrupted. */
-enum { PROBE_LIMIT_TICKS = 60000, PRIOR_PROBES = 32, ONE_PPM = 1000000, PS_PER_NS = 1000 };
+enum { PROBE_LIMIT_TICKS = 60000, PRIOR_PROBES = 32 };
 static const double LEAST_FACTOR = 0.5, MOST_FACTOR = 20.0;
 
 /* Sums of the probes in the program and in the loop; add_relaxed by any thread. */
@@ -54,8 +56,12 @@ void opscope__cost_setup_end(uint64_t start_ns)
     /* The lock keeps the segment open meanwhile. */
     opscope__segment_lock();
     if (opscope__recorder.segment.base != NULL) {
-        opscope__add_relaxed(
-            &opscope__segment_header(&opscope__recorder.segment)->uncounted_cost_ps, ns * 1000);
+        opscope_segment_header *header = opscope__segment_header(&opscope__recorder.segment);
+        /* It was measured in this program, so the factor is taken out that a reader applies. */
+        const uint64_t factor_ppm = opscope__load_relaxed(&header->cost_factor_ppm);
+        const double factor = factor_ppm != 0 ? (double)factor_ppm / ONE_PPM : 1.0;
+        opscope__add_relaxed(&header->uncounted_cost_ps,
+                             (uint64_t)((double)ns * PS_PER_NS / factor));
     }
     opscope__segment_unlock();
 }

@@ -3,8 +3,21 @@
 
 #include <math.h>
 
-enum { RECORDED_NS, RECORDED_COUNT, COST_NS, FEW_NS, FEW_COUNT, FEWEST_WINDOWS = 4, SELDOM = 8 };
+enum {
+    RECORDED_NS,
+    RECORDED_COUNT,
+    COST_NS,
+    FEW_NS,
+    FEW_COUNT,
+    FEWEST_WINDOWS = 4,
+    SELDOM = 8,
+    EARLY = 16
+};
 
+/* The part of the cost of recording that is in the stretch with few ranges too. A drawn range costs
+ * about twice as much as a recorded one: PyTorch makes its list of callbacks anew before it and
+ * after it. */
+static const double IN_FEW = 2.0 * OPSCOPE__COST_COMPARE_PROB;
 /* A part of the time below which the cost does not matter, as measured in loops; and the standard
  * error of a factor that is known well, relative to it. */
 static const double MATTERS = 0.02, WELL_KNOWN = 0.04;
@@ -53,7 +66,7 @@ struct found {
 static struct found find(const opscope__cost_compare *compare)
 {
     const double *sums = compare->sums;
-    const double cost_ns = sums[COST_NS] * (1.0 - OPSCOPE__COST_COMPARE_PROB);
+    const double cost_ns = sums[COST_NS] * (1.0 - IN_FEW);
     if (compare->count < FEWEST_WINDOWS || sums[FEW_COUNT] <= 0.0 || cost_ns <= 0.0) {
         return (struct found){.variance = (double)INFINITY};
     }
@@ -61,11 +74,8 @@ static struct found find(const opscope__cost_compare *compare)
     const double ratio = sums[RECORDED_COUNT] / sums[FEW_COUNT];
     const double factor = (sums[RECORDED_NS] - sums[RECORDED_COUNT] * range_ns) / cost_ns;
     const double deviation[OPSCOPE__COST_COMPARED] = {
-        [RECORDED_NS] = 1.0,
-        [RECORDED_COUNT] = -range_ns,
-        [COST_NS] = -factor * (1.0 - OPSCOPE__COST_COMPARE_PROB),
-        [FEW_NS] = -ratio,
-        [FEW_COUNT] = ratio * range_ns,
+        [RECORDED_NS] = 1.0, [RECORDED_COUNT] = -range_ns,   [COST_NS] = -factor * (1.0 - IN_FEW),
+        [FEW_NS] = -ratio,   [FEW_COUNT] = ratio * range_ns,
     };
     const double of_few = 1.0 + FEW / (compare->count - 1.0);
     return (struct found){factor, square_sum(compare, deviation) / (cost_ns * cost_ns) * of_few};
@@ -73,8 +83,11 @@ static struct found find(const opscope__cost_compare *compare)
 
 bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint64_t window_number)
 {
-    if (compare->count < FEWEST_WINDOWS || window_number % SELDOM == 0) {
+    if (window_number % SELDOM == 0 || (compare->count < FEWEST_WINDOWS && window_number < EARLY)) {
         return true;
+    }
+    if (compare->count < FEWEST_WINDOWS) {
+        return false; /* its threads come and go, or it runs nothing */
     }
     const struct found found = find(compare);
     const double *sums = compare->sums;

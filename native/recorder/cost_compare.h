@@ -8,11 +8,11 @@
  * counted, one in 32, drawn by the framework. Such a stretch costs the program little. The CPU
  * time of a range in it, and of a range in the recorded part right afterwards, differ by the cost:
  *
- *     factor = (T_rec - N_rec * T_few / N_few) / (C_rec * (1 - p))
+ *     factor = (T_rec - N_rec * T_few / N_few) / (C_rec * (1 - 2 p))
  *
  *     T   CPU time; N   ranges; both of the recorded part and of the stretch with few
  *     C   cost of the recorded ranges, as measured in loops
- *     p   the probability in the stretch: that part of the cost is in both times
+ *     p   the probability in the stretch: about twice that part of the cost is in both times
  *
  * The sums are over all windows. A window alone says little: the two stretches may contain
  * different work. The squares of the windows' deviations from the sums tell how uncertain the

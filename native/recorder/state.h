@@ -181,6 +181,8 @@ void opscope__recorder_count_few(bool is_on);
 /* The ranges counted so far: estimated, the drawn ones by their probability. */
 double opscope__recorder_few_count(void);
 bool opscope__recorder_wants_comparison(uint64_t window_number);
+/* Adds to the cost of recording, as measured in loops. */
+void opscope__recorder_add_cost_ns(double ns);
 struct opscope__cost_comparison;
 void opscope__recorder_compare_cost(const struct opscope__cost_comparison *window);
 /* Opens and closes a window. In between, call opscope__recorder_set_weights; with 0, as at the

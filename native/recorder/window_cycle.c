@@ -103,9 +103,10 @@ static struct cycle {
     uint64_t number;                            /* of windows so far */
     bool is_compared;                           /* the cost of recording, in this window */
     struct opscope__cost_comparison comparison; /* of this window, as far as it is known */
-    double few_count;                           /* at the beginning of the part FEW */
-    struct moment start, stop;                  /* of the counted part */
-    struct moment tail;                         /* the last step of the tail */
+    double few_start, few_count; /* ranges counted, at the beginnings of FEW_WARM_UP and FEW */
+    double few_all;              /* in both */
+    struct moment start, stop;   /* of the counted part */
+    struct moment tail;          /* the last step of the tail */
     double known_weight, rest_weight;
     uint64_t tail_step_ns;
     uint64_t drivers_ns; /* CPU time of all drivers at the end of the last window */
@@ -171,13 +172,6 @@ static void draw_gap(void)
     cycle.period_start_ns += (uint64_t)cycle.planned_period;
 }
 
-/* The work of the threads whose ranges count. */
-static double work_ns(const struct opscope__cpu_times *from, const struct opscope__cpu_times *to)
-{
-    const double rest = (double)(int64_t)(to->rest_ns - from->rest_ns);
-    return since(from->known_ns, to->known_ns) + (to->has_new ? fmax(0.0, rest) : 0.0);
-}
-
 /* The first ranges in another state are slower: their code is not in the caches. */
 static uint64_t warm_up_ns(void)
 {
@@ -194,6 +188,14 @@ static void open_window(void)
     cycle.due_ns = opscope__monotonic_ns() + cycle.warm_up_ns;
 }
 
+/* Whether the CPU time is that of threads known before. The clock of threads that come and go is
+ * inexact, and to begin them has a cost of its own. */
+static bool is_of_known(const struct opscope__cpu_times *from, const struct opscope__cpu_times *to)
+{
+    const double rest = (double)(int64_t)(to->rest_ns - from->rest_ns);
+    return !to->has_new && since(from->known_ns, to->known_ns) >= rest;
+}
+
 static void begin_few(void)
 {
     cycle.is_compared = opscope__recorder_wants_comparison(cycle.number++);
@@ -202,6 +204,7 @@ static void begin_few(void)
         open_window();
         return;
     }
+    cycle.few_start = opscope__recorder_few_count();
     opscope__recorder_count_few(true);
     cycle.part = FEW_WARM_UP;
     cycle.due_ns = opscope__monotonic_ns() + warm_up_ns();
@@ -218,9 +221,12 @@ static void begin_to_compare(void)
 static void end_few(void)
 {
     const struct moment now = this_moment();
+    const double count = opscope__recorder_few_count();
+    cycle.few_all = count - cycle.few_start;
+    cycle.is_compared = is_of_known(&cycle.start.cpu, &now.cpu);
     cycle.comparison = (struct opscope__cost_comparison){
-        .few_ns = work_ns(&cycle.start.cpu, &now.cpu),
-        .few_count = opscope__recorder_few_count() - cycle.few_count};
+        .few_ns = since(cycle.start.cpu.known_ns, now.cpu.known_ns),
+        .few_count = count - cycle.few_count};
     opscope__recorder_count_few(false);
     open_window();
 }
@@ -228,10 +234,19 @@ static void end_few(void)
 static void compare_cost(void)
 {
     const struct opscope__cost *from = &cycle.start.cost, *to = &cycle.stop.cost;
-    cycle.comparison.recorded_ns = work_ns(&cycle.start.cpu, &cycle.stop.cpu);
+    cycle.comparison.recorded_ns = since(cycle.start.cpu.known_ns, cycle.stop.cpu.known_ns);
     cycle.comparison.recorded_count = since(from->counted_count, to->counted_count);
     cycle.comparison.cost_ns = since(from->counted_ns, to->counted_ns);
-    opscope__recorder_compare_cost(&cycle.comparison);
+    if (is_of_known(&cycle.start.cpu, &cycle.stop.cpu)) {
+        opscope__recorder_compare_cost(&cycle.comparison);
+    }
+    /* To count has a cost as well: of the drawn ranges, and what arises for all. */
+    const double cost = 2.0 * OPSCOPE__COST_COMPARE_PROB * cycle.comparison.cost_ns +
+                        since(from->sampled_ns, to->sampled_ns) - cycle.comparison.cost_ns;
+    if (cycle.comparison.recorded_count > 0.0) {
+        opscope__recorder_add_cost_ns(cycle.few_all * fmax(0.0, cost) /
+                                      cycle.comparison.recorded_count);
+    }
 }
 
 static void begin_to_count(void)

@@ -58,6 +58,17 @@ bool opscope__recorder_wants_comparison(uint64_t window_number)
     return is_wanted;
 }
 
+void opscope__recorder_add_cost_ns(double ns)
+{
+    opscope__segment_lock();
+    if (opscope__recorder.segment.base != NULL) {
+        opscope__add_relaxed(
+            &opscope__segment_header(&opscope__recorder.segment)->uncounted_cost_ps,
+            (uint64_t)(ns * 1000.0));
+    }
+    opscope__segment_unlock();
+}
+
 void opscope__recorder_compare_cost(const struct opscope__cost_comparison *window)
 {
     opscope__segment_lock();

@@ -37,7 +37,7 @@ static struct opscope__cost_factor found(const struct program *program, int wind
     opscope__cost_compare compare = {0};
     const double cost_ns = program->factor * LOOP_NS;
     for (int i = 0; i < windows; i++) {
-        const double few_ns = varied(program, &random) + OPSCOPE__COST_COMPARE_PROB * cost_ns;
+        const double few_ns = varied(program, &random) + 2.0 * OPSCOPE__COST_COMPARE_PROB * cost_ns;
         const double count = ON_NS / (varied(program, &random) + cost_ns);
         const struct opscope__cost_comparison window = {
             .recorded_ns = ON_NS,
@@ -108,6 +108,8 @@ static void windows_without_ranges_change_nothing(void)
     }
     CHECK(opscope__cost_compare_factor(&compare, KNOWN).factor == KNOWN);
     CHECK(!opscope__cost_compare_is_wanted(&compare, 1));
+    const opscope__cost_compare none = {0};
+    CHECK(!opscope__cost_compare_is_wanted(&none, 17));  /* its threads come and go */
     CHECK(opscope__cost_compare_is_wanted(&compare, 8)); /* the program may change */
 }
 
