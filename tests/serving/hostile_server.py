@@ -7,6 +7,7 @@ with its input.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import resource
@@ -51,6 +52,8 @@ def _settled(server: Running) -> dict[str, int]:
 
 
 def _held(server: Running) -> dict[str, int]:
+    # What the C library keeps for later requests is no leak: without this, it changes by 100 MiB.
+    ctypes.CDLL(None).malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return {
         **left_over(server),
