@@ -41,7 +41,7 @@ def test_what_one_process_keeps_back_counts_when_others_of_the_service_have_room
 ) -> None:
     tmp_path.chmod(0o700)
     observer = Host([str(tmp_path)], consume=True)
-    # A window meets one process in four, and stands for 1 s.
+    # The only window of four processes falls into this one: it estimates 1 s for all four.
     ended(tmp_path, 0, met(500.0))
     assert seconds(observer) == pytest.approx(LIFE_S)
     ended(tmp_path, 1, [])
