@@ -132,8 +132,9 @@ int opscope__sampling_apply(struct opscope__recorder *recorder, struct opscope__
     if (status == OPSCOPE_OK && outer != 0) {
         status = opscope__add_global_leaf(&outer_callback, &outer_leaf, &handles.outer);
     }
-    if (status == OPSCOPE_OK && is_quiet && !is_off && count_callback.scopes != 0) {
-        status = opscope__add_global_leaf(&count_callback, &count_leaf, &handles.count);
+    /* Without room for this callback, windows only know less of the cost. */
+    if (status == OPSCOPE_OK && is_quiet && !is_off && count_callback.scopes != 0 &&
+        opscope__add_global_leaf(&count_callback, &count_leaf, &handles.count) == OPSCOPE_OK) {
         (void)opscope_disable_callback(handles.count);
     }
     set_now(recorder, sampling, is_off, &handles);
