@@ -118,7 +118,9 @@ static void OPSCOPE__UNSYNCHRONIZED add_cell(struct sums *sums,
                                              const volatile opscope_cell *cell)
 {
     const uint64_t samples = cell->sample_count;
-    const bool is_outer = cell->weight == samples << OPSCOPE_SEGMENT_WEIGHT_LOG2;
+    /* Its owner adds to one after the other, so they may differ by a range at this moment. */
+    const uint64_t calls = cell->weight >> OPSCOPE_SEGMENT_WEIGHT_LOG2;
+    const bool is_outer = calls + 1 - samples <= 2;
     const uint32_t op_id = (uint32_t)cell->key;
     const uint64_t range_ps = header->record_cost_ps + opscope__op_cost_extra(op_id);
     const unsigned __int128 cost_ps = (unsigned __int128)samples * range_ps;
