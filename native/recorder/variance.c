@@ -36,6 +36,7 @@ struct known {
     bool is_outer;                    /* every range has weight 1 */
     double now[QUANTITIES];           /* sums over the tables */
     double before[QUANTITIES];        /* when the last window closed */
+    double squares[QUANTITIES];       /* sums over the windows of their contributions, squared */
     double sum[QUANTITIES];           /* of the squared deviations */
     double stated[QUANTITIES];        /* the same, for few windows more */
     double added[QUANTITIES];         /* to them in this window, for its deviations */
@@ -193,6 +194,7 @@ static void deviate(struct known *known, double work, double owed)
         const double missing = all_work > 0.0 ? known->now[i] / all_work * owed : 0.0;
         known->owed[i] = fmax(known->owed[i], missing * missing);
         const double part = known->now[i] - known->before[i];
+        known->squares[i] += part * part;
         known->window_count += i == CALLS && part > 0.0;
         known->growth = part; /* the last one: of the self time */
         known->before[i] = known->now[i];
@@ -315,14 +317,22 @@ static void show(double *field, double value)
     opscope__store_relaxed((uint64_t *)(void *)field, bits);
 }
 
-/* The factor for the variance of few windows. Windows with little work hardly count. */
-static double few_windows(void)
+/* The number of contributions alike that have this sum and this sum of squares. Small ones hardly
+ * count. */
+static double count_alike(double sum, double squares)
 {
-    const double count = square_sum > 0.0 ? work_sum * work_sum / square_sum : 1.0;
+    return squares > 0.0 ? sum * sum / squares : 1.0;
+}
+
+/* The factor for the variance from few windows: few in all, or few that met the operator. */
+static double few_windows(const struct known *known, int quantity)
+{
+    const double met = count_alike(known->before[quantity], known->squares[quantity]);
+    const double count = fmin(met, count_alike(work_sum, square_sum));
     return 1.0 + FEW / fmax(0.5, count - 1.0);
 }
 
-static void publish(opscope__segment *segment, struct known *known, double few)
+static void publish(opscope__segment *segment, struct known *known)
 {
     if (known->is_outer) {
         known->sum[CALLS] = known->sum[TOTAL] = 0.0;
@@ -335,7 +345,7 @@ static void publish(opscope__segment *segment, struct known *known, double few)
     if (known->entry != NULL) {
         opscope__store_relaxed(&known->entry->window_count, known->window_count);
         for (int i = 0; i < QUANTITIES; i++) {
-            const double factor = known->is_outer ? 1.0 : few;
+            const double factor = known->is_outer ? 1.0 : few_windows(known, i);
             known->stated[i] = fmax(known->stated[i], known->sum[i] * factor);
         }
         show(&known->entry->calls, known->stated[CALLS] + known->owed[CALLS]);
@@ -364,10 +374,9 @@ void opscope__variance_window(opscope__segment *segment,
                 window->busy * (double)opscope__segment_header(segment)->ticks_per_second * 1e-9);
     work_sum += work;
     square_sum += work * work;
-    const double few = few_windows();
     for (size_t i = 0; i < slot_count; i++) {
         if (slots[i].key != 0) {
-            publish(segment, &slots[i], few);
+            publish(segment, &slots[i]);
         }
     }
 }

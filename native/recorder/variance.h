@@ -19,8 +19,10 @@
  *
  * The sum from few windows is uncertain itself. Therefore it is multiplied by 1 + 4 / (n - 1),
  * which makes two standard errors a 95 % interval by Student's distribution. Windows with little
- * work hardly count: n = sum(E)^2 / sum(E E), which is their number if all have the same work. The
- * variance is the largest product so far, because n grows.
+ * work hardly count: n = sum(E)^2 / sum(E E), which is their number if all have the same work. An
+ * operator that only few of them meet, an optimizer's in a model with long steps, has the n of
+ * those: sum(y)^2 / sum(y y), if that is less. The variance is the largest product so far, because
+ * n grows.
  *
  * The work that windows do not represent yet is missing from the estimate, R times as much for each
  * operator; its square is added. It becomes smaller later, but its maximum stays, so that a
