@@ -23,7 +23,7 @@ typedef struct opscope__cost_trial {
     struct opscope__snapshot *snapshot;
     bool was_recording;
     bool is_seen;
-    uint64_t end_ns; /* no round starts later */
+    uint64_t end_cpu_ns; /* no round starts later */
     uint64_t start_ticks;
     uint64_t least_ticks[2]; /* of a round, unobserved and observed; UINT64_MAX: none yet */
 } opscope__cost_trial;

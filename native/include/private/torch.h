@@ -42,9 +42,9 @@ OPSCOPE_API const char *opscope_torch_fault(opscope_torch_part part);
 
 enum { OPSCOPE_TORCH_COST_CALLS = 4 };
 /* Measures, before the end of the trial, the cost of recording a range of PyTorch. Returns true as
- * long as it needs OPSCOPE_TORCH_COST_CALLS more calls of `torch.empty(0)`, for a millisecond at
- * most. Without these calls the bridge assumes a typical cost. The process's first attach fixes the
- * value. */
+ * long as it needs OPSCOPE_TORCH_COST_CALLS more calls of `torch.empty(0)`, for a millisecond of
+ * CPU time at most. Without these calls the bridge assumes a typical cost. The process's first
+ * attach fixes the value. */
 OPSCOPE_API bool opscope_torch_cost_round(void);
 /* Removes the bridge's callbacks from PyTorch; only the ends of open ranges still call it. */
 OPSCOPE_API void opscope_torch_detach(void);
