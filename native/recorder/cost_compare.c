@@ -14,10 +14,10 @@ enum {
     EARLY = 16
 };
 
-/* The part of the cost of recording that is in the stretch with few ranges too. A drawn range costs
- * about twice as much as a recorded one: PyTorch makes its list of callbacks anew before it and
- * after it. */
-static const double IN_FEW = 2.0 * OPSCOPE__COST_COMPARE_PROB;
+static const double IN_FEW = OPSCOPE__COST_COMPARE_INSIDE;
+/* The standard error of a factor from comparisons, relative to it, because IN_FEW is uncertain. */
+static const double IN_FEW_ERROR =
+    0.5 * OPSCOPE__COST_COMPARE_INSIDE / (1.0 - OPSCOPE__COST_COMPARE_INSIDE);
 /* A part of the time below which the cost does not matter, as measured in loops; and the standard
  * error of a factor that is known well, relative to it. */
 static const double MATTERS = 0.02, WELL_KNOWN = 0.04;
@@ -99,9 +99,12 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
                                                          double known)
 {
     const struct found found = find(compare);
+    if (isinf(found.variance)) {
+        return (struct opscope__cost_factor){known, KNOWN_ERROR * known};
+    }
     const double known_variance = KNOWN_ERROR * known * KNOWN_ERROR * known;
-    const double share =
-        isinf(found.variance) ? 0.0 : known_variance / (known_variance + found.variance);
-    return (struct opscope__cost_factor){known + share * (found.factor - known),
-                                         sqrt((1.0 - share) * known_variance)};
+    const double share = known_variance / (known_variance + found.variance);
+    return (struct opscope__cost_factor){
+        known + share * (found.factor - known),
+        hypot(sqrt((1.0 - share) * known_variance), IN_FEW_ERROR * share * found.factor)};
 }

@@ -8,11 +8,16 @@
  * counted, one in 32, drawn by the framework. Such a stretch costs the program little. The CPU
  * time of a range in it, and of a range in the recorded part right afterwards, differ by the cost:
  *
- *     factor = (T_rec - N_rec * T_few / N_few) / (C_rec * (1 - 2 p))
+ *     factor = (T_rec - N_rec * T_few / N_few) / (C_rec * (1 - q))
  *
  *     T   CPU time; N   ranges; both of the recorded part and of the stretch with few
  *     C   cost of the recorded ranges, as measured in loops
- *     p   the probability in the stretch: about twice that part of the cost is in both times
+ *     q   the part of the cost that is in the stretch too
+ *
+ * A drawn range costs more than a recorded one, because little of its code is in the caches, and
+ * because PyTorch makes its list of callbacks anew before it and after it: 3 times as much in a
+ * loop of small operators, 5 to 10 times around larger ones, so q = 0.2, give or take a half. That
+ * is an error of the factor which no number of windows makes smaller.
  *
  * The sums are over all windows. A window alone says little: the two stretches may contain
  * different work. The squares of the windows' deviations from the sums tell how uncertain the
@@ -30,6 +35,8 @@
 
 /* The probability with which ranges are counted before a window. */
 #define OPSCOPE__COST_COMPARE_PROB (1.0 / 32)
+/* Above: q. */
+#define OPSCOPE__COST_COMPARE_INSIDE 0.2
 
 enum { OPSCOPE__COST_COMPARED = 5 };
 

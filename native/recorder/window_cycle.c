@@ -241,7 +241,7 @@ static void compare_cost(void)
         opscope__recorder_compare_cost(&cycle.comparison);
     }
     /* To count has a cost as well: of the drawn ranges, and what arises for all. */
-    const double cost = 2.0 * OPSCOPE__COST_COMPARE_PROB * cycle.comparison.cost_ns +
+    const double cost = OPSCOPE__COST_COMPARE_INSIDE * cycle.comparison.cost_ns +
                         since(from->sampled_ns, to->sampled_ns) - cycle.comparison.cost_ns;
     if (cycle.comparison.recorded_count > 0.0) {
         opscope__recorder_add_cost_ns(cycle.few_all * fmax(0.0, cost) /
