@@ -36,7 +36,7 @@ struct known {
     bool is_outer;                    /* every range has weight 1 */
     double now[QUANTITIES];           /* sums over the tables */
     double before[QUANTITIES];        /* when the last window closed */
-    double squares[QUANTITIES];       /* sums over the windows of their contributions, squared */
+    double squares;                   /* sum over the windows of their calls, squared */
     double sum[QUANTITIES];           /* of the squared deviations */
     double stated[QUANTITIES];        /* the same, for few windows more */
     double added[QUANTITIES];         /* to them in this window, for its deviations */
@@ -194,7 +194,7 @@ static void deviate(struct known *known, double work, double owed)
         const double missing = all_work > 0.0 ? known->now[i] / all_work * owed : 0.0;
         known->owed[i] = fmax(known->owed[i], missing * missing);
         const double part = known->now[i] - known->before[i];
-        known->squares[i] += part * part;
+        known->squares += i == CALLS ? part * part : 0.0;
         known->window_count += i == CALLS && part > 0.0;
         known->growth = part; /* the last one: of the self time */
         known->before[i] = known->now[i];
@@ -325,9 +325,9 @@ static double count_alike(double sum, double squares)
 }
 
 /* The factor for the variance from few windows: few in all, or few that met the operator. */
-static double few_windows(const struct known *known, int quantity)
+static double few_windows(const struct known *known)
 {
-    const double met = count_alike(known->before[quantity], known->squares[quantity]);
+    const double met = count_alike(known->before[CALLS], known->squares);
     const double count = fmin(met, count_alike(work_sum, square_sum));
     return 1.0 + FEW / fmax(0.5, count - 1.0);
 }
@@ -344,8 +344,8 @@ static void publish(opscope__segment *segment, struct known *known)
     }
     if (known->entry != NULL) {
         opscope__store_relaxed(&known->entry->window_count, known->window_count);
+        const double factor = known->is_outer ? 1.0 : few_windows(known);
         for (int i = 0; i < QUANTITIES; i++) {
-            const double factor = known->is_outer ? 1.0 : few_windows(known, i);
             known->stated[i] = fmax(known->stated[i], known->sum[i] * factor);
         }
         show(&known->entry->calls, known->stated[CALLS] + known->owed[CALLS]);

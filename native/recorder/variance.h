@@ -21,8 +21,8 @@
  * which makes two standard errors a 95 % interval by Student's distribution. Windows with little
  * work hardly count: n = sum(E)^2 / sum(E E), which is their number if all have the same work. An
  * operator that only few of them meet, an optimizer's in a model with long steps, has the n of
- * those: sum(y)^2 / sum(y y), if that is less. The variance is the largest product so far, because
- * n grows.
+ * those: sum(y)^2 / sum(y y) of its calls, if that is less. The variance is the largest product so
+ * far, because n grows.
  *
  * The work that windows do not represent yet is missing from the estimate, R times as much for each
  * operator; its square is added. It becomes smaller later, but its maximum stays, so that a
