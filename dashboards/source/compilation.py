@@ -1,4 +1,4 @@
-"""Panels on what no operator shows: processors in use, waiting for one, and torch.compile."""
+"""Panels on what no operator shows: processors in use, waiting for one, torch.compile, JAX."""
 
 from __future__ import annotations
 
@@ -85,12 +85,57 @@ def compilations() -> Iterator[timeseries.Panel]:
         stacked=True,
         width=8,
     )
-    lookups = rate("opscope.torch.compile.cache", OF_SERVICE)
-    hits = rate("opscope.torch.compile.cache", f'outcome="hit", {OF_SERVICE}')
-    yield graph(
+    yield _cache_hits(
         "Hits of the compilation cache",
         "Share of the lookups in the caches of compiled graphs that found one, by service. Low"
         " after a restart: the cache does not outlive the container.",
+        "opscope.torch.compile.cache",
+    )
+
+
+def jax_compilations() -> Iterator[timeseries.Panel]:
+    """What jax.jit did; without data if no program uses it."""
+    yield graph(
+        "JAX: time spent compiling",
+        "Threads of a host that compile with JAX, by stage, on average over the service's hosts:"
+        " the ten services and stages with the most. It should fall to 0 after the start; if it"
+        " stays above a dashed line, arguments change shape or type all the time.",
+        THREADS,
+        Query(
+            "topk(10, avg by (service_name, stage) (sum by (cluster, instance, service_name, stage)"
+            f" ({rate('opscope.jax.compile.time', OF_SERVICE)})))",
+            "{{service_name}} {{stage}}",
+        ),
+        decimals=2,
+        limits=up_to(0.05, 0.2),
+        width=8,
+        link=_LINK,
+    )
+    yield graph(
+        "JAX: compilations by stage",
+        "JAX traces and lowers a function for each new shape or type of its arguments, then"
+        " compiles it or finds it in the persistent cache. If trace and lower go on and compile"
+        " does not, the cache finds them: pad the arguments to a few shapes all the same.",
+        EVENTS_A_MINUTE,
+        Query(_a_minute("opscope.jax.compile.compilations", "stage"), "{{stage}}"),
+        stacked=True,
+        width=8,
+    )
+    yield _cache_hits(
+        "JAX: hits of the persistent cache",
+        "Share of the lookups in JAX's persistent cache of compilations that found one, by service."
+        " Empty unless a program has such a cache (jax_compilation_cache_dir). Low after a restart:"
+        " the cache does not outlive the container.",
+        "opscope.jax.compile.cache",
+    )
+
+
+def _cache_hits(title: str, description: str, metric: str) -> timeseries.Panel:
+    lookups = rate(metric, OF_SERVICE)
+    hits = rate(metric, f'outcome="hit", {OF_SERVICE}')
+    return graph(
+        title,
+        description,
         "percentunit",
         Query(
             f"(sum by (service_name) ({hits}) or 0 * sum by (service_name) ({lookups}))"

@@ -204,6 +204,6 @@ def make() -> Dashboard:
             )
         )
     )
-    for panel in compilation.compilations():
+    for panel in (*compilation.compilations(), *compilation.jax_compilations()):
         made = made.with_panel(panel)
     return made.build()

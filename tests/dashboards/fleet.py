@@ -198,9 +198,18 @@ class Fleet:
                 (self.service, "hit"): 100 + 3 * count,
                 (self.service, "miss"): count,
             },
-            "opscope.jax.compile.compilations": {(self.service, "compile"): count},
-            "opscope.jax.compile.time": {(self.service, "compile"): busy_ns // 1000},
-            "opscope.jax.compile.cache": {(self.service, "hit"): count},
+            "opscope.jax.compile.compilations": {
+                (self.service, "trace"): 4 * count,
+                (self.service, "compile"): count,
+            },
+            "opscope.jax.compile.time": {
+                (self.service, "trace"): busy_ns // 500,
+                (self.service, "compile"): busy_ns // 1000,
+            },
+            "opscope.jax.compile.cache": {
+                (self.service, "hit"): 100 + count,
+                (self.service, "miss"): count,
+            },
         }
 
     def _process(self, host: int, version: str) -> Process:

@@ -154,6 +154,9 @@ NEEDS_A_FLEET = {
             "Compilations by reason",
             "Graph breaks by reason",
             "Hits of the compilation cache",
+            "JAX: time spent compiling",
+            "JAX: compilations by stage",
+            "JAX: hits of the persistent cache",
         )
     },
 }
