@@ -129,10 +129,11 @@ static inline void NAMED(copy_halves)(REAL *to, const REAL *from, int64_t count)
 /* The sums of `kernels` output channels at `count` outputs, in as many vectors: both numbers of
  * registers are constants. `weight` has the kernels' numbers for each of `depth` patches side by
  * side. Adds to `out`, or to `start` (NULL: 0), which has a number for each kernel. Stores
- * `stored` of the kernels. */
+ * `stored` of the kernels. `edge` has room for all sums, and no more: GCC warns of numbers that
+ * nothing writes. */
 static inline __attribute__((always_inline)) void NAMED(outputs)(
     const REAL *weight, const REAL *patches, const int64_t *offsets, int64_t depth, REAL *out,
-    int64_t out_stride, const REAL *start, bool adds, int64_t count, int64_t stored,
+    int64_t out_stride, const REAL *start, bool adds, int64_t count, int64_t stored, REAL *edge,
     const int kernels, const int vectors)
 {
     NAMED(vector) sums[OPSCOPE__TILE_KERNELS][OPSCOPE__WIDE_VECTORS];
@@ -159,14 +160,14 @@ static inline __attribute__((always_inline)) void NAMED(outputs)(
         }
     }
     if (count < vectors * LANES || stored < kernels) { /* at an edge */
-        REAL all[OPSCOPE__TILE_KERNELS][OPSCOPE__WIDE_VECTORS * LANES];
+        const int64_t width = vectors * LANES;
         for (int m = 0; m < kernels; m++) {
-            memcpy(all[m], sums[m], (size_t)vectors * sizeof sums[m][0]);
+            memcpy(edge + m * width, sums[m], (size_t)vectors * sizeof sums[m][0]);
         }
         for (int64_t m = 0; m < stored; m++) {
             for (int64_t i = 0; i < count; i++) {
                 REAL before = adds ? out[m * out_stride + i] : start != NULL ? start[m] : 0;
-                out[m * out_stride + i] = before + all[m][i];
+                out[m * out_stride + i] = before + edge[m * width + i];
             }
         }
         return;
@@ -187,8 +188,12 @@ static inline __attribute__((always_inline)) void NAMED(outputs)(
 }
 
 #define OPSCOPE__OUTPUTS(kernels, vectors)                                                         \
-    NAMED(outputs)                                                                                 \
-    (weight, patches, offsets, depth, out, out_stride, start, adds, count, stored, kernels, vectors)
+    do {                                                                                           \
+        REAL edge[(kernels) * (vectors) * LANES];                                                  \
+        NAMED(outputs)                                                                             \
+        (weight, patches, offsets, depth, out, out_stride, start, adds, count, stored, edge,       \
+         kernels, vectors);                                                                        \
+    } while (0)
 
 /* The same for any number of kernels that opscope__kernels_of gives. */
 static __attribute__((noinline, unused)) void NAMED(outputs_of)(

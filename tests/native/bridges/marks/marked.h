@@ -8,8 +8,10 @@
 #include "journal.h"
 #include "private/marks.h"
 
-/* The thread sanitizer has a thread of its own, so the bridge sets no variable there. */
-#if defined(__has_feature)
+/* The thread sanitizer and QEMU have own threads, so the bridge sets no variable there. */
+#if defined(OPSCOPE_TEST_EMULATED)
+#define HAS_OWN_THREAD 1
+#elif defined(__has_feature)
 #define HAS_OWN_THREAD __has_feature(thread_sanitizer)
 #else
 #define HAS_OWN_THREAD 0
