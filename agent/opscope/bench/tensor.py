@@ -55,6 +55,9 @@ _CONVOLUTIONS: tuple[tuple[str, _Size, _Size, int, int, int], ...] = (
     ("conv2d_1x1", (16, 128, 28, 28), (64, 128, 1, 1), 1, 0, 1),
     ("conv2d_strided", (16, 64, 32, 32), (64, 64, 3, 3), 2, 1, 1),
     ("conv2d_depthwise", (16, 96, 28, 28), (96, 1, 3, 3), 1, 1, 96),
+    ("conv2d_1x1_strided", (8, 256, 28, 28), (512, 256, 1, 1), 2, 0, 1),
+    ("conv2d_depthwise_strided", (16, 96, 28, 28), (96, 1, 3, 3), 2, 1, 96),
+    ("conv2d_depthwise_5x5_strided", (8, 72, 56, 56), (72, 1, 5, 5), 2, 2, 72),
 )
 
 _Call = Callable[[], object]

@@ -1,6 +1,7 @@
 /* tensor/ops/nn/conv2d.c -- core::conv2d: convolutions of images. */
 #include "tensor/kernels/convert.h"
 #include "tensor/ops/nn/direct.h"
+#include "tensor/ops/nn/image_phases.h"
 #include "tensor/ops/nn/patch_matrix.h"
 
 /* Everything is contiguous. */
@@ -97,6 +98,9 @@ static int convolve(const struct opscope__convolution *c, char *input, const cha
                     const char *bias, char *output)
 {
     int64_t area = c->window[0].kernel * c->window[1].kernel;
+    if (opscope__image_phases_fit(c)) {
+        return opscope__convolve_phases(c, input, weight, bias, output);
+    }
     if (opscope__direct_gains(c)) {
         struct opscope__weight read = {weight, c->out * c->in * area, c->in * area, area, 1};
         return opscope__convolve(c, input, read, bias, output);

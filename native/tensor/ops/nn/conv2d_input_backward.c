@@ -3,6 +3,7 @@
 #include "tensor/kernels/convert.h"
 #include "tensor/ops/nn/direct.h"
 #include "tensor/ops/nn/patch_matrix.h"
+#include "tensor/ops/nn/phases.h"
 
 /* Everything is contiguous. */
 struct work {
@@ -108,64 +109,6 @@ static int by_convolution(const struct opscope__convolution *c, const char *grad
     return opscope__convolve(&turned, grad, read, NULL, input);
 }
 
-/* The output's gradient with zeros between its elements, so that they are a stride apart. */
-struct spread {
-    const struct opscope__convolution *c;
-    const char *grad;
-    char *to;
-    int64_t size[2];
-};
-
-#define SPREAD(name, type)                                                                         \
-    static void name(int64_t begin, int64_t end, void *arg)                                        \
-    {                                                                                              \
-        const struct spread *s = arg;                                                              \
-        const int64_t *size = s->c->out_size, stride = s->c->window[1].stride;                     \
-        const int64_t plane = s->size[0] * s->size[1];                                             \
-        const type *from = (const type *)(const void *)s->grad + begin * size[0] * size[1];        \
-        type *to = (type *)(void *)s->to + begin * plane;                                          \
-        memset(to, 0, (size_t)((end - begin) * plane) * sizeof *to);                               \
-        for (; begin < end; begin++, to += plane) {                                                \
-            for (int64_t y = 0; y < size[0]; y++, from += size[1]) {                               \
-                type *row = to + y * s->c->window[0].stride * s->size[1];                          \
-                for (int64_t x = 0; x < size[1]; x++) {                                            \
-                    row[x * stride] = from[x];                                                     \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-    }
-
-SPREAD(spread_float32, float)
-SPREAD(spread_float64, double)
-
-/* With a stride the gradient is that of stride 1, of the output's gradient spread out. Most
- * products are then with zeros, which pays only where each output has few. */
-static int by_spreading(const struct opscope__convolution *c, const char *grad, const char *weight,
-                        char *input)
-{
-    struct opscope__convolution dense = *c;
-    struct spread s = {.c = c, .grad = grad};
-    for (int i = 0; i < 2; i++) {
-        /* What all positions of the kernel cover; the last elements of an image may be left over.
-         */
-        s.size[i] = c->size[i] + 2 * c->window[i].padding - opscope__window_span(&c->window[i]) + 1;
-        dense.out_size[i] = s.size[i];
-        dense.window[i].stride = 1;
-    }
-    const int64_t planes = c->batch * c->groups * c->out, plane = s.size[0] * s.size[1];
-    opscope_tensor *spread;
-    int status = opscope__tensor_empty(1, &(int64_t){planes * plane}, c->dtype, &spread);
-    if (status != OPSCOPE_OK) {
-        return status;
-    }
-    s.to = spread->data;
-    opscope__parallel(planes, OPSCOPE__GRAIN / plane + 1,
-                      c->dtype == OPSCOPE_FLOAT32 ? spread_float32 : spread_float64, &s);
-    status = by_convolution(&dense, spread->data, weight, input);
-    opscope_tensor_release(spread);
-    return status;
-}
-
 static int forward(struct opscope__call *call, const opscope_argument *arguments,
                    opscope_tensor **outputs)
 {
@@ -190,10 +133,10 @@ static int forward(struct opscope__call *call, const opscope_argument *arguments
         opscope__fill(made, &opscope__I(0));
     } else if (status == OPSCOPE_OK && made->count > 0) {
         bool is_simple = c.window[0].stride == 1 && c.window[1].stride == 1;
-        status = (!opscope__direct_gains(&c) ? by_products
-                  : is_simple                ? by_convolution
-                  : c.in == 1                ? by_spreading
-                              : by_products)(&c, flat->data, weight->data, made->data);
+        status = (is_simple && opscope__direct_gains(&c) ? by_convolution
+                  : !is_simple && opscope__phases_fit(&c)
+                      ? opscope__by_phases
+                      : by_products)(&c, flat->data, weight->data, made->data);
     }
     opscope_tensor_release(flat);
     opscope_tensor_release(weight);
