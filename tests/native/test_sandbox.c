@@ -26,18 +26,6 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { IS_SANITIZED = 1 };
-#else
-enum { IS_SANITIZED = 0 };
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { IS_SANITIZED = 1 };
-#else
-enum { IS_SANITIZED = 0 };
-#endif
-
 /* All calls of the recorder from its first range on. */
 static const int of_recorder[] = {SYS_futex, SYS_clock_gettime, SYS_madvise};
 /* The C library's, for memory and for exit. */
