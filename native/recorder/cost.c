@@ -22,6 +22,11 @@ void opscope__cost_extra_is_counted(uint32_t op_id)
     opscope__op_cost_set_counted(op_id);
 }
 
+void opscope__cost_of_drawn(uint32_t op_id, double times)
+{
+    opscope__op_cost_set_drawn(op_id, times);
+}
+
 uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_t op_id)
 {
     return header->record_cost_ps + opscope__op_cost_extra(op_id);
@@ -107,6 +112,7 @@ void opscope__cost_add_comparison(const struct opscope__cost_comparison *window)
 /* In picoseconds, as measured in loops. */
 struct sums {
     unsigned __int128 sampled_ps, outer_ps, counted_ps;
+    double drawn_ps; /* if all of counted_ps were of drawn ranges */
     uint64_t counted_count;
 };
 
@@ -132,9 +138,11 @@ static void OPSCOPE__UNSYNCHRONIZED add_cell(struct sums *sums,
     /* Bridges count only operators, not the nodes of a backward, for example. */
     const opscope_op *op = opscope_op_by_id(op_id);
     sums->counted_count += op == NULL || op->scope == OPSCOPE_FUNCTION ? samples : 0;
-    sums->counted_ps += opscope__op_cost_is_counted(op_id)
-                            ? (unsigned __int128)samples * header->record_cost_ps
-                            : cost_ps;
+    const unsigned __int128 counted_ps = opscope__op_cost_is_counted(op_id)
+                                             ? (unsigned __int128)samples * header->record_cost_ps
+                                             : cost_ps;
+    sums->counted_ps += counted_ps;
+    sums->drawn_ps += opscope__op_cost_drawn(op_id) * (double)counted_ps;
 }
 
 static struct sums sum_cells(const opscope__segment *segment)
@@ -195,6 +203,7 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
         .sampled_ns = (uint64_t)(sums.sampled_ps / PS_PER_NS),
         .counted_ns = (uint64_t)(sums.counted_ps / PS_PER_NS),
         .counted_count = sums.counted_count,
+        .few_ns = (uint64_t)(sums.drawn_ps * OPSCOPE__COST_COMPARE_PROB / PS_PER_NS),
         .factor = factor,
         .factor_error = found.error};
 }

@@ -37,6 +37,9 @@ void opscope__cost_add_comparison(const struct opscope__cost_comparison *window)
 /* For bridges: the operator's extra cost arises also while ranges are only counted, whether they
  * are drawn or not. Comparisons then do not see it. */
 OPSCOPE_API void opscope__cost_extra_is_counted(uint32_t op_id);
+/* For bridges: while few ranges of that operator are drawn, a drawn one costs this many times what
+ * one costs when all are recorded. Without a call: 1.5, because its code is not in the caches. */
+OPSCOPE_API void opscope__cost_of_drawn(uint32_t op_id, double times);
 
 /* Around the code that prepares the calling thread for its first recorded range, whose time is a
  * cost. In CPU time, because a new thread often waits for a processor. */
@@ -56,7 +59,8 @@ struct opscope__cost {
                               sampled, those of outer ranges */
     uint64_t sampled_ns;   /* of the other ranges, as measured in loops */
     uint64_t counted_ns, counted_count; /* the part of it that comparisons see, and its ranges */
-    double factor; /* by which sampled ranges cost more in this program, and its standard error */
+    uint64_t few_ns; /* what as many ranges cost where few are drawn (recorder/cost_compare.h) */
+    double factor;   /* by which sampled ranges cost more in this program, and its standard error */
     double factor_error;
 };
 

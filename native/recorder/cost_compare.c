@@ -3,82 +3,61 @@
 
 #include <math.h>
 
-enum {
-    RECORDED_NS,
-    RECORDED_COUNT,
-    COST_NS,
-    FEW_NS,
-    FEW_COUNT,
-    FEWEST_WINDOWS = 4,
-    SELDOM = 8,
-    EARLY = 16
-};
+enum { FEWEST_WINDOWS = 4, SELDOM = 8, EARLY = 16 };
 
-static const double IN_FEW = OPSCOPE__COST_COMPARE_INSIDE;
-/* The standard error of a factor from comparisons, relative to it, because IN_FEW is uncertain. */
-static const double IN_FEW_ERROR =
-    0.5 * OPSCOPE__COST_COMPARE_INSIDE / (1.0 - OPSCOPE__COST_COMPARE_INSIDE);
+/* The standard error of what drawn ranges cost, relative to it. */
+static const double FEW_COST_ERROR = 0.5;
 /* A part of the time below which the cost does not matter, as measured in loops; and the standard
  * error of a factor that is known well, relative to it. */
 static const double MATTERS = 0.02, WELL_KNOWN = 0.04;
 /* The older windows' share shrinks by one of this many with each window: a minute's windows. */
 static const double HORIZON_WINDOWS = 240.0;
-/* The standard error of a factor known otherwise, relative to it. */
-static const double KNOWN_ERROR = 0.5;
+/* The standard error of a factor known otherwise, relative to it; and how many standard errors of
+ * their difference it may be from the one of comparisons. */
+static const double KNOWN_ERROR = 0.5, FAR = 3.0;
 /* The variance from n deviations is itself uncertain: it is multiplied by 1 + this / (n - 1). */
 static const double FEW = 4.0;
+
+static void add(double *sum, double value)
+{
+    *sum = (1.0 - 1.0 / HORIZON_WINDOWS) * *sum + value;
+}
 
 void opscope__cost_compare_add(opscope__cost_compare *compare,
                                const struct opscope__cost_comparison *window)
 {
-    const double values[OPSCOPE__COST_COMPARED] = {
-        [RECORDED_NS] = window->recorded_ns, [RECORDED_COUNT] = window->recorded_count,
-        [COST_NS] = window->cost_ns,         [FEW_NS] = window->few_ns,
-        [FEW_COUNT] = window->few_count,
-    };
-    const double keep = 1.0 - 1.0 / HORIZON_WINDOWS;
-    compare->count = keep * compare->count + 1.0;
-    for (int i = 0; i < OPSCOPE__COST_COMPARED; i++) {
-        compare->sums[i] = keep * compare->sums[i] + values[i];
-        for (int k = 0; k < OPSCOPE__COST_COMPARED; k++) {
-            compare->products[i][k] = keep * compare->products[i][k] + values[i] * values[k];
-        }
-    }
-}
-
-/* The sum over windows of the square of values times `by`. */
-static double square_sum(const opscope__cost_compare *compare, const double *by)
-{
-    double sum = 0.0;
-    for (int i = 0; i < OPSCOPE__COST_COMPARED; i++) {
-        for (int k = 0; k < OPSCOPE__COST_COMPARED; k++) {
-            sum += by[i] * by[k] * compare->products[i][k];
-        }
-    }
-    return sum > 0.0 ? sum : 0.0;
+    const double slower =
+        window->recorded_ns * window->few_count - window->recorded_count * window->few_ns;
+    const double cost = (window->cost_ns - window->few_cost_ns) * window->few_count;
+    add(&compare->count, 1.0);
+    add(&compare->recorded_ns, window->recorded_ns);
+    add(&compare->cost_ns, window->cost_ns);
+    add(&compare->slower, slower);
+    add(&compare->cost, cost);
+    add(&compare->few_cost, window->few_cost_ns * window->few_count);
+    add(&compare->slower_slower, slower * slower);
+    add(&compare->slower_cost, slower * cost);
+    add(&compare->cost_cost, cost * cost);
 }
 
 /* What the comparisons say of the factor; its variance is infinite if they say nothing. */
 struct found {
     double factor, variance;
+    double few_cost_error; /* the standard error because of FEW_COST_ERROR */
 };
 
 static struct found find(const opscope__cost_compare *compare)
 {
-    const double *sums = compare->sums;
-    const double cost_ns = sums[COST_NS] * (1.0 - IN_FEW);
-    if (compare->count < FEWEST_WINDOWS || sums[FEW_COUNT] <= 0.0 || cost_ns <= 0.0) {
+    const double cost = compare->cost;
+    if (compare->count < FEWEST_WINDOWS || cost <= 0.0) {
         return (struct found){.variance = (double)INFINITY};
     }
-    const double range_ns = sums[FEW_NS] / sums[FEW_COUNT];
-    const double ratio = sums[RECORDED_COUNT] / sums[FEW_COUNT];
-    const double factor = (sums[RECORDED_NS] - sums[RECORDED_COUNT] * range_ns) / cost_ns;
-    const double deviation[OPSCOPE__COST_COMPARED] = {
-        [RECORDED_NS] = 1.0, [RECORDED_COUNT] = -range_ns,   [COST_NS] = -factor * (1.0 - IN_FEW),
-        [FEW_NS] = -ratio,   [FEW_COUNT] = ratio * range_ns,
-    };
+    const double factor = compare->slower / cost;
+    const double squares = compare->slower_slower - 2.0 * factor * compare->slower_cost +
+                           factor * factor * compare->cost_cost;
     const double of_few = 1.0 + FEW / (compare->count - 1.0);
-    return (struct found){factor, square_sum(compare, deviation) / (cost_ns * cost_ns) * of_few};
+    return (struct found){factor, fmax(0.0, squares) / (cost * cost) * of_few,
+                          FEW_COST_ERROR * compare->few_cost / cost * fabs(factor)};
 }
 
 bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint64_t window_number)
@@ -90,8 +69,7 @@ bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint6
         return false; /* its threads come and go, or it runs nothing */
     }
     const struct found found = find(compare);
-    const double *sums = compare->sums;
-    return sums[COST_NS] > MATTERS * sums[RECORDED_NS] &&
+    return compare->cost_ns > MATTERS * compare->recorded_ns &&
            !(found.variance < WELL_KNOWN * WELL_KNOWN * found.factor * found.factor);
 }
 
@@ -102,9 +80,12 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
     if (isinf(found.variance)) {
         return (struct opscope__cost_factor){known, KNOWN_ERROR * known};
     }
-    const double known_variance = KNOWN_ERROR * known * KNOWN_ERROR * known;
+    const double difference = found.factor - known;
+    const double usual_variance = KNOWN_ERROR * known * KNOWN_ERROR * known;
+    const double excess = difference * difference - FAR * FAR * (usual_variance + found.variance);
+    const double known_variance = usual_variance + fmax(0.0, excess);
     const double share = known_variance / (known_variance + found.variance);
     return (struct opscope__cost_factor){
-        known + share * (found.factor - known),
-        hypot(sqrt((1.0 - share) * known_variance), IN_FEW_ERROR * share * found.factor)};
+        known + share * difference,
+        hypot(sqrt((1.0 - share) * known_variance), share * found.few_cost_error)};
 }

@@ -8,22 +8,23 @@
  * counted, one in 32, drawn by the framework. Such a stretch costs the program little. The CPU
  * time of a range in it, and of a range in the recorded part right afterwards, differ by the cost:
  *
- *     factor = (T_rec - N_rec * T_few / N_few) / (C_rec * (1 - q))
+ *     T_rec N_few - N_rec T_few = factor (C_rec - C_few) N_few
  *
  *     T   CPU time; N   ranges; both of the recorded part and of the stretch with few
- *     C   cost of the recorded ranges, as measured in loops
- *     q   the part of the cost that is in the stretch too
+ *     C   cost of the recorded ranges, and of as many ranges where few are drawn, as measured in
+ *         loops (recorder/cost.h)
  *
- * A drawn range costs more than a recorded one, because little of its code is in the caches, and
- * because PyTorch makes its list of callbacks anew before it and after it: 3 times as much in a
- * loop of small operators, 5 to 10 times around larger ones, so q = 0.2, give or take a half. That
- * is an error of the factor which no number of windows makes smaller.
+ * What a drawn range costs is known to a half of it. That is an error of the factor which no
+ * number of windows makes smaller.
  *
- * The sums are over all windows. A window alone says little: the two stretches may contain
- * different work. The squares of the windows' deviations from the sums tell how uncertain the
- * factor is. It is averaged with the factor that recorder/cost.h knows otherwise, each weighted by
- * the inverse of its variance. If operators are long, the deviations are large, and the comparison
- * has no influence; but then the cost is a small part of the time.
+ * Both sides are summed over all windows. A window alone says little: the two stretches may contain
+ * different work. The products are those of each window, because sums of T and N over windows with
+ * small ranges and windows with large ones would compare one kind with the other. The squares of
+ * the windows' deviations from the sums tell how uncertain the factor is. It is averaged with the
+ * factor that recorder/cost.h knows otherwise, each weighted by the inverse of its variance. If
+ * operators are long, the deviations are large, and the comparison has no influence; but then the
+ * cost is a small part of the time. If the two differ by more than three standard errors, the one
+ * known otherwise does not hold for this program, and loses its influence.
  *
  * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
  */
@@ -35,21 +36,20 @@
 
 /* The probability with which ranges are counted before a window. */
 #define OPSCOPE__COST_COMPARE_PROB (1.0 / 32)
-/* Above: q. */
-#define OPSCOPE__COST_COMPARE_INSIDE 0.2
-
-enum { OPSCOPE__COST_COMPARED = 5 };
 
 /* Sums over windows; older windows have less influence. */
 typedef struct opscope__cost_compare {
     double count;
-    double sums[OPSCOPE__COST_COMPARED];
-    double products[OPSCOPE__COST_COMPARED][OPSCOPE__COST_COMPARED];
+    double recorded_ns, cost_ns; /* of the windows' recorded parts */
+    double slower, cost;         /* the left side above; the right one without the factor */
+    double few_cost;             /* C_few N_few */
+    double slower_slower, slower_cost, cost_cost; /* of the products of a window's two sides */
 } opscope__cost_compare;
 
 /* Of one window; times and costs in ns. */
 struct opscope__cost_comparison {
     double recorded_ns, recorded_count, cost_ns;
+    double few_cost_ns;       /* of as many ranges where few are drawn */
     double few_ns, few_count; /* `few_count`: estimated, the drawn ones by the probability */
 };
 

@@ -135,6 +135,7 @@ static double count(const struct moment *start, const struct moment *stop, doubl
     /* The process clock may lag, which can make the difference negative. */
     const double rest = (double)(int64_t)(stop->cpu.rest_ns - start->cpu.rest_ns);
     const double cost = since(start->cost.sampled_ns, stop->cost.sampled_ns);
+    const double cost_outside = since(last->cost.sampled_ns, start->cost.sampled_ns);
     const double rest_share = stop->cpu.has_new && rest > 0.0 ? rest / (known + rest) : 0.0;
     struct opscope__window_weight_cycle part = {
         .weight = known_weight,
@@ -143,12 +144,14 @@ static double count(const struct moment *start, const struct moment *stop, doubl
         .inside = known,
         .outside = since(last->cpu.known_ns, start->cpu.known_ns),
         .recording = cost * (1.0 - rest_share),
+        .recording_outside = cost_outside * (1.0 - rest_share),
         .factor = stop->cost.factor};
     double work = opscope__window_weight_count(&books->known, &part);
     part.weight = rest_weight;
     part.inside = rest;
     part.outside = (double)(int64_t)(start->cpu.rest_ns - last->cpu.rest_ns);
     part.recording = cost * rest_share;
+    part.recording_outside = cost_outside * rest_share;
     const double rest_work = opscope__window_weight_count(&books->rest, &part);
     return work + (stop->cpu.has_new ? rest_work : 0.0);
 }
@@ -237,12 +240,13 @@ static void compare_cost(void)
     cycle.comparison.recorded_ns = since(cycle.start.cpu.known_ns, cycle.stop.cpu.known_ns);
     cycle.comparison.recorded_count = since(from->counted_count, to->counted_count);
     cycle.comparison.cost_ns = since(from->counted_ns, to->counted_ns);
+    cycle.comparison.few_cost_ns = since(from->few_ns, to->few_ns);
     if (is_of_known(&cycle.start.cpu, &cycle.stop.cpu)) {
         opscope__recorder_compare_cost(&cycle.comparison);
     }
     /* To count has a cost as well: of the drawn ranges, and what arises for all. */
-    const double cost = OPSCOPE__COST_COMPARE_INSIDE * cycle.comparison.cost_ns +
-                        since(from->sampled_ns, to->sampled_ns) - cycle.comparison.cost_ns;
+    const double cost = cycle.comparison.few_cost_ns + since(from->sampled_ns, to->sampled_ns) -
+                        cycle.comparison.cost_ns;
     if (cycle.comparison.recorded_count > 0.0) {
         opscope__recorder_add_cost_ns(cycle.few_all * fmax(0.0, cost) /
                                       cycle.comparison.recorded_count);

@@ -15,8 +15,16 @@ static const double STOPPED = 50.0;
 static const double LEAST_WORK = 0.02;
 /* However much work is owed, a range represents at most this many times its share by time. */
 static const double RISE_LIMIT = 4.0;
-/* Whatever the estimated cost of recording, some of a window was work. */
+/* Whatever the estimated cost of recording, some of the time was work. */
 static const double RECORDING_LIMIT = 0.9;
+
+/* The cost of recording as measured in loops, of a stretch with that CPU time; less if it were more
+ * than RECORDING_LIMIT of it. */
+static double within(double recording, double cpu, double factor)
+{
+    const double limit = cpu > 0.0 ? RECORDING_LIMIT * cpu / factor : 0.0;
+    return recording < limit ? recording : limit;
+}
 
 void opscope__window_weight_plan(opscope__window_weight *book, double window_ns, double period_ns)
 {
@@ -58,10 +66,11 @@ double opscope__window_weight_count(opscope__window_weight *book,
 {
     book->owed += (cycle->factor - book->factor) * book->recording;
     book->factor = cycle->factor;
-    const double limit = RECORDING_LIMIT * cycle->inside;
-    const double wanted = cycle->recording * cycle->factor;
-    const double work = cycle->inside - (wanted < limit ? wanted : limit);
-    book->recording += wanted < limit ? (cycle->weight - 1.0) * cycle->recording : 0.0;
+    const double recording = within(cycle->recording, cycle->inside, cycle->factor);
+    const double recording_outside =
+        within(cycle->recording_outside, cycle->outside, cycle->factor);
+    const double work = cycle->inside - recording * cycle->factor;
+    book->recording += (cycle->weight - 1.0) * recording - recording_outside;
     if (cycle->on < STOPPED * book->planned_on && cycle->wall < STOPPED * book->planned_wall) {
         book->on += cycle->on;
         book->wall += cycle->wall;
@@ -71,7 +80,7 @@ double opscope__window_weight_count(opscope__window_weight *book,
         book->inside += cycle->inside;
         book->work += work;
     }
-    book->owed += cycle->outside + work - cycle->weight * work;
+    book->owed += cycle->outside - recording_outside * cycle->factor + work - cycle->weight * work;
     if (work > 0.0) {
         /* Windows with more work have more influence: `typical` is the pay-back of a window that
          * pays back; windows with almost no work pay back nothing. */

@@ -40,12 +40,13 @@ typedef struct opscope__window_weight {
 
 /* All in ns. */
 struct opscope__window_weight_cycle {
-    double weight;    /* of the window; 0: there was no window, and the next is not soon */
-    double on, wall;  /* its length; the time from the end of the last one to its own end */
-    double inside;    /* CPU time inside it */
-    double outside;   /* CPU time from the end of the last one to its beginning */
-    double recording; /* the part of `inside` for recording, as measured in loops */
-    double factor;    /* by which recording costs more in this program, as known now */
+    double weight;            /* of the window; 0: there was no window, and the next is not soon */
+    double on, wall;          /* its length; the time from the end of the last one to its own end */
+    double inside;            /* CPU time inside it */
+    double outside;           /* CPU time from the end of the last one to its beginning */
+    double recording;         /* the part of `inside` for recording, as measured in loops */
+    double recording_outside; /* likewise of `outside`: ranges recorded with weight 0 */
+    double factor;            /* by which recording costs more in this program, as known now */
 };
 
 /* Starts another plan of windows. Owed work stays. */

@@ -16,6 +16,8 @@ static const uint32_t NONE = UINT32_MAX;
 static uint32_t extras[OP_ID_LIMIT + 1];
 
 static uint8_t is_counted[OP_ID_LIMIT + 1]; /* relaxed: likewise */
+static uint8_t drawn[OP_ID_LIMIT + 1];      /* relaxed: in sixteenths; 0: not set */
+static const double DRAWN = 1.5, SIXTEENTHS = 16.0, MOST = 15.0;
 
 static uint32_t settle(uint32_t op_id, uint32_t extra)
 {
@@ -43,6 +45,19 @@ void opscope__op_cost_set_counted(uint32_t op_id)
 bool opscope__op_cost_is_counted(uint32_t op_id)
 {
     return op_id <= OP_ID_LIMIT && opscope__load_relaxed(&is_counted[op_id]) != 0;
+}
+
+void opscope__op_cost_set_drawn(uint32_t op_id, double times)
+{
+    if (op_id <= OP_ID_LIMIT && times >= 0.0 && times <= MOST) {
+        opscope__store_relaxed(&drawn[op_id], (uint8_t)(times * SIXTEENTHS));
+    }
+}
+
+double opscope__op_cost_drawn(uint32_t op_id)
+{
+    const uint8_t set = op_id <= OP_ID_LIMIT ? opscope__load_relaxed(&drawn[op_id]) : 0;
+    return set != 0 ? set / SIXTEENTHS : DRAWN;
 }
 
 uint32_t opscope__op_cost_settle(uint32_t op_id)

@@ -184,10 +184,9 @@ static void windows_find_out_what_recording_costs_in_the_program(void)
     struct segment *segment = stop_and_read();
     struct totals totals = segment_sum_of(segment, "dear");
     CHECK(segment->header->cost_factor_ppm > 1200000);
-    /* Without that, recording would look like work, and the estimate would be a sixth less. Under a
-     * sanitizer recording costs many times what the loop states, and nothing is said. */
+    /* Without that, recording would look like work, and the estimate would be a sixth less. */
     const double share = (double)totals.weight / (double)ONE / done;
-    CHECK(IS_SANITIZED || (share > 0.85 && share < 1.2));
+    CHECK(share > 0.85 && share < 1.2);
     segment_free(segment);
 }
 
