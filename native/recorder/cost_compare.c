@@ -12,9 +12,11 @@ static const double FEW_COST_ERROR = 0.5;
 static const double MATTERS = 0.02, WELL_KNOWN = 0.04;
 /* The older windows' share shrinks by one of this many with each window: a minute's windows. */
 static const double HORIZON_WINDOWS = 240.0;
-/* The standard error of a factor known otherwise, relative to it; and how many standard errors of
- * their difference it may be from the one of comparisons. */
-static const double KNOWN_ERROR = 0.5, FAR = 3.0;
+/* The standard error of a factor known otherwise, relative to it. */
+static const double KNOWN_ERROR = 0.5;
+/* It does not hold for this program if it is that many standard errors of their difference from the
+ * one of comparisons, by that many windows: a few windows' errors are uncertain themselves. */
+static const double FAR = 3.0, MANY_WINDOWS = 30.0;
 /* The variance from n deviations is itself uncertain: it is multiplied by 1 + this / (n - 1). */
 static const double FEW = 4.0;
 
@@ -83,7 +85,8 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
     const double difference = found.factor - known;
     const double usual_variance = KNOWN_ERROR * known * KNOWN_ERROR * known;
     const double excess = difference * difference - FAR * FAR * (usual_variance + found.variance);
-    const double known_variance = usual_variance + fmax(0.0, excess);
+    const bool is_far = excess > 0.0 && compare->count >= MANY_WINDOWS;
+    const double known_variance = usual_variance + (is_far ? excess : 0.0);
     const double share = known_variance / (known_variance + found.variance);
     return (struct opscope__cost_factor){
         known + share * difference,
