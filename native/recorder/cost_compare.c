@@ -28,6 +28,9 @@ static void add(double *sum, double value)
 void opscope__cost_compare_add(opscope__cost_compare *compare,
                                const struct opscope__cost_comparison *window)
 {
+    if (window->few_count <= 0.0 && window->recorded_count <= 0.0) {
+        return; /* says nothing, and would make the others' errors look small */
+    }
     const double slower =
         window->recorded_ns * window->few_count - window->recorded_count * window->few_ns;
     const double cost = (window->cost_ns - window->few_cost_ns) * window->few_count;
