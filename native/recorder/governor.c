@@ -7,7 +7,7 @@ static const uint64_t INTERVAL_NS = 2000000000, INTERVAL_CPU_NS = 20000000, INTE
 /* Sampling less than this would observe almost nothing. */
 static const double FLOOR_PROB = 1e-5;
 static const uint64_t CEILING_PERIOD_NS = 60000000000;
-static const double OUTER_SHARE = 0.5, TARGET = 0.75, WELL_BELOW = 0.5, RISE_LIMIT = 2.0;
+static const double OUTER_SHARE = 0.75, TARGET = 0.75, WELL_BELOW = 0.5, RISE_LIMIT = 2.0;
 
 /* The lowest scale: it keeps the sampling at its floor. */
 static double floor_of(const struct opscope__sampling *asked)

@@ -16,8 +16,9 @@
  * therefore keeps its windows, and windows that open every few microseconds take no more than the
  * budget of one processor.
  *
- * Outer ranges are always followed; no scale makes them cheaper. While they take less than half of
- * the budget, operators get the rest. If they take more, the recorder stops following them until
+ * Outer ranges are always followed; no scale makes them cheaper. While they take less than three
+ * quarters of the budget, operators get the rest, in fewer windows: a phase that is known is worth
+ * more than a smaller standard error. If they take more, the recorder stops following them until
  * the settings change: following is not meant for programs that open outer ranges every few
  * microseconds.
  *
@@ -47,7 +48,7 @@ typedef struct opscope__governor {
     double scale; /* of the requested sampling: 1 for all of it, less while over the budget */
     uint64_t overhead_ppb; /* measured over the last interval; 0 before the end of the first */
     uint64_t adaptation_count;
-    bool spares_outer; /* outer ranges took more than half of the budget: do not follow them */
+    bool spares_outer; /* outer ranges took more than three quarters of the budget: not followed */
     struct opscope__governor_reading start; /* of the interval */
 } opscope__governor;
 
