@@ -1,4 +1,4 @@
-"""Ranges that libraries mark: the package nvtx, and PyTorch and oneDNN through ITT.
+"""Ranges that libraries mark: the package nvtx, and ittapi, PyTorch and oneDNN through ITT.
 
 Programs of their own, because a library decides at its first mark whether anyone follows them.
 """
@@ -356,6 +356,40 @@ report(json.loads(os.read(reading, 10000)), os.waitstatus_to_exitcode(status))
     assert counts == {"nvtx::around": 1, "nvtx::decorated": 1, "nvtx::within": 1}
     assert inner == {"nvtx::in the child": 1, "nvtx::decorated": 2, "nvtx::within": 2}
     assert code == 0
+
+
+def test_overlapped_tasks_of_itt_end_on_any_thread(tmp_path: Path) -> None:
+    pytest.importorskip("ittapi")
+    order, counts = _run(
+        _BEFORE
+        + """
+import ittapi
+from concurrent.futures import ThreadPoolExecutor
+order = []
+handle = opscope.add_global_callback(
+    lambda fn: order.append(f"+{fn.name}"), end=lambda fn, _: order.append(f"-{fn.name}"))
+one, two, nested = ittapi.overlapped_task("a"), ittapi.overlapped_task("b"), ittapi.task("nested")
+with ThreadPoolExecutor(1) as pool:
+    one.begin()
+    nested.begin()
+    two.begin()
+    nested.end()
+    pool.submit(one.end).result()
+    pool.submit(two.end).result()
+    pool.submit(two.end).result()
+opscope.remove_callback(handle)
+names.clear()
+tasks = [ittapi.overlapped_task(f"task {i % 2}") for i in range(100)]
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(lambda task: task.begin(), tasks))
+    list(pool.map(lambda task: task.end(), tasks))
+print(json.dumps([order, dict(names)]))
+""",
+        tmp_path,
+        "itt",
+    )
+    assert order == ["+itt::a", "+itt::nested", "+itt::b", "-itt::nested", "-itt::a", "-itt::b"]
+    assert counts == {"itt::task 0": 50, "itt::task 1": 50}
 
 
 def test_pytorch_and_onednn_mark_through_itt(tmp_path: Path) -> None:
