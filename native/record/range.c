@@ -342,9 +342,13 @@ void OPSCOPE__HOT opscope__range_close_slow(opscope_range *range)
 {
     const struct opscope__hot *hot = &opscope__hot;
     struct opscope__snapshot *snapshot = range->snapshot;
-    const struct opscope__callback *callback = snapshot->scope_slots[range->op->scope].solo;
-    /* The common case: as in claim_solo, with the snapshot still current. */
-    if (__builtin_expect(snapshot != hot->solo || callback == NULL || hot->running != NULL, 0)) {
+    const struct opscope__callback *callback = NULL;
+    /* The common case: as in claim_solo, with the snapshot still current. The slots of another
+     * thread's snapshot are that thread's. */
+    if (__builtin_expect(snapshot == hot->solo && hot->running == NULL, 1)) {
+        callback = snapshot->scope_slots[range->op->scope].solo;
+    }
+    if (__builtin_expect(callback == NULL, 0)) {
         close_slow(range);
     } else if (callback->leaf != NULL) {
         /* No remover waits for a leaf, so the count may be decremented before its end. */

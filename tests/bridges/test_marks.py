@@ -1,4 +1,4 @@
-"""Ranges that libraries mark: the package nvtx, and PyTorch and oneDNN through ITT.
+"""Ranges that libraries mark: the package nvtx, and ittapi, PyTorch and oneDNN through ITT.
 
 Programs of their own, because a library decides at its first mark whether anyone follows them.
 """
@@ -14,7 +14,7 @@ import pytest
 
 from opscope.bridges import marks
 from opscope.host.host import Host
-from opscope.host.snapshot import WEIGHT
+from opscope.host.snapshot import SELF_UNKNOWN, TOTAL_NS, WEIGHT
 from opscope.segments import directories
 
 pytest.importorskip("nvtx")
@@ -70,7 +70,12 @@ handle = nvtx.start_range("process range")
 nvtx.mark("a point")
 nvtx.end_range(handle)
 """
-_COUNTS = {"nvtx::decorated": 6, "nvtx::within": 6, "nvtx::pushed": 1}
+_COUNTS = {
+    "nvtx::decorated": 6,
+    "nvtx::within": 6,
+    "nvtx::pushed": 1,
+    "nvtx::process range": 1,
+}
 
 
 def test_annotations_of_the_package_nvtx_are_ranges(tmp_path: Path) -> None:
@@ -239,6 +244,92 @@ report()
     assert counts == {"nvtx::decorated": 200, "nvtx::within": 200}
 
 
+def test_process_ranges_end_on_any_thread_and_overlap(tmp_path: Path) -> None:
+    counts, ids, ended = _run(
+        _BEFORE
+        + """
+import nvtx
+from concurrent.futures import ThreadPoolExecutor
+domain = nvtx.get_domain("one")
+ended = collections.Counter()
+opscope.add_global_callback(lambda fn: None, end=lambda fn, _: ended.update([fn.name]))
+handles = [nvtx.start_range(f"request {i % 2}", domain="one") for i in range(100)]
+ids = [domain.start_range(message="of a domain") for _ in range(100)]
+nvtx.end_range(handles[0])
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(nvtx.end_range, handles))
+    list(pool.map(domain.end_range, ids))
+domain.end_range(0)
+domain.end_range(ids[0])
+report(ids, {name: count for name, count in ended.items() if name[:5] == "nvtx:"})
+""",
+        tmp_path,
+    )
+    assert counts == {"nvtx::request 0": 50, "nvtx::request 1": 50, "nvtx::of a domain": 100}
+    assert ended == counts
+    assert len({*ids, 0}) == 101
+
+
+def test_a_process_range_has_its_total_time_and_an_unknown_self_time(tmp_path: Path) -> None:
+    program = (
+        _BEFORE.rpartition("opscope.add")[0]
+        + """
+import nvtx, threading, time
+handle = nvtx.start_range("over threads")
+time.sleep(0.05)
+thread = threading.Thread(target=nvtx.end_range, args=(handle,))
+thread.start()
+thread.join()
+nvtx.start_range("open at the exit")
+print([])
+"""
+    )
+    for sampling in ("1", "windows"):
+        directory = tmp_path / sampling
+        directory.mkdir()
+        _run(program, directory, OPSCOPE_SAMPLING=sampling, OPSCOPE_PERIOD_MS="1000000")
+        found = Host(directories.exactly([str(directory / "segments")]), consume=False).collect()
+        rows = {
+            key.op: row
+            for key, row in zip(found.keys, found.counters, strict=True)
+            if key.framework == "nvtx"
+        }
+        assert {*rows} == {"nvtx::over threads"}
+        row = rows["nvtx::over threads"]
+        assert int(row[WEIGHT]) >> 16 == 1
+        assert row[TOTAL_NS] >= 50e6
+        assert row[SELF_UNKNOWN] != 0
+
+
+def test_a_forked_child_ends_the_process_ranges_that_it_finds_open(tmp_path: Path) -> None:
+    counts, ended, code = _run(
+        _BEFORE
+        + """
+import nvtx, threading
+ends = collections.Counter()
+opscope.add_global_callback(lambda fn: None, end=lambda fn, _: ends.update([fn.name]))
+handles = [nvtx.start_range("here")]
+thread = threading.Thread(target=lambda: handles.append(nvtx.start_range("on another thread")))
+thread.start()
+thread.join()
+child = os.fork()
+if child == 0:
+    for handle in handles + handles:
+        nvtx.end_range(handle)
+    nvtx.end_range(nvtx.start_range("in the child"))
+    wanted = {"nvtx::here": 1, "nvtx::on another thread": 1, "nvtx::in the child": 1}
+    os._exit(0 if ends == wanted else 1)
+_, status = os.waitpid(child, 0)
+for handle in handles:
+    nvtx.end_range(handle)
+report(dict(ends), os.waitstatus_to_exitcode(status))
+""",
+        tmp_path,
+    )
+    assert counts == ended == {"nvtx::here": 1, "nvtx::on another thread": 1}
+    assert code == 0
+
+
 def test_a_forked_child_goes_on_within_the_open_marks(tmp_path: Path) -> None:
     counts, inner, code = _run(
         _BEFORE
@@ -265,6 +356,40 @@ report(json.loads(os.read(reading, 10000)), os.waitstatus_to_exitcode(status))
     assert counts == {"nvtx::around": 1, "nvtx::decorated": 1, "nvtx::within": 1}
     assert inner == {"nvtx::in the child": 1, "nvtx::decorated": 2, "nvtx::within": 2}
     assert code == 0
+
+
+def test_overlapped_tasks_of_itt_end_on_any_thread(tmp_path: Path) -> None:
+    pytest.importorskip("ittapi")
+    order, counts = _run(
+        _BEFORE
+        + """
+import ittapi
+from concurrent.futures import ThreadPoolExecutor
+order = []
+handle = opscope.add_global_callback(
+    lambda fn: order.append(f"+{fn.name}"), end=lambda fn, _: order.append(f"-{fn.name}"))
+one, two, nested = ittapi.overlapped_task("a"), ittapi.overlapped_task("b"), ittapi.task("nested")
+with ThreadPoolExecutor(1) as pool:
+    one.begin()
+    nested.begin()
+    two.begin()
+    nested.end()
+    pool.submit(one.end).result()
+    pool.submit(two.end).result()
+    pool.submit(two.end).result()
+opscope.remove_callback(handle)
+names.clear()
+tasks = [ittapi.overlapped_task(f"task {i % 2}") for i in range(100)]
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(lambda task: task.begin(), tasks))
+    list(pool.map(lambda task: task.end(), tasks))
+print(json.dumps([order, dict(names)]))
+""",
+        tmp_path,
+        "itt",
+    )
+    assert order == ["+itt::a", "+itt::nested", "+itt::b", "-itt::nested", "-itt::a", "-itt::b"]
+    assert counts == {"itt::task 0": 50, "itt::task 1": 50}
 
 
 def test_pytorch_and_onednn_mark_through_itt(tmp_path: Path) -> None:

@@ -86,6 +86,28 @@ def test_threads_have_their_own_stacks() -> None:
     assert sorted(callers) == ["on_thread"] * 150 + ["one_way"]
 
 
+def test_ranges_may_outlast_the_profile() -> None:
+    opened, over = threading.Event(), threading.Event()
+
+    def on_thread() -> None:
+        with opscope.record_function("on a thread"):
+            opened.set()
+            over.wait()
+
+    here = opscope.record_function("here")
+    thread = threading.Thread(target=on_thread)
+    with opscope.profile(with_stack=True) as prof:
+        here.__enter__()
+        thread.start()
+        opened.wait()
+        one_way()
+    over.set()
+    thread.join()
+    here.__exit__(None, None, None)
+    (event,) = [event for event in prof.events() if event.name == "work"]
+    assert functions(event.stack)[:2] == ["inner", "one_way"]
+
+
 def test_stacks_are_as_many_as_ranges_have_room() -> None:
     limited = stacks.Stacks(1)
     limited.start()

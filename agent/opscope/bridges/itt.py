@@ -2,8 +2,9 @@
 
 A program asks for it with the setting `marks` (bridges/marks.py). PyTorch marks by
 `torch.profiler.itt`, oneDNN marks each primitive that it runs, also within PyTorch. Names do not
-contain the domain. Not seen: tasks of a library whose first one came before this bridge; tasks that
-overlap on a thread, or have a clock of their own; frames, counters and events.
+contain the domain. Overlapped tasks may end on any thread. Not seen: tasks of a library whose
+first one came before this bridge; tasks that have a clock of their own; frames, counters and
+events.
 """
 
 from opscope._native import lib

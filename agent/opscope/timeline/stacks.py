@@ -61,9 +61,11 @@ class Stacks:
         self._handle = add_global_callback(self._note)
 
     def stop(self) -> None:
+        """Does not wait for open ranges, some of which may never end. Another thread may still note
+        one that it has just opened."""
         handle, self._handle = self._handle, None
         if handle is not None and os.getpid() == self._pid:
-            remove_callback(handle, wait=True)
+            remove_callback(handle)
 
     def _note(self, fn: RecordFunction) -> None:
         if os.getpid() != self._pid:  # a forked child records nothing
@@ -84,7 +86,7 @@ class Stacks:
         found: dict[_Key, Stack] = {}
         left = {
             thread: [one for one in noted if one.time_unix_ns >= trace.header.anchor_unix_ns]
-            for thread, noted in self._noted.items()
+            for thread, noted in self._noted.copy().items()
         }
         at = dict.fromkeys(left, 0)
         for number, thread in enumerate(trace.threads):

@@ -1,8 +1,9 @@
-/* marks/itt.c -- ITT's functions as a collector provides them: the tasks of a thread.
+/* marks/itt.c -- ITT's functions as a collector provides them: the tasks of a thread,
+ * and those that overlap.
  *
  * A client makes the strings and domains itself that it asks for before its first mark, and asks
- * the collector for later ones. Overlapped tasks, tasks with clocks of their own, frames, counters
- * and all else are not followed: the client then skips their functions.
+ * the collector for later ones. Tasks with clocks of their own, frames, counters and all else are
+ * not followed: the client then skips their functions, or they do nothing.
  */
 #include "bridges/marks/clients.h"
 
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "base/atomics.h"
+#include "bridges/marks/moving.h"
 #include "bridges/marks/range.h"
 #include "bridges/marks/texts.h"
 
@@ -89,6 +91,37 @@ static void end_task(const void *domain)
     (void)opscope__marks_pop(OPSCOPE_MARKS_ITT, domain);
 }
 
+static void begin_overlapped(const void *domain, struct opscope__itt_id id,
+                             struct opscope__itt_id parent, const struct opscope__itt_string *name)
+{
+    (void)parent;
+    opscope__marks_begin_task(domain, &id, name != NULL ? name->text : NULL);
+}
+
+static void end_overlapped(const void *domain, struct opscope__itt_id id)
+{
+    opscope__marks_end_task(domain, &id);
+}
+
+/* A program may report a task long after it ran, by times of its own: the time of the call says
+ * nothing then. */
+static void begin_overlapped_at(const void *domain, const void *clock, unsigned long long time,
+                                struct opscope__itt_id id, struct opscope__itt_id parent,
+                                const struct opscope__itt_string *name)
+{
+    if (clock == NULL && time == 0) { /* now */
+        begin_overlapped(domain, id, parent, name);
+    }
+}
+
+static void end_overlapped_at(const void *domain, const void *clock, unsigned long long time,
+                              struct opscope__itt_id id)
+{
+    (void)clock;
+    (void)time;
+    end_overlapped(domain, id);
+}
+
 /* ---- a client ------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -100,6 +133,10 @@ static const struct {
     {"__itt_task_begin", (opscope__itt_function)begin_task},
     {"__itt_task_begin_fn", (opscope__itt_function)begin_function},
     {"__itt_task_end", (opscope__itt_function)end_task},
+    {"__itt_task_begin_overlapped", (opscope__itt_function)begin_overlapped},
+    {"__itt_task_end_overlapped", (opscope__itt_function)end_overlapped},
+    {"__itt_task_begin_overlapped_ex", (opscope__itt_function)begin_overlapped_at},
+    {"__itt_task_end_overlapped_ex", (opscope__itt_function)end_overlapped_at},
 };
 
 void opscope__marks_take_itt(struct opscope__itt_global *global)

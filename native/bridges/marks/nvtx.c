@@ -1,11 +1,13 @@
-/* marks/nvtx.c -- NVTX's functions as a tool provides them: pushes, pops, domains, strings.
+/* marks/nvtx.c -- NVTX's functions as a tool provides them: pushes and pops, starts and ends,
+ * domains, strings.
  *
- * Process ranges (nvtxRangeStart and nvtxRangeEnd), single marks, categories, payloads and names of
- * resources are not followed: the client then skips their functions.
+ * Single marks, categories, payloads and names of resources are not followed: the client then skips
+ * their functions.
  */
 #include "bridges/marks/clients.h"
 
 #include "base/atomics.h"
+#include "bridges/marks/moving.h"
 #include "bridges/marks/range.h"
 #include "bridges/marks/texts.h"
 
@@ -39,24 +41,40 @@ static void *create_domain(const void *name)
 
 /* ---- ranges ------------------------------------------------------------------------------------ */
 
-static int push_in(const void *domain, const struct opscope__nvtx_attributes *attributes)
+/* The name of a range, in one of two forms; unnamed if both are NULL. */
+struct message {
+    const char *text;
+    const wchar_t *wide;
+};
+
+static struct message message_of(const struct opscope__nvtx_attributes *attributes)
 {
+    struct message message = {NULL, NULL};
     if (attributes == NULL || attributes->size < sizeof *attributes ||
         attributes->message == NULL) {
-        return opscope__marks_push(OPSCOPE_MARKS_NVTX, domain, NULL);
+        return message;
     }
     switch (attributes->message_type) {
     case OPSCOPE__NVTX_ASCII:
-        return opscope__marks_push(OPSCOPE_MARKS_NVTX, domain, attributes->message);
-    case OPSCOPE__NVTX_REGISTERED: {
-        const struct opscope__itt_string *registered = attributes->message;
-        return opscope__marks_push(OPSCOPE_MARKS_NVTX, domain, registered->text);
-    }
+        message.text = attributes->message;
+        break;
+    case OPSCOPE__NVTX_REGISTERED:
+        message.text = ((const struct opscope__itt_string *)attributes->message)->text;
+        break;
     case OPSCOPE__NVTX_UNICODE:
-        return opscope__marks_push_wide(OPSCOPE_MARKS_NVTX, domain, attributes->message);
+        message.wide = attributes->message;
+        break;
     default:
-        return opscope__marks_push(OPSCOPE_MARKS_NVTX, domain, NULL);
+        break;
     }
+    return message;
+}
+
+static int push_in(const void *domain, const struct opscope__nvtx_attributes *attributes)
+{
+    const struct message message = message_of(attributes);
+    return message.wide != NULL ? opscope__marks_push_wide(OPSCOPE_MARKS_NVTX, domain, message.wide)
+                                : opscope__marks_push(OPSCOPE_MARKS_NVTX, domain, message.text);
 }
 
 static int push_ex(const struct opscope__nvtx_attributes *attributes)
@@ -84,6 +102,36 @@ static int pop(void)
     return pop_in(NULL);
 }
 
+static uint64_t start_ex(const struct opscope__nvtx_attributes *attributes)
+{
+    const struct message message = message_of(attributes);
+    return message.wide != NULL ? opscope__marks_start_wide(OPSCOPE_MARKS_NVTX, message.wide)
+                                : opscope__marks_start(OPSCOPE_MARKS_NVTX, message.text);
+}
+
+static uint64_t start_a(const char *name)
+{
+    return opscope__marks_start(OPSCOPE_MARKS_NVTX, name);
+}
+
+static uint64_t start_w(const wchar_t *name)
+{
+    return opscope__marks_start_wide(OPSCOPE_MARKS_NVTX, name);
+}
+
+static uint64_t start_in(const void *domain, const struct opscope__nvtx_attributes *attributes)
+{
+    (void)domain;
+    return start_ex(attributes);
+}
+
+/* The id alone identifies the range, as NVTX says. */
+static void end_in(const void *domain, uint64_t id)
+{
+    (void)domain;
+    opscope__marks_end(id);
+}
+
 /* ---- a client ------------------------------------------------------------------------------------ */
 
 struct provided {
@@ -92,12 +140,18 @@ struct provided {
 };
 
 static const struct provided core[] = {
+    {OPSCOPE__NVTX_START_EX, (opscope__nvtx_function)start_ex},
+    {OPSCOPE__NVTX_START_A, (opscope__nvtx_function)start_a},
+    {OPSCOPE__NVTX_START_W, (opscope__nvtx_function)start_w},
+    {OPSCOPE__NVTX_END, (opscope__nvtx_function)opscope__marks_end},
     {OPSCOPE__NVTX_PUSH_EX, (opscope__nvtx_function)push_ex},
     {OPSCOPE__NVTX_PUSH_A, (opscope__nvtx_function)push_a},
     {OPSCOPE__NVTX_PUSH_W, (opscope__nvtx_function)push_w},
     {OPSCOPE__NVTX_POP, (opscope__nvtx_function)pop},
 };
 static const struct provided core2[] = {
+    {OPSCOPE__NVTX_DOMAIN_START_EX, (opscope__nvtx_function)start_in},
+    {OPSCOPE__NVTX_DOMAIN_END, (opscope__nvtx_function)end_in},
     {OPSCOPE__NVTX_DOMAIN_PUSH_EX, (opscope__nvtx_function)push_in},
     {OPSCOPE__NVTX_DOMAIN_POP, (opscope__nvtx_function)pop_in},
     {OPSCOPE__NVTX_REGISTER_STRING_A, (opscope__nvtx_function)register_a},

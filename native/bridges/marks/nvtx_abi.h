@@ -23,12 +23,18 @@ struct opscope__nvtx_callbacks {
 
 /* Ids of functions, by module. */
 enum {
+    OPSCOPE__NVTX_START_EX = 4,
+    OPSCOPE__NVTX_START_A = 5,
+    OPSCOPE__NVTX_START_W = 6,
+    OPSCOPE__NVTX_END = 7,
     OPSCOPE__NVTX_PUSH_EX = 8,
     OPSCOPE__NVTX_PUSH_A = 9,
     OPSCOPE__NVTX_PUSH_W = 10,
     OPSCOPE__NVTX_POP = 11
 };
 enum {
+    OPSCOPE__NVTX_DOMAIN_START_EX = 2,
+    OPSCOPE__NVTX_DOMAIN_END = 3,
     OPSCOPE__NVTX_DOMAIN_PUSH_EX = 4,
     OPSCOPE__NVTX_DOMAIN_POP = 5,
     OPSCOPE__NVTX_REGISTER_STRING_A = 10,

@@ -307,6 +307,16 @@ void opscope__marks_follow(opscope_marks_kind kind, bool follows)
     opscope__store_relaxed(&is_followed[kind], follows);
 }
 
+bool opscope__marks_is_followed(opscope_marks_kind kind)
+{
+    return opscope__load_relaxed(&is_followed[kind]);
+}
+
+const opscope_op *opscope__marks_wanted(opscope_marks_kind kind, const char *name)
+{
+    return is_wanted((int)kind) ? op_of((int)kind, name) : NULL;
+}
+
 /* ---- cost -------------------------------------------------------------------------------------- */
 
 static uint64_t measure(void)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <wchar.h>
 
+#include "opscope/record.h"
 #include "private/marks.h"
 
 enum {
@@ -21,12 +22,17 @@ enum {
 /* Whether the marks of that kind are followed. Marks that are not keep their place in the nesting,
  * so that a later pop finds its own push. */
 void opscope__marks_follow(opscope_marks_kind kind, bool is_followed);
+bool opscope__marks_is_followed(opscope_marks_kind kind);
 
 /* Opens a range with that name; NULL: unnamed. Returns how many ranges of this thread were open. */
 int opscope__marks_push(opscope_marks_kind kind, const void *domain, const char *name);
 int opscope__marks_push_wide(opscope_marks_kind kind, const void *domain, const wchar_t *name);
 /* Closes the innermost open range of the domain, if there is one. Returns the same. */
 int opscope__marks_pop(opscope_marks_kind kind, const void *domain);
+
+/* The operator of the range with that name that the caller is about to open, with
+ * opscope__range_open_slow; NULL: it is not followed, or no callback wants it. */
+const opscope_op *opscope__marks_wanted(opscope_marks_kind kind, const char *name);
 
 /* The wide text in UTF-8, cut to `bytes`; "?" for what is no character. */
 void opscope__marks_narrow(const wchar_t *wide, char *text, size_t bytes);

@@ -4,7 +4,8 @@
  * client loads the library that an environment variable names, and gives it the places of its
  * functions. The bridge names libopscope_marks.so (bridges/marks/library/injected.c) there, which
  * hands the client on to the bridge; it fills the places in (bridges/marks/nvtx.c, itt.c). From
- * then on a push opens a range on its thread, and a pop closes it (bridges/marks/range.c).
+ * then on a push opens a range on its thread, and a pop closes it (bridges/marks/range.c). A start
+ * opens a range that its end closes on any thread (bridges/marks/moving.c).
  *
  * What that means for a program, and why it is a setting:
  * - A client without a tool skips its marks, and often what it does for them, such as composing

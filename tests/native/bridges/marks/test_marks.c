@@ -89,6 +89,30 @@ static void pop_in(void *in)
     ((int (*)(void *))core2[OPSCOPE__NVTX_DOMAIN_POP])(in);
 }
 
+static uint64_t start(const char *name)
+{
+    CHECK(core[OPSCOPE__NVTX_START_A] != NULL);
+    return ((uint64_t (*)(const char *))core[OPSCOPE__NVTX_START_A])(name);
+}
+
+static uint64_t start_ex(void *in, int32_t type, const void *message)
+{
+    const struct opscope__nvtx_attributes attributes = {
+        .version = 3, .size = sizeof attributes, .message_type = type, .message = message};
+    return ((uint64_t (*)(void *, const void *))core2[OPSCOPE__NVTX_DOMAIN_START_EX])(in,
+                                                                                      &attributes);
+}
+
+static void end(uint64_t id)
+{
+    ((void (*)(uint64_t))core[OPSCOPE__NVTX_END])(id);
+}
+
+static void end_in(void *in, uint64_t id)
+{
+    ((void (*)(void *, uint64_t))core2[OPSCOPE__NVTX_DOMAIN_END])(in, id);
+}
+
 /* ---- NVTX ---------------------------------------------------------------------------------------- */
 
 static void without_the_bridge_the_library_refuses(void)
@@ -196,6 +220,43 @@ static void a_pop_ends_the_range_of_its_own_domain(void)
     pop_in(two);
     CHECK_EQUAL(pop(), 0);
     CHECK_TEXT(journal, "+nvtx::a +nvtx::b +nvtx::c -nvtx::a -nvtx::c -nvtx::b ");
+}
+
+static void starts_and_ends_are_ranges_that_may_overlap(void)
+{
+    observe();
+    push("around");
+    const uint64_t a = start("a"), b = start("b");
+    CHECK(a != 0 && b != 0 && a != b);
+    pop();
+    end(a);
+    end(a); /* no longer open */
+    end(0);
+    end(b + 1);
+    end(UINT64_MAX);
+    end(b);
+    CHECK_TEXT(journal, "+nvtx::around +nvtx::a +nvtx::b -nvtx::around -nvtx::a -nvtx::b ");
+}
+
+static void all_functions_of_starts_name_a_range(void)
+{
+    void *in = domain("one");
+    const struct opscope__nvtx_attributes attributes = {.version = 3,
+                                                        .size = sizeof attributes,
+                                                        .message_type = OPSCOPE__NVTX_ASCII,
+                                                        .message = "ex"};
+    observe();
+    end(((uint64_t (*)(const void *))core[OPSCOPE__NVTX_START_EX])(&attributes));
+    end(((uint64_t (*)(const wchar_t *))core[OPSCOPE__NVTX_START_W])(L"\u20ac"));
+    end(start(NULL));
+    end_in(in, start_ex(in, OPSCOPE__NVTX_ASCII, "ascii"));
+    end_in(in, start_ex(in, OPSCOPE__NVTX_UNICODE, L"wide"));
+    end(start_ex(in, OPSCOPE__NVTX_REGISTERED, register_string(in, "registered")));
+    end_in(in, start_ex(in, 99, "of no kind"));
+    CHECK_TEXT(journal, "+nvtx::ex -nvtx::ex +nvtx::\u20ac -nvtx::\u20ac "
+                        "+nvtx::unnamed -nvtx::unnamed +nvtx::ascii -nvtx::ascii "
+                        "+nvtx::wide -nvtx::wide +nvtx::registered -nvtx::registered "
+                        "+nvtx::unnamed -nvtx::unnamed ");
 }
 
 static void mark_own(void)
@@ -341,6 +402,8 @@ int main(void)
     RUN(marks_are_ranges_by_their_names);
     RUN(messages_of_all_kinds_name_a_range);
     RUN(a_pop_ends_the_range_of_its_own_domain);
+    RUN(starts_and_ends_are_ranges_that_may_overlap);
+    RUN(all_functions_of_starts_name_a_range);
     RUN(callbacks_may_mark_ranges_themselves);
     RUN(missing_pops_lose_their_ranges_and_nothing_else);
     RUN(long_names_are_cut_between_characters);

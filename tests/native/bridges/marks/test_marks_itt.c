@@ -7,6 +7,8 @@
 #include "marked.h"
 
 static opscope__itt_function task_begin, task_end, counter, new_domain, new_string;
+static opscope__itt_function begin_overlapped, end_overlapped, begin_overlapped_ex,
+    end_overlapped_ex;
 
 static void initial(void)
 {
@@ -19,6 +21,10 @@ static void none(void)
 static struct opscope__itt_api apis[] = {
     {"__itt_task_begin", &task_begin, initial, NULL, 1},
     {"__itt_task_end", &task_end, initial, NULL, 1},
+    {"__itt_task_begin_overlapped", &begin_overlapped, initial, NULL, 1},
+    {"__itt_task_end_overlapped", &end_overlapped, initial, NULL, 1},
+    {"__itt_task_begin_overlapped_ex", &begin_overlapped_ex, initial, NULL, 1},
+    {"__itt_task_end_overlapped_ex", &end_overlapped_ex, initial, NULL, 1},
     {"__itt_counter_inc", &counter, initial, none, 2},
     {"__itt_domain_create", &new_domain, initial, initial, 1},
     {"__itt_string_handle_create", &new_string, initial, initial, 1},
@@ -30,6 +36,7 @@ static void begin_itt(const unsigned char *magic)
     struct opscope__itt_global global = {.apis = apis};
     memcpy(global.magic, magic, sizeof global.magic);
     task_begin = task_end = counter = initial;
+    begin_overlapped = end_overlapped = begin_overlapped_ex = end_overlapped_ex = initial;
     void *library = dlopen(OPSCOPE_TEST_MARKS, RTLD_LAZY);
     CHECK(library != NULL);
     void (*begin_it)(struct opscope__itt_global *, int) =
@@ -68,6 +75,86 @@ static void tasks_are_ranges(void)
     end_task(&place); /* of nothing */
     opscope__marks_pop(OPSCOPE_MARKS_NVTX, &place);
     CHECK_TEXT(journal, "+itt::task +itt::unnamed -itt::unnamed -itt::task ");
+}
+
+typedef struct opscope__itt_id itt_id;
+
+static itt_id id_of(unsigned long long number)
+{
+    return (itt_id){{0x1000, number, 0}};
+}
+
+static void begin_one(const void *domain, itt_id id, const char *text)
+{
+    const struct opscope__itt_string name = {.text = text};
+    CHECK(begin_overlapped != initial && begin_overlapped != NULL);
+    ((void (*)(const void *, itt_id, itt_id, const void *))begin_overlapped)(domain, id, id_of(0),
+                                                                             &name);
+}
+
+static void end_one(const void *domain, itt_id id)
+{
+    ((void (*)(const void *, itt_id))end_overlapped)(domain, id);
+}
+
+static void begin_one_ex(const void *domain, void *clock, unsigned long long time, itt_id id,
+                         const char *text)
+{
+    const struct opscope__itt_string name = {.text = text};
+    ((void (*)(const void *, void *, unsigned long long, itt_id, itt_id,
+               const void *))begin_overlapped_ex)(domain, clock, time, id, id_of(0), &name);
+}
+
+static void end_one_ex(const void *domain, void *clock, unsigned long long time, itt_id id)
+{
+    ((void (*)(const void *, void *, unsigned long long, itt_id))end_overlapped_ex)(domain, clock,
+                                                                                    time, id);
+}
+
+static void overlapped_tasks_are_ranges_by_their_ids(void)
+{
+    int one = 0, two = 0;
+    observe();
+    begin_one(&one, id_of(1), "a");
+    begin_one(&one, id_of(2), "b");
+    begin_one(&two, id_of(1), "c"); /* an id belongs to its domain */
+    end_one(&one, id_of(1));
+    end_one(&one, id_of(1)); /* no longer open */
+    end_one(&one, id_of(3));
+    end_one(&two, id_of(1));
+    end_one(&one, id_of(2));
+    begin_one(&one, id_of(1), NULL); /* again */
+    end_one(&one, id_of(1));
+    CHECK_TEXT(journal, "+itt::a +itt::b +itt::c -itt::a -itt::c -itt::b "
+                        "+itt::unnamed -itt::unnamed ");
+}
+
+static void an_id_that_is_open_or_null_begins_nothing(void)
+{
+    int place = 0;
+    observe();
+    begin_one(&place, id_of(1), "first");
+    begin_one(&place, id_of(1), "second");
+    begin_one(&place, (itt_id){{0}}, "null");
+    end_one(&place, (itt_id){{0}});
+    end_one(&place, id_of(1));
+    end_one(&place, id_of(1));
+    CHECK_TEXT(journal, "+itt::first -itt::first ");
+}
+
+static void tasks_with_a_clock_of_their_own_are_left_out(void)
+{
+    int place = 0, clock = 0;
+    observe();
+    begin_one_ex(&place, NULL, 0, id_of(1), "now");
+    begin_one_ex(&place, &clock, 5, id_of(2), "of a clock");
+    begin_one_ex(&place, NULL, 5, id_of(3), "of a time");
+    end_one_ex(&place, &clock, 6, id_of(2));
+    end_one_ex(&place, NULL, 6, id_of(3));
+    end_one_ex(&place, NULL, 0, id_of(1));
+    begin_one_ex(&place, NULL, 0, id_of(1), "now");
+    end_one_ex(&place, &clock, 6, id_of(1)); /* ends now all the same */
+    CHECK_TEXT(journal, "+itt::now -itt::now +itt::now -itt::now ");
 }
 
 static void strings_and_domains_are_made_once_and_bounded(void)
@@ -123,6 +210,9 @@ int main(void)
 {
     RUN(without_the_bridge_no_function_of_itt_does_anything);
     RUN(tasks_are_ranges);
+    RUN(overlapped_tasks_are_ranges_by_their_ids);
+    RUN(an_id_that_is_open_or_null_begins_nothing);
+    RUN(tasks_with_a_clock_of_their_own_are_left_out);
     RUN(threads_get_the_same_string);
     RUN(strings_and_domains_are_made_once_and_bounded);
     return 0;
