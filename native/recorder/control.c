@@ -103,8 +103,11 @@ static struct opscope__governor_reading read_costs(const struct opscope__recorde
     return (struct opscope__governor_reading){
         .wall_ns = opscope__monotonic_ns(),
         .cpu_ns = cpu_ns(),
-        .recording_ns = cost.recording_ns,
-        .outer_ns = recorder->outer_handle != 0 ? cost.outer_ns : 0,
+        .sampled_ns = cost.sampled_ns,
+        .whole_ns = cost.outer_ns,
+        .sampled_factor = cost.factor,
+        .whole_factor = cost.outer_factor,
+        .follows_outer = recorder->outer_handle != 0,
         .driver_ns = recorder->segment.base != NULL
                          ? opscope__load_relaxed(
                                &opscope__segment_header(&recorder->segment)->window_thread_ns)

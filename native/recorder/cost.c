@@ -172,7 +172,7 @@ static double limited(double factor)
 
 void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *out)
 {
-    *out = (struct opscope__cost){.factor = 1.0};
+    *out = (struct opscope__cost){.factor = 1.0, .outer_factor = 1.0};
     if (segment->base == NULL) {
         return;
     }
@@ -199,11 +199,12 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
     *out = (struct opscope__cost){
         .recording_ns =
             (uint64_t)((sums.sampled_ps + sums.outer_ps) * factor_ppm / ONE_PPM / PS_PER_NS),
-        .outer_ns = (uint64_t)((double)sums.outer_ps * of_probes / PS_PER_NS),
+        .outer_ns = (uint64_t)(sums.outer_ps / PS_PER_NS),
         .sampled_ns = (uint64_t)(sums.sampled_ps / PS_PER_NS),
         .counted_ns = (uint64_t)(sums.counted_ps / PS_PER_NS),
         .counted_count = sums.counted_count,
         .few_ns = (uint64_t)(sums.drawn_ps * OPSCOPE__COST_COMPARE_PROB / PS_PER_NS),
         .factor = factor,
-        .factor_error = found.error};
+        .factor_error = found.error,
+        .outer_factor = of_probes};
 }

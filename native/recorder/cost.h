@@ -62,6 +62,7 @@ struct opscope__cost {
     uint64_t few_ns; /* what as many ranges cost where few are drawn (recorder/cost_compare.h) */
     double factor;   /* by which sampled ranges cost more in this program, and its standard error */
     double factor_error;
+    double outer_factor; /* the same of outer ranges */
 };
 
 /* With the segment lock held: also writes the factor into the header, and for the threads that

@@ -46,6 +46,12 @@ struct opscope__sampling opscope__governor_scaled(const opscope__governor *gover
     return scaled;
 }
 
+/* The segment may be a different one than before, with smaller sums. */
+static double since(uint64_t before, uint64_t now)
+{
+    return now > before ? (double)(now - before) : 0.0;
+}
+
 bool opscope__governor_judge(opscope__governor *governor, const struct opscope__sampling *asked,
                              const struct opscope__governor_reading *now)
 {
@@ -55,10 +61,13 @@ bool opscope__governor_judge(opscope__governor *governor, const struct opscope__
     if (wall_ns < opscope__governor_interval_ns(&before) || cpu_ns < INTERVAL_CPU_NS) {
         return false;
     }
-    const double overhead = (double)(now->recording_ns - start->recording_ns) / (double)cpu_ns;
-    const double outer = (double)(now->outer_ns - start->outer_ns) / (double)cpu_ns;
+    const double cpu = (double)cpu_ns;
+    const double whole = since(start->whole_ns, now->whole_ns) * now->whole_factor / cpu;
+    const double overhead =
+        since(start->sampled_ns, now->sampled_ns) * now->sampled_factor / cpu + whole;
+    const double outer = now->follows_outer ? whole : 0.0;
     const double opening =
-        (double)(now->driver_ns - start->driver_ns) / (double)(cpu_ns > wall_ns ? cpu_ns : wall_ns);
+        since(start->driver_ns, now->driver_ns) / (double)(cpu_ns > wall_ns ? cpu_ns : wall_ns);
     const double whole_budget = (double)governor->budget_ppb / 1e9;
     const bool is_dear = outer > OUTER_SHARE * whole_budget && governor->budget_ppb != 0;
     const double budget = is_dear ? whole_budget : whole_budget - outer;

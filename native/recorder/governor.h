@@ -36,11 +36,15 @@
 /* Counted from any fixed moment. */
 struct opscope__governor_reading {
     uint64_t wall_ns;
-    uint64_t cpu_ns;       /* of the process, all threads */
-    uint64_t recording_ns; /* the part of it for recording (recorder/cost.h) */
-    uint64_t outer_ns;     /* the part of that for following outer ranges, which does not depend on
-                              windows */
-    uint64_t driver_ns;    /* CPU time of the thread that opens windows, counted separately */
+    uint64_t cpu_ns; /* of the process, all threads */
+    /* What recording costs, as measured in loops (recorder/cost.h), of ranges that are sampled and
+     * of those that are all recorded; and by how much more they cost in this program, as known now.
+     * A factor changes as the recorder learns: the difference of two products would also have in
+     * it what is newly known of all the time before. */
+    uint64_t sampled_ns, whole_ns;
+    double sampled_factor, whole_factor;
+    bool follows_outer; /* the latter are outer ranges, whose cost does not depend on windows */
+    uint64_t driver_ns; /* CPU time of the thread that opens windows, counted separately */
 };
 
 typedef struct opscope__governor {

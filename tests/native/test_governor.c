@@ -17,7 +17,10 @@ struct program {
 
 static struct program begin(struct opscope__sampling asked, uint64_t budget_ppb, double rate)
 {
-    struct program program = {.ranges_per_second = rate, .asked = asked};
+    struct program program = {
+        .ranges_per_second = rate,
+        .asked = asked,
+        .now = {.sampled_factor = 1.0, .whole_factor = 1.0, .follows_outer = true}};
     opscope__governor_start(&program.governor, budget_ppb, &program.now);
     return program;
 }
@@ -35,11 +38,10 @@ static bool run_with(struct program *program, double seconds, double cpu)
                                            : sampling.prob;
     program->now.wall_ns += (uint64_t)(seconds * 1e9);
     program->now.cpu_ns += (uint64_t)(seconds * cpu * 1e9);
-    program->now.recording_ns +=
+    program->now.sampled_ns +=
         (uint64_t)(seconds * program->ranges_per_second * share) * COST_PS / 1000;
     const uint64_t outer_ns = (uint64_t)(seconds * program->outer_per_second) * COST_PS / 1000;
-    program->now.recording_ns += program->governor.spares_outer ? 0 : outer_ns;
-    program->now.outer_ns += program->governor.spares_outer ? 0 : outer_ns;
+    program->now.whole_ns += program->governor.spares_outer ? 0 : outer_ns;
     return opscope__governor_judge(&program->governor, &program->asked, &program->now);
 }
 
@@ -210,6 +212,23 @@ static void operators_keep_to_what_outer_ranges_leave_of_the_budget(void)
     CHECK(program.governor.overhead_ppb < BUDGET_PPB);
 }
 
+/* After an hour, a hundredth of the cost so far is more than an interval may cost. */
+static void what_becomes_known_of_the_cost_says_nothing_of_the_interval(void)
+{
+    struct program program = begin(windows, BUDGET_PPB, 8e6); /* 0.3 %: within the budget */
+    for (int i = 0; i < 1000; i++) {
+        program.now.sampled_factor = i % 2 == 0 ? 1.01 : 0.99;
+        program.now.whole_factor = i % 2 == 0 ? 0.9 : 1.1;
+        CHECK(!run(&program));
+        CHECK(program.governor.overhead_ppb > 3000000 && program.governor.overhead_ppb < 3500000);
+    }
+    /* A segment of a fork begins anew. */
+    program.now.sampled_ns = 0;
+    program.now.whole_ns = 0;
+    CHECK(!run(&program));
+    CHECK(program.governor.overhead_ppb < BUDGET_PPB);
+}
+
 static void without_a_budget_outer_ranges_are_followed_at_any_cost(void)
 {
     struct program program = begin(windows, 0, 1e5);
@@ -233,6 +252,7 @@ int main(void)
     RUN(new_settings_begin_a_new_interval_and_counts_go_on);
     RUN(outer_ranges_that_take_more_than_three_quarters_of_the_budget_are_given_up);
     RUN(operators_keep_to_what_outer_ranges_leave_of_the_budget);
+    RUN(what_becomes_known_of_the_cost_says_nothing_of_the_interval);
     RUN(without_a_budget_outer_ranges_are_followed_at_any_cost);
     return 0;
 }
