@@ -20,7 +20,8 @@ void opscope__op_cost_set(uint32_t op_id, uint64_t extra_ps);
  */
 void opscope__op_cost_set_counted(uint32_t op_id);
 bool opscope__op_cost_is_counted(uint32_t op_id);
-/* How many times what a recorded range costs, a range costs that was drawn among few: 0 to 15. */
+/* A range that was drawn among few costs this many times what a recorded one costs: at most 15. Not
+ * set, or less than a sixteenth: 1.5. */
 void opscope__op_cost_set_drawn(uint32_t op_id, double times);
 double opscope__op_cost_drawn(uint32_t op_id);
 /* For the dictionary: settles the extra cost and returns it, in picoseconds. */
