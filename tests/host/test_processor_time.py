@@ -21,6 +21,7 @@ from opscope.host.processor_time import (
     OnlyGrowing,
     ProcessorTime,
     ProcessorTimes,
+    ProcessStat,
     of_threads,
     unseen_s,
 )
@@ -43,7 +44,7 @@ def is_due(cpu_s: float) -> Callable[[], bool]:
 @pytest.fixture(autouse=True)
 def of_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests say which threads there are; nothing else had a processor."""
-    monkeypatch.setattr(processor_time, "of_process", lambda pid: 0)
+    monkeypatch.setattr(processor_time, "of_process", lambda pid: ProcessStat())
 
 
 @contextmanager
@@ -153,7 +154,9 @@ def observed(
     writer.variance("b", 1.0, 0.25, phase=2)
     writer.write(directory)
     of = {1: ProcessorTime(8 * S, int(waited_s * S))}
-    monkeypatch.setattr(processor_time, "of_threads", lambda pid: of if pid == os.getpid() else {})
+    monkeypatch.setattr(
+        processor_time, "of_threads", lambda pid, _: of if pid == os.getpid() else {}
+    )
     return Host([str(directory)], consume=False).collect()
 
 
@@ -182,7 +185,7 @@ def test_a_process_cannot_state_its_own_waiting_or_that_of_another(
 ) -> None:
     tmp_path.chmod(0o700)
     read: list[int] = []
-    monkeypatch.setattr(processor_time, "of_threads", read.append)
+    monkeypatch.setattr(processor_time, "of_threads", lambda pid, _: read.append(pid))
     writer = SegmentWriter(Process(pid=1, process_start=5), liveness=1)
     for name in (processor_time.USED, processor_time.WAITED):
         writer.metric(name, "", 10**12, 0)
@@ -210,7 +213,7 @@ def test_the_next_agent_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(
         processor_time,
         "of_threads",
-        lambda pid: {pid: ProcessorTime(10 * S * (seconds := next(waited)), S * seconds)},
+        lambda pid, _: {pid: ProcessorTime(10 * S * (seconds := next(waited)), S * seconds)},
     )
     for wanted in ((5.0,), (5.0, 6.0)):
         state = StateFile(str(tmp_path / "agent.state"))
@@ -226,7 +229,7 @@ def test_waiting_stays_counted_when_a_process_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)
-    monkeypatch.setattr(processor_time, "of_threads", lambda pid: {pid: ProcessorTime(S, S)})
+    monkeypatch.setattr(processor_time, "of_threads", lambda pid, _: {pid: ProcessorTime(S, S)})
     process = subprocess.Popen(["sleep", "1000"])
     start = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
     SegmentWriter(Process(pid=process.pid, process_start=int(start))).write(tmp_path)
@@ -248,7 +251,7 @@ def test_a_process_with_two_segments_counts_its_time_once(
     monkeypatch.setattr(
         processor_time,
         "of_threads",
-        lambda pid: {pid: ProcessorTime(10 * S * (seconds := next(used)), S * seconds)},
+        lambda pid, _: {pid: ProcessorTime(10 * S * (seconds := next(used)), S * seconds)},
     )
     host = Host([str(tmp_path)], consume=True)
     first = SegmentWriter(Process(random_id=b"a" * 16))
@@ -269,7 +272,7 @@ def test_a_view_has_the_cpu_time_of_its_period(
     tmp_path.chmod(0o700)
     used = iter((0, 5, 12))
     monkeypatch.setattr(
-        processor_time, "of_threads", lambda pid: {pid: ProcessorTime(S * next(used))}
+        processor_time, "of_threads", lambda pid, _: {pid: ProcessorTime(S * next(used))}
     )
     SegmentWriter().add([Range("a", 1.0, 2)]).write(tmp_path)
     host = Host([str(tmp_path)], consume=True)

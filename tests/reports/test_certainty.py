@@ -26,7 +26,7 @@ A_SECOND = 1_000_000_000
 
 @pytest.fixture(autouse=True)
 def _is_never_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor_time, "of_threads", lambda pid: None)
+    monkeypatch.setattr(processor_time, "of_threads", lambda pid, _: None)
 
 
 @pytest.fixture

@@ -65,7 +65,9 @@ def test_the_footer_has_the_base_of_the_percentages(tmp_path: Path) -> None:
 def test_the_footer_has_the_cpu_time_of_observed_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processor_time, "of_threads", lambda pid: {pid: ProcessorTime(12 * 10**9)})
+    monkeypatch.setattr(
+        processor_time, "of_threads", lambda pid, _: {pid: ProcessorTime(12 * 10**9)}
+    )
     monkeypatch.setattr(processor_time, "of_process", lambda pid: 0)
     SegmentWriter().add([OUTER, INNER]).write(tmp_path)
     assert "over all threads; CPU time: 12.0 s" in "\n".join(top(tmp_path))

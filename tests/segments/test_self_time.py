@@ -28,7 +28,8 @@ def segment(ranges: list[Range], elapsed_s: float, **header: Any) -> Segment:
 
 
 def shown_s(times: PossibleTimes, one: Segment) -> dict[str, float]:
-    own, _ = times.of(one.rows.keys, one.rows.values, one.possible_self_ticks)
+    is_exact = not one.header.window_ns
+    own, _ = times.of(one.rows.keys, one.rows.values, one.possible_self_ticks, is_exact)
     ops = [one.dictionary.ops[int(key) & 0xFFFFFFFF] for key in one.rows.keys]
     return dict(zip(ops, (own / TICKS_PER_SECOND).tolist(), strict=True))
 
@@ -60,6 +61,16 @@ def test_an_excess_is_shown_when_the_time_for_it_has_passed() -> None:
     assert shown == pytest.approx({"work": 5.0, "stopped": 4.0})
 
 
+def test_what_was_exact_before_the_first_window_stays_shown() -> None:
+    times = PossibleTimes()
+    exact = segment([work(4.0)], 0.0, window_ns=0, window_end_ticks=0)
+    assert shown_s(times, exact) == {"work": 4.0}
+    # The windows' own time is short, so by itself it would not allow that much.
+    assert shown_s(times, segment([work(4.5)], 1.0)) == {"work": 4.5}
+    shown = shown_s(times, segment([work(4.5), stopped()], 5.0))
+    assert shown == pytest.approx({"work": 4.5, "stopped": 0.5})
+
+
 def test_a_thread_that_waits_does_not_lend_its_time_to_another() -> None:
     one = segment([work(3.0), stopped(), work(0.5, "other", table=1)], elapsed_s=5.0)
     assert sum(shown_s(PossibleTimes(), one).values()) == pytest.approx(5.5)
@@ -67,7 +78,7 @@ def test_a_thread_that_waits_does_not_lend_its_time_to_another() -> None:
 
 def test_the_total_of_a_leaf_stays_with_its_self_time() -> None:
     one = segment([stopped()], elapsed_s=1.0)
-    own, total = PossibleTimes().of(one.rows.keys, one.rows.values, one.possible_self_ticks)
+    own, total = PossibleTimes().of(one.rows.keys, one.rows.values, one.possible_self_ticks, False)
     assert own.tolist() == total.tolist() == [pytest.approx(TICKS_PER_SECOND)]
 
 

@@ -28,7 +28,7 @@ approx = pytest.approx
 @pytest.fixture(autouse=True)
 def _is_never_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting for a processor adds to variances (tests/host/test_processor_time.py)."""
-    monkeypatch.setattr(processor_time, "of_threads", lambda pid: None)
+    monkeypatch.setattr(processor_time, "of_threads", lambda pid, _: None)
 
 
 DATA = layout.PHASES.index("data")

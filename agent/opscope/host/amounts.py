@@ -58,12 +58,10 @@ class Amounts:
         """Of rows and octaves in any order, where each series may come repeatedly."""
         numbers, group = np.unique(series, return_inverse=True)
         octaves, octave_group = np.unique(places, return_inverse=True)
-        variance_sums = np.zeros((len(numbers), variance.COLUMNS))
-        np.add.at(variance_sums, group, variances)
         return cls(
             numbers,
             bounds.sum_by(group, counters, len(numbers)),
-            variance_sums,
+            variance.sum_by(group, variances, len(numbers)),
             octaves,
             bounds.sum_by(octave_group, weights, len(octaves)),
         )

@@ -49,10 +49,12 @@ class ProcessorTime(NamedTuple):
     waited: int = 0
 
 
-def of_threads(pid: int) -> dict[int, ProcessorTime] | None:
-    """By thread id, for the threads that the process has now; None if unknown or too many."""
+def of_threads(pid: int, count: int = 0) -> dict[int, ProcessorTime] | None:
+    """By thread id, for the threads that the process has now; None if unknown or too many.
+
+    `count`: how many it has, if known. A process's only thread has the process's id."""
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        threads = [str(pid)] if count == 1 else os.listdir(f"/proc/{pid}/task")
         if len(threads) > _THREAD_LIMIT:
             return None
         found = ((int(thread), _of_thread(f"/proc/{pid}/task/{thread}")) for thread in threads)
@@ -64,11 +66,7 @@ def of_threads(pid: int) -> dict[int, ProcessorTime] | None:
 def _of_thread(path: str) -> ProcessorTime | None:
     """None if it has ended. Raises OSError or ValueError if the kernel does not count."""
     try:
-        fd = os.open(f"{path}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            used, waited, _ = os.read(fd, 100).split()
-        finally:
-            os.close(fd)
+        used, waited, _ = _contents(f"{path}/schedstat").split()
     except ProcessLookupError:
         return None
     except FileNotFoundError:
@@ -78,15 +76,31 @@ def _of_thread(path: str) -> ProcessorTime | None:
     return ProcessorTime(int(used), int(waited))
 
 
-def of_process(pid: int) -> int:
-    """The time on a processor of the process and of all threads that it ever had, in ns; 0 if it is
-    unknown. Fields 14 and 15 of /proc/<pid>/stat (proc(5)), in ticks, usually of 10 ms."""
+def _contents(path: str) -> bytes:
+    """Of a file in /proc. Twice as fast as `open`, and each pass reads hundreds."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read(4096).rpartition(b")")[2].split()
-        return (int(fields[11]) + int(fields[12])) * 10**9 // os.sysconf("SC_CLK_TCK")
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
+class ProcessStat(NamedTuple):
+    used_ns: int = 0
+    """On a processor, of all threads that it ever had."""
+    thread_count: int = 0
+    """Of those that it has now."""
+
+
+def of_process(pid: int) -> ProcessStat:
+    """Zeros if they are unknown. Fields 14, 15 (ticks, usually of 10 ms) and 20 of
+    /proc/<pid>/stat (proc(5))."""
+    try:
+        fields = _contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        used_ns = (int(fields[11]) + int(fields[12])) * 10**9 // os.sysconf("SC_CLK_TCK")
+        return ProcessStat(used_ns, int(fields[17]))
     except (OSError, ValueError, IndexError):
-        return 0
+        return ProcessStat()
 
 
 class KnownTimes:
@@ -136,8 +150,9 @@ class ProcessorTimes:
             if self._pid is not None:
                 self._begun = known.of(self._pid, header.process_start)
         if self._pid is not None:
-            self.add(of_threads(self._pid))
-            self._used = max(self._used, of_process(self._pid))
+            stat = of_process(self._pid)
+            self.add(of_threads(self._pid, stat.thread_count))
+            self._used = max(self._used, stat.used_ns)
             known.note(self._pid, header.process_start, self._counted)
 
     def add(self, threads: dict[int, ProcessorTime] | None) -> None:

@@ -157,7 +157,7 @@ class SegmentDirectory:
         if file is None:
             return []
         self._reading.budgets.files.take(file.user, -1)
-        self._reading.budgets.bytes.take(file.user, -file.nbytes)
+        self._reading.budgets.bytes.take(file.user, -file.budgeted_bytes)
         return [file]
 
     # ---- files ------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class SegmentDirectory:
                 reading.files_read += 1
                 if file.dictionary is None:
                     file.dictionary = Dictionary()
-                before, room = file.nbytes, reading.budgets.bytes
+                room = reading.budgets.bytes
                 try:
                     if not room.has_room(file.user) and used(read, header) > file.used:
                         raise SegmentError("too-much", f"{self.path}: no memory for more")
@@ -255,7 +255,8 @@ class SegmentDirectory:
                         )
                     file.take(segment, not is_over, now_ns, reading.tables, reading.by_process)
                 finally:
-                    room.take(file.user, file.nbytes - before)
+                    before, file.budgeted_bytes = file.budgeted_bytes, file.nbytes
+                    room.take(file.user, file.budgeted_bytes - before)
         except FileNotFoundError:
             return
         except SegmentError as error:

@@ -392,8 +392,6 @@ class Snapshot:
         counters = bounds.sum_by(group, self.counters, len(index))
         buckets = bounds.sum_by(group, self.buckets, len(index))
         created = np.full(len(index), np.iinfo(np.int64).max)
-        variances = np.zeros((len(index), variance.COLUMNS))
-        np.add.at(variances, group, self.variances)
         np.minimum.at(created, group, self.created_unix_ns)
         return replace(
             self,
@@ -402,7 +400,7 @@ class Snapshot:
             counters=counters,
             buckets=buckets,
             exemplars={},
-            variances=variances,
+            variances=variance.sum_by(group, self.variances, len(index)),
         )
 
     def since(self, earlier: Snapshot) -> Snapshot:

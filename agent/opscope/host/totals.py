@@ -29,7 +29,8 @@ from opscope.segments.variance import F64, PhaseVariances
 
 _SAMPLES, _WEIGHT, _WHOLE, _TOTAL, _, _ERRORS, _BYTES = range(len(COLUMNS))
 
-# An octave's eight buckets as one item: gathering and scattering take a third of the time.
+# A row as one item, for scattering in a third of the time.
+_COUNTERS = np.dtype((np.void, 8 * COUNTER_COLUMNS))
 _OCTAVE = np.dtype((np.void, 8 * layout.BUCKETS_PER_OCTAVE))
 
 
@@ -154,19 +155,26 @@ class Sums:
 
     def _add(self, one: Contribution, may_saturate: bool) -> None:
         add = bounds.added if may_saturate else np.add
-        self.counters[one.series] = add(self.counters[one.series], one.counters)
-        self.variances[one.series] += one.variances
+        counters = add(self.counters.take(one.series, axis=0), one.counters)
+        self.counters.reshape(-1).view(_COUNTERS)[one.series] = _items(counters, _COUNTERS)
+        if one.variances.any():
+            self.variances[one.series] += one.variances
         octave = one.buckets.octave - np.uint8(self.first_octave)
         place = one.buckets.series.astype(np.intp) * self.buckets.shape[1] + octave
-        octaves = self.buckets.reshape(-1).view(_OCTAVE)
-        sums = octaves[place].view(np.uint64).reshape(one.bucket_weights.shape)
-        sums = add(sums, one.bucket_weights * np.uint64(one.bucket_unit))
-        octaves[place] = sums.reshape(-1).view(_OCTAVE)
+        octaves = self.buckets.reshape(-1, layout.BUCKETS_PER_OCTAVE)
+        weights = one.bucket_weights * np.uint64(one.bucket_unit)
+        weights = add(octaves.take(place, axis=0), weights)
+        octaves.reshape(-1).view(_OCTAVE)[place] = _items(weights, _OCTAVE)
         self.health = self.health.plus(one.health)
         self.usage.update(one.usage)
         self.attach_results.update(one.attach_results)
         bounds.count(self.measured, one.measured)
         self.folded_rows += one.folded_rows
+
+
+def _items(rows: U64, kind: np.dtype[np.void]) -> NDArray[np.void]:
+    """(n,) the rows as items of this kind."""
+    return rows.reshape(-1).view(kind)
 
 
 class SeriesMap:
@@ -224,7 +232,8 @@ def contribution(
     """The contribution of a segment; `service` is the key of its sums by phase, `possible` what the
     segment has contributed to times so far, `processor` what its threads had."""
     rows, ticks_per_second = segment.rows, segment.header.ticks_per_second
-    times = possible.of(rows.keys, rows.values, segment.possible_self_ticks)
+    is_exact = not segment.header.window_ns
+    times = possible.of(rows.keys, rows.values, segment.possible_self_ticks, is_exact)
     counters = _counters(rows, times, ticks_per_second)
     off = variance.variances(
         segment.variances,
@@ -234,13 +243,13 @@ def contribution(
         counters[:, SELF_NS] / 1e9,
         ticks_per_second,
     )
-    if segment.header.window_ns:
+    if not is_exact:
         sampled = rows.values[:, _WEIGHT] != rows.values[:, _SAMPLES] * layout.WEIGHT_ONE
         off = with_unseen(off, rows.keys, sampled, counters[:, SELF_NS] / 1e9, processor)
     variances = off.rows
     if series_map.group is not None:
         counters = bounds.sum_by(series_map.group, counters, len(series_map.series))
-        variances = _sum_by(series_map.group, variances, len(series_map.series))
+        variances = variance.sum_by(series_map.group, variances, len(series_map.series))
     buckets, weights = series_map.buckets(rows.buckets), rows.bucket_weights
     if buckets.group is not None:
         weights = bounds.sum_by(buckets.group, weights, len(buckets.series))
@@ -262,12 +271,6 @@ def contribution(
     )
 
 
-def _sum_by(group: NDArray[np.intp], values: F64, count: int) -> F64:
-    summed = np.zeros((count, values.shape[1]))
-    np.add.at(summed, group, values)
-    return summed
-
-
 def _compact(weights: U64) -> tuple[U64 | NDArray[np.uint32], int, int]:
     """The weights in less memory if all are whole; their unit; an upper bound."""
     bits = int(np.bitwise_or.reduce(weights, axis=None))
@@ -283,18 +286,19 @@ def _counters(rows: Rows, times: tuple[F64, F64], ticks_per_second: int) -> U64:
     values = rows.values
     weight, whole, total = values[:, _WEIGHT], values[:, _WHOLE], values[:, _TOTAL]
     self_ns, total_ns = (_ns(ticks, ticks_per_second) for ticks in times)
-    return np.stack(
-        [
-            values[:, _SAMPLES],
-            weight,
-            total_ns,
-            np.minimum(self_ns, total_ns),
-            np.where((whole > 0) | (total == 0), np.uint64(0), weight),
-            values[:, _ERRORS],
-            values[:, _BYTES],
-        ],
-        axis=1,
+    counters = np.empty((len(values), COUNTER_COLUMNS), np.uint64)
+    columns = (
+        values[:, _SAMPLES],
+        weight,
+        total_ns,
+        np.minimum(self_ns, total_ns),
+        np.where((whole > 0) | (total == 0), np.uint64(0), weight),
+        values[:, _ERRORS],
+        values[:, _BYTES],
     )
+    for number, column in enumerate(columns):
+        counters[:, number] = column
+    return counters
 
 
 def _ns(ticks: NDArray[np.float64] | U64, ticks_per_second: int) -> U64:

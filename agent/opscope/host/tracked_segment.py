@@ -43,6 +43,7 @@ class TrackedSegment:
         "attributes",
         "bad_reads",
         "bad_reasons",
+        "budgeted_bytes",
         "by_lock",
         "container",
         "contribution",
@@ -89,6 +90,8 @@ class TrackedSegment:
         self.bad_reads = 0
         """Consecutive failed reads; the more there are, the more passes skip the file."""
         self.skipped = 0
+        self.budgeted_bytes = 0
+        """What it takes of its user's budget of memory."""
         self.by_lock = False
         """Whether the file's lock shows that its process lives."""
         self.moved = MovedRows()
@@ -143,7 +146,10 @@ class TrackedSegment:
         if dictionary.has_cut_labels:
             tables.limited.note(self.user, "labels")
         series_map = self.series_map
-        if series_map is None or not np.array_equal(rows.keys, series_map.keys):
+        is_known = series_map is not None and (
+            rows.keys is series_map.keys or np.array_equal(rows.keys, series_map.keys)
+        )
+        if series_map is None or not is_known:
             series = self._series(segment, process, tables, by_process)
             series_map = self._map(rows.keys, series, tables, by_process)
         old = series_map.rows

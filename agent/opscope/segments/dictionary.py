@@ -7,11 +7,16 @@ become "?", and text longer than TEXT_LIMIT is cut.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from opscope.printable import printable
 from opscope.segments import layout
 from opscope.segments.segment_file import SegmentError
 from opscope.segments.shape import Keys, Lines
-from opscope.segments.shared_text import shared
+from opscope.segments.shared import shared
 
 TEXT_LIMIT = 256
 LABELS_LIMIT = 2
@@ -34,6 +39,7 @@ _ENTRY_BYTES = 200
 _ENTRY = layout.struct_of(layout.ENTRY)
 
 Labels = tuple[tuple[str, str], ...]
+NO_HEADS: NDArray[Any] = np.zeros(0, layout.CHUNK)
 
 
 class Dictionary:
@@ -52,6 +58,8 @@ class Dictionary:
         """Name, label and kind by number."""
         self.read_bytes: dict[int, int] = {}
         """By chunk index: the number of bytes read."""
+        self.heads: NDArray[Any] = NO_HEADS
+        """The starts of the segment's chunks (layout.CHUNK) at the last read."""
         self.keys: Keys | None = None
         """The keys of the segment's cells at the last read; the dictionary has all of them."""
         self.lines: Lines | None = None
@@ -78,7 +86,7 @@ class Dictionary:
                 raise SegmentError("corrupt", f"an entry of {size} bytes does not fit")
             self._add(kind, detail, number, entries[start : start + size])
             if kind == layout.ENTRY_OP and extra_cost_ps:
-                self.extra_costs_ps[number] = extra_cost_ps
+                self.extra_costs_ps[shared(number)] = shared(extra_cost_ps)
         self.read_bytes[chunk] = self.read_bytes.get(chunk, 0) + len(entries)
 
     def _add(self, kind: int, detail: int, number: int, raw: bytes) -> None:
@@ -91,8 +99,8 @@ class Dictionary:
             self.nbytes += len(raw) + _ENTRY_BYTES
         if kind == layout.ENTRY_OP:
             name, overload = _texts(raw, 2)
-            # All processes that run the operator share one copy.
-            self.ops[number] = shared(f"{name}.{overload}" if overload else name)
+            # All processes that run the operator share one copy of its name and number.
+            self.ops[shared(number)] = shared(f"{name}.{overload}" if overload else name)
         elif kind == layout.ENTRY_LABELS:
             texts = _texts(raw)
             if len(texts) % 2:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from opscope.segments import exemplar_entries, layout, variance
 from opscope.segments.bounds import FILE_LIMIT, TIME_LIMIT_NS
-from opscope.segments.dictionary import Dictionary
+from opscope.segments.dictionary import NO_HEADS, Dictionary
 from opscope.segments.layout import U64
 from opscope.segments.segment_file import Reader, SegmentError
 from opscope.segments.self_time import elapsed_ticks_of_all, possible_ticks
@@ -212,13 +212,19 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
     `dictionary` is the one from the last read of this file, or a new one; the read continues it.
     Raises SegmentError.
     """
-    heads = _heads(read, header.chunk_count)
+    heads = _heads(read, header.chunk_count, dictionary.heads, ~_IS_COUNTED)
     cells, table = _cells(read, heads)
     values = _metrics(read, heads)
     stated = _variances(read, heads)
     # Entries that cells refer to are older than the cells, so they are within this count.
     header = read_header(read)
-    heads = _heads(read, header.chunk_count, earlier=heads)
+    earlier, heads = heads, _heads(read, header.chunk_count, heads, _IS_COUNTED)
+    if not np.array_equal(heads["kind"][: len(earlier)], earlier["kind"]):
+        if not len(dictionary.heads):
+            raise SegmentError("corrupt", "a chunk changed its kind")
+        dictionary.heads = NO_HEADS  # another file in the old one's place
+        return read_segment(read, header, dictionary)
+    dictionary.heads = heads
     for index in _of_kind(heads, layout.DICTIONARY).tolist():
         _take_dictionary(read, index, int(heads[index]["used"]), dictionary)
     keys = dictionary.keys
@@ -260,7 +266,9 @@ def read_notes(read: Reader, header: Header) -> dict[str, str]:
     return dictionary.notes
 
 
-_NO_HEADS: NDArray[Any] = np.zeros(0, layout.CHUNK)
+# Whether what the chunk contains is read before the names and lines; by its kind, as in _ROOM.
+_IS_COUNTED = np.zeros(layout.VARIANCES + 2, bool)
+_IS_COUNTED[[layout.CELLS, layout.METRICS, layout.VARIANCES]] = True
 # The most bytes that a chunk can use, by its kind; the last entry is for all unknown kinds.
 _ROOM = np.array([0xFFFFFFFF] * (layout.VARIANCES + 2))
 _ROOM[layout.DICTIONARY] = layout.ROOM_BYTES
@@ -271,11 +279,17 @@ _ROOM[layout.EXEMPLARS] = layout.EXEMPLARS_PER_CHUNK
 _ROOM[layout.VARIANCES] = layout.VARIANCES_PER_CHUNK
 
 
-def _heads(read: Reader, count: int, earlier: NDArray[Any] = _NO_HEADS) -> NDArray[Any]:
-    """The first `count` chunk headers; those of cells, which are read once, as in `earlier`."""
+def _heads(
+    read: Reader,
+    count: int,
+    earlier: NDArray[Any] = NO_HEADS,
+    kept: NDArray[np.bool_] = _IS_COUNTED,
+) -> NDArray[Any]:
+    """The first `count` chunk headers. Those whose kind is `kept` are as in `earlier`, if it has
+    them: a chunk's kind never changes, and a caller needs a new `used` of the others only."""
     size = layout.CHUNK.itemsize
     known = earlier.tobytes()
-    is_known = (earlier["kind"] == layout.CELLS).tolist() + [False] * count
+    is_known = kept[np.minimum(earlier["kind"], len(kept) - 1)].tolist() + [False] * count
     raw = b"".join(
         [
             known[index * size : (index + 1) * size]

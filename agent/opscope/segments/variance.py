@@ -31,13 +31,16 @@ _ALL_OPS = 0
 _LIMIT = float(1 << 124)
 _STATED = "calls", "total_ticks", "self_ticks"
 
+_ZERO = bytes(8)
+
 PhaseVariances = dict[tuple[str, str], tuple[float, float]]
 """By service and phase, of all operators together."""
 
 
 class Variances(NamedTuple):
     rows: F64
-    """(n, COLUMNS) of each row of a segment; never NaN, even if the self time is unknown."""
+    """(n, COLUMNS) of each row of a segment; never NaN, even if the self time is unknown. Those of
+    exact counts may be read-only."""
     phases: F64
     """(phases, COLUMNS) of all operators of a phase together, whose errors correlate."""
 
@@ -84,6 +87,8 @@ def variances(
     they are in the stated variances.
     """
     calls = weights / layout.WEIGHT_ONE
+    if not len(entries) and (calls <= samples).all():
+        return Variances(_none(len(keys)), _none(len(layout.PHASES)))
     rows = np.zeros((len(keys), COLUMNS))
     if len(keys):
         # Not negative even for weights below 1, which valid files do not have.
@@ -98,14 +103,18 @@ def variances(
         at, of_rows = at[known], entries[known]
         rows[at, CALLS] = of_rows["calls"]
         rows[at, SELF_S2] = of_rows["self_ticks"] / float(ticks_per_second) ** 2
-    phases = np.zeros((len(layout.PHASES), COLUMNS))
-    np.add.at(phases, _phases(keys).astype(np.intp), rows)
+    phases = sum_by(_phases(keys).astype(np.intp), rows, len(layout.PHASES))
     whole = entries[entries["key"] & np.uint64(layout.KEY_OP_MASK) == _ALL_OPS]
     whole = whole[whole["key"] >> np.uint64(layout.KEY_LABELS_SHIFT) == 0]
     at = _phases(whole["key"]).astype(np.intp)
     phases[at, CALLS] = whole["calls"]
     phases[at, SELF_S2] = whole["self_ticks"] / float(ticks_per_second) ** 2
     return Variances(rows, phases)
+
+
+def _none(count: int) -> F64:
+    """(count, COLUMNS) zeros, read-only and without memory of their own."""
+    return np.ndarray((count, COLUMNS), np.float64, _ZERO, strides=(0, 0))
 
 
 def by_phase(phases: F64, service: str) -> PhaseVariances:
@@ -142,6 +151,14 @@ def since(now: PhaseVariances, before: PhaseVariances) -> PhaseVariances:
         for key, (calls, self_s2) in now.items()
         for then in [before.get(key, (0.0, 0.0))]
     }
+
+
+def sum_by(group: NDArray[np.intp], values: F64, count: int) -> F64:
+    """(count, COLUMNS) the rows of `values` summed by group."""
+    summed = np.zeros((count, COLUMNS))
+    for column in range(COLUMNS):
+        summed[:, column] = np.bincount(group, values[:, column], count)
+    return summed
 
 
 def rows_of(count: int, known: F64) -> F64:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from opscope.host.host import Host
-from opscope.segments import shared_text
+from opscope.segments import shared
 from tests.segments.segment_writer import Range, SegmentWriter
 
 
@@ -26,12 +26,12 @@ def test_names_of_segments_are_not_interned(tmp_path: Path) -> None:
 
 
 def test_two_that_have_a_name_share_it() -> None:
-    first = shared_text.shared(fresh("user::shared by two"))
-    assert shared_text.shared(fresh("user::shared by two")) is first
+    first = shared.shared(fresh("user::shared by two"))
+    assert shared.shared(fresh("user::shared by two")) is first
 
 
 def test_new_names_without_end_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_text, "_copies", {})
-    for number in range(10 * shared_text._LIMIT):
-        shared_text.shared(f"user::{number}")
-        assert len(shared_text._copies) <= shared_text._LIMIT
+    monkeypatch.setattr(shared, "_copies", {})
+    for number in range(10 * shared._LIMIT):
+        shared.shared(f"user::{number}")
+        assert len(shared._copies) <= shared._LIMIT
