@@ -143,6 +143,23 @@ def test_depthwise_convolutions_of_large_images_are_pytorchs(
     convolve(x, w, b, stride, padding, dilation, 3)
 
 
+@pytest.mark.parametrize("width", [8, 22, 34, 40])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_of_depthwise_kernels_have_only_their_own_factors(width: int, dtype: str) -> None:
+    """Vectors also load what follows a line, a channel or an image."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2, 3, 9, width)).astype(dtype)
+    wanted = (width - 3) // 2 + 1
+    grad = random.normal(size=(2, 3, 4, wanted)).astype(dtype)
+    x[..., 2 * wanted + 1 :] = np.nan  # columns that no output reads
+    x[:, 1], grad[:, 2] = np.inf, np.nan
+    found = ot.conv2d_weight_backward(ot.tensor(grad), ot.tensor(x), (3, 1, 3, 3), 2, 0, 1, 3)
+    clean = torch.tensor(x[:, :1, :, : 2 * wanted + 1])
+    expected = torch.nn.grad.conv2d_weight(clean, (1, 1, 3, 3), torch.tensor(grad[:, :1]), 2)
+    close(found[:1], expected, 1e-4 if dtype == "float32" else 1e-11)
+    assert not np.isfinite(found[1:].numpy()).any()
+
+
 @settings(max_examples=60)
 @given(
     size=sizes, kernel=kernels, stride=steps, padding=paddings, dilation=steps, ceil=st.booleans()

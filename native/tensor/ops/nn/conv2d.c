@@ -1,7 +1,7 @@
 /* tensor/ops/nn/conv2d.c -- core::conv2d: convolutions of images. */
 #include "tensor/kernels/convert.h"
 #include "tensor/ops/nn/direct.h"
-#include "tensor/ops/nn/image_phases.h"
+#include "tensor/ops/nn/phase_outputs.h"
 #include "tensor/ops/nn/patch_matrix.h"
 
 /* Everything is contiguous. */

@@ -5,11 +5,13 @@
 #include "tensor/dispatch/formula.h"
 #include "tensor/kernels/convert.h"
 #include "tensor/kernels/parallel.h"
+#include "tensor/ops/nn/phase_products.h"
 #include "tensor/ops/nn/strips.h"
 #include "tensor/ops/nn/tiles.h"
 
 enum {
     CHUNK_COUNT = 16,       /* maximum number of partial sums */
+    ENOUGH_UNITS = 64,      /* to keep all processors busy */
     SUM_ELEMENTS = 1 << 20, /* maximum of all partial sums together, unless one is larger */
     BLOCK_DEPTH = 384,      /* patches of a block of channels */
     GRAD_BYTES = 32768,     /* of a tile's gradients, to stay in the first-level cache */
@@ -30,6 +32,7 @@ struct work {
     bool is_narrow;    /* too few output channels to fill a vector: vectors have outputs instead */
     int64_t channels;  /* of a block, whose patches are copied together */
     int64_t *offsets;  /* of a block's patches: [channel, position of the kernel] */
+    struct opscope__image_phases phases; /* if narrow, and opscope__image_phases_fit */
     int64_t chunks, shares;
     int status; /* any part that fails writes it, relaxed; the caller reads it after the parts have
                    been joined */
@@ -163,6 +166,31 @@ static void part(int64_t begin, int64_t end, void *arg)
     free(turned);
 }
 
+/* The same with the phases of images instead of patches. */
+static void part_by_phases(int64_t begin, int64_t end, void *arg)
+{
+    struct work *w = arg;
+    const struct opscope__convolution *c = w->c;
+    int64_t count = c->in * w->area * w->width;
+    bool has_room = true;
+    for (int64_t unit = begin; unit < end && has_room; unit++) {
+        int64_t group = unit % c->groups, chunk = unit / c->groups;
+        int64_t first = c->batch * chunk / w->chunks, last = c->batch * (chunk + 1) / w->chunks;
+        if (c->dtype == OPSCOPE_FLOAT32) {
+            has_room = opscope__products_by_phases_float32(&w->phases, group, first, last,
+                                                           (const float *)(const void *)w->grad,
+                                                           (float *)(void *)w->sums + unit * count);
+        } else {
+            has_room = opscope__products_by_phases_float64(
+                &w->phases, group, first, last, (const double *)(const void *)w->grad,
+                (double *)(void *)w->sums + unit * count);
+        }
+    }
+    if (!has_room) {
+        opscope__store_relaxed(&w->status, OPSCOPE_ERR_NO_MEMORY);
+    }
+}
+
 /* Adds the chunks' sums, and writes them in the weight's order. */
 #define FINISH(name, type)                                                                         \
     static void finish_##name(const struct work *w, type *out)                                     \
@@ -206,9 +234,22 @@ static void part(int64_t begin, int64_t end, void *arg)
 FINISH(float32, float)
 FINISH(float64, double)
 
-static int run(struct work *w, char *out)
+/* Computes the sums of all chunks. */
+static int run(struct work *w)
 {
     const struct opscope__convolution *c = w->c;
+    int64_t images = (c->batch + w->chunks - 1) / w->chunks;
+    int64_t work = images * c->out_size[0] * c->out_size[1] * c->in * w->area * w->width;
+    int64_t least = OPSCOPE__GRAIN / (work / w->shares / MULTIPLICATIONS + 1) + 1;
+    if (w->is_narrow && opscope__image_phases_fit(c)) {
+        w->phases = (struct opscope__image_phases){.c = c, .input = w->input};
+        if (!opscope__image_phases_prepare(&w->phases)) {
+            return OPSCOPE_ERR_NO_MEMORY;
+        }
+        opscope__parallel(w->chunks * c->groups, least, part_by_phases, w);
+        free(w->phases.offsets);
+        return opscope__load_relaxed(&w->status);
+    }
     w->channels = opscope__channels_of_block(c, BLOCK_DEPTH);
     w->strips = opscope__strips_of(c, w->channels, INT64_MAX,
                                    w->is_narrow ? 1 : (c->batch + w->chunks - 1) / w->chunks, true);
@@ -216,18 +257,9 @@ static int run(struct work *w, char *out)
     if (w->offsets == NULL) {
         return OPSCOPE_ERR_NO_MEMORY;
     }
-    int64_t images = (c->batch + w->chunks - 1) / w->chunks;
-    int64_t work = images * c->out_size[0] * c->out_size[1] * c->in * w->area * w->width;
-    opscope__parallel(w->chunks * c->groups * w->shares,
-                      OPSCOPE__GRAIN / (work / w->shares / MULTIPLICATIONS + 1) + 1, part, w);
+    opscope__parallel(w->chunks * c->groups * w->shares, least, part, w);
     free(w->offsets);
-    int status = opscope__load_relaxed(&w->status);
-    if (status == OPSCOPE_OK && c->dtype == OPSCOPE_FLOAT32) {
-        finish_float32(w, (float *)(void *)out);
-    } else if (status == OPSCOPE_OK) {
-        finish_float64(w, (double *)(void *)out);
-    }
-    return status;
+    return opscope__load_relaxed(&w->status);
 }
 
 /* There is an image and an element of the weight. */
@@ -262,6 +294,9 @@ static int add_up(const struct opscope__convolution *c, char *grad, char *input,
     int64_t count = c->groups * c->in * w.area * w.width;
     w.chunks = opscope__at_most(c->batch, SUM_ELEMENTS / count);
     w.chunks = opscope__at_most(w.chunks > 0 ? w.chunks : 1, CHUNK_COUNT);
+    if (w.is_narrow) { /* each chunk would add more sums than it saves time */
+        w.chunks = opscope__at_most(w.chunks, (ENOUGH_UNITS + c->groups - 1) / c->groups);
+    }
     int64_t units = w.chunks * c->groups, wanted = 2 * opscope_pool_threads();
     if (wanted > 2 && units < wanted && !w.is_narrow) {
         w.shares = opscope__at_most((wanted + units - 1) / units,
@@ -274,7 +309,12 @@ static int add_up(const struct opscope__convolution *c, char *grad, char *input,
         return status;
     }
     w.sums = sums->data;
-    status = run(&w, out);
+    status = run(&w);
+    if (status == OPSCOPE_OK && c->dtype == OPSCOPE_FLOAT32) {
+        finish_float32(&w, (float *)(void *)out);
+    } else if (status == OPSCOPE_OK) {
+        finish_float64(&w, (double *)(void *)out);
+    }
     opscope_tensor_release(sums);
     return status == OPSCOPE_OK
                ? status

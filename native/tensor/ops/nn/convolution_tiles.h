@@ -124,6 +124,40 @@ static inline void NAMED(copy_halves)(REAL *to, const REAL *from, int64_t count)
     }
 }
 
+/* The same for some lines, which are a pitch apart. */
+static inline void NAMED(copy_lines_halves)(REAL *to, int64_t pitch, const REAL *from,
+                                            int64_t from_pitch, int64_t lines, int64_t count)
+{
+#if defined(OPSCOPE__HAS_SHUFFLES) && LANES > 2
+    if (count == LANES) {
+        for (; lines > 0; lines--, to += pitch, from += from_pitch) {
+            *(NAMED(vector) *)(void *)to =
+                OPSCOPE__EVERY_SECOND(LANES, *(const NAMED(vector) *)(const void *)from,
+                                      *(const NAMED(vector) *)(const void *)(from + LANES - 1));
+        }
+        return;
+    }
+#endif
+#if defined(OPSCOPE__HAS_SHUFFLES) && LANES > 4
+    if (count >= LANES / 2 && count < LANES) { /* two half vectors each, which overlap */
+        int64_t last = count - LANES / 2;
+        for (; lines > 0; lines--, to += pitch, from += from_pitch) {
+            const REAL *one = from, *other = from + 2 * last;
+            *(NAMED(half) *)(void *)to =
+                OPSCOPE__EVERY_SECOND(HALF, *(const NAMED(half) *)(const void *)one,
+                                      *(const NAMED(half) *)(const void *)(one + LANES / 2 - 1));
+            *(NAMED(half) *)(void *)(to + last) =
+                OPSCOPE__EVERY_SECOND(HALF, *(const NAMED(half) *)(const void *)other,
+                                      *(const NAMED(half) *)(const void *)(other + LANES / 2 - 1));
+        }
+        return;
+    }
+#endif
+    for (; lines > 0; lines--, to += pitch, from += from_pitch) {
+        NAMED(copy_halves)(to, from, count);
+    }
+}
+
 /* ---- outputs ---------------------------------------------------------------------------------- */
 
 /* The sums of `kernels` output channels at `count` outputs, in as many vectors: both numbers of
@@ -306,41 +340,104 @@ static __attribute__((noinline, unused)) void NAMED(products_of)(
 
 /* The same for one output channel, whose gradients at `count` outputs are at `grad`. The sum of
  * each patch has as many columns as a vector has numbers: each for some of the outputs. */
+static inline __attribute__((always_inline)) void NAMED(narrow_some)(
+    const REAL *grad, const REAL *patches, const int64_t *offsets, int64_t count, REAL *sums,
+    int64_t width, bool is_first, const int rows)
+{
+    int64_t whole = count / LANES * LANES;
+    const REAL *from[OPSCOPE__NARROW_ROWS];
+    NAMED(vector) all[OPSCOPE__NARROW_ROWS];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++) {
+        from[r] = patches + offsets[r];
+        all[r] = is_first ? (NAMED(vector)){0}
+                          : *(const NAMED(vector) *)(const void *)(sums + r * width);
+    }
+    for (int64_t i = 0; i < whole; i += LANES) {
+        NAMED(vector) one = *(const NAMED(vector) *)(const void *)(grad + i);
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; r++) {
+            all[r] += *(const NAMED(vector) *)(const void *)(from[r] + i) * one;
+        }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++) {
+        *(NAMED(vector) *)(void *)(sums + r * width) = all[r];
+    }
+    for (int64_t i = whole; i < count; i++) {
+        for (int r = 0; r < rows; r++) {
+            sums[r * width + i - whole] += from[r][i] * grad[i];
+        }
+    }
+}
+
 static __attribute__((noinline, unused)) void NAMED(narrow_products)(
     const REAL *grad, const REAL *patches, const int64_t *offsets, int64_t count, REAL *sums,
     int64_t width, bool is_first, int64_t rows)
 {
-    int64_t whole = count / LANES * LANES;
     while (rows > 0) {
-        const REAL *from[OPSCOPE__SUM_ROWS];
-        NAMED(vector) all[OPSCOPE__SUM_ROWS];
-        int64_t some = rows < OPSCOPE__SUM_ROWS ? rows : OPSCOPE__SUM_ROWS;
-#pragma GCC unroll 8
-        for (int r = 0; r < OPSCOPE__SUM_ROWS; r++) {
-            from[r] = patches + offsets[r < some ? r : 0]; /* too many: not stored */
-            all[r] = (NAMED(vector)){0};
+        int some = rows >= OPSCOPE__NARROW_ROWS ? OPSCOPE__NARROW_ROWS : rows >= 3 ? 3 : 1;
+        if (some == OPSCOPE__NARROW_ROWS) {
+            NAMED(narrow_some)
+            (grad, patches, offsets, count, sums, width, is_first, OPSCOPE__NARROW_ROWS);
+        } else if (some == 3) {
+            NAMED(narrow_some)(grad, patches, offsets, count, sums, width, is_first, 3);
+        } else {
+            NAMED(narrow_some)(grad, patches, offsets, count, sums, width, is_first, 1);
         }
-        for (int64_t i = 0; i < whole; i += LANES) {
+        offsets += some;
+        sums += some * width;
+        rows -= some;
+    }
+}
+
+/* Adds the products of `vectors` vectors in each of some lines to the sums of `rows` patches, which
+ * are `width` apart. Lines of gradients, and of patches, are a pitch apart. */
+static inline __attribute__((always_inline)) void NAMED(some_lines)(
+    const REAL *grad, int64_t grad_pitch, const REAL *patches, int64_t pitch,
+    const int64_t *offsets, int64_t lines, int64_t vectors, REAL *sums, int64_t width,
+    const int rows)
+{
+    const REAL *from[OPSCOPE__NARROW_ROWS];
+    NAMED(vector) all[OPSCOPE__NARROW_ROWS];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++) {
+        from[r] = patches + offsets[r];
+        all[r] = *(const NAMED(vector) *)(const void *)(sums + r * width);
+    }
+    for (int64_t y = 0; y < lines; y++, grad += grad_pitch) {
+        for (int64_t i = 0; i < vectors * LANES; i += LANES) {
             NAMED(vector) one = *(const NAMED(vector) *)(const void *)(grad + i);
-#pragma GCC unroll 8
-            for (int r = 0; r < OPSCOPE__SUM_ROWS; r++) {
-                all[r] += *(const NAMED(vector) *)(const void *)(from[r] + i) * one;
+#pragma GCC unroll 16
+            for (int r = 0; r < rows; r++) {
+                all[r] += *(const NAMED(vector) *)(const void *)(from[r] + y * pitch + i) * one;
             }
         }
-#pragma GCC unroll 8
-        for (int r = 0; r < OPSCOPE__SUM_ROWS; r++) {
-            if (r < some) {
-                NAMED(vector) *sum = (NAMED(vector) *)(void *)(sums + r * width);
-                if (!is_first) {
-                    all[r] += *sum;
-                }
-                *sum = all[r];
-            }
-        }
-        for (int64_t i = whole; i < count; i++) {
-            for (int64_t r = 0; r < some; r++) {
-                sums[r * width + i - whole] += from[r][i] * grad[i];
-            }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; r++) {
+        *(NAMED(vector) *)(void *)(sums + r * width) = all[r];
+    }
+}
+
+static __attribute__((noinline, unused)) void NAMED(lines)(const REAL *grad, int64_t grad_pitch,
+                                                           const REAL *patches, int64_t pitch,
+                                                           const int64_t *offsets, int64_t lines,
+                                                           int64_t vectors, REAL *sums,
+                                                           int64_t width, int64_t rows)
+{
+    while (rows > 0 && vectors > 0) {
+        int some = rows >= OPSCOPE__NARROW_ROWS ? OPSCOPE__NARROW_ROWS : rows >= 3 ? 3 : 1;
+        if (some == OPSCOPE__NARROW_ROWS) {
+            NAMED(some_lines)
+            (grad, grad_pitch, patches, pitch, offsets, lines, vectors, sums, width,
+             OPSCOPE__NARROW_ROWS);
+        } else if (some == 3) {
+            NAMED(some_lines)
+            (grad, grad_pitch, patches, pitch, offsets, lines, vectors, sums, width, 3);
+        } else {
+            NAMED(some_lines)
+            (grad, grad_pitch, patches, pitch, offsets, lines, vectors, sums, width, 1);
         }
         offsets += some;
         sums += some * width;

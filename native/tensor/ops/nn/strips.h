@@ -196,8 +196,9 @@ static inline int64_t opscope__line_span(const struct opscope__convolution *c,
         const type *from = plane + (y + first * step) * c->size[1] + x + begin * stride;           \
         int64_t row_step = step * c->size[1], count = end - begin;                                 \
         type *to = line + first * pitch;                                                           \
-        for (int64_t i = first; i < last && stride == 2; i++, to += pitch, from += row_step) {     \
-            opscope__copy_halves_##name(to + begin, from, count);                                  \
+        if (stride == 2) {                                                                         \
+            opscope__copy_lines_halves_##name(to + begin, pitch, from, row_step, last - first,     \
+                                              count);                                              \
         }                                                                                          \
         for (int64_t i = first; i < last && stride == 1; i++, to += pitch, from += row_step) {     \
             opscope__copy_##name(to + begin, from, count);                                         \

@@ -47,7 +47,10 @@ enum {
 };
 #endif
 
-enum { OPSCOPE__WIDE_VECTORS = 8 }; /* of a tile of one kernel */
+enum {
+    OPSCOPE__WIDE_VECTORS = 8, /* of a tile of one kernel */
+    OPSCOPE__NARROW_ROWS = 9,  /* sums of one kernel at once: all of one of 3 x 3 */
+};
 
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
