@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from opscope.printable import printable
 from opscope.segments import layout
+from opscope.segments.chunks import NO_HEADS
 from opscope.segments.segment_file import SegmentError
 from opscope.segments.shape import Keys, Lines
 from opscope.segments.shared import shared
@@ -39,7 +39,6 @@ _ENTRY_BYTES = 200
 _ENTRY = layout.struct_of(layout.ENTRY)
 
 Labels = tuple[tuple[str, str], ...]
-NO_HEADS: NDArray[Any] = np.zeros(0, layout.CHUNK)
 
 
 class Dictionary:

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from opscope.segments import exemplar_entries, layout, variance
 from opscope.segments.bounds import FILE_LIMIT, TIME_LIMIT_NS
-from opscope.segments.dictionary import NO_HEADS, Dictionary
+from opscope.segments.chunks import (
+    IS_COUNTED,
+    NO_HEADS,
+    all_used,
+    of_kind,
+    read_heads,
+    read_items,
+)
+from opscope.segments.dictionary import Dictionary
 from opscope.segments.layout import U64
 from opscope.segments.segment_file import Reader, SegmentError
 from opscope.segments.self_time import elapsed_ticks_of_all, possible_ticks
@@ -212,20 +220,20 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
     `dictionary` is the one from the last read of this file, or a new one; the read continues it.
     Raises SegmentError.
     """
-    heads = _heads(read, header.chunk_count, dictionary.heads, ~_IS_COUNTED)
+    heads = read_heads(read, header.chunk_count, dictionary.heads, ~IS_COUNTED)
     cells, table = _cells(read, heads)
     values = _metrics(read, heads)
     stated = _variances(read, heads)
     # Entries that cells refer to are older than the cells, so they are within this count.
     header = read_header(read)
-    earlier, heads = heads, _heads(read, header.chunk_count, heads, _IS_COUNTED)
+    earlier, heads = heads, read_heads(read, header.chunk_count, heads, IS_COUNTED)
     if not np.array_equal(heads["kind"][: len(earlier)], earlier["kind"]):
         if not len(dictionary.heads):
             raise SegmentError("corrupt", "a chunk changed its kind")
         dictionary.heads = NO_HEADS  # another file in the old one's place
         return read_segment(read, header, dictionary)
     dictionary.heads = heads
-    for index in _of_kind(heads, layout.DICTIONARY).tolist():
+    for index in of_kind(heads, layout.DICTIONARY).tolist():
         _take_dictionary(read, index, int(heads[index]["used"]), dictionary)
     keys = dictionary.keys
     if keys is None or not keys.fit(cells):
@@ -244,66 +252,22 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
         possible_ticks(_elapsed_ticks(header), cells, table, keys.row, rows.values),
         elapsed_ticks_of_all(_elapsed_ticks(header), table),
         variance.checked(stated, dictionary),
-        _used(heads),
+        all_used(heads),
     )
 
 
 def used(read: Reader, header: Header) -> int:
     """A number that grows with the contents; while it stays, the reader's memory does not grow."""
-    return _used(_heads(read, header.chunk_count))
-
-
-def _used(heads: NDArray[Any]) -> int:
-    return int(heads["used"].sum(dtype=np.uint64))
+    return all_used(read_heads(read, header.chunk_count))
 
 
 def read_notes(read: Reader, header: Header) -> dict[str, str]:
     """Reads only the notes of the process. Raises SegmentError."""
     dictionary = Dictionary()
-    heads = _heads(read, header.chunk_count)
-    for index in _of_kind(heads, layout.DICTIONARY).tolist():
+    heads = read_heads(read, header.chunk_count)
+    for index in of_kind(heads, layout.DICTIONARY).tolist():
         _take_dictionary(read, index, int(heads[index]["used"]), dictionary)
     return dictionary.notes
-
-
-# Whether what the chunk contains is read before the names and lines; by its kind, as in _ROOM.
-_IS_COUNTED = np.zeros(layout.VARIANCES + 2, bool)
-_IS_COUNTED[[layout.CELLS, layout.METRICS, layout.VARIANCES]] = True
-# The most bytes that a chunk can use, by its kind; the last entry is for all unknown kinds.
-_ROOM = np.array([0xFFFFFFFF] * (layout.VARIANCES + 2))
-_ROOM[layout.DICTIONARY] = layout.ROOM_BYTES
-_ROOM[layout.CELLS] = layout.CELLS_PER_CHUNK
-_ROOM[layout.LINES] = layout.LINES_PER_CHUNK
-_ROOM[layout.METRICS] = layout.METRICS_PER_CHUNK
-_ROOM[layout.EXEMPLARS] = layout.EXEMPLARS_PER_CHUNK
-_ROOM[layout.VARIANCES] = layout.VARIANCES_PER_CHUNK
-
-
-def _heads(
-    read: Reader,
-    count: int,
-    earlier: NDArray[Any] = NO_HEADS,
-    kept: NDArray[np.bool_] = _IS_COUNTED,
-) -> NDArray[Any]:
-    """The first `count` chunk headers. Those whose kind is `kept` are as in `earlier`, if it has
-    them: a chunk's kind never changes, and a caller needs a new `used` of the others only."""
-    size = layout.CHUNK.itemsize
-    known = earlier.tobytes()
-    is_known = kept[np.minimum(earlier["kind"], len(kept) - 1)].tolist() + [False] * count
-    raw = b"".join(
-        [
-            known[index * size : (index + 1) * size]
-            if is_known[index]
-            else read(layout.HEADER_BYTES + index * layout.CHUNK_BYTES, size)
-            for index in range(count)
-        ]
-    )
-    if len(raw) != count * size:
-        raise SegmentError("truncated", f"some of {count} chunks are missing")
-    heads = np.frombuffer(raw, layout.CHUNK)
-    if (heads["used"] > _ROOM[np.minimum(heads["kind"], len(_ROOM) - 1)]).any():
-        raise SegmentError("corrupt", "a chunk uses more bytes than it has")
-    return heads
 
 
 def _take_dictionary(read: Reader, index: int, used: int, dictionary: Dictionary) -> None:
@@ -311,30 +275,16 @@ def _take_dictionary(read: Reader, index: int, used: int, dictionary: Dictionary
     if used < known:
         raise SegmentError("corrupt", "the dictionary shrank")
     if used > known:
-        dictionary.take(index, _items(read, index, known, used - known))
-
-
-def _of_kind(heads: NDArray[Any], kind: int) -> NDArray[np.intp]:
-    """The indices of the chunks of this kind."""
-    found: NDArray[np.intp] = (heads["kind"] == kind).nonzero()[0]
-    return found
-
-
-def _items(read: Reader, index: int, offset: int, size: int) -> bytes:
-    start = layout.HEADER_BYTES + index * layout.CHUNK_BYTES + layout.CHUNK_HEADER_BYTES
-    raw = read(start + offset, size)
-    if len(raw) != size:
-        raise SegmentError("truncated", f"chunk {index}")
-    return raw
+        dictionary.take(index, read_items(read, index, known, used - known))
 
 
 def _cells(read: Reader, heads: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """All cells that have counted something, and the table of each."""
-    chunks = _of_kind(heads, layout.CELLS)
+    chunks = of_kind(heads, layout.CELLS)
     used = heads["used"][chunks]
     size = layout.CELL.itemsize
     raw = [
-        _items(read, index, 0, count * size)
+        read_items(read, index, 0, count * size)
         for index, count in zip(chunks.tolist(), used.tolist(), strict=True)
     ]
     cells = np.frombuffer(b"".join(raw), layout.CELL)
@@ -346,11 +296,11 @@ def _cells(read: Reader, heads: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.
 def _metrics(read: Reader, heads: NDArray[Any]) -> dict[int, int]:
     """The metrics' values by number."""
     values: dict[int, int] = {}
-    chunks = _of_kind(heads, layout.METRICS)
+    chunks = of_kind(heads, layout.METRICS)
     if heads["used"][chunks].sum() > _METRIC_LIMIT:
         raise SegmentError("too-much", "values of metrics")
     for index in chunks.tolist():
-        raw = _items(read, index, 0, int(heads[index]["used"]) * layout.METRIC_BYTES)
+        raw = read_items(read, index, 0, int(heads[index]["used"]) * layout.METRIC_BYTES)
         first = int(heads[index]["first"])
         values |= enumerate(np.frombuffer(raw, "<u8").tolist(), first)
     return values
@@ -358,18 +308,18 @@ def _metrics(read: Reader, heads: NDArray[Any]) -> dict[int, int]:
 
 def _exemplars(read: Reader, heads: NDArray[Any]) -> NDArray[Any]:
     size = layout.EXEMPLAR.itemsize
-    chunks = _of_kind(heads, layout.EXEMPLARS).tolist()
+    chunks = of_kind(heads, layout.EXEMPLARS).tolist()
     if not chunks:
         return exemplar_entries.NONE
     return exemplar_entries.whole(
-        b"".join(_items(read, index, 0, int(heads[index]["used"]) * size) for index in chunks)
+        b"".join(read_items(read, index, 0, int(heads[index]["used"]) * size) for index in chunks)
     )
 
 
 def _variances(read: Reader, heads: NDArray[Any]) -> NDArray[Any]:
     size = layout.VARIANCE.itemsize
-    chunks = _of_kind(heads, layout.VARIANCES).tolist()
-    raw = b"".join(_items(read, index, 0, int(heads[index]["used"]) * size) for index in chunks)
+    chunks = of_kind(heads, layout.VARIANCES).tolist()
+    raw = b"".join(read_items(read, index, 0, int(heads[index]["used"]) * size) for index in chunks)
     return np.frombuffer(raw, layout.VARIANCE)
 
 
@@ -395,7 +345,7 @@ def _buckets(
     dictionary: Dictionary,
 ) -> tuple[Lines, U64]:
     """The lines of the cells' histograms, and their (m, 8) weights."""
-    chunks = _of_kind(heads, layout.LINES)
+    chunks = of_kind(heads, layout.LINES)
     used = heads["used"][chunks].tolist()
     numbers = cells["octave_line"].reshape(-1)
     lines = dictionary.lines
@@ -404,7 +354,7 @@ def _buckets(
     size = layout.LINE.itemsize
     raw = b"".join(
         [
-            _items(read, index, 0, count * size)
+            read_items(read, index, 0, count * size)
             for index, count in zip(chunks.tolist(), used, strict=True)
         ]
     )
