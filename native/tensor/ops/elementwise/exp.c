@@ -1,5 +1,4 @@
 /* tensor/ops/elementwise/exp.c -- core::exp: the exponential function. */
-#include "tensor/dispatch/formula.h"
 #include "tensor/ops/elementwise/exponential.h"
 #include "tensor/ops/elementwise/functions.h"
 
@@ -85,20 +84,19 @@ OPSCOPE__UNARY(exp_float64, double, double, exp(a))
 
 OPSCOPE__FORWARD(1, 0, .loops = {OPSCOPE__FLOAT_LOOPS(exp)}, .cost = 10, .needs_floats = true)
 
-static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+static opscope_tensor *slope(struct opscope__formula *f, opscope_tensor *x)
 {
-    struct opscope__formula f = {0};
-    return opscope__formula_chain(&f, backward, backward->saved[0], gradients);
+    (void)f;
+    return x;
 }
+
+OPSCOPE__SLOPE(saved, slope)
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(exp) = {
     .schema = "exp(Tensor self) -> Tensor",
     .doc = "e to the power of each element. Integers and bools are computed in float32. "
            "Definition: C exp.",
     .samples = "t(3, 4)",
-    .forward = forward,
-    .elementwise = &elementwise,
-    .backward = backward,
+    OPSCOPE__FUNCTION_SPEC,
     .saves_outputs = 1,
-    .has_inplace = true,
 };

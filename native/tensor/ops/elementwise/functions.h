@@ -3,6 +3,7 @@
 #ifndef OPSCOPE_TENSOR_OPS_ELEMENTWISE_FUNCTIONS_H
 #define OPSCOPE_TENSOR_OPS_ELEMENTWISE_FUNCTIONS_H
 
+#include "tensor/dispatch/formula.h"
 #include "tensor/ops/elementwise/loops.h"
 
 #ifdef OPSCOPE__VECTOR
@@ -31,5 +32,27 @@ OPSCOPE__VECTOR_FUNCTION(tan)
     OPSCOPE__UNARY(name##_float64, double, double, name(a))                                        \
     OPSCOPE__FORWARD(1, 0, .loops = {OPSCOPE__FLOAT_LOOPS(name)}, .cost = work,                    \
                      .needs_floats = true)
+
+/* The backward of a function of one tensor. The results are tensors of the formula `f`: the
+ * derivative (opscope__formula_chain), or what the gradient is divided by. They are computed from
+ * the input or from the output, `known`, which the operator saves. */
+#define OPSCOPE__SLOPE(known, slope)                                                               \
+    static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)      \
+    {                                                                                              \
+        struct opscope__formula f = {0};                                                           \
+        return opscope__formula_chain(&f, backward, slope(&f, backward->known[0]), gradients);     \
+    }
+#define OPSCOPE__DIVISOR(known, divisor)                                                           \
+    static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)      \
+    {                                                                                              \
+        struct opscope__formula f = {0};                                                           \
+        opscope_tensor *below = divisor(&f, backward->known[0]);                                   \
+        gradients[0] = opscope__keep(opscope__f2(&f, "div", backward->gradients[0], below));       \
+        return opscope__formula_end(&f, gradients, backward->input_count);                         \
+    }
+
+/* What the specifications of all of them have. */
+#define OPSCOPE__FUNCTION_SPEC                                                                     \
+    .forward = forward, .elementwise = &elementwise, .backward = backward, .has_inplace = true
 
 #endif

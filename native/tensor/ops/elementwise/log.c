@@ -1,25 +1,21 @@
 /* tensor/ops/elementwise/log.c -- core::log: the natural logarithm. */
-#include "tensor/dispatch/formula.h"
 #include "tensor/ops/elementwise/functions.h"
 
 OPSCOPE__FLOAT_FUNCTION(log, 10)
 
-static int backward(const struct opscope__backward *backward, opscope_tensor **gradients)
+static opscope_tensor *divisor(struct opscope__formula *f, opscope_tensor *x)
 {
-    struct opscope__formula f = {0};
-    opscope_tensor *grad = backward->gradients[0];
-    gradients[0] = opscope__keep(opscope__f2(&f, "div", grad, backward->inputs[0]));
-    return opscope__formula_end(&f, gradients, backward->input_count);
+    (void)f;
+    return x;
 }
+
+OPSCOPE__DIVISOR(inputs, divisor)
 
 const struct opscope__operator_spec OPSCOPE__OPERATOR(log) = {
     .schema = "log(Tensor self) -> Tensor",
     .doc = "The natural logarithm of each element; NaN below zero. Integers and bools are "
            "computed in float32. Definition: C log.",
     .samples = "p(3, 4)",
-    .forward = forward,
-    .elementwise = &elementwise,
-    .backward = backward,
+    OPSCOPE__FUNCTION_SPEC,
     .saves_inputs = 1,
-    .has_inplace = true,
 };
