@@ -22,6 +22,13 @@ from opscope.errors import BridgeError
 if TYPE_CHECKING:
     from opscope.bridges.status import BridgeStatus
 
+_Functions = tuple[
+    Callable[[], None],
+    Callable[[], None],
+    Callable[[], dict[str, str]],
+    Callable[[], "BridgeStatus"],
+    Callable[[], list[str]],
+]
 _FUNCTIONS = ("builtin_function_or_method", "cython_function_or_method")
 _METHODS = ("method_descriptor", "cython_function_or_method", "builtin_function_or_method")
 _BOUND_LATER = "instancemethod"  # pybind11's methods
@@ -62,6 +69,11 @@ class ExtensionModules:
         """In the order of the list: a function that two modules have is named after the first."""
         self._seen: set[str] = set()
         self._missed: dict[str, str] = {}
+
+    @property
+    def functions(self) -> "_Functions":
+        """attach, detach, facts, status and seen: what a bridge exports."""
+        return self.attach, self.detach, self.facts, self.status, self.seen
 
     def attach(self) -> None:
         """Makes the modules that the program has imported visible; a second call adds new ones.

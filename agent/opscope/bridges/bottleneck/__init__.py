@@ -18,8 +18,4 @@ LATE_MODULES = (
 _modules = ExtensionModules(
     FRAMEWORK, LATE_MODULES, prefixes=dict.fromkeys(LATE_MODULES, "bottleneck::")
 )
-attach = _modules.attach
-detach = _modules.detach
-facts = _modules.facts
-status = _modules.status
-seen = _modules.seen
+attach, detach, facts, status, seen = _modules.functions

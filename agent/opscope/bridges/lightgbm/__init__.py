@@ -15,8 +15,4 @@ PROBE = ("", "lightgbm.basic._LIB.LGBM_GetLastError()")
 _modules = ExtensionModules(
     FRAMEWORK, objects=library_functions("lightgbm.basic", "LGBM_GetLastError", "lightgbm::")
 )
-attach = _modules.attach
-detach = _modules.detach
-facts = _modules.facts
-status = _modules.status
-seen = _modules.seen
+attach, detach, facts, status, seen = _modules.functions

@@ -26,8 +26,4 @@ def _nothing() -> None:
 
 
 _modules = ExtensionModules(FRAMEWORK, objects=_functions)
-attach = _modules.attach
-detach = _modules.detach
-facts = _modules.facts
-status = _modules.status
-seen = _modules.seen
+attach, detach, facts, status, seen = _modules.functions

@@ -22,8 +22,4 @@ def _functions() -> Iterator[tuple[object, str]]:
 
 
 _modules = ExtensionModules(FRAMEWORK, objects=_functions)
-attach = _modules.attach
-detach = _modules.detach
-facts = _modules.facts
-status = _modules.status
-seen = _modules.seen
+attach, detach, facts, status, seen = _modules.functions

@@ -60,8 +60,4 @@ def _methods() -> Iterator[tuple[type, str, str]]:
 
 
 _modules = ExtensionModules(FRAMEWORK, LATE_MODULES, methods=_methods, is_tiny=_TINY.match)
-attach = _modules.attach
-detach = _modules.detach
-facts = _modules.facts
-status = _modules.status
-seen = _modules.seen
+attach, detach, facts, status, seen = _modules.functions

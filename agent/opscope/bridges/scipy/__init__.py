@@ -51,8 +51,4 @@ LATE_MODULES = (
 """Its extension modules; those that a release lacks are never imported."""
 
 _modules = ExtensionModules(FRAMEWORK, LATE_MODULES)
-attach = _modules.attach
-detach = _modules.detach
-facts = _modules.facts
-status = _modules.status
-seen = _modules.seen
+attach, detach, facts, status, seen = _modules.functions

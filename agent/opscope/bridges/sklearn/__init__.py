@@ -85,8 +85,4 @@ def _methods_of(owner: type) -> Iterator[tuple[type, str, str]]:
 
 
 _modules = ExtensionModules(FRAMEWORK, _EXTENSIONS, methods=_methods)
-attach = _modules.attach
-detach = _modules.detach
-facts = _modules.facts
-status = _modules.status
-seen = _modules.seen
+attach, detach, facts, status, seen = _modules.functions

@@ -15,8 +15,4 @@ PROBE = ("", "xgboost.core._LIB.XGBGetLastError()")
 _modules = ExtensionModules(
     FRAMEWORK, objects=library_functions("xgboost.core", "XGBGetLastError", "xgboost::")
 )
-attach = _modules.attach
-detach = _modules.detach
-facts = _modules.facts
-status = _modules.status
-seen = _modules.seen
+attach, detach, facts, status, seen = _modules.functions
