@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from opscope.ci.budgets import Excess, Used
     from opscope.timeline.profiler import profile
 
@@ -108,12 +106,7 @@ class BlockProfile:
         self.profile.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         __tracebackhide__ = True
         self.profile.stop()
         if error is not None:

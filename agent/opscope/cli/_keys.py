@@ -8,7 +8,6 @@ import sys
 import termios
 import time
 import tty
-from types import TracebackType
 from typing import Any
 
 _NAMES = {
@@ -38,12 +37,7 @@ class Keys:
         tty.setcbreak(self._fd)  # Ctrl-C stays a signal
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
 
     def read(self, seconds: float) -> list[str]:

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from time import perf_counter_ns
-from types import TracebackType
 from typing import Any, TypeVar
 
 from opscope._native import ffi, lib
@@ -182,12 +181,7 @@ class record_function:  # noqa: N801 - PyTorch's name
             self._open = [*(self._open or ()), opened]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._open:
             self._end(kind)
 

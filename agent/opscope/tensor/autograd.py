@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
 from opscope import _tensor
@@ -30,12 +29,7 @@ class _GradMode:
     def __enter__(self) -> None:
         self._before = _tensor.set_grad_mode(self.on)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _tensor.set_grad_mode(self._before)
 
     def __call__(self, function: F) -> F:

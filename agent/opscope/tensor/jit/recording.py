@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import warnings
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from opscope._tensor import Tensor, functions, operators, set_read_listener
@@ -77,12 +76,7 @@ class Recording:
                 "around the trace"
             )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._leave()
         if error is None and self._error is not None:
             raise self._error
