@@ -6,6 +6,7 @@ Programs of their own, because what counts is the state of a package at its impo
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,30 @@ print(json.dumps(names))
         **directory,
     )
     assert counts["scipy::fft.pypocketfft.c2c"] == counts["scipy::special.gamma"] == 1
+
+
+def test_the_name_of_a_ufunc_begins_below_an_entry_of_the_search_path(
+    directory: dict[str, str], tmp_path: Path
+) -> None:
+    """Also if the packages are in a directory of any name, as of `pip install --target`, and
+    whatever the directories above it are called."""
+    packages = tmp_path / "own-packages" / "lib"
+    packages.mkdir(parents=True)
+    for installed in Path(np.__file__).parents[1].iterdir():
+        if installed.name.startswith(("numpy", "scipy")):
+            (packages / installed.name).symlink_to(installed)
+    file, *names = _run(
+        """
+from scipy import special
+np.fft.fft(np.ones(4)), special.gamma(np.ones(4))
+print(json.dumps([np.__file__, *names]))
+""",
+        **directory,
+        PYTHONPATH=f"{packages}/",
+    )
+    assert file.startswith(str(packages))
+    assert {"numpy::fft.fft", "scipy::special.gamma"} <= set(names)
+    assert {name.partition("::")[0] for name in names} == {"numpy", "scipy"}
 
 
 def test_forests_are_counted_over_their_threads(directory: dict[str, str]) -> None:

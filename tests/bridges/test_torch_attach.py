@@ -118,8 +118,9 @@ def test_the_documents_list_the_tried_versions() -> None:
 def test_without_a_layout_ranges_have_names_and_counts(
     tmp_path: Path,
 ) -> None:
+    # A profile imports torch._dynamo, and that of PyTorch 2.8 calls operators as it is imported.
     program = """
-import torch, opscope
+import torch, torch._dynamo, opscope
 torch.autograd.profiler.record_function = None
 opscope.attach()
 from opscope.bridges import torch as bridge

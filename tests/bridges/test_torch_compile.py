@@ -17,10 +17,12 @@ from opscope.record import recorder
 
 from .torch_observed import Counts, Step, counts, profiled_calls, profiler
 
-# Inductor imports what PyTorch itself has deprecated.
+# Inductor imports what PyTorch itself has deprecated. PyTorch 2.6 warns of a setting as if the
+# program had changed it.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated"),
+    pytest.mark.filterwarnings("ignore:Skipping serialization of skipfiles_inline_module"),
 ]
 
 COMPILER = os.environ.get("CXX", "g++")

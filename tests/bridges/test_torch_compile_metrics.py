@@ -14,6 +14,8 @@ from opscope.bridges.torch.compile import reason_of
 from opscope.host.host import Host
 from opscope.segments import directories
 
+from .torch_observed import TIMEOUT_S
+
 _BEFORE = """
 import json, sys
 import opscope
@@ -37,21 +39,21 @@ COMPILER = os.environ.get("CXX", "g++")
 
 
 def _run(program: str, directory: Path) -> Any:
+    bare = {key: value for key, value in os.environ.items() if not key.startswith("OPSCOPE")}
     done = subprocess.run(
         [sys.executable, "-c", _BEFORE + program],
         env={
-            "PATH": os.environ["PATH"],
+            **bare,
             "HOME": str(directory),
             "OPSCOPE_DIR": str(directory / "segments"),
             "TORCHINDUCTOR_CACHE_DIR": str(directory / "inductor"),
-            "TORCHINDUCTOR_VEC_ISA_OK": os.environ["TORCHINDUCTOR_VEC_ISA_OK"],
             # PyTorch 2.4 uses its caches only if asked to.
             "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
             "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
         },
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=TIMEOUT_S,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

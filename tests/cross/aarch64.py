@@ -31,6 +31,7 @@ PYTHON_PACKAGES = (
 )
 PACKAGES = (
     *("numpy", "cffi", "click", "rich", "pytest", "hypothesis", "scipy-openblas32"),
+    "scikit-learn",
     *("filelock", "fsspec", "jinja2", "networkx", "sympy", "typing-extensions"),  # PyTorch's
 )
 # Later versions for aarch64 need CUDA's packages. It comes without dependencies, because pip would
@@ -75,7 +76,9 @@ NOT_EMULATED_IN_PYTHON = {
 def main(arguments: list[str]) -> None:
     qemu = debian.unpack(["qemu-user-static"], "bookworm", BUILD / "qemu")
     root = debian.unpack(PYTHON_PACKAGES, "bookworm", BUILD / "python-aarch64", "arm64")
-    emulator = [str(qemu / "usr/bin/qemu-aarch64-static"), "-L", str(root)]
+    # OpenBLAS 0.3.34 multiplies wrongly with SME, as emulated, and the tensor core refuses it then.
+    processor = ("-cpu", "max,sme=off")
+    emulator = [str(qemu / "usr/bin/qemu-aarch64-static"), *processor, "-L", str(root)]
     if not arguments:
         run_c_tests(emulator)
     opscope = own_package()

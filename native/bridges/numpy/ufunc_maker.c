@@ -41,10 +41,40 @@ static identity_maker original_identity_maker;
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
+/* The path of a library below an entry of sys.path: the longest of those that it begins with. NULL:
+ * it begins with none. */
+static const char *below_search_path(const char *path)
+{
+    PyObject *entries = PySys_GetObject("path");
+    const Py_ssize_t count = entries != NULL && PyList_Check(entries) ? PyList_Size(entries) : 0;
+    size_t longest = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *entry = PyList_GetItem(entries, i);
+        Py_ssize_t size = 0;
+        const char *text = PyUnicode_Check(entry) ? PyUnicode_AsUTF8AndSize(entry, &size) : NULL;
+        if (text == NULL) {
+            PyErr_Clear();
+            continue;
+        }
+        size_t bytes = (size_t)size;
+        while (bytes != 0 && text[bytes - 1] == '/') {
+            bytes--;
+        }
+        if (bytes > longest && strncmp(path, text, bytes) == 0 && path[bytes] == '/') {
+            longest = bytes;
+        }
+    }
+    return longest != 0 ? path + longest + 1 : NULL;
+}
+
 /* The path of a library below the directory of packages, or its file alone. */
 static const char *below_packages(const char *path)
 {
     static const char end[] = "-packages/"; /* of site-packages and dist-packages */
+    const char *below = below_search_path(path);
+    if (below != NULL) {
+        return below;
+    }
     const char *found = strstr(path, end);
     const char *file = strrchr(path, '/');
     if (found != NULL) {

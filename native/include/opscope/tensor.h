@@ -204,7 +204,7 @@ OPSCOPE_API int opscope_call_out(const opscope_operator *op, const opscope_argum
 
 /* Takes sgemm and dgemm from a BLAS: opens `library_path` with dlopen; its CBLAS names are prefix +
  * "cblas_sgemm" + suffix; a suffix that ends in "64_" means 64-bit integers. Before this call,
- * matrix products are plain loops. */
+ * matrix products are plain loops. Fails if products that it tries come out wrong. */
 OPSCOPE_API int opscope_blas_load(const char *library_path, const char *prefix, const char *suffix);
 
 /* Seeds this process's random operators, which are repeatable from here on. */
