@@ -316,8 +316,7 @@ int opscope_blas_load(const char *library_path, const char *prefix, const char *
                                    library_path, prefix, suffix);
     }
     if (!multiplies_rightly(blas)) {
-        free(blas);
-        dlclose(library);
+        free(blas); /* the library stays loaded, because threads that it has started run its code */
         return opscope_tensor_fail(OPSCOPE_ERROR_RUNTIME, "blas: %s multiplies wrongly",
                                    library_path);
     }
