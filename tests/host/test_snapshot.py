@@ -91,6 +91,26 @@ def test_shares_are_of_the_time_in_operators(tmp_path: Path) -> None:
     assert shown.rows[0].calls_per_s == 1 / seconds
 
 
+def test_shares_are_of_an_exact_outer_range_of_which_windows_met_less(tmp_path: Path) -> None:
+    inside = Range("inside", 0.0025, weight=80, self_s=0.0025)
+    ranges = [Range("outer", 4.0, self_s=0.0), inside]
+    writer = SegmentWriter(window_ns=3 * 10**6, period_ns=250 * 10**6).add(ranges)
+    writer.write(tmp_path)
+    shown = view(Host([str(tmp_path)], consume=False).collect(), None, by_operator)
+    assert (shown.base_s, shown.base_is_least) == (4.0, True)
+    assert [(row.key.op, row.total_share) for row in shown.rows] == [
+        ("outer", 1.0),
+        ("inside", 0.05),
+    ]
+
+
+def test_nested_calls_of_an_exact_operator_are_no_more_time(tmp_path: Path) -> None:
+    shown = view(
+        snapshot_of(tmp_path, [Range("calls_itself", 4.0, 2, self_s=1.0)]), None, by_operator
+    )
+    assert (shown.base_s, shown.base_is_least) == (2.0, False)
+
+
 def test_without_self_times_shares_are_of_all_total_times(tmp_path: Path) -> None:
     snapshot = snapshot_of(tmp_path, [Range("a", 1.0, self_s=1.0), Range("b", 3.0)])
     shown = view(snapshot, None, by_operator, "self")

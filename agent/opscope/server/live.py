@@ -180,11 +180,11 @@ def _answer(
 
 def _about(shown: View) -> str:
     span = "since the start" if shown.is_since_start else f"in the last {shown.seconds:.1f} s"
-    base = (
-        "shares are of the time spent in operators, over all threads"
-        if shown.base_is_self
-        else "shares are of the sum of all total times, because some self times are unknown"
-    )
+    base = "shares are of the time spent in operators, over all threads"
+    if shown.base_is_least:
+        base = f"{base}: {shown.base_s:.1f} s or more"
+    if not shown.base_is_self:
+        base = "shares are of the sum of all total times, because some self times are unknown"
     used = "" if shown.cpu_s is None else f"; CPU time: {shown.cpu_s:.1f} s"
     more = len(shown.rows) - _OPERATORS_SHOWN
     left_out = f"; {more} more operators ran" if more > 0 else ""
