@@ -2,6 +2,7 @@
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.host.host import Host
-from opscope.host.snapshot import SeriesKey, Snapshot
+from opscope.host.snapshot import SAMPLES, SeriesKey, Snapshot
 from opscope.reports.view import by_operator, view
 from tests.segments.segment_writer import Range, SegmentWriter
 
@@ -101,6 +102,18 @@ def test_shares_are_of_an_exact_outer_range_of_which_windows_met_less(tmp_path: 
     assert [(row.key.op, row.total_share) for row in shown.rows] == [
         ("outer", 1.0),
         ("inside", 0.05),
+    ]
+
+
+def test_time_that_counts_later_is_time_of_its_operator(tmp_path: Path) -> None:
+    now = snapshot_of(tmp_path, [Range("a", 1.0, self_s=1.0), Range("b", 3.0, self_s=3.0)])
+    counters = now.counters.copy()
+    counters[:, SAMPLES] = 0
+    before = replace(now, counters=now.counters - counters, time_unix_ns=now.time_unix_ns - 10**9)
+    shown = view(now, before, by_operator)
+    assert [(row.key.op, row.self_share, row.samples) for row in shown.rows] == [
+        ("b", 0.75, 0),
+        ("a", 0.25, 0),
     ]
 
 

@@ -84,7 +84,7 @@ class Row(NamedTuple):
 @dataclass(frozen=True)
 class View:
     rows: tuple[Row, ...]
-    """Operators that ran in the period."""
+    """Operators that ran in the period, or whose time counts in it."""
     seconds: float
     """Length of the period."""
     is_since_start: bool
@@ -197,8 +197,9 @@ def _view(
     cpu_s: float | None,
     least_s: float,
 ) -> View:
-    ran = snapshot.samples > 0
     self_s, total_s = snapshot.self_s, snapshot.total_s
+    # Time that was kept back counts later, without a new call: native/SAMPLING.md.
+    ran = (snapshot.samples > 0) | (np.nan_to_num(self_s) > 0)
     base_is_self = not np.isnan(self_s[ran]).any()
     base_s = float((self_s if base_is_self else total_s)[ran].sum())
     base_is_least = base_is_self and least_s > base_s * (1 + _ROUNDED)
