@@ -189,9 +189,9 @@ def test_what_archives_say_is_named_by_known_words(tmp_path: Path) -> None:
 
 def test_variables_with_a_mistyped_name_are_found_and_others_left_alone() -> None:
     wrong = ("OPSCOPE_SAMPLNG", "OPSCOPE_DIRECTORY", "OPSCOPE_MAX_OVERHEADS", "OPSCOPE_INTERVAL")
-    others = ("OPSCOPE_ATTACH", "OPSCOPE_API_USAGE_STDERR", "OPSCOPE_DEBUG_INFO", "OPSCOPE_IMAGE")
-    others += ("OPSCOPE_FLEET_URL", "OPSCOPE_JSONL_FILE", "OPSCOPE_GIT_REVISION", "SAMPLNG")
-    others += ("OPSCOPE_TORCH_VALUES", "OPSCOPE_TORCH_LABELS", "OPSCOPE_SAMPLING", "OPSCOPE_STATE")
+    others = ["OPSCOPE_ATTACH", "OPSCOPE_API_USAGE_STDERR", "OPSCOPE_DEBUG_INFO", "OPSCOPE_IMAGE"]
+    others += ["OPSCOPE_FLEET_URL", "OPSCOPE_JSONL_FILE", "OPSCOPE_GIT_REVISION", "SAMPLNG"]
+    others += ["OPSCOPE_TORCH_VALUES", "OPSCOPE_TORCH_LABELS", "OPSCOPE_SAMPLING", "OPSCOPE_STATE"]
     found = config.mistyped(dict.fromkeys((*wrong, *others), "1"))
     assert found == [
         "OPSCOPE_DIRECTORY (did you mean OPSCOPE_DIR?)",
