@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from opscope.host.host import Host
 from opscope.host.snapshot import SAMPLES, SeriesKey, Snapshot
+from opscope.reports.breakdown import breakdown
 from opscope.reports.view import by_operator, view
 from tests.segments.segment_writer import Range, SegmentWriter
 
@@ -122,6 +123,21 @@ def test_nested_calls_of_an_exact_operator_are_no_more_time(tmp_path: Path) -> N
         snapshot_of(tmp_path, [Range("calls_itself", 4.0, 2, self_s=1.0)]), None, by_operator
     )
     assert (shown.base_s, shown.base_is_least) == (2.0, False)
+
+
+def test_a_few_unknown_self_times_leave_the_shares_as_they_are(tmp_path: Path) -> None:
+    ranges = [Range("a", 1.0, self_s=1.0), Range("b", 0.5, phase=2)]
+    ranges.append(Range("b", 0.5, 6, self_s=0.5))
+    snapshot = snapshot_of(tmp_path, ranges)
+    shown = view(snapshot, None, by_operator, "self")
+    assert (shown.base_is_self, shown.base_is_least, shown.base_s) == (True, True, 4.0)
+    assert [(row.key.op, row.self_share) for row in shown.rows] == [("a", 0.25), ("b", None)]
+    ((name, threads, _, _),) = breakdown(snapshot, snapshot_before(snapshot), 2.0)["framework"]
+    assert (name, threads) == ("user", 2.0)
+
+
+def snapshot_before(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, counters=np.zeros_like(snapshot.counters))
 
 
 def test_without_self_times_shares_are_of_all_total_times(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ const REST = "others"; // so the agent's history calls them as well
 const SPAN_S = 3600; // what a chart shows at most
 const DENSE_S = 300; // of which this much has every point, the rest one in SPARSE_S
 const SPARSE_S = 9;
+const UNKNOWN_S = 60; // for so long, what is not known leaves what was known in sight
 const LEAST_SPAN_S = 60;
 const WIDTH = 360, HEIGHT = 120, LEFT = 43, BOTTOM = 16, TOP = 6;
 
@@ -81,8 +82,9 @@ function chart(figure, history, format, stacked, limit) {
   const times = history.points.map(({ time_s }) => time_s);
   const place = figure.querySelector(".drawing");
   const last = times.length - 1;
-  if (!history.isKnown || last < 1 || series.length === 0) {
-    const text = !history.isKnown
+  const isUnknown = !history.isKnown && !(Date.now() / 1000 - times[last] < UNKNOWN_S);
+  if (isUnknown || last < 1 || series.length === 0) {
+    const text = isUnknown
       ? "not known: where single calls are sampled, what they call is not seen"
       : last < 1 ? choice.isPaused ? "paused: nothing was gathered yet" : "gathering: the first points come in some seconds" : "nothing ran";
     const said = document.createElement("p");
