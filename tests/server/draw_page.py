@@ -13,12 +13,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 from opscope import demo_digits
 from tests.exporters.peers import free_port
 
-MINUTES = 6
-WIDTH, HEIGHT = 1280, 1000
+MINUTES = 5
+WIDTH, HEIGHT = 1280, 1240
 DIGITS = Path(demo_digits.__file__)
 PROGRAMS = {
     "transformer": [str(Path(__file__).parent / "programs" / "transformer.py")],
@@ -58,6 +59,9 @@ def main(to: Path) -> None:
         started.append(subprocess.Popen(agent, env=environ))
         try:
             time.sleep(60 * MINUTES)
+            # The page's first answer is then of the time since.
+            urlopen(f"http://{address}/api/live").close()
+            time.sleep(11)
             shot(f"http://{address}/", to)
         finally:
             for one in started:
