@@ -110,8 +110,8 @@ class _Browser:
         if opened is None:
             self._rows, self._room = rows, room
             first = state.first = min(state.first, max(len(rows) - room, 0))
-            keys = [row.key for row in rows]
-            selected = keys.index(state.marked) if state.marked in keys else None
+            marked = (number for number, row in enumerate(rows) if row.key == state.marked)
+            selected = next(marked, None)
         table = screen(
             now,
             shown,
