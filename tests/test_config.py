@@ -140,6 +140,7 @@ def test_a_window_as_long_as_its_period_is_refused(tmp_path: Path, name: str) ->
         ("labels = 1", "labels=1: must be a list"),
         ("labels = [1]", "must be a list"),
         ("colour = 'red'", "colour: no such setting"),
+        ("smapling = 1", "did you mean sampling?"),
         ("sampling = = 1", "opscope.toml"),
     ],
 )
@@ -184,3 +185,17 @@ def test_what_archives_say_is_named_by_known_words(tmp_path: Path) -> None:
         ConfigError, match=r"OPSCOPE_PRODUCER='host,name'.*host, user, image, git, service, opscope"
     ):
         config.load({"OPSCOPE_PRODUCER": "host,name"}, path)
+
+
+def test_variables_with_a_mistyped_name_are_found_and_others_left_alone() -> None:
+    wrong = ("OPSCOPE_SAMPLNG", "OPSCOPE_DIRECTORY", "OPSCOPE_MAX_OVERHEADS", "OPSCOPE_INTERVAL")
+    others = ["OPSCOPE_ATTACH", "OPSCOPE_API_USAGE_STDERR", "OPSCOPE_DEBUG_INFO", "OPSCOPE_IMAGE"]
+    others += ["OPSCOPE_FLEET_URL", "OPSCOPE_JSONL_FILE", "OPSCOPE_GIT_REVISION", "SAMPLNG"]
+    others += ["OPSCOPE_TORCH_VALUES", "OPSCOPE_TORCH_LABELS", "OPSCOPE_SAMPLING", "OPSCOPE_STATE"]
+    found = config.mistyped(dict.fromkeys((*wrong, *others), "1"))
+    assert found == [
+        "OPSCOPE_DIRECTORY (did you mean OPSCOPE_DIR?)",
+        "OPSCOPE_INTERVAL (did you mean OPSCOPE_INTERVAL_S?)",
+        "OPSCOPE_MAX_OVERHEADS (did you mean OPSCOPE_MAX_OVERHEAD?)",
+        "OPSCOPE_SAMPLNG (did you mean OPSCOPE_SAMPLING?)",
+    ]

@@ -126,6 +126,7 @@ HEIGHT = {
     "opscope.compilation_metrics": 1,
     "opscope.model_metrics": 1,
     "opscope.name_lookup": 0,
+    "opscope.nearest_name": 0,
     "opscope.printable": 0,
     "opscope.replace_file": 0,
     "opscope.metrics": 2,

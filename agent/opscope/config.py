@@ -58,6 +58,8 @@ _KEYS = (
     "tls_key",
     "basic_auth_file",
 )
+_OTHER_VARIABLES = ("OPSCOPE_ATTACH", "OPSCOPE_API_USAGE_STDERR", "OPSCOPE_DEBUG_INFO")
+"""Some that are not settings, but have similar names."""
 MOST_COUNT = 10_000_000
 _MOST = 1e9
 """Largest number of seconds or milliseconds; clocks reject larger ones."""
@@ -157,7 +159,10 @@ class _Given:
             if isinstance(value, dict) and key not in _KEYS:
                 continue
             if key not in _KEYS:
-                raise ConfigError(f"{path}: {key}: no such setting; known: {', '.join(_KEYS)}")
+                from opscope.nearest_name import did_you_mean
+
+                known = f"known: {', '.join(_KEYS)}{did_you_mean(key, _KEYS)}"
+                raise ConfigError(f"{path}: {key}: no such setting; {known}")
             self._values[key] = (f"{path}: {key}", value)
         for key in _KEYS:
             name = _PREFIX + key.upper()
@@ -204,6 +209,19 @@ class _Given:
         if not above < value <= most:
             self.refuse(key, f"{wanted}, at most {most:g}" if value > most else wanted)
         return value
+
+
+def mistyped(environ: Mapping[str, str] | None = None) -> list[str]:
+    """Variables that are no setting but look like one, each with the setting's name."""
+    from opscope.nearest_name import nearest
+
+    found = []
+    for name in sorted(os.environ if environ is None else environ):
+        key = name.removeprefix(_PREFIX).lower()
+        if name.startswith(_PREFIX) and key not in _KEYS and name not in _OTHER_VARIABLES:
+            near = nearest(key, _KEYS, least_alike=0.75)
+            found += [f"{name} (did you mean {_PREFIX}{near.upper()}?)"] if near else []
+    return found
 
 
 def load(environ: Mapping[str, str] | None = None, path: str = CONFIG_PATH) -> Config:

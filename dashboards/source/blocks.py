@@ -45,7 +45,16 @@ THREADS = "threads"
 
 EVENTS, EVENTS_A_MINUTE = "cps", "cpm"
 
-_SPOKEN = {"instance": "host", "k8s_namespace_name": "namespace"}
+_SPOKEN = {
+    "alertname": "alert",
+    "device_type": "device",
+    "instance": "host",
+    "k8s_namespace_name": "namespace",
+    "model_id": "model",
+    "op": "operator",
+    "python_version": "Python",
+    "service_name": "service",
+}
 """Labels that have another name in tables."""
 
 RULES_EACH = "1m"
@@ -115,11 +124,12 @@ def graph(
     link: tuple[str, str] | None = None,
     log: bool = False,
     limits: Steps = (),
+    nothing: str = "",
 ) -> timeseries.Panel:
     """Lines over time. `stacked`: stacked areas; `share`: stacked to 100 %. `interval`: minimum
     time between two points, RULES_EACH if all queries read rules. `decimals`: fewer than Grafana's
     default of three digits. `log`: a logarithmic axis, where the largest service leaves the others
-    their shape. `limits`: dashed lines."""
+    their shape. `limits`: dashed lines. `nothing`: what it means to have no data."""
     made = (
         timeseries.Panel()
         .title(title)
@@ -160,6 +170,7 @@ def graph(
         made = made.stacking(common.StackingConfig().mode(mode))
     if unit == THREADS:
         made = made.axis_label(THREADS)
+    made = made.no_value(nothing) if nothing else made
     if link:
         made = made.data_links([drill_down(*link)])
     if all("opscope:" in query.expr and "[" not in query.expr for query in queries):
@@ -260,12 +271,13 @@ def rows(
     others: Sequence[tuple[str, str]] = (),
     steps: Steps = (),
     wide: tuple[str, int] | None = None,
+    nothing: str = "",
 ) -> table.Panel:
     """A table of an instant query: a row for each series, its labels and its value.
 
     `links`: (column, title, URL) to drill down by. `others`: (query, name) of more values of the
     same series. `steps` colours the first value. `wide`: a column and its least width in
-    pixels.
+    pixels. `nothing`: what it means to have no row.
     """
     values = [(expr, value), *others]
     names = ["Value"] if not others else [f"Value #{chr(ord('A') + n)}" for n in range(len(values))]
@@ -298,16 +310,22 @@ def rows(
     if decimals is not None:
         made = made.decimals(decimals)
     # Less than Grafana's 150: half a page has no room for four such columns.
-    made = made.override_by_regexp(".*", [model.DynamicConfigValue("custom.minWidth", 80)])
-    if wide:
-        made = made.override_by_name(
-            wide[0], [model.DynamicConfigValue("custom.minWidth", wide[1])]
-        )
+    every = [model.DynamicConfigValue("custom.minWidth", 80)]
+    if nothing:
+        made = made.no_value(nothing)
+        every.append(model.DynamicConfigValue("noValue", ""))  # an empty cell stays empty
+    made = made.override_by_regexp(".*", every)
+    least_widths = [("instance", 110)] if "instance" in columns else []
+    least_widths += [(title, 8 * len(title) + 16) for _, title in values if len(title) > 8]
+    for column, pixels in [*least_widths, *([wide] if wide else [])]:
+        least = model.DynamicConfigValue("custom.minWidth", pixels)
+        made = made.override_by_name(_SPOKEN.get(column, column), [least])
     if steps:
         made = made.override_by_name(value, _coloured(steps))
     for column, name, url in links:
         shown = {"title": name, "url": url}
-        made = made.override_by_name(column, [model.DynamicConfigValue("links", [shown])])
+        link = model.DynamicConfigValue("links", [shown])
+        made = made.override_by_name(_SPOKEN.get(column, column), [link])
     return made
 
 

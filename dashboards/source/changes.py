@@ -66,8 +66,9 @@ def regressions(title: str, since: str, ratio: str, where: str = OF_SERVICE) -> 
         columns,
         "times as long",
         width=24,
-        height=7,
+        height=6,
         decimals=2,
+        nothing="No operator is surely slower.",
         wide=("op", 250),
         others=(
             (f"{value} - {_DEVIATIONS} * {error} {is_sure}", "at least"),
@@ -88,8 +89,10 @@ def firing(title: str) -> table.Panel:
         ("alertname", "severity", "service_name", "instance", "op"),
         "alerts",
         width=15,
+        height=7,
         decimals=0,
-        wide=("alertname", 220),
+        nothing="No alert fires.",
+        wide=("alertname", 235),
     )
 
 
@@ -107,14 +110,15 @@ def objectives(title: str) -> table.Panel:
 
     return rows(
         title,
-        "Shares of the last seven days, and how much of what each objective allows to fail has"
-        " failed. Agents that push are not asked whether they answer.",
+        "Shares of the last seven days, and how much of what each objective allows to fail (its"
+        " budget of errors) is used up. Agents that push are not asked whether they answer.",
         "percentunit",
         each("(1 - {share}) / {rest}"),
         ("objective",),
-        "budget used",
+        "used up",
         others=((each("{share}"), "reached"),),
         width=9,
+        height=7,
         decimals=1,
         steps=BURNT,
         wide=("objective", 245),

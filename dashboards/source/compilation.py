@@ -58,10 +58,10 @@ def compiling() -> timeseries.Panel:
             f"topk(10, avg by (service_name) ({_by_host('opscope.torch.compile.time')}))",
             "{{service_name}}",
         ),
-        decimals=2,
         limits=up_to(0.05, 0.2),
         width=8,
         link=_LINK,
+        nothing="No program uses torch.compile.",
     )
 
 
@@ -75,6 +75,7 @@ def compilations() -> Iterator[timeseries.Panel]:
         Query(_a_minute("opscope.torch.compile.compilations", "reason"), "{{reason}}"),
         stacked=True,
         width=8,
+        nothing="No program uses torch.compile.",
     )
     yield graph(
         "Graph breaks by reason",
@@ -84,12 +85,14 @@ def compilations() -> Iterator[timeseries.Panel]:
         Query(_a_minute("opscope.torch.compile.graph_breaks", "reason"), "{{reason}}"),
         stacked=True,
         width=8,
+        nothing="No program uses torch.compile.",
     )
     yield _cache_hits(
         "Hits of the compilation cache",
         "Share of the lookups in the caches of compiled graphs that found one, by service. Low"
         " after a restart: the cache does not outlive the container.",
         "opscope.torch.compile.cache",
+        "No program uses torch.compile.",
     )
 
 
@@ -106,10 +109,10 @@ def jax_compilations() -> Iterator[timeseries.Panel]:
             f" ({rate('opscope.jax.compile.time', OF_SERVICE)})))",
             "{{service_name}} {{stage}}",
         ),
-        decimals=2,
         limits=up_to(0.05, 0.2),
         width=8,
         link=_LINK,
+        nothing="No program uses JAX.",
     )
     yield graph(
         "JAX: compilations by stage",
@@ -120,17 +123,18 @@ def jax_compilations() -> Iterator[timeseries.Panel]:
         Query(_a_minute("opscope.jax.compile.compilations", "stage"), "{{stage}}"),
         stacked=True,
         width=8,
+        nothing="No program uses JAX.",
     )
     yield _cache_hits(
         "JAX: hits of the persistent cache",
         "Share of the lookups in JAX's persistent cache of compilations that found one, by service."
-        " Empty unless a program has such a cache (jax_compilation_cache_dir). Low after a restart:"
-        " the cache does not outlive the container.",
+        " Low after a restart: the cache does not outlive the container.",
         "opscope.jax.compile.cache",
+        "No program has such a cache (jax_compilation_cache_dir).",
     )
 
 
-def _cache_hits(title: str, description: str, metric: str) -> timeseries.Panel:
+def _cache_hits(title: str, description: str, metric: str, nothing: str) -> timeseries.Panel:
     lookups = rate(metric, OF_SERVICE)
     hits = rate(metric, f'outcome="hit", {OF_SERVICE}')
     return graph(
@@ -143,6 +147,7 @@ def _cache_hits(title: str, description: str, metric: str) -> timeseries.Panel:
             "{{service_name}}",
         ),
         width=8,
+        nothing=nothing,
     )
 
 

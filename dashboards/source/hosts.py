@@ -48,8 +48,9 @@ def make() -> Dashboard:
         .with_panel(
             question(
                 "Which host slows its service down, and since when?",
-                "A red row in the heat map is a slow host; a red column is a slow hour of all, so"
-                " not the hosts' fault. Click a host to see its operators.",
+                "A red row in the heat map is a slow host. A host has no colour if fewer than five"
+                " hosts run its version, or if it has just changed it. Click a host to see its"
+                " operators.",
             )
         )
         .with_panel(
@@ -167,6 +168,7 @@ def make() -> Dashboard:
                 "times as long",
                 decimals=2,
                 wide=("op", 220),
+                nothing="No operator is 1.1 times as slow on a host.",
                 links=(operator_of_row("version"),),
                 width=24,
             )
@@ -203,6 +205,7 @@ def make() -> Dashboard:
                     "{{instance}}",
                 ),
                 width=8,
+                nothing="No tensor library reports it.",
             )
         )
         .build()

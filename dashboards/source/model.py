@@ -179,7 +179,9 @@ def make() -> Dashboard:
                     "{{service_name}} {{version}} {{model_id}}",
                 ),
                 width=24,
+                height=7,
                 decimals=2,
+                nothing="No two versions ran within a day.",
             )
         )
         .with_panel(
@@ -191,7 +193,10 @@ def make() -> Dashboard:
                 ("service_name", "version", "op", "phase", "model_id"),
                 "times as long",
                 width=24,
+                height=7,
                 decimals=2,
+                nothing="No two versions ran within a day.",
+                wide=("op", 220),
                 steps=CHANGE,
             )
         )

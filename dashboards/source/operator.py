@@ -208,11 +208,12 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Errors",
-                "Failed calls per second; no data if no call ever failed.",
+                "Failed calls per second.",
                 "cps",
                 Query(f"sum by (phase) ({rate('opscope.op.errors', where)})", "{{phase}}"),
                 interval=RULES_EACH,
                 width=8,
+                nothing="No call failed.",
             )
         )
         .with_panel(

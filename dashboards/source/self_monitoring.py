@@ -5,9 +5,9 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.source import choices
-from dashboards.source.blocks import THREADS, Query, at_least, board, graph, number, question, rows
+from dashboards.source.blocks import Query, at_least, board, graph, number, question, rows
 from dashboards.source.changes import firing, objectives, silent_agents
-from dashboards.source.choices import BUSY, ITSELF, OF_CLUSTER, OF_HOST, OF_SERVICE
+from dashboards.source.choices import ITSELF, OF_CLUSTER, OF_HOST, OF_SERVICE
 from dashboards.source.queries import name, rate
 
 
@@ -96,9 +96,11 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Time spent recording",
-                f"All processes of a host: the ten hosts with the most. {BUSY}",
-                THREADS,
+                "All processes of a host, as a share of one processor: the ten hosts with the"
+                " most.",
+                "percentunit",
                 Query(f"topk(10, {rate('opscope.recorder.overhead', OF_HOST)})", "{{instance}}"),
+                decimals=2,
             )
         )
         .with_panel(
@@ -142,6 +144,7 @@ def make() -> Dashboard:
                     f"sum by (bridge) (opscope:attach_failures:increase1h{{{OF_CLUSTER}}})",
                     "{{bridge}}",
                 ),
+                nothing="Every process was attached, or left out by a setting.",
             )
         )
         .with_panel(
@@ -172,9 +175,10 @@ def make() -> Dashboard:
         .with_panel(
             graph(
                 "Agents: processor",
-                f"The ten hosts with the most. {BUSY}",
-                THREADS,
+                "CPU time, as a share of one processor: the ten hosts with the most.",
+                "percentunit",
                 Query(f"topk(10, {rate('opscope.agent.cpu.time', OF_HOST)})", "{{instance}}"),
+                decimals=2,
             )
         )
         .with_panel(
@@ -219,6 +223,8 @@ def make() -> Dashboard:
                     f"sum by (path, status) ({rate('opscope.agent.requests', OF_HOST)})",
                     "{{path}} {{status}}",
                 ),
+                nothing="No agent pushes, and none was asked yet.",
+                width=24,
             )
         )
         .with_panel(
@@ -231,6 +237,9 @@ def make() -> Dashboard:
                 f" ({name('opscope.build.info')}{{{OF_HOST}}})",
                 ("version", "revision", "python_version"),
                 "hosts",
+                width=24,
+                height=6,
+                wide=("revision", 350),
             )
         )
         .build()

@@ -4,6 +4,7 @@ A bench with fixed numbers, added to the real ones, represents all benches.
 """
 
 import json
+import os
 from math import log
 from pathlib import Path
 from random import Random
@@ -12,7 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from opscope import bench
+from opscope.bench import segment_directory
 from opscope.cli.bench import command
+from opscope.segments import directories
 
 SAMPLE = """
 from opscope.bench import RATIO, Result
@@ -166,3 +169,9 @@ def test_the_others_are_measured_beside_one_that_cannot_run(sample: str, tmp_pat
     assert done.exit_code == 1
     assert "broken: no room here" in done.stderr
     assert "cheap" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's agent reads all users' directories")
+def test_an_agent_of_the_host_reads_no_directory_of_a_bench() -> None:
+    with segment_directory() as directory:
+        assert directory not in directories.find(directories.patterns("/dev/shm/opscope-0"))

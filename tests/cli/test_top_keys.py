@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 
 from opscope.cli._keys import _parsed
-from opscope.cli._top_state import HELP
+from opscope.cli._top_state import HELP, TopState
+from opscope.host.snapshot import SeriesKey
+from opscope.reports.view import Row
 from tests.segments.segment_writer import Range, SegmentWriter
 from tests.waiting import until
 
 OPS = ("core::conv2d_weight_backward", "core::conv2d_input_backward", "numpy::add", "numpy::matmul")
+
+
+MANY = [f"core::conv2d_weight_backward_of_layer_{number:02}" for number in range(40)]
 
 
 class Terminal:
@@ -91,11 +96,54 @@ def test_keys_sort_filter_and_open_details(terminal: Terminal) -> None:
     terminal.press("q", hides="?: keys")
 
 
+@pytest.fixture(params=[60, 80, 200])
+def crowded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Terminal]:
+    """More operators than lines, one with a name of wide characters, and every line that may stand
+    below the table."""
+    if not shutil.which("tmux"):
+        pytest.skip("no tmux")
+    ranges = [Range(op, 1e-3 * (40 - i), self_s=1e-3 * (40 - i)) for i, op in enumerate(MANY)]
+    wide = Range("演算子" * 20, 1.0, self_s=1.0)
+    unsure = Range("numpy::add", 0.01, weight=80.0, self_s=0.01)
+    writer = SegmentWriter(window_ns=3 * 10**6, period_ns=250 * 10**6)
+    writer.add([wide, unsure, *ranges]).write(tmp_path)
+    (tmp_path / "1-1-0000000000000001.seg").write_bytes(bytes(4096))
+    made = Terminal(tmp_path, request.param)
+    yield made
+    made.close()
+
+
+def test_all_operators_can_be_reached_in_a_crowded_terminal(crowded: Terminal) -> None:
+    text = crowded.text
+    assert "unreadable segment" in text and "standard error above" in text
+    assert "1.04 s" in text.splitlines()[2], "no number is cut beside a wide name"
+    assert "_39" not in text
+    crowded.press("End", shows="_39", hides="numpy::add")
+    crowded.press("Home", shows="numpy::add", hides="_39")
+    crowded.press("NPage", "NPage", hides="_00")
+    crowded.press("Home", "Down", "Enter", shows="(q: back)", hides="…")
+
+
+def test_rows_of_one_operator_in_several_processes_are_marked_one_by_one() -> None:
+    rows = [
+        Row(SeriesKey("", "numpy::add", "", (), pid), 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, None, 9, 0.0, 0)
+        for pid in range(5)
+    ]
+    state, seen = TopState("total"), []
+    for _ in range(6):
+        state.press("down", rows, 3, [])
+        seen.append((state.marked and state.marked.process, state.first))
+    assert seen == [(0, 0), (1, 0), (2, 0), (3, 1), (4, 2), (4, 2)]
+    state.press("page up", rows, 3, [])
+    assert (state.marked and state.marked.process, state.first) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("raw", "keys"),
     [
         ("qs", ["q", "s"]),
         ("\x1b[A\x1bOB", ["up", "down"]),
+        ("\x1b[5~\x1b[6~\x1b[H\x1bOF", ["page up", "page down", "home", "end"]),
         ("\x1b", ["escape"]),
         ("\x1b[15~x", ["x"]),
         ("\x1b[1;5Cx", ["x"]),

@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
@@ -18,7 +18,9 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from opscope.host.snapshot import SeriesKey, Snapshot
+from opscope.host.process_metrics import Measures
+from opscope.host.self_metrics import SelfMetrics
+from opscope.host.snapshot import Process, SeriesKey, Snapshot
 from opscope.segments.layout import BUCKETS_PER_OCTAVE
 from opscope.server.exporter import PageExporter, load
 from tests.dashboards.fleet import Fleet
@@ -26,10 +28,18 @@ from tests.dashboards.live import CLUSTER, write_rules
 from tests.exporters.peers import Prometheus, Store, running
 
 HOURS = 6.0
-REGRESSED, REGRESSION = "aten::bmm", 1.09
+REGRESSED, REGRESSION = "aten::bmm", 1.12
 # Calls relative to those of other operators: a step is many of them, a server makes none.
-_STEPS, _INPUT, _WAITING = 0.2, 0.03, 180.0
+_STEPS, _INPUT, _WAITING = 0.2, 0.03, 260.0
 _QUARTER_H, _SCRAPE_S = 0.25, 60.0
+# By service.
+_OVERHEAD = {"ranker": 0.0023, "embedder": 0.0031, "tokenizer": 0.0014}
+_LIVE_GIB = {"ranker": 6.0, "embedder": 14.0, "tokenizer": 1.5}
+_APIS = {
+    "ranker": ("torch.jit.load",),
+    "embedder": ("torch.export", "torch.save"),
+    "tokenizer": ("torch.jit.script",),
+}
 
 
 def _job(number: str, namespace: str) -> tuple[tuple[str, str], ...]:
@@ -65,6 +75,8 @@ class Host:
 
     fleet: Fleet
     number: int
+    _pace: float = 1.0
+    """Seconds of the clock in one of the fleet: what is a rate of processors takes so much less."""
 
     def __post_init__(self) -> None:
         self.name = f"{self.fleet.service}-{self.number:02}"
@@ -77,9 +89,12 @@ class Host:
     def version(self, hour: float) -> str:
         if self.fleet is not RANKER:
             return "2.0"
-        # Half of the hosts within half an hour, the others an hour before the end.
-        first = 2.5 + 0.1 * self.number / 2 if self.number % 2 == 0 else 5.2
-        return "1.5" if hour >= first else "1.4"
+        return "1.5" if hour >= self._released else "1.4"
+
+    @property
+    def _released(self) -> float:
+        """Half of the hosts within half an hour, the others an hour before the end."""
+        return 2.5 + 0.1 * self.number / 2 if self.number % 2 == 0 else 5.0 + 0.04 * self.number
 
     def slowdown(self, hour: float) -> float:
         if self.fleet is EMBEDDER and self.number in self.fleet.slow:
@@ -117,7 +132,75 @@ class Host:
                 runs[row] *= self.often(key, hour)
             self._runs += runs * (passed / _QUARTER_H * self.load(hour) * np.exp(self._noise))
             times = 1 + hour / _QUARTER_H
-            return self.fleet.snapshot_of(self.number, self._runs, times, self.version(hour))
+            made = self.fleet.snapshot_of(self.number, self._runs, times, self.version(hour))
+            return self._lived(made, hour)
+
+    def _lived(self, made: Snapshot, hour: float) -> Snapshot:
+        """With what the simulated fleet has the same at all times."""
+        service = self.fleet.service
+        apis = ("torch.compile", "torch.load", *_APIS[service])
+        return replace(
+            made,
+            processes=tuple(self._process(one, hour) for one in made.processes),
+            health=made.health._replace(adaptations=int(3 * hour + 0.37 * self.number)),
+            usage={(api, service): 1 for api in apis},
+            measures={**made.measures, **self._measures(hour)},
+            collect_seconds=made.collect_seconds * (1 + 0.2 * self._wave(hour, 0.9)),
+            own=SelfMetrics(
+                cpu_s=self._pace * (3600 * hour * 0.0012 + 0.3 * self._wave(hour, 0.7)),
+                memory_bytes=int((46 + self.number / 3 + self._wave(hour, 2)) * 2**20),
+                files_read=1,
+                requests={("/metrics", "200"): int(60 * hour)},
+            ),
+        )
+
+    def _process(self, made: Process, hour: float) -> Process:
+        cost = _OVERHEAD[self.fleet.service] * (1 + 0.15 * self._wave(hour, 1.7))
+        notes = {**made.notes, "torch": "2.12.1" if self.fleet is TOKENIZER else "2.13.0"}
+        return made._replace(recent_overhead=cost, notes=notes)
+
+    def _measures(self, hour: float) -> Measures:
+        """torch.compile works after a start or a release, JAX whenever a shape is new."""
+        service = self.fleet.service
+        first = self._released if self.version(hour) == "1.5" else -0.5
+        since = hour - first
+        graphs = int(24 * (1 - np.exp(-max(since, 0.0) / 0.15))) + (30 if first > 0 else 0)
+        shapes = int(20 * hour + 3 * self._wave(hour, 1.1)) + 5
+        live = _LIVE_GIB[service] * (1 + 0.1 * self._wave(hour, 1.3)) * self.load(hour) ** 0.5
+        found: dict[str, dict[tuple[str, str], int]] = {
+            "opscope.memory.live": {(service, "torch"): int(live * 2**30)},
+            "opscope.torch.compile.compilations": {
+                (service, "first"): graphs // 3,
+                (service, "size"): graphs - graphs // 3,
+            },
+            "opscope.torch.compile.time": {(service, "size"): int(graphs * 4e9 * self._pace)},
+            "opscope.torch.compile.graph_breaks": {(service, "Unsupported"): 2 * graphs},
+            "opscope.torch.compile.cache": {
+                (service, "hit"): 3 * graphs,
+                (service, "miss"): graphs // 2,
+            },
+            "opscope.jax.compile.compilations": {},
+            "opscope.jax.compile.time": {},
+            "opscope.jax.compile.cache": {},
+        }
+        if self.fleet is TOKENIZER:
+            found["opscope.jax.compile.compilations"] = {
+                (service, "trace"): 4 * shapes,
+                (service, "compile"): shapes,
+            }
+            found["opscope.jax.compile.time"] = {
+                (service, "trace"): int(shapes * 1e9 * self._pace),
+                (service, "compile"): int(shapes * 3e9 * self._pace),
+            }
+            found["opscope.jax.compile.cache"] = {
+                (service, "hit"): 2 * shapes,
+                (service, "miss"): 2 + int(10 * hour),
+            }
+        return found
+
+    def _wave(self, hour: float, hours: float) -> float:
+        """From -1 to 1, at another time on each host."""
+        return float(np.sin(2 * np.pi * hour / hours + self.number))
 
 
 def _shifted(runs: NDArray[np.float64], longer: float) -> NDArray[np.float64]:
@@ -132,7 +215,7 @@ def _shifted(runs: NDArray[np.float64], longer: float) -> NDArray[np.float64]:
 @contextmanager
 def served(began: float, pace: float) -> Iterator[list[dict[str, object]]]:
     """The targets of all hosts, whose pages are those of now."""
-    hosts = [Host(fleet, number) for fleet in SERVICES for number in range(fleet.hosts)]
+    hosts = [Host(fleet, number, pace) for fleet in SERVICES for number in range(fleet.hosts)]
     exporters = [load("prometheus", {"octaves": 1}, {}) for _ in hosts]
 
     class Page(BaseHTTPRequestHandler):

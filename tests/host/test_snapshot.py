@@ -2,6 +2,7 @@
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.host.host import Host
-from opscope.host.snapshot import SeriesKey, Snapshot
+from opscope.host.snapshot import SAMPLES, SeriesKey, Snapshot
+from opscope.reports.breakdown import breakdown
 from opscope.reports.view import by_operator, view
 from tests.segments.segment_writer import Range, SegmentWriter
 
@@ -89,6 +91,53 @@ def test_shares_are_of_the_time_in_operators(tmp_path: Path) -> None:
     ]
     seconds = (snapshot.time_unix_ns - snapshot.created_unix_ns[0]) / 1e9
     assert shown.rows[0].calls_per_s == 1 / seconds
+
+
+def test_shares_are_of_an_exact_outer_range_of_which_windows_met_less(tmp_path: Path) -> None:
+    inside = Range("inside", 0.0025, weight=80, self_s=0.0025)
+    ranges = [Range("outer", 4.0, self_s=0.0), inside]
+    writer = SegmentWriter(window_ns=3 * 10**6, period_ns=250 * 10**6).add(ranges)
+    writer.write(tmp_path)
+    shown = view(Host([str(tmp_path)], consume=False).collect(), None, by_operator)
+    assert (shown.base_s, shown.base_is_least) == (4.0, True)
+    assert [(row.key.op, row.total_share) for row in shown.rows] == [
+        ("outer", 1.0),
+        ("inside", 0.05),
+    ]
+
+
+def test_time_that_counts_later_is_time_of_its_operator(tmp_path: Path) -> None:
+    now = snapshot_of(tmp_path, [Range("a", 1.0, self_s=1.0), Range("b", 3.0, self_s=3.0)])
+    counters = now.counters.copy()
+    counters[:, SAMPLES] = 0
+    before = replace(now, counters=now.counters - counters, time_unix_ns=now.time_unix_ns - 10**9)
+    shown = view(now, before, by_operator)
+    assert [(row.key.op, row.self_share, row.samples) for row in shown.rows] == [
+        ("b", 0.75, 0),
+        ("a", 0.25, 0),
+    ]
+
+
+def test_nested_calls_of_an_exact_operator_are_no_more_time(tmp_path: Path) -> None:
+    shown = view(
+        snapshot_of(tmp_path, [Range("calls_itself", 4.0, 2, self_s=1.0)]), None, by_operator
+    )
+    assert (shown.base_s, shown.base_is_least) == (2.0, False)
+
+
+def test_a_few_unknown_self_times_leave_the_shares_as_they_are(tmp_path: Path) -> None:
+    ranges = [Range("a", 1.0, self_s=1.0), Range("b", 0.5, phase=2)]
+    ranges.append(Range("b", 0.5, 6, self_s=0.5))
+    snapshot = snapshot_of(tmp_path, ranges)
+    shown = view(snapshot, None, by_operator, "self")
+    assert (shown.base_is_self, shown.base_is_least, shown.base_s) == (True, True, 4.0)
+    assert [(row.key.op, row.self_share) for row in shown.rows] == [("a", 0.25), ("b", None)]
+    ((name, threads, _, _),) = breakdown(snapshot, snapshot_before(snapshot), 2.0)["framework"]
+    assert (name, threads) == ("user", 2.0)
+
+
+def snapshot_before(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, counters=np.zeros_like(snapshot.counters))
 
 
 def test_without_self_times_shares_are_of_all_total_times(tmp_path: Path) -> None:

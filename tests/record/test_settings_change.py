@@ -41,6 +41,7 @@ def test_words_become_numbers() -> None:
     ("words", "said"),
     [
         (["sampling"], "'sampling' is not KEY=VALUE"),
+        (["smapling=1"], "enabled; did you mean sampling?"),
         (["speed=9"], "speed: no such setting; known: sampling, windows, max_overhead"),
         (["sampling=1.5"], "sampling='1.5': must be a probability from 0 to 1, or windows"),
         (["sampling=nan"], "must be a probability"),

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from opscope.reports.shortened import shortened
 
@@ -26,9 +27,9 @@ def test_a_family_stays_apart(width: int) -> None:
     assert max(map(len, found.values())) <= width
 
 
-@given(st.lists(st.text("ab…1", min_size=1, max_size=30), max_size=9), st.integers(5, 12))
+@given(st.lists(st.text("ab…1演算", min_size=1, max_size=30), max_size=9), st.integers(5, 12))
 def test_no_two_names_have_one_text(names: list[str], width: int) -> None:
     found = shortened(names, width)
     assert found.keys() == {*names}
     assert len({*found.values()}) == len(found)
-    assert all(len(text) <= width for text in found.values())
+    assert all(cell_len(text) <= width for text in found.values())

@@ -10,6 +10,7 @@ import pytest
 from opscope.host.host import Host
 from opscope.host.snapshot import Process
 from opscope.processes.inventory import Unobserved
+from opscope.server.history import History
 from opscope.server.live import CONTENT_TYPES, Live, file
 from tests.segments.segment_writer import Range, SegmentWriter
 
@@ -113,3 +114,53 @@ def test_the_span_is_ten_seconds_for_any_frequency_of_requests(tmp_path: Path) -
         page.look()
     page.now = 40.0
     assert page.look()["about"].startswith("in the last 10.0 s")
+
+
+def test_history_has_one_point_in_20_seconds_and_forgets_after_an_hour(tmp_path: Path) -> None:
+    page = Looking(tmp_path)
+    past = History(lambda: page.now)
+    for second in range(0, 4000, 4):
+        page.now = float(second)
+        page.work()
+        past.note(page.collect())
+    body = past.answer().body
+    assert isinstance(body, bytes)
+    points = json.loads(body)
+    assert len(points) == 181
+    assert points[0]["age_s"] == pytest.approx(3600, abs=21)
+    assert points[-1]["age_s"] < 20
+    (row,) = points[-1]["operators"]
+    assert (row["operator"], row["calls_per_s"]) == ("numpy::add", pytest.approx(25.0))
+    assert row["threads"] == pytest.approx(0.025)
+    assert points[-1]["by"]["framework"][0][:2] == ["numpy", pytest.approx(0.025)]
+
+
+def test_history_sums_operators_beyond_the_largest(tmp_path: Path) -> None:
+    page = Looking(tmp_path)
+    past = History(lambda: page.now)
+    for second in (0.0, 20.0):
+        page.now = second
+        for number in range(30):
+            page.writer.add([Range(f"user::{number:02}", 1e-3, number + 1, self_s=1e-3)])
+        page.writer.write(page.place)
+        past.note(page.collect())
+    body = past.answer().body
+    assert isinstance(body, bytes)
+    (point,) = json.loads(body)
+    *named, others = point["operators"]
+    assert [row["operator"] for row in named][:2] == ["user::29", "user::28"]
+    assert others["operator"] == "others"
+    busy = sum(row["threads"] for row in point["operators"])
+    assert busy == pytest.approx(30 * 31 / 2 * 1e-3 / 20)
+
+
+def test_an_operator_has_parts_by_service_and_phase(tmp_path: Path) -> None:
+    page = Looking(tmp_path)
+    page.work()
+    page.look()
+    page.now = 10.0
+    page.work(Range("numpy::add", 1e-3, 40, self_s=1e-3, phase=2))
+    (row,) = page.look()["operators"]
+    (part,) = row["parts"]
+    assert (part["service"], part["calls_per_s"]) == ("train.py", pytest.approx(4.0))
+    assert part["threads"] == pytest.approx(0.004)

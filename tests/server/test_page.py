@@ -6,6 +6,7 @@ Skipped without Chromium; CI has it.
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -16,6 +17,7 @@ from opscope.host.host import Host
 from opscope.processes.inventory import Unobserved
 from opscope.server import live
 from opscope.server.exporter import PageExporter, load
+from opscope.server.history import History
 from opscope.server.pages import Latest, Server
 from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
 
@@ -25,6 +27,19 @@ TIMEOUT_S = 300
 chromium = pytest.mark.skipif(
     shutil.which("chromium") is None, reason="there is no chromium to look at the page with"
 )
+
+
+def history() -> History:
+    """Of an agent that ran for ten minutes before the page was opened."""
+    with tempfile.TemporaryDirectory() as place:
+        now, writer = 0.0, SegmentWriter()
+        past = History(lambda: now)
+        host = Host([place], consume=False, clock_ns=lambda: round((1 + now) * 1e9))
+        while now <= 600:
+            writer.add([Range("numpy::earlier", 1e-2, 100, self_s=1e-2)]).write(Path(place))
+            past.note(host.collect())
+            now += 20
+    return past
 
 
 @pytest.fixture
@@ -37,7 +52,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     page = load("prometheus")
     assert isinstance(page, PageExporter)
     refused = Unobserved(7, "root", "pip", "pip: deny list", "denied")
-    pages = live.routes(latest.snapshot, lambda _: [refused])
+    pages = live.routes(latest.snapshot, lambda _: [refused], history=history())
     server = Server("127.0.0.1", 0, latest, page, more=pages)
     yield server
     server.close()
@@ -131,7 +146,53 @@ def test_the_address_carries_the_operator_whose_details_are_open(
     section = re.search(r'<section id="operator"[^>]*>', markup)
     assert section and "hidden" not in section[0]
     assert re.search(r'id="operator-heading"[^>]*>numpy::add<', markup)
-    assert "since this page was opened" in text_of(markup)
+    parts = markup.split('id="operator-parts"')[1].split("</table>")[0]
+    assert "forward" in parts and "trainer" in parts
+
+
+@chromium
+def test_the_charts_begin_before_the_page_was_opened(server: Server, tmp_path: Path) -> None:
+    markup = shown(f"{server.url}/#operator=numpy%3A%3Aearlier", tmp_path / "profile")
+    text = text_of(markup)
+    assert re.search(r"\b(9|10) min ago", text)
+    by_operator = markup.split('id="by-operator"')[1].split("</figure>")[0]
+    assert "numpy::earlier" in by_operator
+    calls = markup.split('id="operator-calls"')[1].split("</figure>")[0]
+    assert "polyline" in calls
+
+
+POINTED = """<svg id="mark" xmlns="http://www.w3.org/2000/svg"></svg>
+<figure id="f"><figcaption>Calls</figcaption><div class="drawing"></div></figure>
+<script>const choice = {{}};</script><script src="{script}"></script><script>
+const history_ = new History();
+for (let i = 0; i < 60; i++) history_.add(i, [["add", 100 + i]]);
+chart(document.getElementById("f"), history_, String, true);
+const svg = document.querySelector(".drawing > svg");
+const {{ left, width }} = svg.getBoundingClientRect();
+const shown = () => document.querySelector(".legend b").textContent;
+const move = (kind, x) => svg.dispatchEvent(new PointerEvent(kind, {{ clientX: x }}));
+const seen = [shown()];
+move("pointermove", left + width * 0.5);
+seen.push(shown());
+chart(document.getElementById("f"), history_, String, true);
+seen.push(shown());
+move("pointerleave", 0);
+seen.push(shown());
+document.title = seen.join(" ");
+</script>"""
+
+
+@chromium
+def test_pointing_at_a_chart_shows_the_values_of_that_time(tmp_path: Path) -> None:
+    page, script = tmp_path / "pointed.html", tmp_path / "charts.js"
+    script.write_bytes(live.file("charts.js"))
+    page.write_text(POINTED.format(script=script.as_uri()))
+    title = re.search(r"<title>(.*?)</title>", shown(page.as_uri(), tmp_path / "profile"))
+    assert title
+    before, pointed, drawn_anew, after = map(int, title[1].split())
+    assert (before, after) == (159, 159)
+    assert 120 < pointed < 140
+    assert drawn_anew == pointed
 
 
 @chromium

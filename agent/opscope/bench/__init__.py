@@ -125,9 +125,10 @@ def median_interval(values: Sequence[float], wrong_once_in: int = 20) -> tuple[f
 
 @contextmanager
 def segment_directory() -> Iterator[str]:
-    """An empty directory in shared memory, as segments normally have; removed afterwards."""
+    """An empty directory in shared memory, as segments normally have; removed afterwards. No agent
+    of the host reads it: root's reads all that are named `opscope-*` there."""
     shared = Path("/dev/shm")
     with tempfile.TemporaryDirectory(
-        prefix="opscope-bench-", dir=shared if shared.is_dir() else None
+        prefix="bench-opscope-", dir=shared if shared.is_dir() else None
     ) as directory:
         yield directory

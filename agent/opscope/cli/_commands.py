@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import pkgutil
 import sys
 from types import ModuleType
+
+from opscope.nearest_name import nearest
 
 NEED_NO_EXTRA = ("install", "run", "status", "uninstall")
 
@@ -25,8 +26,8 @@ def module(name: str) -> str:
 
 def no_such(name: str) -> str:
     """The message for an unknown subcommand, with the known one that is nearest."""
-    near = difflib.get_close_matches(name, names(), n=1)
-    return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
+    near = nearest(name, names())
+    return f"No such command {name!r}." + (f" Did you mean {near!r}?" if near else "")
 
 
 def without_extra(name: str) -> ModuleType | None:

@@ -20,6 +20,10 @@ _NAMES = {
     "\x1bOA": "up",
     "\x1b[B": "down",
     "\x1bOB": "down",
+    "\x1b[5~": "page up",
+    "\x1b[6~": "page down",
+    **dict.fromkeys(("\x1b[H", "\x1bOH", "\x1b[1~", "\x1b[7~"), "home"),
+    **dict.fromkeys(("\x1b[F", "\x1bOF", "\x1b[4~", "\x1b[8~"), "end"),
 }
 _SEQUENCE_S = 0.05
 """The bytes of one key arrive within this time."""
@@ -41,8 +45,8 @@ class Keys:
         termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
 
     def read(self, seconds: float) -> list[str]:
-        """The keys within that time, as soon as there is one: characters, or the names enter,
-        escape, backspace, up and down. Raises EOFError if the terminal is gone."""
+        """The keys within that time, as soon as there is one: characters, or the names in
+        _NAMES. Raises EOFError if the terminal is gone."""
         if not self._is_ready(seconds):
             return []
         raw = os.read(self._fd, 1024)
@@ -65,7 +69,7 @@ class Keys:
 def _parsed(text: str) -> list[str]:
     keys = []
     while text:
-        sequence = next((one for one in (text[:3], text[0]) if one in _NAMES), "")
+        sequence = next((one for one in (text[:4], text[:3], text[0]) if one in _NAMES), "")
         if sequence and not (sequence == "\x1b" and text[1:2] in ("[", "O")):
             keys.append(_NAMES[sequence])
             text = text[len(sequence) :]

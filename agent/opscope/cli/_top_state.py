@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from opscope.host.snapshot import SeriesKey
 from opscope.reports.view import SORTS, Row
 
 HELP = """\
@@ -19,7 +20,8 @@ Keys
             Enter keeps it, Escape removes it
   p         only the next phase (forward, backward, ...),
             after the last one all
-  up, down  mark a row (also k and j)
+  up, down  mark a row (also k and j); page up, page down,
+            home and end go farther
   enter     the marked operator by service and phase
   space     hold the numbers, and go on
   escape    without filter, phase and mark
@@ -45,12 +47,15 @@ class TopState:
     filter: str = ""
     phase: str | None = None
     """None: all."""
-    marked: str = ""
-    """The operator of the marked row; empty: no row is marked."""
+    marked: SeriesKey | None = None
+    """What the marked row is of; None: no row is marked."""
+    first: int = 0
+    """The number of the first row on the screen."""
     is_held: bool = False
 
-    def press(self, key: str, rows: Sequence[Row], phases: Sequence[str]) -> bool:
-        """Applies a key. `rows`: those on the screen; `phases`: those there are. False: quit."""
+    def press(self, key: str, rows: Sequence[Row], room: int, phases: Sequence[str]) -> bool:
+        """Applies a key. `rows`: all of the table, of which the screen has `room`; `phases`: those
+        there are. False: quit."""
         if self.screen is Screen.FILTER:
             self._type(key)
         elif key in ("q", "escape"):
@@ -62,17 +67,21 @@ class TopState:
         elif key in ("s", "S"):
             step = 1 if key == "s" else -1
             self.sort = SORTS[(SORTS.index(self.sort) + step) % len(SORTS)]
+            self.first = 0
         elif key == "f":
-            self.screen = Screen.FILTER
+            self.screen, self.first = Screen.FILTER, 0
         elif key == "p":
             every = [None, *phases]
             at = every.index(self.phase) if self.phase in every else 0
             self.phase = every[(at + 1) % len(every)]
-        elif key in ("down", "j", "up", "k"):
-            self._mark(1 if key in ("down", "j") else -1, [row.key.op for row in rows])
-        elif key == "enter" and rows:
-            self.marked = self.marked or rows[0].key.op
-            self.screen = Screen.DETAILS
+            self.first = 0
+        elif self.screen is Screen.TABLE and rows:
+            keys = [row.key for row in rows]
+            if key == "enter":
+                self.marked = self.marked or keys[min(self.first, len(keys) - 1)]
+                self.screen = Screen.DETAILS
+            else:
+                self._move(key, keys, room)
         return True
 
     def takes(self, row: Row) -> bool:
@@ -94,14 +103,23 @@ class TopState:
             self.screen = Screen.TABLE
             return True
         if key == "escape":
-            self.filter, self.phase, self.marked = "", None, ""
+            self.filter, self.phase, self.marked, self.first = "", None, None, 0
             return True
         return False
 
-    def _mark(self, step: int, names: Sequence[str]) -> None:
-        if not names:
-            self.marked = ""
-        elif self.marked not in names:
-            self.marked = names[0] if step > 0 else names[-1]
+    def _move(self, key: str, keys: Sequence[SeriesKey], room: int) -> None:
+        """Marks another row, and scrolls to it."""
+        last = len(keys) - 1
+        steps = {"down": 1, "j": 1, "up": -1, "k": -1, "page down": room, "page up": -room}
+        if key in ("home", "end"):
+            at = 0 if key == "home" else last
+        elif step := steps.get(key, 0):
+            if self.marked in keys:
+                at = keys.index(self.marked)
+            else:  # from outside of the screen into it
+                at = self.first - 1 if step > 0 else min(self.first + room, len(keys))
+            at = min(max(at + step, 0), last)
         else:
-            self.marked = names[min(max(names.index(self.marked) + step, 0), len(names) - 1)]
+            return
+        self.marked = keys[at]
+        self.first = min(max(self.first, at - room + 1), at)

@@ -28,6 +28,7 @@ from opscope.segments import directories
 from opscope.server import exporter, live, privileges
 from opscope.server.access import Certificate, Passwords, password_line
 from opscope.server.export_progress import ExportProgress
+from opscope.server.history import History
 from opscope.server.loop import Stop, run
 from opscope.server.page_trace import PageTrace
 from opscope.server.pages import Latest, Server
@@ -162,9 +163,12 @@ def command(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.ask())
     push: Push | None = None
+    history = History()
 
     def collect() -> Snapshot:
         snapshot = segments.collect()
+        if server:
+            history.note(snapshot)
         own = replace(snapshot.own, **(server.requests.facts() if server else {}))
         return replace(snapshot, exports=push.results if push else {}, own=own)
 
@@ -172,7 +176,7 @@ def command(
     server: Server | None = None
     if page:
         others = functools.partial(unobserved, patterns)
-        pages = live.routes(latest.snapshot, others, can_trace=True)
+        pages = live.routes(latest.snapshot, others, can_trace=True, history=history)
         filtered = FilteredPage(page, series)
         server = Server(
             host,

@@ -26,13 +26,14 @@ from opscope.cli._shared_options import DIRECTORY
 from opscope.cli._top_state import HELP, Screen, TopState
 from opscope.host.host import Host
 from opscope.host.snapshot import Snapshot
-from opscope.reports.table import screen
+from opscope.reports.table import lines_around, screen
 from opscope.reports.view import GROUPINGS, SORTS, Row, View, by_phase, view, within_phase
 from opscope.segments import directories
 
 _SERIES_LIMIT = 20_000
 _ROWS_IN_A_PIPE = 25
 _LINES_AROUND = 8
+_MORE = "down, page down, end and f show them"
 
 
 class _Options(NamedTuple):
@@ -64,6 +65,7 @@ class _Browser:
         self._since_start = since_start
         self.state = TopState(options.sort)
         self._rows: Sequence[Row] = ()
+        self._room = 1
 
     def run(self, host: Host, interval: float) -> None:
         """Until the user quits. Raises KeyboardInterrupt."""
@@ -81,7 +83,7 @@ class _Browser:
                         time.sleep(left)
                         continue
                     for key in keys.read(left):
-                        if not self.state.press(key, self._rows, _phases(now)):
+                        if not self.state.press(key, self._rows, self._room, _phases(now)):
                             return
                         live.update(self._draw(now, before), refresh=True)
                 if not self.state.is_held:
@@ -91,32 +93,36 @@ class _Browser:
         state, console = self.state, self._console
         if state.screen is Screen.HELP:
             return Text(HELP)
-        if state.screen is Screen.DETAILS:
+        opened = state.marked if state.screen is Screen.DETAILS else None
+        if opened is not None:
             shown = view(now, before, by_phase, state.sort)
-            rows = [row for row in shown.rows if row.key.op == state.marked]
-            by = "phase"
+            rows = [row for row in shown.rows if row.key.op == opened.op]
         else:
             grouping = GROUPINGS[self._by]
             if state.phase is not None:
                 grouping = within_phase(grouping, state.phase)
             shown = view(now, before, grouping, state.sort)
             rows = [row for row in shown.rows if state.takes(row)]
-            by = self._by
-        room = max(console.height - _LINES_AROUND - 1, 1)
-        limit = min(self._limit or room, room)
-        marked = None
-        if state.screen is not Screen.DETAILS:
-            self._rows = rows[:limit]
-            names = [row.key.op for row in self._rows]
-            marked = names.index(state.marked) if state.marked in names else None
+        shown = replace(shown, rows=tuple(rows))
+        room = max(console.height - lines_around(now, shown, console.width, _MORE) - 1, 1)
+        room = min(self._limit or room, room)
+        first, selected = 0, None
+        if opened is None:
+            self._rows, self._room = rows, room
+            first = state.first = min(state.first, max(len(rows) - room, 0))
+            marked = (number for number, row in enumerate(rows) if row.key == state.marked)
+            selected = next(marked, None)
         table = screen(
             now,
-            replace(shown, rows=tuple(rows)),
+            shown,
             sort=state.sort,
-            limit=limit,
-            by=by,
+            limit=room,
+            by=self._by if opened is None else "phase",
             width=console.width,
-            selected=marked,
+            first=first,
+            selected=selected,
+            more=_MORE,
+            without=() if opened is None else ("op", "framework"),
         )
         return Group(table, Text(self._line(), style="bold", no_wrap=True, overflow="ellipsis"))
 
@@ -126,7 +132,7 @@ class _Browser:
         if state.screen is Screen.FILTER:
             return f"filter: {state.filter}_   (Enter keeps it, Escape removes it)"
         if state.screen is Screen.DETAILS:
-            return f"{state.marked}   (q: back)"
+            return f"{state.marked.op if state.marked else ''}   (q: back)"
         chosen = [f"sort {state.sort}"]
         chosen += [f"filter {state.filter!r}"] if state.filter else []
         chosen += [f"phase {state.phase}"] if state.phase is not None else []
@@ -217,7 +223,11 @@ def _for_scripts(shown: View) -> dict[str, Any]:
         "samples": shown.samples,
         "unseen_calls": shown.unseen_calls,
         "cpu_s": shown.cpu_s,
-        "shares_of": {"seconds": shown.base_s, "time": "self" if shown.base_is_self else "total"},
+        "shares_of": {
+            "seconds": shown.base_s,
+            "time": "self" if shown.base_is_self else "total",
+            "is_least": shown.base_is_least,
+        },
         "operators": [
             {"pid": row.key.process, "service": row.key.service or None}
             | {"labels": dict(row.key.labels)}

@@ -70,6 +70,10 @@ def all_of_host() -> Iterator[Check]:
         )
         return
     yield Check("settings", FINE, "default" if not Path(config.CONFIG_PATH).exists() else "read")
+    if mistyped := config.mistyped():
+        yield Check(
+            "variables", WARNS, ", ".join(mistyped), "a name that is no setting has no effect"
+        )
     if not settings.enabled:
         yield Check("switch", WARNS, "off", "OPSCOPE_ENABLED=0 or enabled=false is in force")
     looks: tuple[Callable[[Config], Check], ...] = (directory, space, clock, kernel, start, agent)

@@ -116,8 +116,10 @@ def parse(words: Iterable[str]) -> SettingsChange:
         key, equals, value = word.partition("=")
         key = key.strip().replace("-", "_")
         if not equals or key not in KEYS:
+            from opscope.nearest_name import did_you_mean
+
             what = f"{key}: no such setting" if equals else f"{word!r} is not KEY=VALUE"
-            raise ConfigError(f"{what}; known: {', '.join(KEYS)}")
+            raise ConfigError(f"{what}; known: {', '.join(KEYS)}{did_you_mean(key, KEYS)}")
         if key in values:
             raise ConfigError(f"{key} is given twice: {values[key]!r} and {value!r}")
         values[key] = value.strip()

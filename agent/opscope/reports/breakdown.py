@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opscope.host.snapshot import SeriesKey, Snapshot
+from opscope.reports.view import is_self_known, known_self_s
 
 _SHOWN = 7
 _OF: dict[str, Callable[[SeriesKey], str]] = {
@@ -40,7 +41,7 @@ def breakdown(now: Snapshot, before: Snapshot, seconds: float) -> dict[str, Any]
     the threads).
     """
     ran = now.since(before)
-    is_known = not np.isnan(ran.self_s[ran.samples > 0]).any()
+    is_known = is_self_known(ran)
     return {
         kind: _groups(ran, name_of, _variances(ran, kind), seconds, is_known) if seconds > 0 else []
         for kind, name_of in _OF.items()
@@ -67,7 +68,7 @@ def _groups(
     is_known: bool,
 ) -> list[tuple[str, float | None, float, float | None]]:
     sums: dict[str, NDArray[np.float64]] = {}
-    for key, row in zip(ran.keys, np.stack([ran.self_s, ran.calls], axis=1), strict=True):
+    for key, row in zip(ran.keys, np.stack([known_self_s(ran), ran.calls], axis=1), strict=True):
         if row[1] > 0:
             name = name_of(key)
             sums[name] = sums[name] + row if name in sums else row

@@ -1,7 +1,8 @@
 """Names that fit into a column: cut in the middle, and no two of them to the same text.
 
 Operators of one family differ at their ends (`conv2d_weight_backward`, `conv2d_bias_backward`), so
-a cut at the end would make them equal.
+a cut at the end would make them equal. Widths are in columns of a terminal: a Chinese character
+has two.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 _MARK = "…"
 
 
 def shortened(names: Sequence[str], width: int) -> dict[str, str]:
-    """The text of each name, at most `width` characters, and different for different names.
+    """The text of each name, at most `width` columns, and different for different names.
 
-    Only with fewer than about three characters, too few for numbers, texts may be equal or longer.
+    Only with fewer than about three columns, too few for numbers, texts may be equal or longer.
     """
     width = max(width, 1)
     texts = {
@@ -31,11 +34,18 @@ def shortened(names: Sequence[str], width: int) -> dict[str, str]:
 
 
 def _cut(name: str, width: int, head: int) -> str:
-    """The first `head` characters, the mark, and the last ones."""
-    if len(name) <= width:
+    """The first `head` columns, the mark, and the last ones."""
+    if cell_len(name) <= width:
         return name
-    tail = width - 1 - head
-    return name[:head] + _MARK + (name[-tail:] if tail > 0 else "")
+    return _first(name, head) + _MARK + _first(name[::-1], width - 1 - head)[::-1]
+
+
+def _first(text: str, width: int) -> str:
+    """As many characters as have at most `width` columns together."""
+    kept = text[: max(width, 0)]
+    while cell_len(kept) > width > 0:
+        kept = kept[:-1]
+    return kept
 
 
 def _alike(texts: dict[str, str]) -> list[list[str]]:
@@ -60,5 +70,5 @@ def _numbered(names: list[str], width: int) -> dict[str, str]:
     found = {}
     for number, name in enumerate(sorted(names), 1):
         end = f"{_MARK}{number}"
-        found[name] = name[: max(width - len(end), 0)] + end
+        found[name] = _first(name, width - len(end)) + end
     return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -14,9 +15,9 @@ from opscope.reports.shortened import shortened
 from opscope.reports.view import Row, View, overhead, sampling
 
 _WIDTHS = {"service": 16, "labels": 28}
-"""Columns that are cut to so many characters."""
+"""The most columns of the terminal that these columns of the table have."""
 _OPERATOR_WIDTH = 28
-"""Characters of an operator's name that are shown, if necessary in place of other columns."""
+"""What an operator's name has at least, if necessary in place of other columns."""
 _LEAST_OPERATOR_WIDTH = 12
 _GIVEN_UP = ("framework", "p95", "bytes", "p50")
 """The columns to drop first, in this order. An operator's name begins with its framework."""
@@ -28,6 +29,8 @@ _ONLY_BY = {
 }
 """The columns of which there is one only in a table with such rows."""
 _PADDING = 2
+_WRAPPED = 8
+"""Columns that a line may leave free at its end, since a word does not fit there."""
 _HEADINGS = (
     ("pid", "pid"),
     ("service", "service"),
@@ -53,18 +56,35 @@ def screen(
     limit: int,
     by: str,
     width: int,
+    first: int = 0,
     selected: int | None = None,
+    more: str = "--limit shows them",
+    without: Sequence[str] = (),
 ) -> RenderableType:
-    """The table with the line above and the lines below it. `selected`: the row to mark."""
+    """The table with the line above and the lines below it.
+
+    `first`: the number of the first row on the screen; `selected`: that of the row to mark; `more`:
+    how to see the others; `without`: columns to leave out.
+    """
+    rows = shown.rows[first : first + limit]
     if not snapshot.processes:
         return Text("no process is observed; start one with: opscope run -- COMMAND")
     return Group(
         Text(_title(snapshot, shown), style="dim", no_wrap=True, overflow="ellipsis"),
-        _table(shown, sort, limit, by, width, selected)
+        _table(
+            shown, rows, sort, by, width, None if selected is None else selected - first, without
+        )
         if shown.rows
         else Text(f"\n  {_nothing(snapshot)}\n"),
-        *(Text(line, style="dim") for line in _footer(snapshot, shown, limit)),
+        *(Text(line, style="dim") for line in _footer(snapshot, shown, rows, more)),
     )
+
+
+def lines_around(snapshot: Snapshot, shown: View, width: int, more: str) -> int:
+    """Lines of the screen that are no rows, if it shows only some of many rows."""
+    footer = _footer(snapshot, shown, shown.rows, more)
+    wrapped = sum(-(-cell_len(line) // max(width - _WRAPPED, 1)) for line in footer)
+    return len((_title(snapshot, shown), "headings", "more")) + wrapped
 
 
 def _title(snapshot: Snapshot, shown: View) -> str:
@@ -84,12 +104,17 @@ def _nothing(snapshot: Snapshot) -> str:
 
 
 def _table(
-    shown: View, sort: str, limit: int, by: str, width: int, selected: int | None = None
+    shown: View,
+    rows: Sequence[Row],
+    sort: str,
+    by: str,
+    width: int,
+    selected: int | None,
+    without: Sequence[str],
 ) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _PADDING // 2))
-    rows = shown.rows[:limit]
     cells = [_cells(row) for row in rows]
-    left_out = {name for name in _ONLY_BY if by not in _ONLY_BY[name]}
+    left_out = {name for name in _ONLY_BY if by not in _ONLY_BY[name]} | {*without}
     if all(row.bytes_per_s is None for row in shown.rows):
         left_out.add("bytes")
     headings = _fitting(
@@ -125,9 +150,9 @@ def _names(headings: dict[str, str], cells: list[dict[str, str]], width: int) ->
 
 
 def _width_of(name: str, headings: dict[str, str], cells: list[dict[str, str]]) -> int:
-    """Characters of the column, with the padding."""
-    longest = max((len(texts[name]) for texts in cells), default=0)
-    longest = max(longest, len(headings[name]))
+    """Columns of the terminal, with the padding."""
+    longest = max((cell_len(texts[name]) for texts in cells), default=0)
+    longest = max(longest, cell_len(headings[name]))
     return _PADDING + min(longest, _WIDTHS.get(name, longest))
 
 
@@ -140,7 +165,7 @@ def _fitting(
         return _width_of(name, headings, cells)
 
     kept = dict(headings)
-    wanted = min(width_of("op"), _OPERATOR_WIDTH)
+    wanted = min(width_of("op"), _OPERATOR_WIDTH) if "op" in kept else 0
     for name in _GIVEN_UP:
         if width - sum(width_of(other) for other in kept if other != "op") >= wanted:
             break
@@ -183,13 +208,13 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def _footer(snapshot: Snapshot, shown: View, limit: int) -> list[str]:
+def _footer(snapshot: Snapshot, shown: View, rows: Sequence[Row], more: str) -> list[str]:
     lines = []
-    if len(shown.rows) > limit:
-        lines.append(f"{len(shown.rows) - limit} more operators; --limit shows them")
+    if others := len(shown.rows) - len(rows):
+        lines.append(f"{others} more operator{'' if others == 1 else 's'}; {more}")
     if shown.base_is_self:
         is_exact = all(process.is_exact for process in snapshot.processes)
-        about = "the" if is_exact else "an estimated"
+        about = "at least" if shown.base_is_least else "the" if is_exact else "an estimated"
         used = "" if shown.cpu_s is None else f"; CPU time: {seconds(shown.cpu_s)}"
         lines.append(
             f"% of {about} {seconds(shown.base_s)} spent in operators, over all threads{used}"
@@ -199,7 +224,7 @@ def _footer(snapshot: Snapshot, shown: View, limit: int) -> list[str]:
             f"% of {seconds(shown.base_s)}, the sum of all total times: nested time counts at each "
             "level, because some self times are unknown"
         )
-    if any(row.is_unsure for row in shown.rows[:limit]):
+    if any(row.is_unsure for row in rows):
         lines.append(certainty.in_words())
     if shown.unseen_calls:
         calls = rate(shown.unseen_calls)
@@ -215,7 +240,7 @@ def _footer(snapshot: Snapshot, shown: View, limit: int) -> list[str]:
     bad = sum(snapshot.bad_segments.values())
     if bad:
         reasons = ", ".join(sorted({reason for (reason,) in snapshot.bad_segments}))
-        lines.append(f"{bad} unreadable segments: {reasons}")
+        lines.append(f"{bad} unreadable segment{'' if bad == 1 else 's'}: {reasons}")
     return lines
 
 

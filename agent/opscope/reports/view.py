@@ -1,20 +1,24 @@
 """The numbers in a table of operators: rates, shares and quantiles of a snapshot. No terminal.
 
-Shares are of the time spent inside operators by all threads: the sum of all self times. If some
-self time is unknown, they are of the sum of all total times, in which nested time counts at each
-level; a view says which of the two applies.
+Shares are of the time spent inside operators by all threads: the sum of all self times. Windows
+may meet none of the operators in an outer range, whose time is known exactly: then the shares are
+of that time, which is the least that was spent. The known self times are the least, too, if those
+of a few calls are unknown. If most are, shares are of the sum of all total times, in which nested
+time counts at each level. A view says which of these applies.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from opscope.host.snapshot import Process, SeriesKey, Snapshot
+from opscope.host.snapshot import SELF_NS, SELF_UNKNOWN, WEIGHT, Process, SeriesKey, Snapshot
 from opscope.reports import certainty
 
 _SORT_FIELDS = {
@@ -28,6 +32,9 @@ _SORT_FIELDS = {
 }
 SORTS = (*_SORT_FIELDS, "op")
 
+
+_ROUNDED = 1e-6
+"""What roundings change."""
 
 Grouping = Callable[[SeriesKey], SeriesKey]
 
@@ -79,7 +86,7 @@ class Row(NamedTuple):
 @dataclass(frozen=True)
 class View:
     rows: tuple[Row, ...]
-    """Operators that ran in the period."""
+    """Operators that ran in the period, or whose time counts in it."""
     seconds: float
     """Length of the period."""
     is_since_start: bool
@@ -87,6 +94,8 @@ class View:
     base_s: float
     """The total that shares are of, in seconds."""
     base_is_self: bool
+    base_is_least: bool
+    """Whether more was spent than the known self times, or than the exact time of outer ranges."""
     samples: int
     """Ranges recorded in the period."""
     unseen_calls: float
@@ -140,13 +149,46 @@ def view(
         snapshot, since_ns = snapshot.since(before), before.time_unix_ns
     seconds = (snapshot.time_unix_ns - since_ns) / 1e9
     unseen = _unseen_calls(snapshot)
-    return _view(snapshot.grouped(grouping), seconds, before is None, sort, unseen, cpu_s)
+    least_s = _least_s(snapshot)
+    return _view(snapshot.grouped(grouping), seconds, before is None, sort, unseen, cpu_s, least_s)
+
+
+def is_self_known(snapshot: Snapshot) -> bool:
+    """Whether the known self times are more than what the others can be: their total times."""
+    unknown = snapshot.counters[:, SELF_UNKNOWN]
+    if not unknown.any():
+        return True
+    at_most_s = snapshot.total_s * unknown / np.maximum(snapshot.counters[:, WEIGHT], 1)
+    return float(known_self_s(snapshot).sum()) > float(at_most_s.sum())
+
+
+def known_self_s(snapshot: Snapshot) -> NDArray[np.float64]:
+    """(n,) self times of the calls whose self time is known."""
+    return snapshot.counters[:, SELF_NS] / 1e9
 
 
 def _cpu_s(snapshot: Snapshot, before: Snapshot | None) -> float | None:
     used_s = sum(snapshot.cpu_time_s.values())
     earlier_s = sum(before.cpu_time_s.values()) if before is not None else 0.0
     return used_s - earlier_s if used_s > earlier_s else None
+
+
+def _least_s(snapshot: Snapshot) -> float:
+    """What was spent in operators at least: of each service that is sampled, the sum of all self
+    times, or the exact time of one operator if that is more."""
+    sampled = {one.service for one in snapshot.processes if not one.is_exact}
+    self_s, total_s = known_self_s(snapshot).tolist(), snapshot.total_s.tolist()
+    by_service: defaultdict[str, float] = defaultdict(float)
+    exact: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for row, is_estimate in enumerate((snapshot.calls_variance > 0).tolist()):
+        key = snapshot.keys[row]
+        by_service[key.service] += self_s[row]
+        if key.service in sampled:
+            exact[key.service, key.op] += math.nan if is_estimate else total_s[row]
+    for (service, _), seconds in exact.items():
+        if seconds > by_service[service]:
+            by_service[service] = seconds
+    return sum(by_service.values())
 
 
 def _unseen_calls(snapshot: Snapshot) -> float:
@@ -169,11 +211,16 @@ def _view(
     sort: str,
     unseen_calls: float,
     cpu_s: float | None,
+    least_s: float,
 ) -> View:
-    ran = snapshot.samples > 0
     self_s, total_s = snapshot.self_s, snapshot.total_s
-    base_is_self = not np.isnan(self_s[ran]).any()
-    base_s = float((self_s if base_is_self else total_s)[ran].sum())
+    # Time that was kept back counts later, without a new call: native/SAMPLING.md.
+    ran = (snapshot.samples > 0) | (snapshot.counters[:, SELF_NS] > 0)
+    base_is_self = is_self_known(snapshot)
+    base_s = float((known_self_s(snapshot) if base_is_self else total_s)[ran].sum())
+    base_is_least = base_is_self and least_s > base_s * (1 + _ROUNDED)
+    base_s = least_s if base_is_least else base_s
+    base_is_least |= base_is_self and bool(np.isnan(self_s[ran]).any())
     p50, p95, p99 = (certainty.quantile(snapshot, p).tolist() for p in certainty.LEAST_SAMPLES)
     calls_errors = np.sqrt(snapshot.calls_variance).tolist()
     self_errors = [certainty.error_of(one) for one in snapshot.self_variance.tolist()]
@@ -203,6 +250,7 @@ def _view(
         is_since_start,
         base_s,
         base_is_self,
+        base_is_least,
         int(snapshot.samples.sum()),
         unseen_calls,
         cpu_s,

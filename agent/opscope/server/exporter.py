@@ -21,6 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 from opscope import config
 from opscope.errors import AgentError, ConfigError
 from opscope.host.snapshot import Snapshot
+from opscope.nearest_name import did_you_mean
 
 GROUP = "opscope.exporters"
 
@@ -122,7 +123,8 @@ def module(name: str) -> ExporterModule:
     """The installed exporter's module. Raises AgentError if it is missing or fails to import."""
     found = metadata.entry_points(group=GROUP)
     if name not in found.names:
-        raise AgentError(f"no exporter {name!r}; installed: {', '.join(installed())}")
+        known = f"{', '.join(installed())}{did_you_mean(name, installed())}"
+        raise AgentError(f"no exporter {name!r}; installed: {known}")
     try:
         loaded: ExporterModule = found[name].load()
     except Exception as error:

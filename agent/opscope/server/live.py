@@ -1,8 +1,8 @@
 """The current numbers for the agent's page at `/`: a small JSON object, computed on request.
 
 Rates cover the last ten seconds with requests, since shorter periods contain few windows; requests
-in quick succession get the same answer. Without requests, nothing is kept or computed: the page
-itself collects the history that it draws. page/ has the page, which needs only this object.
+in quick succession get the same answer. Without requests, nothing is kept or computed here:
+history.py has the time before the page was opened. page/ has the page.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import json
 import socket
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,10 @@ from opscope.host.snapshot import Process, Snapshot
 from opscope.processes import python_processes
 from opscope.processes.inventory import Unobserved
 from opscope.reports import certainty
-from opscope.reports.breakdown import breakdown, by_kind
+from opscope.reports.breakdown import breakdown
 from opscope.reports.view import Row, View, by_operator, sampling, view
 from opscope.segments import layout
+from opscope.server.history import History, Sample, threads
 from opscope.server.http_server import Answer, Route
 
 CONTENT_TYPES = {
@@ -39,6 +40,7 @@ CONTENT_TYPES = {
     "trace.js": "text/javascript; charset=utf-8",
 }
 _OPERATORS_SHOWN = 50
+_PARTS_SHOWN = 20
 _PROCESSES_SHOWN = 200
 _FRESH_S = 1.0
 """Seconds for which an answer is reused."""
@@ -58,33 +60,20 @@ def routes(
     others: Callable[[Sequence[Process]], Sequence[Unobserved]],
     *,
     can_trace: bool = False,
+    history: History | None = None,
 ) -> dict[str, Route]:
     """The page and its numbers, for Server; arguments as for Live."""
-    live = Live(latest, others, can_trace=can_trace)
+    live, past = Live(latest, others, can_trace=can_trace), history or History()
     return {
         "/": _page("page.html"),
         **{f"/{name}": _page(name) for name in CONTENT_TYPES if name != "page.html"},
         "/api/live": lambda _: Answer(live.answer(), "application/json"),
+        "/api/history": lambda _: past.answer(),
     }
 
 
 def _page(name: str) -> Route:
     return lambda _: Answer(file(name), CONTENT_TYPES[name])
-
-
-class _Sample(NamedTuple):
-    """The counts at one time, merged into a fraction of the host's series."""
-
-    operators: Snapshot
-    kinds: Snapshot
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> _Sample:
-        return cls(snapshot.grouped(by_operator), by_kind(snapshot))
-
-    @property
-    def retired(self) -> int:
-        return self.operators.series_retired
 
 
 class Live:
@@ -107,7 +96,7 @@ class Live:
         self._others = others
         self._clock = clock
         self._lock = threading.Lock()
-        self._samples: deque[tuple[float, _Sample]] = deque()
+        self._samples: deque[tuple[float, Sample]] = deque()
         """The earlier samples, with their times."""
         self._answer = b""
 
@@ -121,7 +110,7 @@ class Live:
                 self._samples.clear()
             while len(self._samples) > 1 and time_s - self._samples[1][0] >= _SPAN_S:
                 self._samples.popleft()
-            now = _Sample.of(self._latest())
+            now = Sample.of(self._latest())
             if self._samples and now.retired != self._samples[-1][1].retired:
                 # Retired series have moved: rates begin with this sample.
                 self._samples.clear()
@@ -137,8 +126,8 @@ class Live:
 
 
 def _answer(
-    sample: _Sample,
-    earlier: _Sample | None,
+    sample: Sample,
+    earlier: Sample | None,
     alive: Sequence[Process],
     others: Sequence[Unobserved],
 ) -> dict[str, Any]:
@@ -147,6 +136,7 @@ def _answer(
     ran = now.since(earlier.operators) if earlier else now
     octaves = ran.buckets.sum(axis=2) / layout.WEIGHT_ONE
     rows = {key: octaves[number] for number, key in enumerate(now.keys)}
+    parts = _parts(sample, earlier)
     budgets = [one.overhead_budget for one in alive if one.overhead_budget]
     is_busy_known = shown.seconds > 0 and shown.base_is_self
     return {
@@ -166,6 +156,7 @@ def _answer(
         "first_octave": now.first_octave - layout.SECOND_LOG2,
         "operators": [
             _operator(row, rows[row.key], shown.base_s if is_busy_known else None, shown.seconds)
+            | {"parts": parts.get(row.key.op, [])[:_PARTS_SHOWN]}
             for row in shown.rows[:_OPERATORS_SHOWN]
         ],
         "processes": [_process(one, pids) for one in alive[:_PROCESSES_SHOWN]],
@@ -178,13 +169,25 @@ def _answer(
     }
 
 
+def _parts(sample: Sample, earlier: Sample | None) -> dict[str, list[dict[str, Any]]]:
+    """By operator, what each service and phase had of it: the most calls first."""
+    before = earlier.parts if earlier else None
+    shown = view(sample.parts, before, lambda key: key, "calls")
+    base_s = shown.base_s if earlier and shown.base_is_self else None
+    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in shown.rows:
+        made = {"service": row.key.service, "phase": row.key.phase, "calls_per_s": row.calls_per_s}
+        found[row.key.op].append(made | {"threads": threads(row, base_s, shown.seconds)})
+    return found
+
+
 def _about(shown: View) -> str:
     span = "since the start" if shown.is_since_start else f"in the last {shown.seconds:.1f} s"
-    base = (
-        "shares are of the time spent in operators, over all threads"
-        if shown.base_is_self
-        else "shares are of the sum of all total times, because some self times are unknown"
-    )
+    base = "shares are of the time spent in operators, over all threads"
+    if shown.base_is_least:
+        base = f"{base}: {shown.base_s:.1f} s or more"
+    if not shown.base_is_self:
+        base = "shares are of the sum of all total times, because some self times are unknown"
     used = "" if shown.cpu_s is None else f"; CPU time: {shown.cpu_s:.1f} s"
     more = len(shown.rows) - _OPERATORS_SHOWN
     left_out = f"; {more} more operators ran" if more > 0 else ""
@@ -200,12 +203,9 @@ def _operator(
     row: Row, octaves: NDArray[np.float64], base_s: float | None, seconds: float
 ) -> dict[str, Any]:
     """`octaves`: calls by duration, from 2^first_octave s on."""
-    threads = None
-    if base_s is not None and row.self_share is not None:
-        threads = row.self_share * base_s / seconds
     return {
         **row.facts(),
-        "threads": threads,
+        "threads": threads(row, base_s, seconds),
         "octaves": [float(f"{calls:.3g}") for calls in octaves.tolist()],
     }
 

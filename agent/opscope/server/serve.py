@@ -7,14 +7,17 @@ as the agent would, in a thread that starts with the first call here and nowhere
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from opscope import config
 from opscope.errors import AgentError
 from opscope.host.host import Host
+from opscope.host.snapshot import Snapshot
 from opscope.record import recorder
 from opscope.record.ranges import recording
 from opscope.segments import directories
 from opscope.server import exporter, live
+from opscope.server.history import History
 from opscope.server.pages import Latest, Server
 from opscope.server.series_filter import FilteredPage, SeriesFilter
 
@@ -50,15 +53,16 @@ def serve(host: str = "127.0.0.1", port: int = 9464) -> Page:
         page = exporter.load("prometheus")
     if not isinstance(page, exporter.PageExporter):
         raise AgentError("the installed exporter prometheus has no pages")
-    latest = own_snapshots()
+    history = History()
+    latest = own_snapshots(history.note)
     # Metrics of other processes belong to the host agent.
-    pages = live.routes(latest.snapshot, lambda _: ())
+    pages = live.routes(latest.snapshot, lambda _: (), history=history)
     filtered = FilteredPage(page, SeriesFilter.of(config.load()))
     return Page(Server(host, port, latest, filtered, more=pages))
 
 
-def own_snapshots() -> Latest:
-    """Snapshots of this process alone, for exporters that run inside it."""
+def own_snapshots(note: Callable[[Snapshot], None] = lambda _: None) -> Latest:
+    """Snapshots of this process alone, for exporters that run inside it; `note` gets each."""
     settings = config.load()
     own = os.path.dirname(recorder.status().path) or settings.directory
     with recording(False):
@@ -68,4 +72,10 @@ def own_snapshots() -> Latest:
             pids={os.getpid()},
             max_series=settings.max_series,
         )
-    return Latest(segments.collect)
+
+    def collect() -> Snapshot:
+        snapshot = segments.collect()
+        note(snapshot)
+        return snapshot
+
+    return Latest(collect)

@@ -174,7 +174,8 @@ function Rows({ panel, answers, width, height }) {
   }));
   answers.forEach((_, i) => {
     const name = renameByName[answers.length > 1 ? `Value #${String.fromCharCode(65 + i)}` : 'Value'];
-    const own = panel.fieldConfig.overrides.find(({ matcher }) => matcher.options === name)?.properties ?? [];
+    const own = panel.fieldConfig.overrides.filter(({ matcher }) => matcher.options === name)
+      .flatMap(({ properties }) => properties);
     const set = (id) => own.find((one) => one.id === id)?.value;
     const config = { ...panel.fieldConfig.defaults, custom: {} };
     if (set('thresholds')) {
@@ -269,7 +270,7 @@ function Panel({ panel, answers }) {
   if (panel.type === 'text') return <div style={{ ...place, width: w * CELL - GAP }}><Words panel={panel} /></div>;
   return <div style={place}>
     <PanelChrome title={panel.title} width={w * CELL - GAP} height={h * (ROW + GAP) - GAP}>
-      {(width, height) => isEmpty ? <p style={{ padding: 20 }}>No data</p>
+      {(width, height) => isEmpty ? <p style={{ padding: 20 }}>{panel.fieldConfig.defaults.noValue ?? 'No data'}</p>
         : <Kind panel={panel} answers={answers} width={width} height={height} />}
     </PanelChrome>
   </div>;

@@ -5,7 +5,11 @@
 
 const SVG = document.getElementById("mark").namespaceURI;
 const COLOURS = 8;
-const SPAN_S = 900; // what a chart shows at most
+const REST = "others"; // so the agent's history calls them as well
+const SPAN_S = 3600; // what a chart shows at most
+const DENSE_S = 300; // of which this much has every point, the rest one in SPARSE_S
+const SPARSE_S = 9;
+const UNKNOWN_S = 60; // for so long, what is not known leaves what was known in sight
 const LEAST_SPAN_S = 60;
 const WIDTH = 360, HEIGHT = 120, LEFT = 43, BOTTOM = 16, TOP = 6;
 
@@ -23,11 +27,17 @@ function niceTop(value) {
   return size * [1, 2, 5, 10].find((step) => step * size >= value * 0.999);
 }
 
-// What was seen since the page was opened: for each chart, points of {time_s, values: Map}.
+// For each chart, points of {time_s, values: Map}.
 class History {
   constructor() {
     this.points = [];
     this.isKnown = true;
+  }
+
+  thin(time_s) {
+    const old = this.points.findLastIndex((point) => point.time_s < time_s - DENSE_S);
+    if (old > 1 && this.points[old].time_s - this.points[old - 2].time_s < 2 * SPARSE_S)
+      this.points.splice(old - 1, 1);
   }
 
   // `groups`: [name, value] each; a value that is not known is null, and then nothing is drawn.
@@ -36,6 +46,7 @@ class History {
     if (!this.isKnown) return;
     this.points.push({ time_s, values: new Map(groups.map(([name, value]) => [name, value])) });
     while (this.points[0].time_s < time_s - SPAN_S) this.points.shift();
+    this.thin(time_s);
   }
 
   // Names with the most over all points first; the rest of more than COLOURS is one.
@@ -43,18 +54,21 @@ class History {
     const sums = new Map();
     for (const { values } of this.points)
       for (const [name, value] of values) sums.set(name, (sums.get(name) ?? 0) + value);
+    sums.delete(REST);
     return [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a) || (a < b ? -1 : 1));
   }
 
   // By name the values of every point: [name, [values]], at most COLOURS of them.
   series() {
     const names = this.names();
-    const shown = names.length > COLOURS ? names.slice(0, COLOURS - 1) : names;
+    const hasOthers = this.points.some(({ values }) => values.has(REST));
+    const isCut = names.length > COLOURS || (hasOthers && names.length === COLOURS);
+    const shown = isCut ? names.slice(0, COLOURS - 1) : names;
     const all = shown.map((name) => [name, this.points.map(({ values }) => values.get(name) ?? 0)]);
-    if (names.length > COLOURS) {
-      const rest = names.slice(COLOURS - 1);
+    if (isCut || hasOthers) {
+      const rest = [...names.slice(shown.length), REST];
       all.push([
-        "others",
+        REST,
         this.points.map(({ values }) => rest.reduce((sum, name) => sum + (values.get(name) ?? 0), 0)),
       ]);
     }
@@ -68,8 +82,9 @@ function chart(figure, history, format, stacked, limit) {
   const times = history.points.map(({ time_s }) => time_s);
   const place = figure.querySelector(".drawing");
   const last = times.length - 1;
-  if (!history.isKnown || last < 1 || series.length === 0) {
-    const text = !history.isKnown
+  const isUnknown = !history.isKnown && !(Date.now() / 1000 - times[last] < UNKNOWN_S);
+  if (isUnknown || last < 1 || series.length === 0) {
+    const text = isUnknown
       ? "not known: where single calls are sampled, what they call is not seen"
       : last < 1 ? choice.isPaused ? "paused: nothing was gathered yet" : "gathering: the first points come in some seconds" : "nothing ran";
     const said = document.createElement("p");
@@ -113,10 +128,14 @@ function chart(figure, history, format, stacked, limit) {
     const height = y(limit);
     svg.append(drawn("line", { x1: LEFT, x2: WIDTH - 2, y1: height, y2: height, class: "limit" }));
   }
+  const cursor = drawn("line", { y1: TOP, y2: HEIGHT - BOTTOM, class: "cursor", visibility: "hidden" });
+  const moment = drawn("text", { y: HEIGHT - 3, class: "tick moment", visibility: "hidden" });
+  svg.append(cursor, moment);
   const title = figure.querySelector("figcaption").textContent;
   svg.setAttribute("aria-label", `${title}, over the last ${ago(span)}; the values of now follow`);
   const legend = document.createElement("ul");
   legend.className = "legend";
+  const shownValues = [];
   series.forEach(([name, values], number) => {
     const item = document.createElement("li");
     const key = drawn("svg", { viewBox: "0 0 10 10", class: "key", "aria-hidden": "true" });
@@ -125,11 +144,46 @@ function chart(figure, history, format, stacked, limit) {
     label.textContent = name || "(none)";
     label.title = name;
     const value = document.createElement("b");
-    value.textContent = format(values[last]);
+    shownValues.push([value, values]);
     item.append(key, label, value);
     legend.append(item);
   });
   place.replaceChildren(svg, legend);
+  const point = () => {
+    const isPointed = pointed_s !== null && pointed_s >= times[0];
+    const at = isPointed ? nearest(times, pointed_s) : last;
+    for (const [cell, values] of shownValues) cell.textContent = format(values[at]);
+    for (const mark of [cursor, moment]) mark.setAttribute("visibility", isPointed ? "visible" : "hidden");
+    const left = x(times[at]);
+    cursor.setAttribute("x1", left);
+    cursor.setAttribute("x2", left);
+    moment.setAttribute("x", Math.min(Math.max(left, LEFT + 75), WIDTH - 55));
+    moment.textContent = new Date(1000 * times[at]).toLocaleTimeString();
+  };
+  pointers.set(figure.id, point);
+  svg.addEventListener("pointermove", (event) => {
+    const { left, width } = svg.getBoundingClientRect();
+    const part = (((event.clientX - left) / width) * WIDTH - LEFT) / (WIDTH - LEFT - 2);
+    pointAt(now - (1 - Math.min(Math.max(part, 0), 1)) * span);
+  });
+  svg.addEventListener("pointerleave", () => pointAt(null));
+  point();
+}
+
+// The time that the pointer is at, in any chart; all charts show their values of then.
+let pointed_s = null;
+const pointers = new Map();
+
+function pointAt(time_s) {
+  pointed_s = time_s;
+  for (const point of pointers.values()) point();
+}
+
+// The place of the time next to `time_s` in an ascending list.
+function nearest(times, time_s) {
+  const after = times.findIndex((one) => one >= time_s);
+  if (after <= 0) return after < 0 ? times.length - 1 : 0;
+  return time_s - times[after - 1] < times[after] - time_s ? after - 1 : after;
 }
 
 // How calls spread over durations: a bar for each octave from 2^first s to 2^last s.

@@ -75,7 +75,7 @@ function sorting(cell, name, changed) {
   cell.replaceChildren(button);
 }
 
-// Quantiles and rates of each operator since the page was opened, for its details.
+// Quantiles and rates of each operator over time, for its details.
 const ofOperators = new Map();
 const OPERATORS_KEPT = 500;
 
@@ -87,6 +87,7 @@ function remember(now, time_s) {
       known = { quantiles: new History(), calls: new History(), threads: new History() };
       ofOperators.set(row.operator, known);
     }
+    if (row.calls_per_s === null) continue;
     const quantiles = [["p50", row.p50_s], ["p95", row.p95_s], ["p99", row.p99_s]];
     known.quantiles.add(time_s, quantiles.filter(([, value]) => value !== null));
     known.calls.add(time_s, [["calls/s", row.calls_per_s]]);

@@ -4,7 +4,9 @@
 
 const EVERY_MS = 2000;
 const FIRST_ROWS = 15;
+const GAP_S = 60; // after which the agent's history has more than this page
 const SPREAD_AT = 5; // before the quantiles
+const TRACE_AT = 4; // after the service
 
 const byId = (id) => document.getElementById(id);
 
@@ -146,6 +148,13 @@ const PROCESSES = [
   ["bridges", "text", (row) => row.bridges.join("; ")],
 ];
 
+const PARTS = [
+  ["service", "name", (row) => row.service],
+  ["phase", "", (row) => row.phase],
+  ["calls/s", "number", (row) => count(row.calls_per_s)],
+  ["busy threads", "number", (row) => threads(row.threads)],
+];
+
 const OTHERS = [
   ["pid", "number", (row) => row.pid],
   ["user", "", (row) => row.user],
@@ -170,16 +179,35 @@ const CHARTS = {
 };
 const histories = Object.fromEntries(Object.keys(CHARTS).map((id) => [id, new History()]));
 
+function gather(now, time_s) {
+  for (const [id, [groups]] of Object.entries(CHARTS)) histories[id].add(time_s, groups(now));
+  remember(now, time_s);
+}
+
+// What the agent knows of the time when this page was not open, or not shown.
+let gathered_s = 0;
+async function recall() {
+  const answer = await fetch("api/history", { cache: "no-store" });
+  if (!answer.ok) throw new Error(`the agent answered ${answer.status}`);
+  const points = await answer.json();
+  const now_s = Date.now() / 1000;
+  for (const history of Object.values(histories)) history.points.length = 0;
+  ofOperators.clear();
+  for (const point of points) gather(point, now_s - point.age_s);
+}
+
 // What is since the start is not of a moment, so it is no point of a chart.
 function charts(now) {
   const time_s = Date.now() / 1000;
+  if (now.by !== null) {
+    gather(now, time_s);
+    gathered_s = time_s;
+  }
   byId("charts").hidden = now.process_count === 0 && histories.calls.points.length === 0;
-  for (const [id, [groups, format, stacked]] of Object.entries(CHARTS)) {
-    if (now.by !== null) histories[id].add(time_s, groups(now));
+  for (const [id, [, format, stacked]] of Object.entries(CHARTS)) {
     const limit = id === "overhead" ? now.overhead_budget ?? undefined : undefined;
     chart(byId(id), histories[id], format, stacked, limit);
   }
-  if (now.by !== null) remember(now, time_s);
 }
 
 // The operator whose details are open.
@@ -191,8 +219,9 @@ function details(now) {
   byId("operator-about").textContent = row
     ? `${row.framework}, ${estimate(row.calls_per_s, row.calls_per_s_error, count)} calls/s, self `
       + `${estimate(row.self_share, row.self_share_error, (one) => percent(one, 1))}, median `
-      + `${seconds(row.p50_s)}, 99th percentile ${seconds(row.p99_s)}; since this page was opened:`
-    : "It did not run in this interval; since this page was opened:";
+      + `${seconds(row.p50_s)}, 99th percentile ${seconds(row.p99_s)}`
+    : "It did not run in this interval.";
+  fill(byId("operator-parts"), PARTS, row?.parts ?? [], "none in this interval");
   const nothing = new History();
   chart(byId("operator-quantiles"), known?.quantiles ?? nothing, seconds, false);
   chart(byId("operator-calls"), known?.calls ?? nothing, count, true);
@@ -246,7 +275,10 @@ function tables(now) {
   byId("others-heading").textContent = `Python processes not observed: ${whole(now.other_count)}`;
   const canTrace = now.can_trace && now.processes.length > 0;
   byId("trace-tools").hidden = !canTrace;
-  fill(byId("processes"), canTrace ? [...PROCESSES, ["timeline", "", traceButton]] : PROCESSES, now.processes,
+  const ofProcesses = [...PROCESSES];
+  // Beside the names: on a narrow screen the last columns are out of sight.
+  if (canTrace) ofProcesses.splice(TRACE_AT, 0, ["timeline", "", traceButton]);
+  fill(byId("processes"), ofProcesses, now.processes,
        "none; start one with: opscope run -- COMMAND");
   fill(byId("others"), OTHERS, now.others, "none");
 }
@@ -317,6 +349,10 @@ async function look() {
   // Paused, the page asks once, so that it has something to show.
   if (choice.isPaused && seen) return say(`paused, ${last}`);
   try {
+    if (Date.now() / 1000 - gathered_s > GAP_S) {
+      await recall();
+      gathered_s = Date.now() / 1000;
+    }
     const answer = await fetch("api/live", { cache: "no-store" });
     if (!answer.ok) throw new Error(`the agent answered ${answer.status}`);
     draw(await answer.json());
