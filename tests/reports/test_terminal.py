@@ -13,7 +13,7 @@ from opscope.cli._group import main
 from opscope.cli.ps import lines
 from opscope.host import pid_namespaces, processor_time
 from opscope.host.pid_namespaces import Inner
-from opscope.host.processor_time import ProcessorTime
+from opscope.host.processor_time import ProcessorTime, ProcessStat
 from opscope.processes.attach_diagnosis import ARMED, NOT_STARTED_BY_US
 from opscope.reports.table import rate, seconds
 from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
@@ -68,7 +68,7 @@ def test_the_footer_has_the_cpu_time_of_observed_programs(
     monkeypatch.setattr(
         processor_time, "of_threads", lambda pid, _: {pid: ProcessorTime(12 * 10**9)}
     )
-    monkeypatch.setattr(processor_time, "of_process", lambda pid: 0)
+    monkeypatch.setattr(processor_time, "of_process", lambda pid: ProcessStat())
     SegmentWriter().add([OUTER, INNER]).write(tmp_path)
     assert "over all threads; CPU time: 12.0 s" in "\n".join(top(tmp_path))
     assert json.loads("\n".join(top(tmp_path, "--json")))["cpu_s"] == 12.0

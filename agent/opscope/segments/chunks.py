@@ -12,8 +12,8 @@ from opscope.segments.segment_file import Reader, SegmentError
 
 NO_HEADS: NDArray[Any] = np.zeros(0, layout.CHUNK)
 # Whether what the chunk contains is read before the names and lines; by its kind, as in _ROOM.
-IS_COUNTED = np.zeros(layout.VARIANCES + 2, bool)
-IS_COUNTED[[layout.CELLS, layout.METRICS, layout.VARIANCES]] = True
+_COUNTED = layout.CELLS, layout.METRICS, layout.VARIANCES
+IS_COUNTED = np.array([kind in _COUNTED for kind in range(layout.VARIANCES + 2)])
 # The most bytes that a chunk can use, by its kind; the last entry is for all unknown kinds.
 _ROOM = np.array([0xFFFFFFFF] * (layout.VARIANCES + 2))
 _ROOM[layout.DICTIONARY] = layout.ROOM_BYTES
