@@ -28,8 +28,7 @@ def segment(ranges: list[Range], elapsed_s: float, **header: Any) -> Segment:
 
 
 def shown_s(times: PossibleTimes, one: Segment) -> dict[str, float]:
-    is_exact = not one.header.window_ns
-    own, _ = times.of(one.rows.keys, one.rows.values, one.possible_self_ticks, is_exact)
+    own, _ = times.of(one.rows.keys, one.rows.values, one.possible_self_ticks)
     ops = [one.dictionary.ops[int(key) & 0xFFFFFFFF] for key in one.rows.keys]
     return dict(zip(ops, (own / TICKS_PER_SECOND).tolist(), strict=True))
 
@@ -61,14 +60,12 @@ def test_an_excess_is_shown_when_the_time_for_it_has_passed() -> None:
     assert shown == pytest.approx({"work": 5.0, "stopped": 4.0})
 
 
-def test_what_was_exact_before_the_first_window_stays_shown() -> None:
+def test_the_first_windows_after_exact_sampling_show_no_more_than_has_passed() -> None:
     times = PossibleTimes()
     exact = segment([work(4.0)], 0.0, window_ns=0, window_end_ticks=0)
     assert shown_s(times, exact) == {"work": 4.0}
-    # The windows' own time is short, so by itself it would not allow that much.
-    assert shown_s(times, segment([work(4.5)], 1.0)) == {"work": 4.5}
-    shown = shown_s(times, segment([work(4.5), stopped()], 5.0))
-    assert shown == pytest.approx({"work": 4.5, "stopped": 0.5})
+    shown = shown_s(times, segment([work(4.0), stopped()], 5.0))
+    assert shown == pytest.approx({"work": 4.0, "stopped": 1.0})
 
 
 def test_a_thread_that_waits_does_not_lend_its_time_to_another() -> None:
@@ -78,7 +75,7 @@ def test_a_thread_that_waits_does_not_lend_its_time_to_another() -> None:
 
 def test_the_total_of_a_leaf_stays_with_its_self_time() -> None:
     one = segment([stopped()], elapsed_s=1.0)
-    own, total = PossibleTimes().of(one.rows.keys, one.rows.values, one.possible_self_ticks, False)
+    own, total = PossibleTimes().of(one.rows.keys, one.rows.values, one.possible_self_ticks)
     assert own.tolist() == total.tolist() == [pytest.approx(TICKS_PER_SECOND)]
 
 

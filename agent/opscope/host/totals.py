@@ -232,8 +232,7 @@ def contribution(
     """The contribution of a segment; `service` is the key of its sums by phase, `possible` what the
     segment has contributed to times so far, `processor` what its threads had."""
     rows, ticks_per_second = segment.rows, segment.header.ticks_per_second
-    is_exact = not segment.header.window_ns
-    times = possible.of(rows.keys, rows.values, segment.possible_self_ticks, is_exact)
+    times = possible.of(rows.keys, rows.values, segment.possible_self_ticks)
     counters = _counters(rows, times, ticks_per_second)
     off = variance.variances(
         segment.variances,
@@ -243,7 +242,7 @@ def contribution(
         counters[:, SELF_NS] / 1e9,
         ticks_per_second,
     )
-    if not is_exact:
+    if segment.header.window_ns:
         sampled = rows.values[:, _WEIGHT] != rows.values[:, _SAMPLES] * layout.WEIGHT_ONE
         off = with_unseen(off, rows.keys, sampled, counters[:, SELF_NS] / 1e9, processor)
     variances = off.rows

@@ -84,8 +84,6 @@ class PossibleTimes:
     def __init__(self) -> None:
         self._keys: U64 = np.zeros(0, np.uint64)
         self._shown: F64 = np.zeros((0, 2))
-        self._was_exact = False
-        """Whether all times were shown at the last read, which `_shown` then lacks."""
         self.kept_back: F64 | None = None
         """(n, 2) self and total ticks of the rows that were not possible in the last read."""
 
@@ -93,20 +91,12 @@ class PossibleTimes:
     def nbytes(self) -> int:
         return self._keys.nbytes + self._shown.nbytes
 
-    def of(self, keys: U64, values: U64, limit: float, is_exact: bool) -> tuple[F64, F64]:
-        """(n,) self and total ticks of the rows `keys`.
-
-        `limit`: `possible_ticks` of this read; `is_exact`: there have been no windows, so there is
-        none. What was exact before the first window stays shown.
-        """
-        self.kept_back = None
-        if is_exact:
-            self._was_exact = True
-            return estimated(values), values[:, _TOTAL].astype(np.float64)
+    def of(self, keys: U64, values: U64, limit: float) -> tuple[F64, F64]:
+        """(n,) self and total ticks of the rows `keys`; `limit`: `possible_ticks` of this read."""
         wanted = np.stack([estimated(values), values[:, _TOTAL].astype(np.float64)], axis=1)
         shown = wanted  # which may have fallen a little since the last read
-        was_exact, self._was_exact = self._was_exact, False
-        if limit < NO_LIMIT and not was_exact:
+        self.kept_back = None
+        if limit < NO_LIMIT:
             before = self._aligned(keys)
             hidden = np.maximum(wanted - before, 0.0)
             room, growth = limit - float(before[:, 0].sum()), float(hidden[:, 0].sum())
