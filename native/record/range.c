@@ -152,53 +152,6 @@ static bool hold_contexts(opscope_range *range)
     return range->contexts[0] != NULL;
 }
 
-/* The common case in few instructions: one callback that needs nothing but the calls. Fills in the
- * range and returns the callback, before its start. Returns NULL, and changes nothing, in any other
- * case. It claims the snapshot as claim() does: a `solo` exists only if light fences are compiler
- * barriers. */
-static inline struct opscope__callback *claim_solo(opscope_range *range, const opscope_op *op,
-                                                   const opscope_range_info *info)
-{
-    struct opscope__hot *hot = &opscope__hot;
-    struct opscope__snapshot *snapshot = hot->solo;
-    if (__builtin_expect(snapshot == NULL || hot->running != NULL, 0)) {
-        return NULL;
-    }
-    struct opscope__scope_slot *slot = &snapshot->scope_slots[op->scope];
-    struct opscope__callback *callback = slot->solo;
-    if (__builtin_expect(callback == NULL, 0)) {
-        return NULL;
-    }
-    opscope__store_relaxed(&snapshot->open_count, snapshot->open_count + 1);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (__builtin_expect(opscope__load_relaxed(&opscope__version) != snapshot->version, 0)) {
-        opscope__store_release(&snapshot->open_count, snapshot->open_count - 1);
-        return NULL;
-    }
-    hot->skip[op->scope] = __builtin_expect(slot->sampled == 0, 1)
-                               ? 1
-                               : opscope__scope_slot_draw_solo(snapshot, (opscope_scope)op->scope,
-                                                               &hot->thread->random);
-    range->snapshot = snapshot;
-    range->op = op;
-    range->info = info;
-    range->fired = slot->always | slot->sampled;
-    range->failed = 0;
-    range->contexts[0] = NULL;
-    return callback;
-}
-
-static void start_solo(opscope_range *range, const struct opscope__callback *callback)
-{
-    opscope__hot.running = callback;
-    int status = callback->spec.start(range, callback->spec.user, range->contexts);
-    opscope__hot.running = NULL;
-    if (__builtin_expect(status != 0, 0)) {
-        range->contexts[0] = NULL;
-        count_error();
-    }
-}
-
 static void OPSCOPE__COLD open_slow(opscope_range *range, const opscope_op *op,
                                     const opscope_range_info *info)
 {
@@ -236,16 +189,75 @@ static void OPSCOPE__COLD open_slow(opscope_range *range, const opscope_op *op,
     thread->inputs_of = NULL;
 }
 
+/* The common case: one callback that needs nothing but the calls. Fills in the range, and returns
+ * the slot with the callback, before its start and before a sampled one's next draw. Returns NULL,
+ * and changes nothing, in any other case. It claims the snapshot as claim() does: a `solo` exists
+ * only if light fences are compiler barriers. */
+static inline const struct opscope__scope_slot *claim_solo(opscope_range *range,
+                                                           const opscope_op *op,
+                                                           const opscope_range_info *info)
+{
+    struct opscope__hot *hot = &opscope__hot;
+    struct opscope__snapshot *snapshot = hot->solo;
+    if (__builtin_expect(snapshot == NULL || hot->running != NULL, 0)) {
+        return NULL;
+    }
+    const struct opscope__scope_slot *slot = &snapshot->scope_slots[op->scope];
+    if (__builtin_expect(slot->solo == NULL, 0)) {
+        return NULL;
+    }
+    opscope__store_relaxed(&snapshot->open_count, snapshot->open_count + 1);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (__builtin_expect(opscope__load_relaxed(&opscope__version) != snapshot->version, 0)) {
+        opscope__store_release(&snapshot->open_count, snapshot->open_count - 1);
+        return NULL;
+    }
+    hot->skip[op->scope] = 1;
+    range->snapshot = snapshot;
+    range->op = op;
+    range->info = info;
+    range->fired = slot->always | slot->sampled;
+    range->failed = 0;
+    range->contexts[0] = NULL;
+    return slot;
+}
+
+/* The start of such a range, if the callback is sampled or a program's own. */
+static void OPSCOPE__COLD start_solo(opscope_range *range, const struct opscope__callback *callback)
+{
+    struct opscope__hot *hot = &opscope__hot;
+    const opscope_scope scope = (opscope_scope)range->op->scope;
+    if (range->snapshot->scope_slots[scope].sampled != 0) {
+        hot->skip[scope] =
+            opscope__scope_slot_draw_solo(range->snapshot, scope, &hot->thread->random);
+    }
+    if (callback->leaf != NULL) {
+        (void)callback->spec.start(range, callback->spec.user, range->contexts);
+        return;
+    }
+    hot->running = callback;
+    const int status = callback->spec.start(range, callback->spec.user, range->contexts);
+    hot->running = NULL;
+    if (__builtin_expect(status != 0, 0)) {
+        range->contexts[0] = NULL;
+        count_error();
+    }
+}
+
+/* Every call in here is the last, a jump, so that the common case saves no registers. */
 void OPSCOPE__HOT opscope__range_open_slow(opscope_range *range, const opscope_op *op,
                                            const opscope_range_info *info)
 {
-    struct opscope__callback *callback = claim_solo(range, op, info);
-    if (__builtin_expect(callback == NULL, 0)) {
+    const struct opscope__scope_slot *slot = claim_solo(range, op, info);
+    if (__builtin_expect(slot == NULL, 0)) {
         open_slow(range, op, info);
-    } else if (callback->leaf != NULL) {
-        (void)callback->spec.start(range, callback->spec.user, range->contexts);
-    } else {
+        return;
+    }
+    const struct opscope__callback *callback = slot->solo;
+    if (__builtin_expect(callback->leaf == NULL || slot->sampled != 0, 0)) {
         start_solo(range, callback);
+    } else {
+        (void)callback->spec.start(range, callback->spec.user, range->contexts);
     }
 }
 
@@ -324,7 +336,7 @@ bool opscope__range_lose(opscope_range *range)
     return false;
 }
 
-static void end_solo(opscope_range *range, const struct opscope__callback *callback)
+static void OPSCOPE__COLD end_solo(opscope_range *range, const struct opscope__callback *callback)
 {
     struct opscope__snapshot *snapshot = range->snapshot;
     opscope__hot.running = callback;
@@ -343,8 +355,8 @@ void OPSCOPE__HOT opscope__range_close_slow(opscope_range *range)
     const struct opscope__hot *hot = &opscope__hot;
     struct opscope__snapshot *snapshot = range->snapshot;
     const struct opscope__callback *callback = NULL;
-    /* The common case: as in claim_solo, with the snapshot still current. The slots of another
-     * thread's snapshot are that thread's. */
+    /* The common case: as in claim_solo, with the snapshot still current. The slots
+     * of another thread's snapshot are that thread's. */
     if (__builtin_expect(snapshot == hot->solo && hot->running == NULL, 1)) {
         callback = snapshot->scope_slots[range->op->scope].solo;
     }
@@ -383,9 +395,8 @@ uint64_t opscope__range_cost_ticks(const opscope_callback *spec, const opscope_o
         opscope_range range;
         uint32_t done = 0;
         uint64_t start = opscope__ticks();
-        const struct opscope__callback *callback;
-        while (done < count && (callback = claim_solo(&range, op, NULL)) != NULL) {
-            (void)callback->spec.start(&range, callback->spec.user, range.contexts);
+        while (done < count && claim_solo(&range, op, NULL) != NULL) {
+            (void)spec->start(&range, spec->user, range.contexts);
             opscope__range_close_slow(&range);
             done++;
         }
