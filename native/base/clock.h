@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/hot.h"
+
 /* The values are those of opscope_clock_source in opscope/segment.h. */
 enum opscope__clock_source {
     OPSCOPE__CLOCK_TSC = 1,
@@ -25,7 +27,7 @@ typedef struct opscope__clock {
 } opscope__clock;
 
 /* Written once, when the library is loaded. */
-extern bool opscope__clock_is_counter;
+extern OPSCOPE__INTERNAL bool opscope__clock_is_counter;
 
 /* Fills in the source and its rate. The first call measures: it waits until half a millisecond has
  * passed since the library was loaded; if that was long ago, it waits half a millisecond. */
@@ -37,20 +39,24 @@ uint64_t opscope__monotonic_ns(void);
 /* CLOCK_THREAD_CPUTIME_ID in nanoseconds: a system call. */
 uint64_t opscope__thread_cpu_ns(void);
 
-static inline uint64_t opscope__ticks(void)
+/* The processor's counter. Only if opscope__clock_is_counter. */
+static inline uint64_t opscope__counter(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_expect(opscope__clock_is_counter, 1)) {
-        return __builtin_ia32_rdtsc();
-    }
+    return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
-    if (__builtin_expect(opscope__clock_is_counter, 1)) {
-        uint64_t ticks;
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-        return ticks;
-    }
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return 0;
 #endif
-    return opscope__monotonic_ns();
+}
+
+static inline uint64_t opscope__ticks(void)
+{
+    return __builtin_expect(opscope__clock_is_counter, 1) ? opscope__counter()
+                                                          : opscope__monotonic_ns();
 }
 
 #endif

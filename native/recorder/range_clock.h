@@ -29,22 +29,21 @@ static inline uint64_t opscope__range_clock_read(struct opscope__recorder_thread
                                                                           : state->last_ticks;
 }
 
-/* The cost of a range in this program. `factor`: cost_factor, not 0. */
-static inline uint64_t opscope__range_clock_cost(const struct opscope__recorder_thread *state,
-                                                 const struct opscope__slot *slot, uint64_t key,
-                                                 uint64_t factor)
+/* What recording a range costs in a loop. `slot`: NULL if its key has none yet. */
+static inline uint64_t opscope__range_clock_loop_ticks(const struct opscope__recorder_thread *state,
+                                                       const struct opscope__slot *slot,
+                                                       uint64_t key)
 {
-    const uint64_t loop_ticks = __builtin_expect(slot != NULL && slot->cost_ticks != 0, 1)
-                                    ? slot->cost_ticks
-                                    : opscope__table_cost_ticks(state->header, (uint32_t)key);
-    return loop_ticks * factor >> OPSCOPE__COST_FACTOR_LOG2;
+    return slot != NULL && slot->cost_ticks != 0
+               ? slot->cost_ticks
+               : opscope__table_cost_ticks(state->header, (uint32_t)key);
 }
 
-/* A range of that slot (NULL: none yet) ends: its duration. Afterwards the thread's clock leaves
- * out its cost. */
+/* A range ends, and recording it costs so much in a loop: its duration. Afterwards the thread's
+ * clock leaves out its cost in this program. */
 static inline uint64_t opscope__range_clock_leave(struct opscope__recorder_thread *state,
                                                   const struct opscope__frame *frame,
-                                                  const struct opscope__slot *slot, uint64_t now)
+                                                  uint64_t loop_ticks, uint64_t now)
 {
     const int64_t elapsed = (int64_t)(opscope__range_clock_read(state, now) - frame->start_ticks);
     /* Another processor's counter may be slightly behind. */
@@ -53,7 +52,7 @@ static inline uint64_t opscope__range_clock_leave(struct opscope__recorder_threa
     if (factor == 0) {
         return most;
     }
-    const uint64_t cost = opscope__range_clock_cost(state, slot, frame->key, factor);
+    const uint64_t cost = loop_ticks * factor >> OPSCOPE__COST_FACTOR_LOG2;
     const uint64_t inside = cost * OPSCOPE__INSIDE_SIXTEENTHS >> OPSCOPE__INSIDE_LOG2;
     const uint64_t least = frame->child_ticks < most ? frame->child_ticks : most;
     const uint64_t ticks = most >= least + inside ? most - inside : least;

@@ -73,8 +73,8 @@ static inline uint64_t op_and_phase(const opscope_op *op, const struct opscope__
     if (__builtin_expect(own >= first_strong, 0)) {
         return own;
     }
-    if ((enclosing < first_strong || enclosing == OPSCOPE__PHASE_BITS(OPSCOPE_UNKNOWN)) &&
-        __builtin_expect(opscope__hot.phase_bits != 0, 0)) {
+    if (__builtin_expect(opscope__hot.phase_bits != 0, 0) &&
+        (enclosing < first_strong || enclosing == OPSCOPE__PHASE_BITS(OPSCOPE_UNKNOWN))) {
         enclosing = opscope__hot.phase_bits;
     }
     return __builtin_expect(enclosing >= first_strong, 0) ? op->id | enclosing : own;
@@ -90,20 +90,15 @@ static inline void add_to_parent(struct opscope__frame *frame, uint64_t ticks)
 }
 
 static inline void begin(struct opscope__frame *frame, uint64_t key, const opscope_range *fn,
-                         uint64_t weight, void **context)
+                         const struct opscope__thread *thread, void **context)
 {
     frame->key = key | opscope__hot.label_bits;
     frame->range = fn;
-    frame->weight = weight;
+    *context = frame;
+    frame->weight = opscope__load_relaxed(
+        &opscope__recorder.weights[opscope__load_relaxed(&thread->is_new) & 1]);
     frame->serial = opscope__load_relaxed(&opscope__recorder.serial);
     frame->child_ticks = 0;
-    *context = frame;
-}
-
-static inline uint64_t weight_now(const struct opscope__thread *thread)
-{
-    return opscope__load_relaxed(
-        &opscope__recorder.weights[opscope__load_relaxed(&thread->is_new) & 1]);
 }
 
 static _Thread_local uint64_t outer_began; /* ticks ago */
@@ -142,9 +137,11 @@ static int OPSCOPE__COLD start_slow(const opscope_range *fn, bool is_outer, void
         opscope__recorder_drop(state);
         return OPSCOPE_OK;
     }
-    begin(frame, op_and_phase(fn->op, is_async(fn) ? state->top : frame), fn,
-          is_outer ? OPSCOPE__WEIGHT_ONE : weight_now(thread), context);
-    frame->serial = is_outer ? OPSCOPE__OUTER : frame->serial;
+    begin(frame, op_and_phase(fn->op, is_async(fn) ? state->top : frame), fn, thread, context);
+    if (is_outer) {
+        frame->weight = OPSCOPE__WEIGHT_ONE;
+        frame->serial = OPSCOPE__OUTER;
+    }
     frame->epoch = is_async(fn) ? state->epoch : opscope__load_relaxed(&opscope__recorder.serial);
     const uint64_t now = opscope__ticks();
     frame->start_ticks = is_outer       ? now - outer_began
@@ -159,15 +156,16 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
     const struct opscope__recorder *recorder = &opscope__recorder;
     const struct opscope__thread *thread = opscope__hot.thread;
     struct opscope__recorder_thread *state = thread->recorder;
-    if (__builtin_expect(
-            state == NULL || state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
-                opscope__load_relaxed(&recorder->is_open) == 0 || is_async(fn) || is_full(state),
-            0)) {
+    if (__builtin_expect(state == NULL ||
+                             state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
+                             opscope__load_relaxed(&recorder->is_open) == 0 || is_async(fn) ||
+                             is_full(state) || !opscope__clock_is_counter,
+                         0)) {
         return start_slow(fn, false, context);
     }
     struct opscope__frame *frame = state->top++;
-    begin(frame, op_and_phase(fn->op, frame), fn, weight_now(thread), context);
-    frame->start_ticks = opscope__range_clock_read(state, opscope__ticks());
+    begin(frame, op_and_phase(fn->op, frame), fn, thread, context);
+    frame->start_ticks = opscope__range_clock_read(state, opscope__counter());
     return OPSCOPE_OK;
 }
 
@@ -186,7 +184,7 @@ typedef uint64_t two_weights_anywhere __attribute__((vector_size(16), may_alias,
  * the stores then do not depend on the counter just read. On some processors, reading the counter
  * again waits for the addresses of earlier stores, so a range that starts right after this one
  * would wait for the whole computation of the bucket. */
-static inline void add_to_line(opscope_line *line, uint32_t bucket, uint64_t weight)
+static inline void add_to_line(opscope_line *line, uint64_t bucket, uint64_t weight)
 {
     static const uint64_t window[15] = {[7] = UINT64_MAX};
     const two_weights both = {weight, weight};
@@ -199,7 +197,7 @@ static inline void add_to_line(opscope_line *line, uint32_t bucket, uint64_t wei
     weights[3] += both & masks[3];
 }
 
-static inline void add_to(opscope_cell *cell, opscope_line *line, uint32_t bucket,
+static inline void add_to(opscope_cell *cell, opscope_line *line, uint64_t bucket,
                           const struct opscope__frame *frame, uint64_t ticks)
 {
     /* Do all loads first: as far as the compiler knows, a cell might be part of the frame. */
@@ -222,7 +220,7 @@ static inline void add_to(opscope_cell *cell, opscope_line *line, uint32_t bucke
     }
 }
 
-static inline void find_bucket(uint64_t ticks, uint32_t *octave, uint32_t *bucket)
+static inline void find_bucket(uint64_t ticks, uint64_t *octave, uint64_t *bucket)
 {
     uint64_t units = (uint64_t)((unsigned __int128)ticks *
                                     opscope__load_relaxed(&opscope__recorder.units_per_tick) >>
@@ -242,8 +240,9 @@ static int __attribute__((noinline)) count_slow(struct opscope__recorder_thread 
     if (slot == NULL) {
         slot = opscope__table_add(table, segment, frame->key);
     }
-    uint32_t octave, bucket;
-    find_bucket(ticks, &octave, &bucket);
+    uint64_t found, bucket;
+    find_bucket(ticks, &found, &bucket);
+    const uint32_t octave = (uint32_t)found;
     opscope_cell *cell = slot != NULL ? slot->cell : &opscope__no_room;
     opscope_line *line = NULL;
     if (cell != &opscope__no_room) {
@@ -366,8 +365,11 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
     const bool is_outer = frame->serial == OPSCOPE__OUTER;
     const uint64_t ticks =
         is_outer ? ticks_since(frame, now)
-                 : opscope__range_clock_leave(state, frame,
-                                              opscope__table_find(state->table, frame->key), now);
+                 : opscope__range_clock_leave(
+                       state, frame,
+                       opscope__range_clock_loop_ticks(
+                           state, opscope__table_find(state->table, frame->key), frame->key),
+                       now);
     add_to_parent(frame, ticks);
     const bool failed = (fn->failed & OPSCOPE__FAILED) != 0;
     if (frame->weight == 0) {
@@ -398,9 +400,12 @@ int opscope__recorder_outer_end(const opscope_range *fn, void *user, void *conte
 
 int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user, void *context)
 {
-    uint64_t now = opscope__ticks();
     (void)user;
     struct opscope__frame *frame = context;
+    if (__builtin_expect(!opscope__clock_is_counter, 0)) {
+        return end_slow(fn, frame, opscope__ticks());
+    }
+    const uint64_t now = opscope__counter();
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
     /* The common case: the innermost frame of this thread, so not an async one; not failed. If its
      * segment was closed meanwhile, its table now lies in private memory, and counting there does
@@ -411,15 +416,18 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
         return end_slow(fn, frame, now);
     }
     struct opscope__slot *slot = opscope__table_find(state->table, frame->key);
-    const uint64_t ticks = opscope__range_clock_leave(state, frame, slot, now);
+    if (__builtin_expect(slot == NULL || slot->cost_ticks == 0, 0)) {
+        return end_slow(fn, frame, now);
+    }
+    const uint64_t ticks = opscope__range_clock_leave(state, frame, slot->cost_ticks, now);
     state->top = frame;
     add_to_parent(frame, ticks);
     if (__builtin_expect(frame->weight == 0, 0)) {
         return count_enclosing(state, frame);
     }
-    uint32_t octave, bucket;
+    uint64_t octave, bucket;
     find_bucket(ticks, &octave, &bucket);
-    if (__builtin_expect(slot == NULL || slot->last_octave != octave, 0)) {
+    if (__builtin_expect(slot->last_octave != octave, 0)) {
         return count_slow(state, frame, ticks, false);
     }
     add_to(slot->cell, slot->last_line, bucket, frame, ticks);

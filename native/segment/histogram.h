@@ -29,13 +29,13 @@ static const uint64_t opscope__bucket_bounds[9] = {
 static const uint8_t opscope__bucket_guess[16] = {0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 6, 7, 7};
 
 /* `duration` in units of 2^-40 s. Octave o and bucket k cover [2^((8(o-40)+k)/8), the next) s. */
-static inline void opscope__bucket_of(uint64_t duration, uint32_t *octave, uint32_t *bucket)
+static inline void opscope__bucket_of(uint64_t duration, uint64_t *octave, uint64_t *bucket)
 {
-    uint64_t value = duration | 1; /* sets the lowest bit, so that a top bit exists; one unit more
-                                      does not change the bucket */
-    uint32_t top_bit = 63 ^ (uint32_t)__builtin_clzll(value);
-    uint64_t mantissa = value << (63 - top_bit);
-    uint32_t guess = opscope__bucket_guess[mantissa >> 59 & 15];
+    const uint64_t value = duration | 1; /* sets the lowest bit, so that a top bit exists; one unit
+                                            more does not change the bucket */
+    const uint64_t top_bit = 63 ^ (uint64_t)__builtin_clzll(value);
+    const uint64_t mantissa = value << (63 - top_bit);
+    const uint64_t guess = opscope__bucket_guess[(mantissa >> 59) - 16];
     *octave = top_bit;
     *bucket = guess + (mantissa > opscope__bucket_bounds[guess + 1]);
 }

@@ -152,7 +152,10 @@ struct opscope__slot *opscope__table_add(opscope__table *table, opscope__segment
         opscope__segment_lock();
         if (table->epoch == segment->epoch && opscope__names_add_op(segment, (uint32_t)key)) {
             cell = add_cell(table, segment, key);
-            cost_ticks = opscope__table_cost_ticks(opscope__segment_header(segment), (uint32_t)key);
+            if (cell != NULL) {
+                cost_ticks =
+                    opscope__table_cost_ticks(opscope__segment_header(segment), (uint32_t)key);
+            }
         }
         opscope__segment_unlock();
     }
@@ -167,7 +170,7 @@ struct opscope__slot *opscope__table_add(opscope__table *table, opscope__segment
 uint64_t opscope__table_cost_ticks(const opscope_segment_header *header, uint32_t op_id)
 {
     const uint64_t ps = header->record_cost_ps + opscope__op_cost_extra(op_id);
-    return (uint64_t)((unsigned __int128)ps * header->ticks_per_second / 1000000000000u);
+    return (uint64_t)((unsigned __int128)ps * header->ticks_per_second / 1000000000000u) | 1;
 }
 
 opscope_line *opscope__table_add_line(opscope__table *table, opscope__segment *segment,

@@ -30,7 +30,7 @@ struct opscope__slot {
     opscope_line *last_line;  /* the last line counted in; an operator rarely leaves its octave */
     uint64_t last_octave;     /* of last_line; OPSCOPE__NO_OCTAVE: none yet */
     uint64_t owed_self_ticks; /* of an outer range's cell: see count_outer in recorder/recorder.c */
-    uint64_t cost_ticks;      /* of recording a range, as measured at the start; 0: unknown */
+    uint64_t cost_ticks; /* of recording a range, as measured at the start; 0: no room for a cell */
 };
 
 typedef struct opscope__table {
@@ -52,7 +52,7 @@ typedef struct opscope__table {
 opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id);
 void opscope__table_destroy(opscope__table *table);
 
-/* What recording a range of that operator costs, as measured at the start. */
+/* What recording a range of that operator costs, as measured at the start; at least 1. */
 uint64_t opscope__table_cost_ticks(const opscope_segment_header *header, uint32_t op_id);
 
 /* The cell of a key that found no room for one: it has no lines and is never written. */

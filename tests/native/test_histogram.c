@@ -63,7 +63,7 @@ static uint64_t border(int octave, int bucket)
 
 static int place_of(uint64_t duration)
 {
-    uint32_t octave = 99, bucket = 99;
+    uint64_t octave = 99, bucket = 99;
     opscope__bucket_of(duration, &octave, &bucket);
     CHECK(octave < 64 && bucket < 8);
     return (int)(octave * 8 + bucket);
