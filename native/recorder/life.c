@@ -217,7 +217,11 @@ static int open_segment(struct opscope__recorder *recorder)
     opscope__store_relaxed(&recorder->is_open, 0);
 
     opscope__segment_lock();
-    opscope__segment_header(&recorder->segment)->record_cost_ps = recorder->record_cost_ps;
+    opscope_segment_header *header = opscope__segment_header(&recorder->segment);
+    header->record_cost_ps = recorder->record_cost_ps;
+    if (recorder->record_cost_ps != 0) {
+        opscope__table_know_cost(opscope__hot.thread->recorder->table, header);
+    }
     opscope__control_start(recorder);
     opscope__notes_write_all(&recorder->segment);
     recorder->usage_count = 0;

@@ -131,7 +131,14 @@ opscope__table *opscope__table_create(opscope__segment *segment, uint32_t id)
                                             .cell = table->other,
                                             .last_octave = OPSCOPE__NO_OCTAVE});
     table->slot_used_count = 1;
+    opscope__table_know_cost(table, opscope__segment_header(segment));
     return table;
+}
+
+void opscope__table_know_cost(opscope__table *table, const opscope_segment_header *header)
+{
+    opscope__table_find(table, OPSCOPE__OTHER_OP_ID)->cost_ticks =
+        opscope__table_cost_ticks(header, OPSCOPE__OTHER_OP_ID);
 }
 
 void opscope__table_destroy(opscope__table *table)

@@ -55,6 +55,9 @@ void opscope__table_destroy(opscope__table *table);
 /* What recording a range of that operator costs, as measured at the start; at least 1. */
 uint64_t opscope__table_cost_ticks(const opscope_segment_header *header, uint32_t op_id);
 
+/* The table has only its `other` cell, and the cost of recording is known now. */
+void opscope__table_know_cost(opscope__table *table, const opscope_segment_header *header);
+
 /* The cell of a key that found no room for one: it has no lines and is never written. */
 extern OPSCOPE__INTERNAL opscope_cell opscope__no_room;
 

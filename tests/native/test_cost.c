@@ -150,6 +150,19 @@ static bool is_fired(const opscope_op *op)
     return fired;
 }
 
+/* Otherwise the measured ranges would take the slow path, and cost more than the program's. */
+static void a_threads_table_knows_the_cost_of_its_first_operator(void)
+{
+    start_recorder("");
+    const opscope__table *table = opscope__hot.thread->recorder->table;
+    const struct opscope__slot *slot = opscope__table_find(table, opscope_op_other()->id);
+    CHECK(slot != NULL && slot->cost_ticks > 1);
+    CHECK_EQUAL(slot->cost_ticks,
+                opscope__table_cost_ticks(opscope__segment_header(&opscope__recorder.segment),
+                                          opscope_op_other()->id));
+    segment_free(stop_and_read());
+}
+
 static void costs_grow_as_probes_say_that_the_program_is_dearer_than_the_loop(void)
 {
     start_recorder("");
@@ -310,6 +323,7 @@ int main(void)
     RUN(process_and_reader_come_to_the_same_sum);
     RUN(an_extra_cost_is_decided_once_and_before_the_first_range);
     RUN(a_forked_child_has_its_parents_costs);
+    RUN(a_threads_table_knows_the_cost_of_its_first_operator);
     RUN(the_governor_counts_what_operators_cost);
     RUN(a_trial_sees_ranges_in_turns_and_leaves_nothing_behind);
     RUN(a_disturbed_round_says_nothing_and_is_not_recorded);
