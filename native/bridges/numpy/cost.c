@@ -4,7 +4,7 @@
 #include "bridges/python_op.h"
 #include "recorder/cost_trial.h"
 
-enum { TURNS = 10, CALLS = 10 };
+enum { TURNS = 30, CALLS = 10 };
 
 static bool run(PyObject *add, PyObject *array)
 {
