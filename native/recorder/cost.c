@@ -43,6 +43,7 @@ static struct {
     uint64_t count, ticks;
 } probes[2];
 static uint32_t is_in_loop;           /* relaxed */
+static double lacking_ticks;          /* segment lock: of a probe in the loop */
 static opscope__cost_compare compare; /* segment lock */
 
 uint64_t opscope__cost_probe_clock(void)
@@ -80,11 +81,19 @@ void opscope__cost_probe(uint64_t ticks)
     }
 }
 
+void opscope__cost_probe_lacks(double ticks)
+{
+    opscope__segment_lock();
+    lacking_ticks = ticks;
+    opscope__segment_unlock();
+}
+
 void opscope__cost_probe_loop(bool is_loop)
 {
     opscope__store_relaxed(&is_in_loop, is_loop);
 }
 
+/* With the segment lock held. */
 static double factor_of_probes(void)
 {
     const double loop_count = (double)opscope__load_relaxed(&probes[1].count);
@@ -92,7 +101,8 @@ static double factor_of_probes(void)
     if (loop_count == 0.0 || count == 0.0) {
         return 1.0;
     }
-    const double in_loop = (double)opscope__load_relaxed(&probes[1].ticks) / loop_count;
+    const double in_loop =
+        (double)opscope__load_relaxed(&probes[1].ticks) / loop_count + lacking_ticks;
     const double sum = (double)opscope__load_relaxed(&probes[0].ticks) + PRIOR_PROBES * in_loop;
     return sum / (count + PRIOR_PROBES) / in_loop;
 }

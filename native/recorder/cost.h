@@ -25,6 +25,9 @@ OPSCOPE_API uint64_t opscope__cost_probe_clock(void);
 /* Reports a timed range: the ticks of its start and its end together, without the work inside
  * it. */
 OPSCOPE_API void opscope__cost_probe(uint64_t ticks);
+/* What the recorder's own part of a range costs in a loop, in ticks: the ranges of the loop have an
+ * observer that does nothing, so their probes lack it. */
+void opscope__cost_probe_lacks(double ticks);
 /* Assigns the following probes to the loop, or to the program again. Only one thread measures at a
  * time; the few probes of other threads meanwhile are mixed in. */
 OPSCOPE_API void opscope__cost_probe_loop(bool is_loop);

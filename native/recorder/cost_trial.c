@@ -6,11 +6,14 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "record/callback.h"
+#include "record/range.h"
 #include "recorder/cost.h"
 #include "segment/op_cost.h"
 
 /* Of CPU time: on a loaded host the thread may wait for longer than that in its first round. */
 static const uint64_t CPU_LIMIT_NS = 1000000;
+
+enum { DISPATCH_RANGES = 64 };
 
 static struct opscope__snapshot *needed; /* registry lock: linked by next_stale, kept for ever */
 
@@ -124,4 +127,10 @@ uint64_t opscope__cost_trial_end(opscope__cost_trial *trial, uint32_t count)
     opscope__clock_start(&clock);
     const double ps = (double)(seen - unseen) / count * 1e12 / (double)clock.ticks_per_second;
     return ps < OPSCOPE__COST_LIMIT_PS ? (uint64_t)ps : 0;
+}
+
+double opscope__cost_trial_dispatch_ticks(void)
+{
+    return (double)opscope__range_cost_ticks(&leaf.spec, opscope_op_other(), DISPATCH_RANGES) /
+           DISPATCH_RANGES;
 }

@@ -41,4 +41,8 @@ OPSCOPE_API void opscope__cost_trial_stop(opscope__cost_trial *trial);
  * `count` ranges; 0 if it is unknown. */
 OPSCOPE_API uint64_t opscope__cost_trial_end(opscope__cost_trial *trial, uint32_t count);
 
+/* What the trial's observer costs per range, in ticks: dispatch alone. 0 if the measurement
+ * failed. */
+double opscope__cost_trial_dispatch_ticks(void);
+
 #endif

@@ -1,5 +1,6 @@
 /* recorder/life.c -- the recorder's life cycle: start, stop, settings, forks. recorder/recorder.c
  * records the ranges. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include "record/observer.h"
 #include "record/range.h"
 #include "recorder/control.h"
+#include "recorder/cost.h"
+#include "recorder/cost_trial.h"
 #include "recorder/ledger.h"
 #include "recorder/metric.h"
 #include "recorder/sampling.h"
@@ -167,8 +170,9 @@ static uint64_t measure_cost_ps(const struct opscope__recorder *recorder)
     opscope_segment_header *header = opscope__segment_header(&recorder->segment);
     /* The program did not cause this cost. Partner: threads that already add theirs. */
     opscope__store_relaxed(&header->uncounted_cost_ps, 0);
-    uint64_t rate = header->ticks_per_second;
-    return (uint64_t)((double)ticks / COST_RANGES * 1e12 / (double)rate);
+    const double of_range = (double)ticks / COST_RANGES;
+    opscope__cost_probe_lacks(fmax(0.0, of_range - opscope__cost_trial_dispatch_ticks()));
+    return (uint64_t)(of_range * 1e12 / (double)header->ticks_per_second);
 }
 
 /* ---- start and stop ------------------------------------------------------------------------ */

@@ -166,6 +166,7 @@ static void a_threads_table_knows_the_cost_of_its_first_operator(void)
 static void costs_grow_as_probes_say_that_the_program_is_dearer_than_the_loop(void)
 {
     start_recorder("");
+    opscope__cost_probe_lacks(0.0);
     opscope__cost_probe_loop(true);
     for (int i = 0; i < 100; i++) {
         opscope__cost_probe(200);
@@ -179,6 +180,11 @@ static void costs_grow_as_probes_say_that_the_program_is_dearer_than_the_loop(vo
     opscope__cost_probe(1000000000); /* it was interrupted */
     const uint64_t after = own_cost_ns();
     CHECK(after > 29 * before / 10 && after < 31 * before / 10);
+    opscope__cost_probe_lacks(100.0); /* the program's ranges have the recorder in them too */
+    const uint64_t less = own_cost_ns();
+    CHECK(less > 19 * before / 10 && less < 21 * before / 10);
+    opscope__cost_probe_lacks(0.0);
+    CHECK_EQUAL(own_cost_ns(), after);
     struct segment *segment = stop_and_read();
     CHECK(segment->header->cost_factor_ppm > 2900000 && segment->header->cost_factor_ppm < 3100000);
     segment_free(segment);
