@@ -42,6 +42,10 @@ static const double LEAST_FACTOR = 0.5, MOST_FACTOR = 20.0;
 static struct {
     uint64_t count, ticks;
 } probes[2];
+/* Of outer ranges, in the program; likewise. */
+static struct {
+    uint64_t count, ticks;
+} outer;
 static uint32_t is_in_loop;           /* relaxed */
 static double lacking_ticks;          /* segment lock: of a probe in the loop */
 static opscope__cost_compare compare; /* segment lock */
@@ -78,6 +82,14 @@ void opscope__cost_probe(uint64_t ticks)
         const uint32_t which = opscope__load_relaxed(&is_in_loop);
         opscope__add_relaxed(&probes[which].ticks, ticks);
         opscope__add_relaxed(&probes[which].count, 1);
+    }
+}
+
+void opscope__cost_outer(uint64_t ticks, bool is_range)
+{
+    if (ticks < PROBE_LIMIT_TICKS) {
+        opscope__add_relaxed(&outer.ticks, ticks);
+        opscope__add_relaxed(&outer.count, is_range);
     }
 }
 
@@ -123,7 +135,7 @@ void opscope__cost_add_comparison(const struct opscope__cost_comparison *window)
 struct sums {
     unsigned __int128 sampled_ps, outer_ps, counted_ps;
     double drawn_ps; /* if all of counted_ps were of drawn ranges */
-    uint64_t counted_count;
+    uint64_t counted_count, outer_count;
 };
 
 /* The owner of a cell adds without synchronisation; an aligned load returns the old or the new
@@ -142,6 +154,7 @@ static void OPSCOPE__UNSYNCHRONIZED add_cell(struct sums *sums,
     const unsigned __int128 cost_ps = (unsigned __int128)samples * range_ps;
     if (is_outer) {
         sums->outer_ps += cost_ps;
+        sums->outer_count += samples;
         return;
     }
     sums->sampled_ps += cost_ps;
@@ -180,6 +193,23 @@ static double limited(double factor)
     return factor < LEAST_FACTOR ? LEAST_FACTOR : factor < MOST_FACTOR ? factor : MOST_FACTOR;
 }
 
+/* By how much outer ranges cost more in the program than in a loop: as reported, or else as the
+ * probes say. */
+static double factor_of_outer(const opscope_segment_header *header, const struct sums *sums,
+                              double of_probes)
+{
+    const double count = (double)opscope__load_relaxed(&outer.count);
+    /* Otherwise the cells that count every range are those of all operators. */
+    const bool are_followed = opscope__recorder.outer_handle != 0;
+    if (!are_followed || count == 0.0 || sums->outer_ps == 0) {
+        return of_probes;
+    }
+    const double second_ps = 1e12;
+    const double ps = (double)opscope__load_relaxed(&outer.ticks) / count * second_ps /
+                      (double)header->ticks_per_second;
+    return limited(ps * (double)sums->outer_count / (double)sums->outer_ps);
+}
+
 void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *out)
 {
     *out = (struct opscope__cost){.factor = 1.0, .outer_factor = 1.0};
@@ -193,10 +223,11 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
     const struct opscope__cost_factor found = opscope__cost_compare_factor(&compare, of_probes);
     const double factor = limited(found.factor);
     const double all_ps = (double)(sums.sampled_ps + sums.outer_ps);
+    const double of_outer = factor_of_outer(header, &sums, of_probes);
     /* Outer ranges run all the time, so windows say nothing of their cost. */
     const double of_all =
         all_ps > 0.0
-            ? (factor * (double)sums.sampled_ps + of_probes * (double)sums.outer_ps) / all_ps
+            ? (factor * (double)sums.sampled_ps + of_outer * (double)sums.outer_ps) / all_ps
             : factor;
     const uint64_t factor_ppm = (uint64_t)(of_all * ONE_PPM);
     /* Partner: readers; the value is independent of other memory. */
@@ -216,5 +247,5 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
         .few_ns = (uint64_t)(sums.drawn_ps * OPSCOPE__COST_COMPARE_PROB / PS_PER_NS),
         .factor = factor,
         .factor_error = found.error,
-        .outer_factor = of_probes};
+        .outer_factor = of_outer};
 }

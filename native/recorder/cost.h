@@ -28,6 +28,9 @@ OPSCOPE_API void opscope__cost_probe(uint64_t ticks);
 /* What the recorder's own part of a range costs in a loop, in ticks: the ranges of the loop have an
  * observer that does nothing, so their probes lack it. */
 void opscope__cost_probe_lacks(double ticks);
+/* Reports what an outer range cost in the program: the ticks of its start and its end together, in
+ * two parts or in one. `is_range`: once for each range. */
+OPSCOPE_API void opscope__cost_outer(uint64_t ticks, bool is_range);
 /* Assigns the following probes to the loop, or to the program again. Only one thread measures at a
  * time; the few probes of other threads meanwhile are mixed in. */
 OPSCOPE_API void opscope__cost_probe_loop(bool is_loop);

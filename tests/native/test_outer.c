@@ -4,6 +4,7 @@
 
 #include "ranges.h"
 #include "read_segment.h"
+#include "recorder/cost.h"
 #include "recorder/state.h"
 
 static const uint64_t NEVER_NS = 1000000000000000; /* the driver's next window is days away */
@@ -129,6 +130,35 @@ static void ranges_of_a_window_that_weigh_nothing_only_enclose(void)
     segment_free(segment);
 }
 
+/* 8 and 2 times what one costs in a loop, in two reports. */
+static void an_outer_range_costs_what_was_reported_of_it(void)
+{
+    start_windows();
+    const opscope_op *step = outer_named("step", OPSCOPE_OPTIMIZER);
+    const opscope_segment_header *header = opscope__segment_header(&opscope__recorder.segment);
+    const uint64_t in_loop = opscope__table_cost_ticks(header, step->id);
+    struct opscope__cost cost;
+    run_ranges(step, 1000);
+    opscope__recorder_read_cost(&cost);
+    const uint64_t before = cost.outer_ns;
+    for (int i = 0; i < 1000; i++) {
+        opscope__cost_outer(8 * in_loop, true);
+        opscope__cost_outer(2 * in_loop, false);
+    }
+    opscope__cost_outer(1000000000, true); /* it was interrupted */
+    opscope__recorder_read_cost(&cost);
+    CHECK_EQUAL(cost.outer_ns, before);
+    CHECK(cost.outer_factor > 9.0 && cost.outer_factor < 11.0);
+    CHECK(cost.recording_ns > 9 * before && cost.recording_ns < 11 * before);
+    segment_free(stop_and_read());
+
+    start_recorder(""); /* now the cells that count every range are not those of outer ranges */
+    run_ranges(op_named("a"), 1000);
+    opscope__recorder_read_cost(&cost);
+    CHECK(cost.outer_factor < 2.0);
+    segment_free(stop_and_read());
+}
+
 static void without_outer_ranges_what_encloses_is_unknown(void)
 {
     empty_directory();
@@ -171,6 +201,7 @@ int main(void)
     RUN(a_window_opens_into_the_phase_of_what_encloses_it);
     RUN(an_outer_range_has_the_time_that_is_left_by_what_windows_make_of_its_operators);
     RUN(ranges_of_a_window_that_weigh_nothing_only_enclose);
+    RUN(an_outer_range_costs_what_was_reported_of_it);
     RUN(without_outer_ranges_what_encloses_is_unknown);
     RUN(a_thread_may_say_what_all_that_it_does_is);
     remove_directory();

@@ -175,6 +175,7 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
     if (is_followed && Py_TYPE(block) == block_type && find_open(block, NULL) == SIZE_MAX) {
         const uint64_t now = opscope__cost_probe_clock();
         follow(block, name_of(args, names), now > start ? (now - start) / 2 : 0);
+        opscope__cost_outer(opscope__cost_probe_clock() - now, true);
     }
     return block;
 }
@@ -188,11 +189,13 @@ static PyObject *end_block(const struct hook *hook, PyObject *args, PyObject *na
     PyObject *result = PyObject_Call(hook->original, args, names);
     const size_t index = block != NULL ? find_open(block, NULL) : SIZE_MAX;
     if (index != SIZE_MAX) {
+        const uint64_t start = opscope__cost_probe_clock();
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback); /* the callbacks of the end may be in Python */
         forget(index);
         opscope__torch_block_end(block);
         PyErr_Restore(type, value, traceback);
+        opscope__cost_outer(opscope__cost_probe_clock() - start, false);
     }
     return result;
 }
