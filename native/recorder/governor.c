@@ -7,7 +7,8 @@ static const uint64_t INTERVAL_NS = 2000000000, INTERVAL_CPU_NS = 20000000, INTE
 /* Sampling less than this would observe almost nothing. */
 static const double FLOOR_PROB = 1e-5;
 static const uint64_t CEILING_PERIOD_NS = 60000000000;
-static const double OUTER_SHARE = 0.75, TARGET = 0.75, WELL_BELOW = 0.5, RISE_LIMIT = 2.0;
+static const double OUTER_TIMES = 2.0, LEAST_SHARE = 0.25;
+static const double TARGET = 0.75, WELL_BELOW = 0.5, RISE_LIMIT = 2.0;
 
 /* The lowest scale: it keeps the sampling at its floor. */
 static double floor_of(const struct opscope__sampling *asked)
@@ -69,8 +70,9 @@ bool opscope__governor_judge(opscope__governor *governor, const struct opscope__
     const double opening =
         since(start->driver_ns, now->driver_ns) / (double)(cpu_ns > wall_ns ? cpu_ns : wall_ns);
     const double whole_budget = (double)governor->budget_ppb / 1e9;
-    const bool is_dear = outer > OUTER_SHARE * whole_budget && governor->budget_ppb != 0;
-    const double budget = is_dear ? whole_budget : whole_budget - outer;
+    const bool is_dear = outer > OUTER_TIMES * whole_budget && governor->budget_ppb != 0;
+    const double left = whole_budget - outer, least_budget = LEAST_SHARE * whole_budget;
+    const double budget = is_dear ? whole_budget : left > least_budget ? left : least_budget;
     const double share = overhead - outer + opening;
     const bool is_given_up = is_dear && !governor->spares_outer;
     governor->spares_outer |= is_dear;

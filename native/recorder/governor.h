@@ -16,11 +16,12 @@
  * therefore keeps its windows, and windows that open every few microseconds take no more than the
  * budget of one processor.
  *
- * Outer ranges are always followed; no scale makes them cheaper. While they take less than three
- * quarters of the budget, operators get the rest, in fewer windows: a phase that is known is worth
- * more than a smaller standard error. If they take more, the recorder stops following them until
- * the settings change: following is not meant for programs that open outer ranges every few
- * microseconds.
+ * Outer ranges are always followed; no scale makes them cheaper. Operators get what they leave of
+ * the budget, in fewer windows, and at least a quarter of it: a phase that is known is worth more
+ * than a smaller standard error. So a program that opens outer ranges every hundred microseconds
+ * exceeds the budget, by what is stated. If they take more than twice the budget, the recorder
+ * stops following them until the settings change. A window then knows only what encloses operators
+ * if it began inside the window, and the phase of the others is unknown.
  *
  * This code is arithmetic: no clock, no lock. Its caller, recorder/control.c, passes the time and
  * holds the settings lock.
@@ -52,7 +53,7 @@ typedef struct opscope__governor {
     double scale; /* of the requested sampling: 1 for all of it, less while over the budget */
     uint64_t overhead_ppb; /* measured over the last interval; 0 before the end of the first */
     uint64_t adaptation_count;
-    bool spares_outer; /* outer ranges took more than three quarters of the budget: not followed */
+    bool spares_outer; /* outer ranges took more than twice the budget: they are not followed */
     struct opscope__governor_reading start; /* of the interval */
 } opscope__governor;
 
