@@ -29,7 +29,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak hostile scale bench dashboards stubs suites metrics-doc protocol torch-matrix wheels clean
+.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak hostile scale bench dashboards stubs suites metrics-doc protocol torch-matrix try-wheels wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
@@ -164,6 +164,10 @@ wheels: $(VENV)/tools ## the files of a release, in dist: source, and wheels for
 	    if $$python -c "" 2>/dev/null; then $$python native/cross/try_wheel.py dist; \
 	    else echo "not tried with $$python, which this machine lacks"; fi; \
 	done
+
+try-wheels: $(VENV)/tools ## try the wheels in dist on CPython 3.14 and on musl, which it fetches
+	$(BIN)/python -m pip install --quiet --group wheels
+	$(BIN)/python -m native.cross.other_pythons dist
 
 clean: ## remove all build output and environments
 	rm -rf build dist $(VENV) .venv-bench .venv-run .venv-wide .mypy_cache .pytest_cache .ruff_cache .hypothesis
