@@ -165,7 +165,7 @@ wheels: $(VENV)/tools ## the files of a release, in dist: source, and wheels for
 	    else echo "not tried with $$python, which this machine lacks"; fi; \
 	done
 
-try-wheels: $(VENV)/tools ## try the wheels in dist on CPython 3.14 and on musl, which it fetches
+try-wheels: $(VENV)/tools ## try the wheels in dist on CPython 3.14 and 3.15 and on musl, which it fetches
 	$(BIN)/python -m pip install --quiet --group wheels
 	$(BIN)/python -m native.cross.other_pythons dist
 

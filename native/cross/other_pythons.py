@@ -1,11 +1,11 @@
-"""Try the wheels with Pythons that this machine need not have: CPython 3.14, and one for musl.
+"""Try the wheels with Pythons that this machine need not have: the newest, and one for musl.
 
 Usage: python -m native.cross.other_pythons DIRECTORY-OF-WHEELS
 
-Both are of Debian and lie below build/cross, made the first time. CPython 3.14 is unpacked from its
-packages, with its own C library. Debian has no Python for musl, so one is compiled from Debian's
-source in two minutes, with the compiler of the wheels. It lacks OpenSSL: the Python that runs this
-downloads what it installs. Neither needs root. This is for x86-64 alone.
+All are of Debian and lie below build/cross, made the first time. CPython 3.14 and 3.15 are unpacked
+from their packages, with their own C library. Debian has no Python for musl, so one is compiled
+from Debian's source in two minutes, with the compiler of the wheels. It lacks OpenSSL: the Python
+that runs this downloads what it installs. Nothing needs root. This is for x86-64 alone.
 """
 
 import os
@@ -34,7 +34,8 @@ _MUSL_VERSION, _MUSL_SUITE = "3.13", "trixie"
 
 def main(directory: Path) -> None:
     trial = Path(__file__).with_name("try_wheel.py")
-    subprocess.run([debian_python("3.14", "sid", _NEWER), trial, directory], check=True)
+    for version in ("3.14", "3.15"):
+        subprocess.run([debian_python(version, "sid", _NEWER), trial, directory], check=True)
     (wheel,) = directory.glob(f"opscope-*-abi3-{MUSL.platform}.whl")
     with tempfile.TemporaryDirectory() as packages:
         run(
