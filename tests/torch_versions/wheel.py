@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterable
 from email.parser import HeaderParser
 from pathlib import Path
 
@@ -33,9 +34,7 @@ def unpack(wheel: Path, site: Path) -> None:
         names = [name for name in archive.namelist() if not name.startswith(_LEFT_OUT)]
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         requirements = on_the_cpu(archive.read(metadata).decode())
-        archive.extractall(site, names)
-    for program in (site / "torch" / "bin").iterdir():
-        program.chmod(0o755)  # extractall leaves that out
+        extract(archive, names, site)
     folder = site / "torch" / "lib"
     if make_stubs(_libraries(site), folder):
         registry = site / "torch" / "_native" / "registry.py"
@@ -43,6 +42,14 @@ def unpack(wheel: Path, site: Path) -> None:
             registry.write_text(registry.read_text() + _NO_OVERRIDES)
     # What it would warn of are packages of the environment that makes this one.
     _pip("install", "--no-warn-conflicts", "--target", site, *requirements)
+
+
+def extract(archive: zipfile.ZipFile, names: Iterable[str], folder: Path) -> None:
+    """As pip does: what is a program in the wheel is one in the folder. extractall forgets it."""
+    for name in names:
+        path = Path(archive.extract(name, folder))
+        if archive.getinfo(name).external_attr >> 16 & 0o111 and path.is_file():
+            path.chmod(0o755)
 
 
 def on_the_cpu(metadata: str) -> list[str]:
