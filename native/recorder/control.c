@@ -140,7 +140,7 @@ static void start_governor(struct opscope__recorder *recorder)
 {
     const struct opscope__governor_reading now = read_costs(recorder);
     opscope__governor_start(&recorder->governor, opscope__settings_budget_ppb(&recorder->wanted),
-                            &now);
+                            opscope__settings_outer_budget_ppb(&recorder->wanted), &now);
     show_costs(recorder);
     plan_next(recorder);
 }
@@ -198,7 +198,8 @@ static int put_into_force(struct opscope__recorder *recorder,
     const bool is_same = is_off == recorder->is_off &&
                          opscope__sampling_is_same(&wanted->sampling, &before.sampling);
     recorder->wanted = *wanted;
-    if (!is_same || opscope__settings_budget_ppb(wanted) != recorder->governor.budget_ppb) {
+    if (!is_same || opscope__settings_budget_ppb(wanted) != recorder->governor.budget_ppb ||
+        opscope__settings_outer_budget_ppb(wanted) != recorder->governor.outer_budget_ppb) {
         opscope__segment_lock();
         start_governor(recorder);
         recorder->spares_outer = false;

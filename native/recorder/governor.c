@@ -7,7 +7,7 @@ static const uint64_t INTERVAL_NS = 2000000000, INTERVAL_CPU_NS = 20000000, INTE
 /* Sampling less than this would observe almost nothing. */
 static const double FLOOR_PROB = 1e-5;
 static const uint64_t CEILING_PERIOD_NS = 60000000000;
-static const double OUTER_TIMES = 2.0, LEAST_SHARE = 0.25;
+static const double LEAST_SHARE = 0.25; /* of the budget, for operators beside outer ranges */
 static const double TARGET = 0.75, WELL_BELOW = 0.5, RISE_LIMIT = 2.0;
 
 /* The lowest scale: it keeps the sampling at its floor. */
@@ -19,9 +19,10 @@ static double floor_of(const struct opscope__sampling *asked)
 }
 
 void opscope__governor_start(opscope__governor *governor, uint64_t budget_ppb,
-                             const struct opscope__governor_reading *now)
+                             uint64_t outer_budget_ppb, const struct opscope__governor_reading *now)
 {
     *governor = (opscope__governor){.budget_ppb = budget_ppb,
+                                    .outer_budget_ppb = outer_budget_ppb,
                                     .scale = 1.0,
                                     .adaptation_count = governor->adaptation_count,
                                     .start = *now};
@@ -70,7 +71,8 @@ bool opscope__governor_judge(opscope__governor *governor, const struct opscope__
     const double opening =
         since(start->driver_ns, now->driver_ns) / (double)(cpu_ns > wall_ns ? cpu_ns : wall_ns);
     const double whole_budget = (double)governor->budget_ppb / 1e9;
-    const bool is_dear = outer > OUTER_TIMES * whole_budget && governor->budget_ppb != 0;
+    const bool is_dear =
+        governor->budget_ppb != 0 && outer > (double)governor->outer_budget_ppb / 1e9;
     const double left = whole_budget - outer, least_budget = LEAST_SHARE * whole_budget;
     const double budget = is_dear ? whole_budget : left > least_budget ? left : least_budget;
     const double share = overhead - outer + opening;

@@ -18,10 +18,9 @@
  *
  * Outer ranges are always followed; no scale makes them cheaper. Operators get what they leave of
  * the budget, in fewer windows, and at least a quarter of it: a phase that is known is worth more
- * than a smaller standard error. So a program that opens outer ranges every hundred microseconds
- * exceeds the budget, by what is stated. If they take more than twice the budget, the recorder
- * stops following them until the settings change. A window then knows only what encloses operators
- * if it began inside the window, and the phase of the others is unknown.
+ * than a smaller standard error. Outer ranges have a budget of their own. If they take more, the
+ * recorder stops following them until the settings change: a window then knows only what encloses
+ * operators if it began inside the window, and the phase of the others is unknown.
  *
  * This code is arithmetic: no clock, no lock. Its caller, recorder/control.c, passes the time and
  * holds the settings lock.
@@ -50,15 +49,17 @@ struct opscope__governor_reading {
 
 typedef struct opscope__governor {
     uint64_t budget_ppb; /* 0: no limit, and no scaling */
+    uint64_t outer_budget_ppb;
     double scale; /* of the requested sampling: 1 for all of it, less while over the budget */
     uint64_t overhead_ppb; /* measured over the last interval; 0 before the end of the first */
     uint64_t adaptation_count;
-    bool spares_outer; /* outer ranges took more than twice the budget: they are not followed */
+    bool spares_outer; /* outer ranges took more than their budget: they are not followed */
     struct opscope__governor_reading start; /* of the interval */
 } opscope__governor;
 
 /* Starts measuring at `now`, with the sampling as requested. Counts continue. */
 void opscope__governor_start(opscope__governor *governor, uint64_t budget_ppb,
+                             uint64_t outer_budget_ppb,
                              const struct opscope__governor_reading *now);
 
 /* The length of an interval with this sampling. */

@@ -37,6 +37,12 @@ uint64_t opscope__settings_budget_ppb(const struct opscope__settings *settings)
     return settings->budget_is_default && is_all ? 0 : settings->max_overhead_ppb;
 }
 
+uint64_t opscope__settings_outer_budget_ppb(const struct opscope__settings *settings)
+{
+    const uint64_t budget_ppb = opscope__settings_budget_ppb(settings);
+    return settings->budget_is_default ? 2 * budget_ppb : budget_ppb - budget_ppb / 4;
+}
+
 static bool take_windows(struct opscope__sampling *sampling, const opscope_control *change)
 {
     struct opscope__sampling windows = {1.0, change->window_ns, change->period_ns};

@@ -43,6 +43,10 @@ static inline bool opscope__settings_are_off(const struct opscope__settings *set
 
 /* The maximum share for recording, times 1e9; 0: no limit. */
 uint64_t opscope__settings_budget_ppb(const struct opscope__settings *settings);
+/* The limit for outer ranges alone. A budget that somebody set is kept: three quarters of it, as
+ * operators keep a quarter. The default is a target: twice of it, for what a program of many short
+ * steps loses without outer ranges, the phases of its operators, is worth more. */
+uint64_t opscope__settings_outer_budget_ppb(const struct opscope__settings *settings);
 
 /* Applies the settings that `change` gives over `settings`. It reads the fields of the change up to
  * label_keys and trusts none of them. ERR_INVALID, with nothing changed, if a value is out of

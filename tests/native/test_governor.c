@@ -5,7 +5,8 @@
 #include "check.h"
 #include "recorder/governor.h"
 
-static const uint64_t SECOND_NS = 1000000000, COST_PS = 50000, BUDGET_PPB = 5000000;
+static const uint64_t SECOND_NS = 1000000000, COST_PS = 50000, BUDGET_PPB = 5000000,
+                      OUTER_PPB = 3750000;
 
 /* A program on one processor, as the recorder measures it. */
 struct program {
@@ -21,7 +22,7 @@ static struct program begin(struct opscope__sampling asked, uint64_t budget_ppb,
         .ranges_per_second = rate,
         .asked = asked,
         .now = {.sampled_factor = 1.0, .whole_factor = 1.0, .follows_outer = true}};
-    opscope__governor_start(&program.governor, budget_ppb, &program.now);
+    opscope__governor_start(&program.governor, budget_ppb, OUTER_PPB, &program.now);
     return program;
 }
 
@@ -181,17 +182,17 @@ static void new_settings_begin_a_new_interval_and_counts_go_on(void)
 {
     struct program program = begin(half, BUDGET_PPB, 4e6);
     CHECK(run(&program));
-    opscope__governor_start(&program.governor, 2 * BUDGET_PPB, &program.now);
+    opscope__governor_start(&program.governor, 2 * BUDGET_PPB, OUTER_PPB, &program.now);
     CHECK(sampling_of(&program).prob == 0.5);
     CHECK_EQUAL(program.governor.adaptation_count, 1);
     CHECK(run(&program));
     CHECK(fabs(sampling_of(&program).prob - 0.5 * 0.75 * 0.01 / 0.1) < 1e-9);
 }
 
-static void outer_ranges_that_take_more_than_twice_the_budget_are_given_up(void)
+static void outer_ranges_that_take_more_than_their_budget_are_given_up(void)
 {
     struct program program = begin(windows, BUDGET_PPB, 1e5);
-    program.outer_per_second = 2.1e5; /* 1.05 %, while operators take almost nothing */
+    program.outer_per_second = 8e4; /* 0.4 %, while operators take almost nothing */
     CHECK(run(&program));
     CHECK(program.governor.spares_outer);
     CHECK_EQUAL(sampling_of(&program).period_ns, windows.period_ns);
@@ -216,6 +217,7 @@ static void operators_keep_a_quarter_of_the_budget_beside_outer_ranges(void)
 {
     struct program program = begin(windows, BUDGET_PPB, 1e7); /* 0.4 % alone: within the budget */
     program.outer_per_second = 1.9e5;                         /* 0.95 % */
+    program.governor.outer_budget_ppb = 2 * BUDGET_PPB;
     for (int i = 0; i < 5; i++) {
         (void)run(&program);
     }
@@ -241,6 +243,15 @@ static void what_becomes_known_of_the_cost_says_nothing_of_the_interval(void)
     CHECK(program.governor.overhead_ppb < BUDGET_PPB);
 }
 
+static void a_budget_that_was_given_is_a_limit_for_outer_ranges_too(void)
+{
+    struct opscope__settings settings = {
+        .sampling = windows, .max_overhead_ppb = BUDGET_PPB, .budget_is_default = true};
+    CHECK_EQUAL(opscope__settings_outer_budget_ppb(&settings), 2 * BUDGET_PPB);
+    settings.budget_is_default = false;
+    CHECK_EQUAL(opscope__settings_outer_budget_ppb(&settings), 3 * BUDGET_PPB / 4);
+}
+
 static void without_a_budget_outer_ranges_are_followed_at_any_cost(void)
 {
     struct program program = begin(windows, 0, 1e5);
@@ -262,9 +273,10 @@ int main(void)
     RUN(windows_by_the_microsecond_keep_to_the_budget_of_one_processor);
     RUN(the_thread_of_usual_windows_is_no_reason_to_spread_them);
     RUN(new_settings_begin_a_new_interval_and_counts_go_on);
-    RUN(outer_ranges_that_take_more_than_twice_the_budget_are_given_up);
+    RUN(outer_ranges_that_take_more_than_their_budget_are_given_up);
     RUN(operators_keep_to_what_outer_ranges_leave_of_the_budget);
     RUN(operators_keep_a_quarter_of_the_budget_beside_outer_ranges);
+    RUN(a_budget_that_was_given_is_a_limit_for_outer_ranges_too);
     RUN(what_becomes_known_of_the_cost_says_nothing_of_the_interval);
     RUN(without_a_budget_outer_ranges_are_followed_at_any_cost);
     return 0;
