@@ -28,6 +28,7 @@ RECORDED = [
 ERRORS = 5
 """A right estimate is further off by chance once in two million times."""
 
+# The optimizer's ranges begin and end between the clocks around its methods and those of its hooks.
 INPUT_BOUND = """
 import json
 from time import perf_counter
@@ -48,7 +49,18 @@ torch.set_num_threads(1)
 model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(12)))  # so that a step takes long
 optimizer, loss = torch.optim.AdamW(model.parameters()), nn.CrossEntropyLoss()
 batches = iter(DataLoader(Rows(), batch_size=16))
-loading = updating = 0.0
+loading = updating = within = opened = 0.0
+
+def open(*_):
+    global opened
+    opened = perf_counter()
+
+def close(*_):
+    global within
+    within += perf_counter() - opened
+
+optimizer.register_step_pre_hook(open)
+optimizer.register_step_post_hook(close)
 for _ in range(STEPS):
     start = perf_counter()
     inputs, targets = next(batches)
@@ -58,7 +70,7 @@ for _ in range(STEPS):
     optimizer.step()
     optimizer.zero_grad()
     updating += perf_counter() - start
-print(json.dumps({"data": loading, "optimizer": updating}))
+print(json.dumps({"data": (loading, loading), "optimizer": (within, updating)}))
 """
 
 WORKERS = """
@@ -175,12 +187,13 @@ def _by_phase(sums: Sums, op: str) -> dict[str, float]:
     return {phase: calls for (name, phase), calls in sums.calls.items() if name == op and calls}
 
 
-Phases = tuple[Sums, dict[str, float]]
+Phases = tuple[Sums, dict[str, tuple[float, float]]]
 
 
 @pytest.fixture(scope="module", params=RECORDED)
 def input_bound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Phases:
-    """What was recorded, and for how long the program itself says it was at each phase."""
+    """What was recorded, and for how long the program says it was at each phase: at least, and at
+    most."""
     directory = tmp_path_factory.mktemp("input_bound")
     steps = "2000" if request.param else "300"
     said = observed(directory, INPUT_BOUND.replace("STEPS", steps), **request.param)
@@ -189,12 +202,13 @@ def input_bound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 def test_a_phase_has_the_time_that_the_program_is_at_it(input_bound: Phases) -> None:
     sums, measured = input_bound
-    for phase, true_s in measured.items():
+    for phase, (least_s, most_s) in measured.items():
         self_s = sum(seconds for (_, name), seconds in sums.self_s.items() if name == phase)
         error = judge.error_of_phase(sums, phase)
         assert error is not None, phase
-        assert error < 0.3 * true_s, phase
-        assert self_s == pytest.approx(true_s, abs=0.05 * true_s + ERRORS * error), phase
+        assert error < 0.3 * most_s, phase
+        allowed_s = 0.05 * most_s + ERRORS * error
+        assert least_s - allowed_s <= self_s <= most_s + allowed_s, phase
 
 
 def test_the_data_sets_own_operators_are_data(input_bound: Phases) -> None:
