@@ -355,8 +355,8 @@ void OPSCOPE__HOT opscope__range_close_slow(opscope_range *range)
     const struct opscope__hot *hot = &opscope__hot;
     struct opscope__snapshot *snapshot = range->snapshot;
     const struct opscope__callback *callback = NULL;
-    /* The common case: as in claim_solo, with the snapshot still current. The slots
-     * of another thread's snapshot are that thread's. */
+    /* The common case: as in claim_solo, with the snapshot still current. The slots of another
+     * thread's snapshot are that thread's. */
     if (__builtin_expect(snapshot == hot->solo && hot->running == NULL, 1)) {
         callback = snapshot->scope_slots[range->op->scope].solo;
     }
