@@ -193,8 +193,8 @@ static double limited(double factor)
     return factor < LEAST_FACTOR ? LEAST_FACTOR : factor < MOST_FACTOR ? factor : MOST_FACTOR;
 }
 
-/* By how much outer ranges cost more in the program than in a loop: as reported, or else as the
- * probes say. */
+/* By how much outer ranges cost more in the program than in a loop: as reported, and for those that
+ * nobody reports, as the probes say. */
 static double factor_of_outer(const opscope_segment_header *header, const struct sums *sums,
                               double of_probes)
 {
@@ -207,7 +207,9 @@ static double factor_of_outer(const opscope_segment_header *header, const struct
     const double second_ps = 1e12;
     const double ps = (double)opscope__load_relaxed(&outer.ticks) / count * second_ps /
                       (double)header->ticks_per_second;
-    return limited(ps * (double)sums->outer_count / (double)sums->outer_ps);
+    const double all = (double)sums->outer_count;
+    const double share = count < all ? count / all : 1.0;
+    return limited(share * ps * all / (double)sums->outer_ps + (1.0 - share) * of_probes);
 }
 
 void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *out)

@@ -150,6 +150,9 @@ static void an_outer_range_costs_what_was_reported_of_it(void)
     CHECK_EQUAL(cost.outer_ns, before);
     CHECK(cost.outer_factor > 9.0 && cost.outer_factor < 11.0);
     CHECK(cost.recording_ns > 9 * before && cost.recording_ns < 11 * before);
+    run_ranges(step, 1000); /* which nobody reports */
+    opscope__recorder_read_cost(&cost);
+    CHECK(cost.outer_factor > 5.0 && cost.outer_factor < 6.0);
     segment_free(stop_and_read());
 
     start_recorder(""); /* now the cells that count every range are not those of outer ranges */
