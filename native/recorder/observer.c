@@ -4,6 +4,7 @@
 #include "record/observer.h"
 #include "recorder/control.h"
 #include "recorder/metric.h"
+#include "recorder/outer.h"
 #include "recorder/sampling.h"
 #include "recorder/state.h"
 #include "recorder/window.h"
@@ -11,6 +12,12 @@
 static void thread_begins(struct opscope__thread *thread)
 {
     opscope__recorder_labels_changed(thread);
+}
+
+static void thread_refreshed(const struct opscope__thread *thread)
+{
+    opscope__recorder_labels_follow(thread);
+    opscope__outer_refresh(thread);
 }
 
 static void labels_changed(const opscope_debug_info *chain)
@@ -56,7 +63,7 @@ static void fork_done(bool is_child)
 
 static const struct opscope__observer observer = {
     .thread_begins = thread_begins,
-    .thread_refreshed = opscope__recorder_labels_follow,
+    .thread_refreshed = thread_refreshed,
     .thread_ends = opscope__recorder_thread_end,
     .thread_freed = opscope__recorder_thread_free,
     .api_used = opscope__recorder_usage,

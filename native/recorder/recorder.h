@@ -8,8 +8,8 @@
  * lock. */
 OPSCOPE_API void opscope__recorder_count_lost(void);
 
-/* The outer ranges that the calling thread opens began that many ticks earlier, until the next call
- * with 0. For a bridge that learns of a range only after it has begun. */
-OPSCOPE_API void opscope__recorder_outer_began(uint64_t ticks_ago);
+/* The outer ranges that the calling thread opens began at that reading of the processor's counter,
+ * until the next call with 0. For a bridge that learns of a range only after it has begun. */
+OPSCOPE_API void opscope__recorder_outer_began(uint64_t start_ticks);
 
 #endif

@@ -48,6 +48,9 @@ struct opscope__recorder_thread {
     uint64_t last_ticks; /* of that clock, at the last end of a range: it is never less */
     uint64_t next_poll_ticks; /* time of the next poll of the control block (recorder/control.h) */
     uint32_t label_epoch;     /* the recorder's label_epoch at the last look-up of labels */
+    struct opscope__outer_range *unframed; /* see recorder/outer.h: the innermost without a frame */
+    uint64_t outer_version; /* of the callbacks, while outer ranges need no other than ours; 0: they
+                               were not looked at */
     struct opscope__frame
         frames[1 + OPSCOPE__FRAME_LIMIT]; /* the first is a sentinel below the outermost */
     uint64_t bytes_rest;                  /* of weighted bytes: units of 2^-16 not yet in a cell */
@@ -144,10 +147,13 @@ void opscope__recorder_labels_changed(const struct opscope__thread *thread);
 /* Callbacks have changed, and perhaps the label keys. */
 void opscope__recorder_labels_follow(const struct opscope__thread *thread);
 
-/* recorder/recorder.c: the callback, and the callback that follows outer ranges with a weight of
- * 1. */
+/* recorder/recorder.c: the callback; and, cold, its start and end in all but the common cases and
+ * of outer ranges. */
 int opscope__recorder_range_start(const opscope_range *fn, void *user, void **context);
 int opscope__recorder_range_end(const opscope_range *fn, void *user, void *context);
+int opscope__recorder_start_slow(const opscope_range *fn, bool is_outer, void **context);
+int opscope__recorder_end_slow(const opscope_range *fn, struct opscope__frame *frame, uint64_t now);
+/* recorder/outer.c: the callback that follows outer ranges with a weight of 1. */
 int opscope__recorder_outer_start(const opscope_range *fn, void *user, void **context);
 int opscope__recorder_outer_end(const opscope_range *fn, void *user, void *context);
 /* The callback that only counts. */

@@ -1,0 +1,184 @@
+/* recorder/outer.c -- see recorder/outer.h. */
+#include "recorder/outer.h"
+
+#include "base/atomics.h"
+#include "base/clock.h"
+#include "record/callback.h"
+#include "record/range.h"
+#include "recorder/count.h"
+
+/* True if the recorder's is the only callback that may want outer ranges; known anew after each
+ * change of the callbacks. */
+static bool is_alone(struct opscope__recorder_thread *state)
+{
+    const struct opscope__hot *hot = &opscope__hot;
+    const uint64_t version = opscope__load_relaxed(&opscope__version);
+    if (__builtin_expect(hot->version != version || hot->running != NULL, 0)) {
+        return false; /* the record layer will refresh the thread's snapshot */
+    }
+    if (__builtin_expect(state->outer_version != version, 0)) {
+        const struct opscope__snapshot *snapshot = hot->solo;
+        const struct opscope__callback *solo =
+            snapshot != NULL ? snapshot->scope_slots[OPSCOPE_USER_SCOPE].solo : NULL;
+        if (solo == NULL || solo->leaf == NULL || !solo->leaf->is_outer) {
+            return false;
+        }
+        state->outer_version = version;
+    }
+    return true;
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static void add_frame(struct opscope__recorder_thread *state, struct opscope__outer_range *outer)
+{
+    outer->is_unframed = false;
+    outer->frame = NULL;
+    if (outer->epoch != state->epoch) {
+        return; /* its segment is closed */
+    }
+    if (state->top == &state->frames[1 + OPSCOPE__FRAME_LIMIT]) {
+        opscope__recorder_drop(state);
+        return;
+    }
+    outer->range->info = NULL;
+    outer->frame = state->top++;
+    *outer->frame =
+        (struct opscope__frame){.range = outer->range,
+                                .key = outer->key,
+                                .weight = OPSCOPE__WEIGHT_ONE,
+                                .serial = OPSCOPE__OUTER,
+                                .start_ticks = outer->start_ticks,
+                                .child_ticks = outer->child_ticks,
+                                .epoch = opscope__load_relaxed(&opscope__recorder.serial)};
+}
+
+/* The outermost first. */
+static void add_frames(struct opscope__recorder_thread *state)
+{
+    while (state->unframed != NULL) {
+        struct opscope__outer_range **link = &state->unframed;
+        while ((*link)->around != NULL) {
+            link = &(*link)->around;
+        }
+        struct opscope__outer_range *outermost = *link;
+        *link = NULL;
+        add_frame(state, outermost);
+    }
+}
+
+void OPSCOPE__COLD opscope__outer_refresh(const struct opscope__thread *thread)
+{
+    if (thread->recorder != NULL) {
+        add_frames(thread->recorder);
+    }
+}
+
+/* ---- as a bridge reports them ------------------------------------------------------------------ */
+
+bool OPSCOPE__HOT opscope__outer_begin(struct opscope__outer_range *outer, opscope_range *range,
+                                       const opscope_op *op, uint64_t start_ticks)
+{
+    const struct opscope__thread *thread = opscope__hot.thread;
+    struct opscope__recorder_thread *state = thread != NULL ? thread->recorder : NULL;
+    const struct opscope__recorder *recorder = &opscope__recorder;
+    if (__builtin_expect(state == NULL || !is_alone(state) ||
+                             state->epoch != opscope__load_relaxed(&recorder->segment.epoch) ||
+                             opscope__load_relaxed(&recorder->awaits_range) != 0,
+                         0)) {
+        return false;
+    }
+    struct opscope__outer_range *around = state->unframed;
+    const uint64_t key_around = around != NULL ? around->key : state->top[-1].key;
+    *outer = (struct opscope__outer_range){
+        .key = opscope__count_key(op, key_around) | opscope__hot.label_bits,
+        .start_ticks = start_ticks,
+        .around = around,
+        .range = range,
+        .epoch = state->epoch,
+        .is_unframed = true};
+    state->unframed = outer;
+    if (__builtin_expect(opscope__load_relaxed(&recorder->is_open) != 0, 0)) {
+        add_frames(state);
+    }
+    return true;
+}
+
+/* Takes the innermost one without a frame from the list. */
+static inline void pop(struct opscope__recorder_thread *state)
+{
+    struct opscope__outer_range *outer = state->unframed;
+    state->unframed = outer->around;
+    outer->is_unframed = false;
+    outer->frame = NULL;
+}
+
+/* Takes it from the list, with what is inside and has not ended. Returns where the enclosing range
+ * adds up the ranges inside. */
+static inline uint64_t *leave(struct opscope__recorder_thread *state,
+                              const struct opscope__outer_range *outer)
+{
+    while (__builtin_expect(state->unframed != outer, 0)) {
+        pop(state);
+        opscope__recorder_drop(state);
+    }
+    pop(state);
+    return state->unframed != NULL ? &state->unframed->child_ticks : &state->top[-1].child_ticks;
+}
+
+static void OPSCOPE__COLD end_frame(const struct opscope__outer_range *outer, uint64_t failed)
+{
+    outer->range->failed = failed;
+    (void)opscope__recorder_end_slow(outer->range, outer->frame, opscope__ticks());
+}
+
+void OPSCOPE__HOT opscope__outer_end(struct opscope__outer_range *outer, bool failed)
+{
+    if (__builtin_expect(!outer->is_unframed, 0)) {
+        end_frame(outer, failed ? OPSCOPE__FAILED : 0);
+        return;
+    }
+    struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
+    uint64_t *child_ticks_around = leave(state, outer);
+    if (__builtin_expect(outer->epoch != state->epoch, 0)) {
+        return; /* its segment is closed */
+    }
+    const uint64_t now = opscope__ticks();
+    /* Another processor's counter may be slightly behind. */
+    const uint64_t ticks = now > outer->start_ticks ? now - outer->start_ticks : 0;
+    const struct opscope__frame frame = {.key = outer->key,
+                                         .weight = OPSCOPE__WEIGHT_ONE,
+                                         .serial = OPSCOPE__OUTER,
+                                         .child_ticks = outer->child_ticks};
+    *child_ticks_around += ticks;
+    (void)opscope__count_outer(state, &frame, ticks, failed);
+    if (__builtin_expect(now >= state->next_poll_ticks, 0)) {
+        end_frame(outer, 0); /* polls */
+    }
+}
+
+void OPSCOPE__COLD opscope__outer_lose(struct opscope__outer_range *outer)
+{
+    struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
+    if (outer->is_unframed) {
+        const uint64_t child_ticks = outer->child_ticks;
+        *leave(state, outer) += child_ticks; /* as if it had not existed */
+    } else if (opscope__recorder_lose(outer->range, outer->frame)) {
+        end_frame(outer, OPSCOPE__LOST);
+    }
+}
+
+/* ---- as the record layer reports them ----------------------------------------------------------- */
+
+int opscope__recorder_outer_start(const opscope_range *fn, void *user, void **context)
+{
+    (void)user;
+    opscope__outer_refresh(opscope__hot.thread);
+    return opscope__recorder_start_slow(fn, true, context);
+}
+
+int opscope__recorder_outer_end(const opscope_range *fn, void *user, void *context)
+{
+    (void)user;
+    return opscope__recorder_end_slow(fn, context, opscope__ticks());
+}
