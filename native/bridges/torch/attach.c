@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/atomics.h"
+#include "bridges/torch/block.h"
 #include "bridges/torch/cost.h"
 #include "bridges/torch/header.h"
 #include "bridges/torch/labels.h"

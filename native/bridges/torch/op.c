@@ -25,6 +25,8 @@ struct known_op {
     uint32_t name_bytes;
     uint32_t overload_bytes;
     struct known_op *next; /* in the same slot */
+    char texts[]; /* the name and the overload's, each with its NUL: beside the rest, so that
+                     a look-up loads few cache lines */
 };
 
 /* Each entry: store_release by the thread that interned it, load_acquire by all. */
@@ -101,7 +103,7 @@ static inline bool is_op(const struct known_op *known, struct text name, struct 
                          uint8_t scope)
 {
     return known != NULL && known->op.scope == scope &&
-           is_text(known->op.name, known->name_bytes, name) &&
+           is_text(known->texts, known->name_bytes, name) &&
            is_text(known->op.overload_name, known->overload_bytes, overload);
 }
 
@@ -195,18 +197,17 @@ static const struct known_op *overload_of(const opscope_op *op, struct text name
             return known;
         }
     }
-    struct known_op *made = malloc(sizeof *made);
-    char *copy = strdup(overload.start);
-    if (made == NULL || copy == NULL) {
-        free(made);
-        free(copy);
+    struct known_op *made = malloc(sizeof *made + name.bytes + 1 + overload.bytes + 1);
+    if (made == NULL) {
         return NULL;
     }
     *made = (struct known_op){.op = *op,
                               .name_bytes = (uint32_t)name.bytes,
                               .overload_bytes = (uint32_t)overload.bytes,
                               .next = *slot};
-    made->op.overload_name = copy;
+    memcpy(made->texts, name.start, name.bytes + 1);
+    made->op.overload_name =
+        memcpy(made->texts + name.bytes + 1, overload.start, overload.bytes + 1);
     *slot = made;
     return made;
 }
@@ -279,8 +280,8 @@ const opscope_op *opscope__torch_op_by_name(const struct opscope__torch_function
     return find(place(hash_text(name) ^ hash_text(overload)), name, overload, scope);
 }
 
-const opscope_op *opscope__torch_op_named(const char *name, uint8_t scope)
+const opscope_op *opscope__torch_op_named(const char *name, size_t bytes, uint8_t scope)
 {
-    const struct text text = {name, strlen(name)};
+    const struct text text = {name, bytes};
     return find(place(hash_text(text)), text, (struct text){"", 0}, scope);
 }

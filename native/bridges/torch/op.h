@@ -10,7 +10,7 @@ const opscope_op *opscope__torch_op(const struct opscope__torch_function *fn, ui
 const opscope_op *opscope__torch_op_by_name(const struct opscope__torch_function *fn,
                                             uint8_t scope);
 /* The operator of a range that has only a name. */
-const opscope_op *opscope__torch_op_named(const char *name, uint8_t scope);
+const opscope_op *opscope__torch_op_named(const char *name, size_t bytes, uint8_t scope);
 /* Sets the extra cost of their ranges beyond the recorder's own part, for existing and future
  * operators. */
 void opscope__torch_ops_cost(uint64_t extra_ps);

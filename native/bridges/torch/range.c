@@ -17,11 +17,11 @@
 #include "base/hot.h"
 #include "bridges/torch/labels.h"
 #include "bridges/torch/op.h"
+#include "bridges/torch/open.h"
 #include "bridges/torch/stack.h"
 #include "bridges/torch/values.h"
 #include "record/callback.h"
 #include "recorder/cost.h"
-#include "recorder/recorder.h"
 
 /* A representative operator of each scope, for the countdown. */
 static const opscope_op any_of_scope[OPSCOPE_SCOPE_COUNT] = {
@@ -105,97 +105,7 @@ start_moving(const struct opscope__torch_function *fn, uint8_t scope, bool is_ba
     return &moving->context;
 }
 
-/* ---- what encloses -------------------------------------------------------------------------- */
-
-bool opscope__torch_is_sampled;
-
-/* True if no PyTorch operator is known to be open on this thread, at most outer ranges. */
-static inline bool is_outermost(const struct opscope__torch_stack *stack,
-                                const struct opscope__torch_open *open)
-{
-    return open == stack->ranges ||
-           (open[-1].range.snapshot != NULL && open[-1].range.op->scope == OPSCOPE_USER_SCOPE);
-}
-
-/* Sets the phase from PyTorch: a window may have opened in the middle of a backward node, whose
- * range then has no start here. */
-static void enter(const struct opscope__torch_stack *stack)
-{
-    uint64_t bits = stack->phase_bits;
-    if (bits == 0 && opscope__load_relaxed(&opscope__torch_is_sampled)) {
-        if (opscope__torch.graph_task_id == NULL) {
-            bits = OPSCOPE__PHASE_BITS(OPSCOPE_UNKNOWN);
-        } else if (opscope__torch.graph_task_id() != -1) {
-            bits = OPSCOPE__PHASE_BITS(OPSCOPE_BACKWARD);
-        }
-    }
-    opscope__hot.phase_bits = bits;
-}
-
-/* The thread leaves the enclosing range: the next range determines its phase anew. */
-static inline void leave(const struct opscope__torch_stack *stack,
-                         const struct opscope__torch_open *open)
-{
-    if (is_outermost(stack, open)) {
-        opscope__hot.phase_bits = stack->phase_bits;
-    }
-}
-
 /* ---- start ----------------------------------------------------------------------------------- */
-
-/* True if there is room for one more range, after lost ranges are removed. */
-static bool OPSCOPE__COLD make_room(struct opscope__torch_stack *stack)
-{
-    if (opscope__hot.running != NULL) {
-        return false; /* a callback opened it, perhaps one of the removal: not recorded */
-    }
-    opscope__torch_stack_shed(stack);
-    if (stack->top == &stack->ranges[OPSCOPE__TORCH_OPEN_LIMIT]) {
-        opscope__torch_stack_unwind(
-            stack, stack->ranges); /* real nesting is never this deep: ends are missing */
-    }
-    return true;
-}
-
-/* The entry for one more range, not yet on the stack; NULL if there is no room. */
-static inline __attribute__((always_inline)) struct opscope__torch_open *push(
-    const struct opscope__torch_function *fn)
-{
-    struct opscope__torch_stack *stack = opscope__torch_stack;
-    if (__builtin_expect(stack == NULL, 0) && (stack = opscope__torch_stack_make()) == NULL) {
-        return NULL;
-    }
-    struct opscope__torch_open *open = stack->top;
-    const bool is_lost = opscope__load_relaxed(&stack->lost_count) != 0 &&
-                         opscope__load_relaxed(&open[-1].fn) == NULL;
-    if (__builtin_expect(is_lost || open == &stack->ranges[OPSCOPE__TORCH_OPEN_LIMIT], 0)) {
-        if (!make_room(stack)) {
-            return NULL;
-        }
-        open = stack->top;
-    }
-    opscope__store_relaxed(&open->fn,
-                           fn); /* partners: the loads of threads that search for a range */
-    open->uncaught_count = stack->exceptions->uncaught_count;
-    return open;
-}
-
-/* Puts the described entry on the stack and opens its range; false if no callback observes it. */
-static inline __attribute__((always_inline)) bool start_on(struct opscope__torch_open *open,
-                                                           const opscope_op *op)
-{
-    struct opscope__torch_stack *stack = opscope__torch_stack;
-    if (is_outermost(stack, open)) {
-        enter(stack);
-    }
-    opscope__store_relaxed(&stack->top, open + 1); /* before callbacks, which may call operators */
-    opscope__range_open_slow(&open->range, op, &open->info);
-    if (__builtin_expect(open->range.snapshot == NULL, 0)) {
-        opscope__store_relaxed(&stack->top, open);
-        return false;
-    }
-    return true;
-}
 
 static inline __attribute__((always_inline)) struct opscope__torch_context **start_now(
     struct opscope__torch_context **context, const struct opscope__torch_function *fn,
@@ -209,13 +119,13 @@ static inline __attribute__((always_inline)) struct opscope__torch_context **sta
         *context = start_moving(fn, scope, is_basic);
         return context;
     }
-    struct opscope__torch_open *open = push(fn);
+    struct opscope__torch_open *open = opscope__torch_push(fn);
     if (__builtin_expect(open == NULL, 0)) {
         *context = &skipped;
         return context;
     }
     describe(&open->info, fn, is_basic);
-    if (__builtin_expect(!start_on(open, op_of(fn, scope, is_basic)), 0)) {
+    if (__builtin_expect(!opscope__torch_start_on(open, op_of(fn, scope, is_basic)), 0)) {
         *context = &skipped;
     }
     return context;
@@ -311,8 +221,8 @@ static inline void close_range(const struct opscope__torch_stack *stack,
                                struct opscope__torch_open *open,
                                const struct opscope__torch_function *fn)
 {
-    if (__builtin_expect(stack->exceptions->uncaught_count > open->uncaught_count, 0)) {
-        opscope_range_fail(&open->range); /* it ends because an exception passes through it */
+    if (opscope__torch_has_failed(stack, open)) {
+        opscope_range_fail(&open->range);
     }
     if (__builtin_expect((open->range.fired & open->range.snapshot->needs_outputs) != 0, 0) &&
         open->info.inputs != NULL) {
@@ -335,7 +245,11 @@ static void OPSCOPE__COLD end_slow(const struct opscope__torch_function *fn)
         return;
     }
     opscope__torch_stack_unwind(stack, open);
-    close_range(stack, open - 1, fn);
+    if (open[-1].is_reported) {
+        opscope__outer_end(&open[-1].outer, opscope__torch_has_failed(stack, open - 1));
+    } else {
+        close_range(stack, open - 1, fn);
+    }
     opscope__store_relaxed(&stack->top, open - 1);
 }
 
@@ -371,49 +285,5 @@ void OPSCOPE__HOT opscope__torch_range_end(const struct opscope__torch_function 
         close_range(stack, last, fn);
     }
     opscope__store_relaxed(&stack->top, last); /* after callbacks, which may call operators */
-    leave(stack, last);
-}
-
-/* ---- record_function blocks ------------------------------------------------------------------ */
-
-bool opscope__torch_follows_blocks;
-
-/* True if that range is open on this thread. */
-static bool is_open_here(const void *block)
-{
-    const struct opscope__torch_stack *stack = opscope__torch_stack;
-    const struct opscope__torch_open *open = stack != NULL ? stack->top : NULL;
-    while (open != NULL && open > stack->ranges) {
-        if (opscope__load_relaxed(&(--open)->fn) == block) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void opscope__torch_block_start(const void *block, const char *name, uint64_t ticks_ago)
-{
-    if (!opscope__load_relaxed(&opscope__torch_follows_blocks) ||
-        opscope__range_is_skipped(&any_of_scope[OPSCOPE_USER_SCOPE])) {
-        return;
-    }
-    if (opscope__load_relaxed(&opscope__torch_has_labels)) {
-        opscope__torch_follow_labels();
-    }
-    struct opscope__torch_open *open = push(block);
-    if (open != NULL) {
-        open->info = (opscope_range_info){.sequence_nr = -1};
-        opscope__recorder_outer_began(ticks_ago);
-        (void)start_on(open, opscope__torch_op_named(name, OPSCOPE_USER_SCOPE));
-        opscope__recorder_outer_began(0);
-    }
-}
-
-void opscope__torch_block_end(const void *block)
-{
-    if (is_open_here(block)) {
-        opscope__torch_range_end(block, NULL);
-    } else if (opscope__load_relaxed(&opscope__torch_follows_blocks)) {
-        opscope__torch_stack_ended_elsewhere(block);
-    }
+    opscope__torch_leave(stack, last);
 }

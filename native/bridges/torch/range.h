@@ -19,15 +19,4 @@ extern const opscope__cxx_entry opscope__torch_range_entries_basic[OPSCOPE_SCOPE
 void opscope__torch_range_end(const struct opscope__torch_function *fn,
                               struct opscope__torch_context *context);
 
-/* The start and the end of a record_function block, which any address identifies, for
- * torch/python/blocks.c. They do nothing unless blocks are followed this way, and PyTorch's
- * callbacks leave them out. */
-void opscope__torch_block_start(const void *block, const char *name, uint64_t ticks_ago);
-void opscope__torch_block_end(const void *block);
-extern bool opscope__torch_follows_blocks; /* release, acquire: see torch/attach.c */
-
-/* True if PyTorch calls the bridge for operators only some of the time: not all open ranges are
- * then known. Relaxed. */
-extern bool opscope__torch_is_sampled;
-
 #endif

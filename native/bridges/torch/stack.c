@@ -26,6 +26,8 @@ static struct opscope__torch_stack *stacks; /* lock */
 
 _Thread_local struct opscope__torch_stack *opscope__torch_stack;
 
+bool opscope__torch_is_sampled;
+
 /* Maps PyTorch's id of a thread to ours. Each entry is written once, by the thread; relaxed. 0:
  * unknown. */
 static uint64_t thread_ids[THREAD_LIMIT];
@@ -136,7 +138,8 @@ static bool lose(struct opscope__torch_stack *stack, struct opscope__torch_open 
     /* Partners: the loads of the thread itself, which takes the lock before it acts on them. */
     opscope__store_relaxed(&open->fn, NULL);
     opscope__store_relaxed(&stack->lost_count, stack->lost_count + 1);
-    return opscope__range_lose(&open->range);
+    /* One that was reported is the recorder's, and of its own thread. */
+    return open->is_reported || opscope__range_lose(&open->range);
 }
 
 /* Closes the lost ranges from `first` on, innermost first, and removes them. Callbacks run
@@ -144,7 +147,11 @@ static bool lose(struct opscope__torch_stack *stack, struct opscope__torch_open 
 static void close_lost(struct opscope__torch_stack *stack, struct opscope__torch_open *first)
 {
     for (struct opscope__torch_open *open = stack->top; open-- > first;) {
-        opscope__range_close_slow(&open->range);
+        if (open->is_reported) {
+            opscope__outer_lose(&open->outer);
+        } else {
+            opscope__range_close_slow(&open->range);
+        }
         opscope__torch_stacks_lock();
         opscope__store_relaxed(&stack->lost_count, stack->lost_count - 1);
         opscope__store_relaxed(&stack->top,
@@ -177,6 +184,19 @@ void OPSCOPE__COLD opscope__torch_stack_unwind(struct opscope__torch_stack *stac
         opscope__recorder_count_lost();
     }
     close_lost(stack, first);
+}
+
+bool OPSCOPE__COLD opscope__torch_stack_make_room(struct opscope__torch_stack *stack)
+{
+    if (opscope__hot.running != NULL) {
+        return false; /* a callback opened it, perhaps one of the removal: not recorded */
+    }
+    opscope__torch_stack_shed(stack);
+    if (stack->top == &stack->ranges[OPSCOPE__TORCH_OPEN_LIMIT]) {
+        opscope__torch_stack_unwind(
+            stack, stack->ranges); /* real nesting is never this deep: ends are missing */
+    }
+    return true;
 }
 
 void OPSCOPE__COLD opscope__torch_stack_ended_elsewhere(const struct opscope__torch_function *fn)

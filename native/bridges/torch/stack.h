@@ -3,14 +3,17 @@
 #define OPSCOPE_BRIDGES_TORCH_STACK_H
 
 #include "bridges/torch/symbols.h"
+#include "recorder/outer.h"
 
 enum { OPSCOPE__TORCH_OPEN_LIMIT = 256 };
 
 struct opscope__torch_open {
     const struct opscope__torch_function *fn; /* relaxed; NULL: lost, its end came elsewhere */
+    unsigned uncaught_count;                  /* exceptions in flight when it started */
+    bool is_reported;                         /* `outer` describes it, and `range` is not open */
+    struct opscope__outer_range outer;
     opscope_range range;
     opscope_range_info info;
-    unsigned uncaught_count; /* exceptions in flight when it started */
 };
 
 /* Owner: the thread. Others only search for a range that ends on them, with the lock of the stacks
@@ -26,6 +29,10 @@ struct opscope__torch_stack {
     struct opscope__torch_open ranges[OPSCOPE__TORCH_OPEN_LIMIT];
 };
 
+/* True if PyTorch calls the bridge for operators only some of the time: not all open ranges are
+ * then known. Relaxed. */
+extern bool opscope__torch_is_sampled;
+
 /* The calling thread's stack; NULL before its first range. */
 extern _Thread_local struct opscope__torch_stack *opscope__torch_stack;
 
@@ -36,6 +43,8 @@ void opscope__torch_stack_shed(struct opscope__torch_stack *stack);
 /* Removes all ranges from `first` on, lost or not: the ends of the others are missing. */
 void opscope__torch_stack_unwind(struct opscope__torch_stack *stack,
                                  struct opscope__torch_open *first);
+/* True if there is room for one more range, after lost ranges are removed. */
+bool opscope__torch_stack_make_room(struct opscope__torch_stack *stack);
 /* Call it when a range ends on this thread that is not open on it: if it is open on another thread,
  * it is lost there. */
 void opscope__torch_stack_ended_elsewhere(const struct opscope__torch_function *fn);
