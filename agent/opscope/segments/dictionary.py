@@ -7,13 +7,11 @@ become "?", and text longer than TEXT_LIMIT is cut.
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
 from opscope.printable import printable
 from opscope.segments import layout
-from opscope.segments.chunks import NO_HEADS
+from opscope.segments.chunks import Head
 from opscope.segments.segment_file import SegmentError
 from opscope.segments.shape import Keys, Lines
 from opscope.segments.shared import shared
@@ -57,8 +55,8 @@ class Dictionary:
         """Name, label and kind by number."""
         self.read_bytes: dict[int, int] = {}
         """By chunk index: the number of bytes read."""
-        self.heads: NDArray[Any] = NO_HEADS
-        """The starts of the segment's chunks (layout.CHUNK) at the last read."""
+        self.heads: Sequence[Head] = ()
+        """The starts of the segment's chunks at the last read."""
         self.keys: Keys | None = None
         """The keys of the segment's cells at the last read; the dictionary has all of them."""
         self.lines: Lines | None = None
