@@ -8,8 +8,10 @@ are read with it or after it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, NamedTuple
 
 from opscope.segments import layout
 from opscope.segments.segment_file import Reader, SegmentError
@@ -22,6 +24,12 @@ class Head(NamedTuple):
     table: int
     first: int
     used: int
+
+
+if TYPE_CHECKING:
+    Packed = array[int]
+
+NO_HEADS: Packed = array("I")
 
 
 class Chunk(NamedTuple):
@@ -57,31 +65,41 @@ def read_heads(read: Reader, count: int) -> list[Head]:
     return [_read(read, index, _NO_KINDS, None).head for index in range(count)]
 
 
-def read_counted(read: Reader, count: int, known: Sequence[Head] = ()) -> list[Chunk]:
+def packed(heads: Iterable[Head]) -> Packed:
+    """The heads in little memory, to be kept between reads."""
+    return array("I", chain.from_iterable(heads))
+
+
+def read_counted(read: Reader, count: int, known: Packed) -> list[Chunk]:
     """The first `count` chunks, with the items of kinds COUNTED.
 
     `known`: the heads at the last read. A chunk's kind never changes; chunks of other kinds come
     from there, without items.
     """
     return [
-        Chunk(known[index], b"")
-        if index < len(known) and known[index].kind not in COUNTED
-        else _read(read, index, COUNTED, known[index] if index < len(known) else None)
-        for index in range(count)
+        _read(read, index, COUNTED, head)
+        if head is None or head.kind in COUNTED
+        else Chunk(head, b"")
+        for index, head in enumerate(_heads(known, count))
     ]
 
 
-def read_others(
-    read: Reader, count: int, counted: Sequence[Chunk], known: Sequence[Head] = ()
-) -> list[Chunk]:
+def read_others(read: Reader, count: int, counted: Sequence[Chunk], known: Packed) -> list[Chunk]:
     """The first `count` chunks: those of `counted` that are COUNTED, and all others anew, with the
     items of kinds AFTER."""
     return [
         counted[index]
         if index < len(counted) and counted[index].head.kind in COUNTED
-        else _read(read, index, AFTER, known[index] if index < len(known) else None)
-        for index in range(count)
+        else _read(read, index, AFTER, head)
+        for index, head in enumerate(_heads(known, count))
     ]
+
+
+def _heads(known: Packed, count: int) -> Iterator[Head | None]:
+    """`count` of them; None: unknown."""
+    fields = iter(known)
+    heads = map(Head._make, zip(fields, fields, fields, fields, strict=True))
+    return islice(chain(heads, repeat(None)), count)
 
 
 def _read(read: Reader, index: int, kinds: Collection[int], known: Head | None) -> Chunk:

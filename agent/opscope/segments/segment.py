@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from opscope.segments import exemplar_entries, layout, variance
 from opscope.segments.bounds import FILE_LIMIT, TIME_LIMIT_NS
 from opscope.segments.chunks import (
+    NO_HEADS,
     Chunk,
     Head,
     all_used,
     items_of,
     of_kind,
+    packed,
     read_counted,
     read_heads,
     read_items,
@@ -236,9 +238,10 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
     if not all(map(_is_same_kind, chunks, counted)):
         if not dictionary.heads:
             raise SegmentError("corrupt", "a chunk changed its kind")
-        dictionary.heads = ()  # another file in the old one's place
+        dictionary.heads = NO_HEADS  # another file in the old one's place
         return read_segment(read, header, dictionary)
-    dictionary.heads = heads = [chunk.head for chunk in chunks]
+    heads = [chunk.head for chunk in chunks]
+    dictionary.heads = packed(heads)
     _take_dictionary(read, heads, dictionary)
     keys = dictionary.keys
     if keys is None or not keys.fit(cells):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opscope.segments import layout
-from opscope.segments.chunks import Head
+from opscope.segments.chunks import Head, packed
 from opscope.segments.layout import U64
 from opscope.segments.segment_file import SegmentError
 
@@ -86,7 +86,7 @@ class Lines(NamedTuple):
     source: NDArray[np.int32] | None
     """(m,) the line's index among all lines of the file, in the order of their chunks; None: the
     same index, since a cell refers to each of them."""
-    where: tuple[bytes, tuple[Head, ...]]
+    where: bytes
     """Identifies the positions of lines and tables; a changed value makes `source` invalid."""
     row_octave: NDArray[np.int32]
     """(k,) row * OCTAVES + octave, each once; rows as in Keys."""
@@ -147,7 +147,7 @@ class Lines(NamedTuple):
     def nbytes(self) -> int:
         """Approximate memory size, in bytes."""
         source = 0 if self.source is None else self.source.nbytes
-        return self.place.nbytes + self.number.nbytes + source + len(self.where[0])
+        return self.place.nbytes + self.number.nbytes + source + len(self.where)
 
 
 def _check(keys: U64, dictionary: Known) -> None:
@@ -160,8 +160,8 @@ def _check(keys: U64, dictionary: Known) -> None:
         raise SegmentError("corrupt", "a cell of an unknown phase")
 
 
-def _where(table: NDArray[np.uint32], heads: Sequence[Head]) -> tuple[bytes, tuple[Head, ...]]:
-    return table.tobytes(), tuple(heads)
+def _where(table: NDArray[np.uint32], heads: Sequence[Head]) -> bytes:
+    return table.tobytes() + packed(heads).tobytes()
 
 
 def _source(
