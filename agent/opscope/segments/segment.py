@@ -342,7 +342,8 @@ def _buckets(
     if lines is None or not lines.fit(numbers, table, heads):
         lines = dictionary.lines = Lines.of(numbers, table, heads, keys)
     weights = np.frombuffer(items_of(chunks), "<u8").reshape(-1, layout.BUCKETS_PER_OCTAVE)
-    return lines, weights if lines.source is None else weights.take(lines.source, axis=0)
+    of_lines: U64 = weights[lines.source]
+    return lines, of_lines
 
 
 def _summed(cells: NDArray[Any], keys: Keys, lines: Lines, weights: U64) -> Rows:

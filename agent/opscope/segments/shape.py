@@ -83,9 +83,9 @@ class Lines(NamedTuple):
     """(m,) cell * OCTAVES + octave."""
     number: NDArray[np.uint16]
     """(m,) the cell's reference: the line's number in the table, plus one."""
-    source: NDArray[np.int32] | None
-    """(m,) the line's index among all lines of the file, in the order of their chunks; None: the
-    same index, since a cell refers to each of them."""
+    source: NDArray[np.int32] | slice
+    """(m,) the line's index among all lines of the file, in the order of their chunks. A slice if
+    the cells refer to all lines in between, which is usual: only those of `other` are unused."""
     where: bytes
     """Identifies the positions of lines and tables; a changed value makes `source` invalid."""
     row_octave: NDArray[np.int32]
@@ -124,7 +124,7 @@ class Lines(NamedTuple):
         return cls(
             place,
             numbers[place],
-            None if np.array_equal(source, np.arange(count)) else source,
+            _as_slice(source),
             _where(table, heads),
             row_octave.astype(np.int32, copy=False),
             group,
@@ -146,7 +146,7 @@ class Lines(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Approximate memory size, in bytes."""
-        source = 0 if self.source is None else self.source.nbytes
+        source = 0 if isinstance(self.source, slice) else self.source.nbytes
         return self.place.nbytes + self.number.nbytes + source + len(self.where)
 
 
@@ -158,6 +158,14 @@ def _check(keys: U64, dictionary: Known) -> None:
     phases = keys >> _PHASE_SHIFT & _PHASE_MASK
     if (phases >= len(layout.PHASES)).any():
         raise SegmentError("corrupt", "a cell of an unknown phase")
+
+
+def _as_slice(source: NDArray[np.int32]) -> NDArray[np.int32] | slice:
+    """`source`: ascending."""
+    if not len(source):
+        return slice(0, 0)
+    whole = slice(int(source[0]), int(source[-1]) + 1)
+    return whole if np.array_equal(source, np.arange(whole.start, whole.stop)) else source
 
 
 def _where(table: NDArray[np.uint32], heads: Sequence[Head]) -> bytes:
