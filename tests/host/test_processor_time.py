@@ -196,6 +196,39 @@ def test_a_process_cannot_state_its_own_waiting_or_that_of_another(
     assert read == []
 
 
+def test_an_idle_process_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until its only thread runs, which alone can begin another one."""
+    tmp_path.chmod(0o700)
+    SegmentWriter().write(tmp_path)
+    pid, kernel = os.getpid(), {"used": 1, "threads": 1}
+    counts: list[int] = []
+
+    def of_process(pid: int) -> ProcessStat:
+        counts.append(pid)
+        return ProcessStat(kernel["used"] * S, kernel["threads"])
+
+    def threads(_: int, count: int) -> dict[int, ProcessorTime]:
+        found = {pid: ProcessorTime(kernel["used"] * S)}
+        return found if count == 1 else {**found, pid + 1: ProcessorTime(S)}
+
+    monkeypatch.setattr(processor_time, "of_process", of_process)
+    monkeypatch.setattr(processor_time, "of_threads", threads)
+    host = Host([str(tmp_path)], consume=True)
+
+    def cpu_s() -> float:
+        return sum(host.collect().cpu_time_s.values())
+
+    # The first reading counts before it reads the thread, which may begin another one in between.
+    assert [cpu_s() for _ in range(4)] == [1.0] * 4
+    assert len(counts) == 2
+    kernel |= {"used": 2, "threads": 2}
+    assert [cpu_s() for _ in range(3)] == [3.0] * 3
+    assert len(counts) == 5
+    kernel |= {"used": 4, "threads": 1}
+    assert [cpu_s() for _ in range(4)] == [5.0] * 4
+    assert len(counts) == 7
+
+
 @pytest.mark.parametrize("name", [processor_time.USED, processor_time.WAITED])
 def test_a_time_of_a_service_only_grows(name: str) -> None:
     times, held, key = OnlyGrowing(), {(name, "a"): 5}, (name, ("a", ""))

@@ -149,6 +149,25 @@ def test_a_second_read_equals_a_first_one() -> None:
     assert 1 < len(shapes) < 100
 
 
+def test_a_second_read_asks_once_for_what_has_not_grown() -> None:
+    writer = SegmentWriter().add([Range("a", 1.0), Range("b", 0.1)])
+    raw, dictionary = writer.to_bytes(), Dictionary()
+    read: list[int] = []
+
+    def reader(offset: int, size: int) -> bytes:
+        read.append(offset)
+        return raw[offset : offset + size]
+
+    for _ in range(2):
+        read.clear()
+        read_segment(reader, read_header(reader), dictionary)
+    header = read_header(reader)
+    read.clear()
+    found = read_segment(reader, header, dictionary)
+    assert len(read) == 1 + header.chunk_count  # the header anew, and each chunk
+    assert found.rows.values[:, 0].tolist() == [1, 1]
+
+
 def test_text_cannot_steer_a_terminal_or_fill_a_page() -> None:
     writer = SegmentWriter().add([Range("evil\x1b[2J", 1.0), Range("long" * 1000, 1.0)])
     names = list(parse(writer.to_bytes()).dictionary.ops.values())

@@ -124,7 +124,9 @@ class ProcessorTimes:
     """The sums of one process over all threads that it had at any reading of one segment."""
 
     __slots__ = (
+        "_alone",
         "_begun",
+        "_count",
         "_ended",
         "_lacked_s2",
         "_lookups",
@@ -137,6 +139,10 @@ class ProcessorTimes:
     def __init__(self) -> None:
         self._pid: int | None = None
         self._lookups = 0
+        self._count = 0
+        """Of the threads, at the last reading; 0: unknown."""
+        self._alone: dict[int, ProcessorTime] | None = None
+        """What the process's only thread had before that count; None: it was not read before."""
         self._threads: dict[int, ProcessorTime] = {}
         self._begun = self._ended = ProcessorTime()
         self._unseen_s = self._lacked_s2 = 0.0
@@ -150,10 +156,20 @@ class ProcessorTimes:
             if self._pid is not None:
                 self._begun = known.of(self._pid, header.process_start)
         if self._pid is not None:
-            stat = of_process(self._pid)
-            self.add(of_threads(self._pid, stat.thread_count))
-            self._used = max(self._used, stat.used_ns)
+            self._read(self._pid)
             known.note(self._pid, header.process_start, self._counted)
+
+    def _read(self, pid: int) -> None:
+        # If the only thread has not run since before the last count, no thread has begun, and all
+        # other times of the process are as they were. Most processes of a host are idle.
+        alone = of_threads(pid, 1) if self._count == 1 else None
+        if alone and alone == self._alone:
+            return
+        stat = of_process(pid)
+        self._count = stat.thread_count
+        self._alone = alone = alone if self._count == 1 else None
+        self.add(alone or of_threads(pid, self._count))
+        self._used = max(self._used, stat.used_ns)
 
     def add(self, threads: dict[int, ProcessorTime] | None) -> None:
         """Takes the counts of another reading; None: it failed, and the last ones stay."""

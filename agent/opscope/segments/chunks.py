@@ -1,65 +1,138 @@
-"""The chunks of a segment: read their headers, and the items that they contain."""
+"""The chunks of a segment: read their heads, and the items that they contain.
+
+A chunk's head is read with as many of its items as it had at the last read, by one call; what has
+been added since follows by another one. Order between the two is kept: items that the head counts
+are read with it or after it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+import struct
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, NamedTuple
 
 from opscope.segments import layout
 from opscope.segments.segment_file import Reader, SegmentError
 
-NO_HEADS: NDArray[Any] = np.zeros(0, layout.CHUNK)
-# Whether what the chunk contains is read before the names and lines; by its kind, as in _ROOM.
-_COUNTED = layout.CELLS, layout.METRICS, layout.VARIANCES
-IS_COUNTED = np.array([kind in _COUNTED for kind in range(layout.VARIANCES + 2)])
-# The most bytes that a chunk can use, by its kind; the last entry is for all unknown kinds.
-_ROOM = np.array([0xFFFFFFFF] * (layout.VARIANCES + 2))
-_ROOM[layout.DICTIONARY] = layout.ROOM_BYTES
-_ROOM[layout.CELLS] = layout.CELLS_PER_CHUNK
-_ROOM[layout.LINES] = layout.LINES_PER_CHUNK
-_ROOM[layout.METRICS] = layout.METRICS_PER_CHUNK
-_ROOM[layout.EXEMPLARS] = layout.EXEMPLARS_PER_CHUNK
-_ROOM[layout.VARIANCES] = layout.VARIANCES_PER_CHUNK
+
+class Head(NamedTuple):
+    """The start of a chunk, validated."""
+
+    kind: int
+    table: int
+    first: int
+    used: int
 
 
-def read_heads(
-    read: Reader,
-    count: int,
-    earlier: NDArray[Any] = NO_HEADS,
-    kept: NDArray[np.bool_] = IS_COUNTED,
-) -> NDArray[Any]:
-    """The first `count` chunk headers. Those whose kind is `kept` are as in `earlier`, if it has
-    them: a chunk's kind never changes, and a caller needs a new `used` of the others only."""
-    size = layout.CHUNK.itemsize
-    known = earlier.tobytes()
-    is_known = kept[np.minimum(earlier["kind"], len(kept) - 1)].tolist() + [False] * count
-    raw = b"".join(
-        [
-            known[index * size : (index + 1) * size]
-            if is_known[index]
-            else read(layout.HEADER_BYTES + index * layout.CHUNK_BYTES, size)
-            for index in range(count)
-        ]
-    )
-    if len(raw) != count * size:
-        raise SegmentError("truncated", f"some of {count} chunks are missing")
-    heads = np.frombuffer(raw, layout.CHUNK)
-    if (heads["used"] > _ROOM[np.minimum(heads["kind"], len(_ROOM) - 1)]).any():
+if TYPE_CHECKING:
+    Packed = array[int]
+
+NO_HEADS: Packed = array("I")
+
+
+class Chunk(NamedTuple):
+    head: Head
+    items: bytes | memoryview
+    """The bytes of all used items; empty if they were not asked for."""
+
+
+COUNTED = frozenset((layout.CELLS, layout.METRICS, layout.VARIANCES))
+"""The kinds whose items are read before the names and lines that they refer to."""
+AFTER = frozenset((layout.LINES, layout.EXEMPLARS))
+"""The kinds whose items are read afterwards, as a whole."""
+_NO_KINDS: frozenset[int] = frozenset()
+
+_ITEM_BYTES = {
+    layout.CELLS: layout.CELL.itemsize,
+    layout.LINES: layout.LINE.itemsize,
+    layout.METRICS: layout.METRIC_BYTES,
+    layout.EXEMPLARS: layout.EXEMPLAR.itemsize,
+    layout.VARIANCES: layout.VARIANCE.itemsize,
+}
+_MOST = {
+    layout.DICTIONARY: layout.ROOM_BYTES,
+    **{kind: layout.ROOM_BYTES // size for kind, size in _ITEM_BYTES.items()},
+}
+"""The largest `used` by kind; chunks of unknown kinds may have any."""
+_ANY = (1 << 32) - 1
+_HEAD = struct.Struct("<4I")
+
+
+def read_heads(read: Reader, count: int) -> list[Head]:
+    """The first `count` heads. Raises SegmentError, as do the functions below."""
+    return [_read(read, index, _NO_KINDS, None).head for index in range(count)]
+
+
+def packed(heads: Iterable[Head]) -> Packed:
+    """The heads in little memory, to be kept between reads."""
+    return array("I", chain.from_iterable(heads))
+
+
+def read_counted(read: Reader, count: int, known: Packed) -> list[Chunk]:
+    """The first `count` chunks, with the items of kinds COUNTED.
+
+    `known`: the heads at the last read. A chunk's kind never changes; chunks of other kinds come
+    from there, without items.
+    """
+    return [
+        _read(read, index, COUNTED, head)
+        if head is None or head.kind in COUNTED
+        else Chunk(head, b"")
+        for index, head in enumerate(_heads(known, count))
+    ]
+
+
+def read_others(read: Reader, count: int, counted: Sequence[Chunk], known: Packed) -> list[Chunk]:
+    """The first `count` chunks: those of `counted` that are COUNTED, and all others anew, with the
+    items of kinds AFTER."""
+    return [
+        counted[index]
+        if index < len(counted) and counted[index].head.kind in COUNTED
+        else _read(read, index, AFTER, head)
+        for index, head in enumerate(_heads(known, count))
+    ]
+
+
+def _heads(known: Packed, count: int) -> Iterator[Head | None]:
+    """`count` of them; None: unknown."""
+    fields = iter(known)
+    heads = map(Head._make, zip(fields, fields, fields, fields, strict=True))
+    return islice(chain(heads, repeat(None)), count)
+
+
+def _read(read: Reader, index: int, kinds: Collection[int], known: Head | None) -> Chunk:
+    """`kinds`: those whose items are wanted."""
+    likely = known.used * _ITEM_BYTES[known.kind] if known and known.kind in kinds else 0
+    start = layout.HEADER_BYTES + index * layout.CHUNK_BYTES
+    raw = read(start, layout.CHUNK_HEADER_BYTES + likely if likely else _HEAD.size)
+    if len(raw) < _HEAD.size:
+        raise SegmentError("truncated", f"chunk {index} is missing")
+    head = Head._make(_HEAD.unpack_from(raw))
+    if head.used > _MOST.get(head.kind, _ANY):
         raise SegmentError("corrupt", "a chunk uses more bytes than it has")
-    return heads
+    if head.kind not in kinds:
+        return Chunk(head, b"")
+    size = head.used * _ITEM_BYTES[head.kind]
+    items = memoryview(raw)[layout.CHUNK_HEADER_BYTES : layout.CHUNK_HEADER_BYTES + size]
+    if len(items) < size:
+        items = memoryview(bytes(items) + read_items(read, index, len(items), size - len(items)))
+    return Chunk(head, items)
 
 
-def all_used(heads: NDArray[Any]) -> int:
+def of_kind(chunks: Iterable[Chunk], kind: int) -> list[Chunk]:
+    return [chunk for chunk in chunks if chunk.head.kind == kind]
+
+
+def items_of(chunks: Iterable[Chunk]) -> bytes:
+    """The items of all these chunks."""
+    return b"".join([chunk.items for chunk in chunks])
+
+
+def all_used(heads: Iterable[Head]) -> int:
     """The sum of `used` of all chunks."""
-    return int(heads["used"].sum(dtype=np.uint64))
-
-
-def of_kind(heads: NDArray[Any], kind: int) -> NDArray[np.intp]:
-    """The indices of the chunks of this kind."""
-    found: NDArray[np.intp] = (heads["kind"] == kind).nonzero()[0]
-    return found
+    return sum([head.used for head in heads])
 
 
 def read_items(read: Reader, index: int, offset: int, size: int) -> bytes:

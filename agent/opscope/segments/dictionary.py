@@ -7,10 +7,6 @@ become "?", and text longer than TEXT_LIMIT is cut.
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
 from opscope.printable import printable
 from opscope.segments import layout
 from opscope.segments.chunks import NO_HEADS
@@ -57,8 +53,8 @@ class Dictionary:
         """Name, label and kind by number."""
         self.read_bytes: dict[int, int] = {}
         """By chunk index: the number of bytes read."""
-        self.heads: NDArray[Any] = NO_HEADS
-        """The starts of the segment's chunks (layout.CHUNK) at the last read."""
+        self.heads = NO_HEADS
+        """The starts of the segment's chunks at the last read."""
         self.keys: Keys | None = None
         """The keys of the segment's cells at the last read; the dictionary has all of them."""
         self.lines: Lines | None = None

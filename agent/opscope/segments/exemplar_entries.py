@@ -23,6 +23,8 @@ NONE: NDArray[Any] = np.zeros(0, layout.EXEMPLAR)
 
 def whole(raw: bytes) -> NDArray[Any]:
     """The complete entries; at most FILE_LIMIT, the newest ones."""
+    if not raw:
+        return NONE
     words = np.frombuffer(raw, "<u8").reshape(-1, layout.EXEMPLAR.itemsize // 8)
     check = np.full(len(words), layout.EXEMPLAR_SEED, np.uint64)
     for column in range(words.shape[1] - 1):

@@ -7,6 +7,7 @@ missing item is corruption. host/host.py decides which files to read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import itemgetter, le
 from typing import Any, NamedTuple
 
@@ -16,12 +17,17 @@ from numpy.typing import NDArray
 from opscope.segments import exemplar_entries, layout, variance
 from opscope.segments.bounds import FILE_LIMIT, TIME_LIMIT_NS
 from opscope.segments.chunks import (
-    IS_COUNTED,
     NO_HEADS,
+    Chunk,
+    Head,
     all_used,
+    items_of,
     of_kind,
+    packed,
+    read_counted,
     read_heads,
     read_items,
+    read_others,
 )
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.layout import U64
@@ -39,9 +45,11 @@ COLUMNS = (
     "error_weight",
     "bytes",
 )
-# Their positions among a cell's words of 64 bits.
+# Their positions among a cell's words of 64 bits: one after the other.
 _CELL: Any = layout.CELL.fields
-_VALUES = [_CELL[name][1] // 8 for name in COLUMNS]
+_FIRST = _CELL[COLUMNS[0]][1] // 8
+_VALUES = slice(_FIRST, _FIRST + len(COLUMNS))
+assert [_CELL[name][1] // 8 for name in COLUMNS] == [*range(_VALUES.start, _VALUES.stop)]
 # Far above the recorder's maximum of 256.
 _METRIC_LIMIT = 4096
 
@@ -220,26 +228,26 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
     `dictionary` is the one from the last read of this file, or a new one; the read continues it.
     Raises SegmentError.
     """
-    heads = read_heads(read, header.chunk_count, dictionary.heads, ~IS_COUNTED)
-    cells, table = _cells(read, heads)
-    values = _metrics(read, heads)
-    stated = _variances(read, heads)
+    counted = read_counted(read, header.chunk_count, dictionary.heads)
+    cells, table = _cells(counted)
+    values = _metrics(counted)
+    stated = np.frombuffer(items_of(of_kind(counted, layout.VARIANCES)), layout.VARIANCE)
     # Entries that cells refer to are older than the cells, so they are within this count.
     header = read_header(read)
-    earlier, heads = heads, read_heads(read, header.chunk_count, heads, IS_COUNTED)
-    if not np.array_equal(heads["kind"][: len(earlier)], earlier["kind"]):
-        if not len(dictionary.heads):
+    chunks = read_others(read, header.chunk_count, counted, dictionary.heads)
+    if not all(map(_is_same_kind, chunks, counted)):
+        if not dictionary.heads:
             raise SegmentError("corrupt", "a chunk changed its kind")
         dictionary.heads = NO_HEADS  # another file in the old one's place
         return read_segment(read, header, dictionary)
-    dictionary.heads = heads
-    for index in of_kind(heads, layout.DICTIONARY).tolist():
-        _take_dictionary(read, index, int(heads[index]["used"]), dictionary)
+    heads = [chunk.head for chunk in chunks]
+    dictionary.heads = packed(heads)
+    _take_dictionary(read, heads, dictionary)
     keys = dictionary.keys
     if keys is None or not keys.fit(cells):
         keys, dictionary.lines = Keys.of(cells, dictionary), None
         dictionary.keys = keys
-    rows = _summed(cells, keys, *_buckets(cells, keys, table, read, heads, dictionary))
+    rows = _summed(cells, keys, *_buckets(cells, keys, table, chunks, dictionary))
     overhead_ns = _overhead_ns(header, cells["sample_count"], keys)
     measures = _measures(values, dictionary)
     return Segment(
@@ -247,7 +255,7 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
         dictionary,
         rows,
         measures,
-        _exemplars(read, heads),
+        exemplar_entries.whole(items_of(of_kind(chunks, layout.EXEMPLARS))),
         overhead_ns,
         possible_ticks(_elapsed_ticks(header), cells, table, keys.row, rows.values),
         elapsed_ticks_of_all(_elapsed_ticks(header), table),
@@ -264,63 +272,46 @@ def used(read: Reader, header: Header) -> int:
 def read_notes(read: Reader, header: Header) -> dict[str, str]:
     """Reads only the notes of the process. Raises SegmentError."""
     dictionary = Dictionary()
-    heads = read_heads(read, header.chunk_count)
-    for index in of_kind(heads, layout.DICTIONARY).tolist():
-        _take_dictionary(read, index, int(heads[index]["used"]), dictionary)
+    _take_dictionary(read, read_heads(read, header.chunk_count), dictionary)
     return dictionary.notes
 
 
-def _take_dictionary(read: Reader, index: int, used: int, dictionary: Dictionary) -> None:
-    known = dictionary.read_bytes.get(index, 0)
-    if used < known:
-        raise SegmentError("corrupt", "the dictionary shrank")
-    if used > known:
-        dictionary.take(index, read_items(read, index, known, used - known))
+def _is_same_kind(now: Chunk, before: Chunk) -> bool:
+    return now.head.kind == before.head.kind
 
 
-def _cells(read: Reader, heads: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+def _take_dictionary(read: Reader, heads: Sequence[Head], dictionary: Dictionary) -> None:
+    """Reads what has been added since the last read."""
+    for index, head in enumerate(heads):
+        if head.kind == layout.DICTIONARY:
+            known = dictionary.read_bytes.get(index, 0)
+            if head.used < known:
+                raise SegmentError("corrupt", "the dictionary shrank")
+            if head.used > known:
+                dictionary.take(index, read_items(read, index, known, head.used - known))
+
+
+def _cells(chunks: Sequence[Chunk]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """All cells that have counted something, and the table of each."""
-    chunks = of_kind(heads, layout.CELLS)
-    used = heads["used"][chunks]
-    size = layout.CELL.itemsize
-    raw = [
-        read_items(read, index, 0, count * size)
-        for index, count in zip(chunks.tolist(), used.tolist(), strict=True)
-    ]
-    cells = np.frombuffer(b"".join(raw), layout.CELL)
-    table = np.repeat(heads["table"][chunks], used)
+    chunks = of_kind(chunks, layout.CELLS)
+    cells = np.frombuffer(items_of(chunks), layout.CELL)
+    heads = [chunk.head for chunk in chunks]
+    table = np.repeat(
+        np.array([head.table for head in heads], np.uint32), [head.used for head in heads]
+    )
     counted = cells["sample_count"] > 0
     return (cells, table) if counted.all() else (cells[counted], table[counted])
 
 
-def _metrics(read: Reader, heads: NDArray[Any]) -> dict[int, int]:
+def _metrics(chunks: Sequence[Chunk]) -> dict[int, int]:
     """The metrics' values by number."""
     values: dict[int, int] = {}
-    chunks = of_kind(heads, layout.METRICS)
-    if heads["used"][chunks].sum() > _METRIC_LIMIT:
+    chunks = of_kind(chunks, layout.METRICS)
+    if sum(chunk.head.used for chunk in chunks) > _METRIC_LIMIT:
         raise SegmentError("too-much", "values of metrics")
-    for index in chunks.tolist():
-        raw = read_items(read, index, 0, int(heads[index]["used"]) * layout.METRIC_BYTES)
-        first = int(heads[index]["first"])
-        values |= enumerate(np.frombuffer(raw, "<u8").tolist(), first)
+    for chunk in chunks:
+        values |= enumerate(np.frombuffer(chunk.items, "<u8").tolist(), chunk.head.first)
     return values
-
-
-def _exemplars(read: Reader, heads: NDArray[Any]) -> NDArray[Any]:
-    size = layout.EXEMPLAR.itemsize
-    chunks = of_kind(heads, layout.EXEMPLARS).tolist()
-    if not chunks:
-        return exemplar_entries.NONE
-    return exemplar_entries.whole(
-        b"".join(read_items(read, index, 0, int(heads[index]["used"]) * size) for index in chunks)
-    )
-
-
-def _variances(read: Reader, heads: NDArray[Any]) -> NDArray[Any]:
-    size = layout.VARIANCE.itemsize
-    chunks = of_kind(heads, layout.VARIANCES).tolist()
-    raw = b"".join(read_items(read, index, 0, int(heads[index]["used"]) * size) for index in chunks)
-    return np.frombuffer(raw, layout.VARIANCE)
 
 
 def _measures(values: dict[int, int], dictionary: Dictionary) -> tuple[Measure, ...]:
@@ -340,29 +331,25 @@ def _buckets(
     cells: NDArray[Any],
     keys: Keys,
     table: NDArray[np.uint32],
-    read: Reader,
-    heads: NDArray[Any],
+    chunks: Sequence[Chunk],
     dictionary: Dictionary,
 ) -> tuple[Lines, U64]:
     """The lines of the cells' histograms, and their (m, 8) weights."""
-    chunks = of_kind(heads, layout.LINES)
-    used = heads["used"][chunks].tolist()
+    chunks = of_kind(chunks, layout.LINES)
+    heads = [chunk.head for chunk in chunks]
     numbers = cells["octave_line"].reshape(-1)
     lines = dictionary.lines
-    if lines is None or not lines.fit(numbers, table, chunks, heads):
-        lines = dictionary.lines = Lines.of(numbers, table, chunks, heads, keys)
-    size = layout.LINE.itemsize
-    raw = b"".join(
-        [
-            read_items(read, index, 0, count * size)
-            for index, count in zip(chunks.tolist(), used, strict=True)
-        ]
-    )
-    return lines, np.frombuffer(raw, layout.LINE)["weight"][lines.source]
+    if lines is None or not lines.fit(numbers, table, heads):
+        lines = dictionary.lines = Lines.of(numbers, table, heads, keys)
+    weights = np.frombuffer(items_of(chunks), "<u8").reshape(-1, layout.BUCKETS_PER_OCTAVE)
+    of_lines: U64 = weights[lines.source]
+    return lines, of_lines
 
 
 def _summed(cells: NDArray[Any], keys: Keys, lines: Lines, weights: U64) -> Rows:
-    values = cells.view("<u8").reshape(-1, layout.CELL.itemsize // 8).take(_VALUES, axis=1)
+    words = cells.view("<u8").reshape(-1, layout.CELL.itemsize // 8)
+    # Column by column in memory, since nearly all that follows computes with whole columns.
+    values: U64 = words[:, _VALUES].copy(order="F")
     for counters in (values, weights):
         _check_measure(counters)
     if keys.row is not None:

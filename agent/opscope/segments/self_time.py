@@ -93,7 +93,8 @@ class PossibleTimes:
 
     def of(self, keys: U64, values: U64, limit: float) -> tuple[F64, F64]:
         """(n,) self and total ticks of the rows `keys`; `limit`: `possible_ticks` of this read."""
-        wanted = np.stack([estimated(values), values[:, _TOTAL].astype(np.float64)], axis=1)
+        wanted = np.empty((len(values), 2))
+        wanted[:, 0], wanted[:, 1] = estimated(values), values[:, _TOTAL]
         shown = wanted  # which may have fallen a little since the last read
         self.kept_back = None
         if limit < NO_LIMIT:

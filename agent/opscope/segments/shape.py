@@ -6,20 +6,21 @@ take most of the time of a read. Shapes contain no counters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from opscope.segments import layout
+from opscope.segments.chunks import Head, packed
 from opscope.segments.layout import U64
 from opscope.segments.segment_file import SegmentError
 
 _OP_MASK, _PHASE_MASK = np.uint64(layout.KEY_OP_MASK), np.uint64(layout.KEY_PHASE_MASK)
 _PHASE_SHIFT, _LABELS_SHIFT = np.uint64(layout.KEY_PHASE_SHIFT), np.uint64(layout.KEY_LABELS_SHIFT)
 
-_TABLE_SHIFT = np.uint64(32)
+_TABLE_BITS = 32
 
 
 class Known(Protocol):
@@ -75,15 +76,17 @@ class Keys(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The lines that a segment's cells refer to: one for each octave in which a cell counted."""
+    """The lines that a segment's cells refer to: one for each octave in which a cell counted. They
+    are in the order of the file, so that their weights need not be sorted in each read."""
 
     place: NDArray[np.int32]
     """(m,) cell * OCTAVES + octave."""
     number: NDArray[np.uint16]
     """(m,) the cell's reference: the line's number in the table, plus one."""
-    source: NDArray[np.int32]
-    """(m,) the line's index among all lines of the file, in the order of their chunks."""
-    chunks: bytes
+    source: NDArray[np.int32] | slice
+    """(m,) the line's index among all lines of the file, in the order of their chunks. A slice if
+    the cells refer to all lines in between, which is usual: only those of `other` are unused."""
+    where: bytes
     """Identifies the positions of lines and tables; a changed value makes `source` invalid."""
     row_octave: NDArray[np.int32]
     """(k,) row * OCTAVES + octave, each once; rows as in Keys."""
@@ -95,34 +98,34 @@ class Lines(NamedTuple):
         cls,
         numbers: NDArray[np.uint16],
         table: NDArray[np.uint32],
-        chunks: NDArray[np.intp],
-        heads: NDArray[Any],
+        heads: Sequence[Head],
         keys: Keys,
     ) -> Lines:
-        """The lines of cells with these `octave_line`s and tables; `chunks` are the lines' chunks.
+        """The lines of cells with these `octave_line`s and tables; `heads` are of the lines'
+        chunks.
 
         Raises SegmentError if a cell refers to a missing line.
         """
         place = numbers.nonzero()[0].astype(np.int32)
-        heads = heads[chunks]
-        used = heads["used"].astype(np.uint64)
-        if len(place) > used.sum():
+        used = np.array([head.used for head in heads], np.uint64)
+        count = int(used.sum())
+        if len(place) > count:
             raise SegmentError("corrupt", "more histograms than lines")  # cells share a line
-        cell = place // layout.OCTAVES
-        number = numbers[place]
-        line = number.astype(np.uint64) - np.uint64(1)
-        source = _source(table[cell], line, heads, used)
+        line = numbers[place].astype(np.uint64) - np.uint64(1)
+        source = _source(table[place // layout.OCTAVES], line, heads, used)
+        order = source.argsort(kind="stable")
+        place, source = place[order], source[order]
         row_octave, group = place, None
         if keys.row is not None:
-            row = keys.row[cell]
+            row = keys.row[place // layout.OCTAVES]
             row_octave, group = np.unique(
                 row * layout.OCTAVES + place % layout.OCTAVES, return_inverse=True
             )
         return cls(
             place,
-            number,
-            source,
-            _where(table, chunks, heads),
+            numbers[place],
+            _as_slice(source),
+            _where(table, heads),
             row_octave.astype(np.int32, copy=False),
             group,
         )
@@ -131,20 +134,20 @@ class Lines(NamedTuple):
         self,
         numbers: NDArray[np.uint16],
         table: NDArray[np.uint32],
-        chunks: NDArray[np.intp],
-        heads: NDArray[Any],
+        heads: Sequence[Head],
     ) -> bool:
         """Whether they are the lines of these cells, whose keys have not changed."""
         return (
             np.count_nonzero(numbers) == len(self.place)
             and np.array_equal(numbers[self.place], self.number)
-            and _where(table, chunks, heads[chunks]) == self.chunks
+            and _where(table, heads) == self.where
         )
 
     @property
     def nbytes(self) -> int:
         """Approximate memory size, in bytes."""
-        return 2 * self.place.nbytes + self.number.nbytes + len(self.chunks)
+        source = 0 if isinstance(self.source, slice) else self.source.nbytes
+        return self.place.nbytes + self.number.nbytes + source + len(self.where)
 
 
 def _check(keys: U64, dictionary: Known) -> None:
@@ -157,20 +160,28 @@ def _check(keys: U64, dictionary: Known) -> None:
         raise SegmentError("corrupt", "a cell of an unknown phase")
 
 
-def _where(table: NDArray[np.uint32], chunks: NDArray[np.intp], heads: NDArray[Any]) -> bytes:
-    return table.tobytes() + chunks.tobytes() + heads.tobytes()
+def _as_slice(source: NDArray[np.int32]) -> NDArray[np.int32] | slice:
+    """`source`: ascending."""
+    if not len(source):
+        return slice(0, 0)
+    whole = slice(int(source[0]), int(source[-1]) + 1)
+    return whole if np.array_equal(source, np.arange(whole.start, whole.stop)) else source
+
+
+def _where(table: NDArray[np.uint32], heads: Sequence[Head]) -> bytes:
+    return table.tobytes() + packed(heads).tobytes()
 
 
 def _source(
-    table: NDArray[np.uint32], line: U64, heads: NDArray[Any], used: U64
+    table: NDArray[np.uint32], line: U64, heads: Sequence[Head], used: U64
 ) -> NDArray[np.int32]:
     """(m,) the index of each line among the concatenated lines of the chunks with these heads."""
     # One number orders all lines of all tables: table << 32 | index in the table.
-    first = heads["table"].astype(np.uint64) << _TABLE_SHIFT | heads["first"]
+    first = np.array([head.table << _TABLE_BITS | head.first for head in heads], np.uint64)
     order = first.argsort(kind="stable")
     first = first[order]
     start = (used.cumsum() - used)[order]
-    wanted = table.astype(np.uint64) << _TABLE_SHIFT | line
+    wanted = table.astype(np.uint64) << np.uint64(_TABLE_BITS) | line
     chunk = first.searchsorted(wanted, side="right") - 1
     if (chunk < 0).any():
         raise SegmentError("corrupt", "a cell refers to a missing line")
