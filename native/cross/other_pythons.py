@@ -6,25 +6,34 @@ All are of Debian and lie below build/cross, made the first time. CPython 3.14 a
 from their packages, with their own C library. Debian has no Python for musl, so one is compiled
 from Debian's source in two minutes, with the compiler of the wheels. It lacks OpenSSL: the Python
 that runs this downloads what it installs. Nothing needs root. This is for x86-64 alone.
+
+Says which Python is not there, tries the others, and ends with an error then: what was not tried
+must not look like what passed.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from native.cross import debian
 from native.cross.build import ROOT, run
 from native.cross.targets import BUILD, TARGETS, tool
+from native.cross.try_wheel import only_wheel
 
 MUSL = TARGETS["musllinux_1_2_x86_64"]
+NEWER = ("3.14", "3.15")
+"""The versions of CPython that this machine need not have."""
+TRIAL = Path(__file__).with_name("try_wheel.py")
 _PACKAGES = (
     *("python{0}", "python{0}-minimal", "python{0}-venv", "libpython{0}-minimal"),
     *("libpython{0}-stdlib", "python3-pip-whl", "libc6", "libgcc-s1", "libstdc++6", "libssl3t64"),
     *("libexpat1", "libffi8", "zlib1g", "libbz2-1.0", "liblzma5", "libsqlite3-0", "libuuid1"),
 )
-_NEWER = ("libzstd1",)
+_BESIDES = ("libzstd1",)
 """What CPython needs besides, from 3.14 on."""
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _WHEELS = "/usr/share/python-wheels"
@@ -33,10 +42,30 @@ _MUSL_VERSION, _MUSL_SUITE = "3.13", "trixie"
 
 
 def main(directory: Path) -> None:
-    trial = Path(__file__).with_name("try_wheel.py")
-    for version in ("3.14", "3.15"):
-        subprocess.run([debian_python(version, "sid", _NEWER), trial, directory], check=True)
-    (wheel,) = directory.glob(f"opscope-*-abi3-{MUSL.platform}.whl")
+    if (machine := os.uname().machine) != "x86_64":
+        raise SystemExit(f"these Pythons are for x86-64 alone, and this machine is {machine}")
+    wheel = only_wheel(directory, f"opscope-*-abi3-{MUSL.platform}.whl")
+    trials: dict[str, Callable[[], None]] = {
+        **{f"CPython {version}": partial(try_newer, version, directory) for version in NEWER},
+        "CPython for musl": partial(try_on_musl, wheel),
+    }
+    missing = []
+    for name, trial in trials.items():
+        try:
+            trial()
+        except debian.UnavailableError as error:
+            print(f"not tried with {name}: {error}", flush=True)
+            missing.append(name)
+    if missing:
+        raise SystemExit(f"not tried with {', '.join(missing)}")
+
+
+def try_newer(version: str, directory: Path) -> None:
+    subprocess.run([debian_python(version, "sid", _BESIDES), TRIAL, directory], check=True)
+
+
+def try_on_musl(wheel: Path) -> None:
+    python = musl_python()
     with tempfile.TemporaryDirectory() as packages:
         run(
             *(sys.executable, "-m", "pip", "download", "--only-binary=:all:", "--dest", packages),
@@ -44,7 +73,7 @@ def main(directory: Path) -> None:
             f"{wheel}[agent]",
         )
         environ = os.environ | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": packages}
-        subprocess.run([musl_python(), trial, wheel], env=environ, check=True)
+        subprocess.run([python, TRIAL, wheel], env=environ, check=True)
 
 
 def debian_python(version: str, suite: str, besides: tuple[str, ...] = ()) -> Path:
