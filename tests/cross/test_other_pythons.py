@@ -5,25 +5,32 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from native.cross import debian, other_pythons
+from native.cross import debian, emulator, other_pythons
 from native.cross.other_pythons import MUSL, NEWER, TRIAL
 
-WHEEL = f"opscope-1.0-cp310-abi3-{MUSL.platform}.whl"
+WHEELS = [f"opscope-1.0-cp310-abi3-{target.platform}.whl" for target in MUSL]
+NAMES = [
+    *(f"CPython {version}" for version in NEWER),
+    *(f"CPython for musl, {target.machine}" for target in MUSL),
+]
 
 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with an empty wheel for musl; every Python is there and nothing is started."""
+    """A directory with empty wheels for musl; every Python is there and nothing is started."""
     directory = tmp_path / "dist"
     directory.mkdir()
-    (directory / WHEEL).touch()
+    for name in WHEELS:
+        (directory / name).touch()
     monkeypatch.setattr(os, "uname", lambda: uname("x86_64"))
     monkeypatch.setattr(other_pythons, "debian_python", lambda version, *_: Path(version))
-    monkeypatch.setattr(other_pythons, "musl_python", lambda: Path("musl"))
+    monkeypatch.setattr(other_pythons, "musl_python", lambda target: Path(target.machine))
+    monkeypatch.setattr(emulator, "prefix", lambda: ["emulated"])
     return directory
 
 
@@ -52,33 +59,45 @@ def unavailable(*_: object) -> Path:
 
 def test_each_python_tries_its_wheel(wheels: Path, commands: list[list[str]]) -> None:
     other_pythons.main(wheels)
-    newer = [[version, str(TRIAL), str(wheels)] for version in NEWER]
-    assert commands[:-2] == newer
-    # The Python for musl has no TLS, so this one downloads, for musl and not for itself.
-    download, on_musl = commands[-2:]
-    assert download[:4] == [sys.executable, "-m", "pip", "download"]
-    assert {f"--platform={MUSL.platform}", "--only-binary=:all:"} <= {*download}
-    assert download[-1] == f"{wheels / WHEEL}[agent]"
-    assert on_musl == ["PIP_NO_INDEX=1", "musl", str(TRIAL), str(wheels / WHEEL)]
+    newer, on_musl = commands[: len(NEWER)], commands[len(NEWER) :]
+    assert newer == [[version, str(TRIAL), str(wheels)] for version in NEWER]
+    for target, name, download, trial in zip(
+        MUSL, WHEELS, on_musl[::2], on_musl[1::2], strict=True
+    ):
+        # The Python for musl has no TLS, so this one downloads, for that one and not for itself.
+        assert download[:4] == [sys.executable, "-m", "pip", "download"]
+        assert {f"--platform={target.platform}", "--only-binary=:all:"} <= {*download}
+        assert download[-1] == f"{wheels / name}[agent]"
+        emulated = ["emulated"] if target.machine == "aarch64" else []
+        python = [*emulated, target.machine]
+        assert trial == ["PIP_NO_INDEX=1", *python, str(TRIAL), str(wheels / name)]
 
 
-@pytest.mark.parametrize("missing", ["debian_python", "musl_python"])
+@pytest.mark.parametrize(
+    ("module", "missing", "absent"),
+    [
+        (other_pythons, "debian_python", NAMES[: len(NEWER)]),
+        (other_pythons, "musl_python", NAMES[len(NEWER) :]),
+        (emulator, "prefix", NAMES[-1:]),
+    ],
+)
 def test_a_python_that_is_missing_is_named_and_ends_with_an_error_after_the_others(
     wheels: Path,
     commands: list[list[str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    module: ModuleType,
     missing: str,
+    absent: list[str],
 ) -> None:
-    monkeypatch.setattr(other_pythons, missing, unavailable)
+    monkeypatch.setattr(module, missing, unavailable)
     with pytest.raises(SystemExit) as ended:
         other_pythons.main(wheels)
-    newer, musl = [f"CPython {version}" for version in NEWER], ["CPython for musl"]
-    absent, rest = (newer, musl) if missing == "debian_python" else (musl, newer)
-    assert ended.value.code == f"not tried with {', '.join(absent)}"
+    assert ended.value.code == f"not tried with {'; '.join(absent)}"
     said = capsys.readouterr().out.splitlines()
     assert said == [f"not tried with {name}: sid: the mirror does not answer" for name in absent]
-    assert len([command for command in commands if str(TRIAL) in command]) == len(rest)
+    tried = [command for command in commands if str(TRIAL) in command]
+    assert len(tried) == len(NAMES) - len(absent)
 
 
 def test_a_wheel_that_fails_ends_with_an_error(
@@ -89,15 +108,17 @@ def test_a_wheel_that_fails_ends_with_an_error(
         other_pythons.main(wheels)
 
 
-@pytest.mark.parametrize("names", [[], [WHEEL, WHEEL.replace("1.0", "1.1")]])
-def test_a_directory_without_one_wheel_for_musl_is_refused_before_anything_is_fetched(
+@pytest.mark.parametrize("names", [WHEELS[1:], WHEELS[:1], [*WHEELS, "opscope-1.1{}"]])
+def test_a_directory_without_one_wheel_for_each_musl_is_refused_before_anything_is_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:
     monkeypatch.setattr(os, "uname", lambda: uname("x86_64"))
     monkeypatch.setattr(debian, "unpack", unavailable)
+    another = WHEELS[0].removeprefix("opscope-1.0")
     for name in names:
-        (tmp_path / name).touch()
-    with pytest.raises(SystemExit, match=f"and has {', '.join(names) or 'none'}$"):
+        (tmp_path / name.format(another)).touch()
+    has = "none" if len(names) < len(WHEELS) else "opscope-1.0.*, opscope-1.1.*"
+    with pytest.raises(SystemExit, match=rf"must have one opscope-.*\.whl, and has {has}$"):
         other_pythons.main(tmp_path)
 
 
@@ -108,31 +129,3 @@ def test_another_machine_is_refused_by_its_name(
     with pytest.raises(SystemExit, match="for x86-64 alone, and this machine is aarch64"):
         other_pythons.main(wheels)
     assert commands == []
-
-
-def test_a_python_of_debian_runs_with_the_c_library_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And its venv finds the pip beside it: both are packed with places of the system."""
-    started: list[list[str]] = []
-    settings = tmp_path / "usr/lib/python3.14/_sysconfigdata__linux.py"
-
-    def unpack(packages: Sequence[str], suite: str, into: Path) -> Path:
-        assert (suite, into.name) == ("sid", "python-3.14-sid")
-        assert {"python3.14", "libpython3.14-stdlib", "libc6", "libzstd1"} <= {*packages}
-        return tmp_path
-
-    monkeypatch.setattr(debian, "unpack", unpack)
-    monkeypatch.setattr(other_pythons, "run", lambda *command: started.append([*map(str, command)]))
-    settings.parent.mkdir(parents=True)
-    settings.write_text("{'WHEEL_PKG_DIR': '/usr/share/python-wheels'}")
-    python = tmp_path / "usr/bin/python3.14"
-    for _ in range(2):  # the second time it is ready
-        assert other_pythons.debian_python("3.14", "sid", ("libzstd1",)) == python
-    ((_, *arguments),) = started
-    assert arguments == [
-        *("--set-interpreter", str(tmp_path / "usr/lib64/ld-linux-x86-64.so.2")),
-        *("--force-rpath", "--set-rpath", str(tmp_path / "usr/lib/x86_64-linux-gnu")),
-        str(python),
-    ]
-    assert settings.read_text() == f"{{'WHEEL_PKG_DIR': '{tmp_path}/usr/share/python-wheels'}}"
