@@ -21,7 +21,7 @@ from native.cross import debian
 HERE = Path(__file__).parent
 BUILD = HERE.parent.parent / "build" / "cross"
 
-_DEBIAN_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
+DEBIAN_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 _CROSS_GCC = (
     *("gcc-12-aarch64-linux-gnu", "cpp-12-aarch64-linux-gnu", "binutils-aarch64-linux-gnu"),
     *("libgcc-12-dev-arm64-cross", "libgcc-s1-arm64-cross"),
@@ -95,24 +95,35 @@ def sysroot(machine: str) -> Path:
     """Debian 11's glibc, its headers, and Linux's."""
     packages = ("libc6", "libc6-dev", "linux-libc-dev")
     into = BUILD / f"glibc-2.31-{machine}"
-    return debian.unpack(packages, "bullseye", into, _DEBIAN_NAMES[machine])
+    return debian.unpack(packages, "bullseye", into, DEBIAN_NAMES[machine])
 
 
 def _musl(machine: str) -> tuple[list[str], list[str]]:
-    packages = ("musl", "musl-dev", "linux-libc-dev")
-    into = BUILD / f"musl-1.2-{machine}"
-    root = debian.unpack(packages, "bookworm", into, _DEBIAN_NAMES[machine])
-    triple = f"{machine}-linux-musl"
+    root, triple = _musl_root(machine), f"{machine}-linux-musl"
     own = _output(_compiler(machine)[0], "-print-file-name=include")
     places = (f"usr/include/{triple}", own, "usr/include", f"usr/include/{machine}-linux-gnu")
     flags = [f"--sysroot={root}", "-nostdinc", *(f"-isystem {root / place}" for place in places)]
+    if machine == "aarch64":
+        # libgcc's atomics, which find out what the processor has, call glibc's __getauxval.
+        flags.append("-mno-outline-atomics")
     # Under the name that it has on Alpine, by which auditwheel too knows it.
-    named = into.with_name(f"{into.name}-named")
+    named = root.with_name(f"{root.name}-named")
     if not (named / "libc.so").exists():
         named.mkdir(exist_ok=True)
         name = ("--set-soname", f"libc.musl-{machine}.so.1", "--output", named / "libc.so")
-        _output(tool("patchelf"), *name, root / f"lib/{triple}/libc.so")
+        _output(tool("patchelf"), *name, musl_library(machine))
     return flags, [f"-B{named}", f"-B{root}/usr/lib/{triple}", "-static-libgcc"]
+
+
+def musl_library(machine: str) -> Path:
+    """The musl that wheels are compiled with, 1.2.3, and the oldest they are known to fit."""
+    return _musl_root(machine) / f"lib/{machine}-linux-musl/libc.so"
+
+
+def _musl_root(machine: str) -> Path:
+    packages = ("musl", "musl-dev", "linux-libc-dev")
+    into = BUILD / f"musl-1.2-{machine}"
+    return debian.unpack(packages, "bookworm", into, DEBIAN_NAMES[machine])
 
 
 def tool(name: str) -> Path:

@@ -64,8 +64,16 @@ def main(given: Path) -> None:
 def _of_this_machine(directory: Path) -> Path:
     abi = "cp{}{}t".format(*sys.version_info) if FREE_THREADED else "abi3"
     libc = "manylinux" if platform.libc_ver()[0] == "glibc" else "musllinux"
-    (found,) = directory.glob(f"opscope-*-{abi}-{libc}_*_{platform.machine()}.whl")
-    return found
+    return only_wheel(directory, f"opscope-*-{abi}-{libc}_*_{platform.machine()}.whl")
+
+
+def only_wheel(directory: Path, pattern: str) -> Path:
+    """The directory's wheel of that name. Several would leave open which one is tried."""
+    found = sorted(directory.glob(pattern))
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise SystemExit(f"{directory} must have one {pattern}, and has {names}")
+    return found[0]
 
 
 if __name__ == "__main__":

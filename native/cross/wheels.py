@@ -2,21 +2,23 @@
 
 Usage: python -m native.cross.wheels INTO [PLATFORM ...]
 
-auditwheel names each wheel after the oldest C library that it works with; abi3audit checks that it
-works with every CPython from 3.10 on. If either finds a fault, this program ends. A free-threaded
-CPython takes no such wheel: the one on PATH, if there is one, gets a wheel of its own for this
-machine.
+auditwheel names each wheel after the oldest C library that it works with; symbols.py checks that
+musl has what a wheel for it needs, abi3audit that a wheel works with every CPython from 3.10 on.
+If one finds a fault, this program ends. A free-threaded CPython takes no such wheel: the one on
+PATH, if there is one, gets a wheel of its own for this machine.
 """
 
 import os
 import shutil
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 from native.cross.build import build_sdist, build_wheel, run
 from native.cross.free_threaded import environment, on_path
-from native.cross.targets import BUILD, TARGETS, Target, tool
+from native.cross.symbols import missing
+from native.cross.targets import BUILD, TARGETS, Target, musl_library, tool
 
 FREE_THREADED = ("manylinux_2_27_x86_64",)
 """The platforms of wheels for free-threaded CPython: those that are tried."""
@@ -51,9 +53,19 @@ def make(target: Target, source: Path, into: Path, free_threaded: Path | None = 
         (wheel,) = audited.glob("*.whl")
         if not wheel.name.endswith(f"-{target.platform}.whl"):
             raise SystemExit(f"{wheel.name} is not for {target.platform}")
+        if target.libc == "musl":
+            require_known_names(wheel, target.machine)
         if free_threaded is None:
             run(tool("abi3audit"), "--strict", "--assume-minimum-abi3", "3.10", wheel)
         return Path(shutil.copy(wheel, into))
+
+
+def require_known_names(wheel: Path, machine: str) -> None:
+    """Ends the program if the wheel for musl needs a name that musl lacks."""
+    with tempfile.TemporaryDirectory() as folder:
+        zipfile.ZipFile(wheel).extractall(folder)
+        if names := missing(Path(folder).rglob("*.so"), musl_library(machine)):
+            raise SystemExit(f"{wheel.name} needs what musl lacks: {', '.join(sorted(names))}")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from native.cross import debian
 from native.cross.build import ROOT, build_wheel
+from native.cross.emulator import qemu
 from native.cross.targets import BUILD, TARGETS
 from native.cross.try_wheel import ADDITIONS, PROGRAM
 
@@ -74,11 +75,10 @@ NOT_EMULATED_IN_PYTHON = {
 
 
 def main(arguments: list[str]) -> None:
-    qemu = debian.unpack(["qemu-user-static"], "bookworm", BUILD / "qemu")
     root = debian.unpack(PYTHON_PACKAGES, "bookworm", BUILD / "python-aarch64", "arm64")
     # OpenBLAS 0.3.34 multiplies wrongly with SME, as emulated, and the tensor core refuses it then.
     processor = ("-cpu", "max,sme=off")
-    emulator = [str(qemu / "usr/bin/qemu-aarch64-static"), *processor, "-L", str(root)]
+    emulator = [str(qemu()), *processor, "-L", str(root)]
     if not arguments:
         run_c_tests(emulator)
     opscope = own_package()
