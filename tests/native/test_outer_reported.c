@@ -258,6 +258,22 @@ static void a_range_of_an_earlier_segment_is_in_no_later_one(void)
     }
 }
 
+static void a_thread_that_does_not_record_reports_in_vain(void)
+{
+    start_windows();
+    const opscope_op *step = outer_named("step", OPSCOPE_OPTIMIZER);
+    struct reported reported;
+    begin(&reported, step);
+    end(&reported);
+    (void)opscope_recording_set(false);
+    run_ranges(step, 1); /* notices it */
+    CHECK(!opscope__outer_begin(&reported.outer, &reported.range, step, opscope__ticks()));
+    (void)opscope_recording_set(true);
+    struct segment *segment = stop_and_read();
+    CHECK_EQUAL(segment_sum_of(segment, "step").samples, 1);
+    segment_free(segment);
+}
+
 static void *report_many(void *op)
 {
     run_ranges(op, 2);
@@ -307,6 +323,7 @@ int main(void)
     RUN(a_range_that_fails_is_an_error);
     RUN(ranges_that_other_callbacks_want_are_not_taken);
     RUN(a_range_of_an_earlier_segment_is_in_no_later_one);
+    RUN(a_thread_that_does_not_record_reports_in_vain);
     RUN(threads_report_while_windows_come_and_go);
     remove_directory();
     return 0;
