@@ -146,26 +146,6 @@ static PyObject *name_of(PyObject *args, PyObject *names)
     return names != NULL ? PyDict_GetItemString(names, "name") : NULL;
 }
 
-/* One start and one end in about this many are timed for the stated cost (recorder/cost.h): the
- * number to the next one is drawn, because programs repeat their blocks. */
-enum { TIMED_EVERY = 8 };
-struct timed {
-    uint32_t left; /* until the next one */
-    uint32_t random;
-};
-static struct timed starts = {1, 1}, ends = {1, 2};
-
-static inline bool is_timed(struct timed *timed)
-{
-    if (--timed->left != 0) {
-        return false;
-    }
-    /* A linear congruential generator; its upper bits are the better ones. */
-    timed->random = timed->random * 1664525u + 1013904223u;
-    timed->left = 1 + (timed->random >> 16) % (2 * TIMED_EVERY - 1);
-    return true;
-}
-
 static void follow(PyObject *block, PyObject *name, uint64_t start_ticks)
 {
     Py_ssize_t bytes = 0;
@@ -197,9 +177,7 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
     if (is_followed && Py_TYPE(block) == block_type && find_open(block, NULL) == SIZE_MAX) {
         const uint64_t now = opscope__cost_probe_clock();
         follow(block, name_of(args, names), now > start ? start + (now - start) / 2 : now);
-        if (is_timed(&starts)) {
-            opscope__cost_outer(opscope__cost_probe_clock() - now, true);
-        }
+        opscope__cost_outer(opscope__cost_probe_clock() - now, true);
     }
     return block;
 }
@@ -213,8 +191,7 @@ static PyObject *end_block(const struct hook *hook, PyObject *args, PyObject *na
     PyObject *result = PyObject_Call(hook->original, args, names);
     const size_t index = block != NULL ? find_open(block, NULL) : SIZE_MAX;
     if (index != SIZE_MAX) {
-        const bool is_one_timed = is_timed(&ends);
-        const uint64_t start = is_one_timed ? opscope__cost_probe_clock() : 0;
+        const uint64_t start = opscope__cost_probe_clock();
         PyObject *type = NULL, *value = NULL, *traceback = NULL;
         if (result == NULL) {
             PyErr_Fetch(&type, &value, &traceback); /* the callbacks of the end may be in Python */
@@ -224,9 +201,7 @@ static PyObject *end_block(const struct hook *hook, PyObject *args, PyObject *na
         if (result == NULL) {
             PyErr_Restore(type, value, traceback);
         }
-        if (is_one_timed) {
-            opscope__cost_outer(opscope__cost_probe_clock() - start, false);
-        }
+        opscope__cost_outer(opscope__cost_probe_clock() - start, false);
     }
     return result;
 }
