@@ -70,8 +70,8 @@ static void add_frames(struct opscope__recorder_thread *state)
 void OPSCOPE__COLD opscope__outer_refresh(const struct opscope__thread *thread)
 {
     if (thread->recorder != NULL) {
-        thread->recorder->outer_version =
-            0; /* a thread's own switch and callbacks have no version */
+        /* A thread's own switch and callbacks change without a new version. */
+        thread->recorder->outer_version = 0;
         add_frames(thread->recorder);
     }
 }

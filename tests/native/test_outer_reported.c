@@ -307,8 +307,10 @@ static void threads_report_while_windows_come_and_go(void)
     struct segment *segment = stop_and_read();
     CHECK_EQUAL(segment_sum_of(segment, "step").samples, 3 * 20002);
     CHECK_EQUAL(segment->header->dropped_count, 0);
-    CHECK_EQUAL(of_phase(segment, "a", OPSCOPE_OPTIMIZER).samples,
-                segment_sum_of(segment, "a").samples);
+    const struct totals inner = segment_sum_of(segment, "a");
+    if (inner.samples != 0) { /* a window met some */
+        CHECK_EQUAL(of_phase(segment, "a", OPSCOPE_OPTIMIZER).samples, inner.samples);
+    }
     segment_free(segment);
 }
 
