@@ -59,7 +59,11 @@ void opscope__torch_block_start(const void *block, const char *name, size_t name
         return;
     }
     const opscope_op *op = opscope__torch_op_named(name, name_bytes, OPSCOPE_USER_SCOPE);
-    if (report(opscope__torch_stack, open, op, start_ticks) || opscope__range_is_skipped(op)) {
+    if (report(opscope__torch_stack, open, op, start_ticks)) {
+        return;
+    }
+    if (opscope__range_is_skipped(op)) {
+        opscope__torch_leave(opscope__torch_stack, open); /* its phase is no other range's */
         return;
     }
     open->info = (opscope_range_info){.sequence_nr = -1};

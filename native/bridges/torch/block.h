@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* The start, at that reading of the processor's counter, and the end of a block, which any address
- * identifies. They do nothing unless blocks are
- * followed this way, and PyTorch's callbacks leave them out. */
+ * identifies. They do nothing unless blocks are followed this way, and PyTorch's callbacks leave
+ * them out. */
 void opscope__torch_block_start(const void *block, const char *name, size_t name_bytes,
                                 uint64_t start_ticks);
 void opscope__torch_block_end(const void *block);
