@@ -15,7 +15,7 @@ from opscope.bench.truth import judge, segments
 from opscope.bench.truth.segments import Sums
 
 from .conftest import windows
-from .torch_observed import observed
+from .torch_observed import counts, observed
 
 pytestmark = pytest.mark.slow
 
@@ -93,6 +93,27 @@ class Rows:
 torch.set_num_threads(1)
 for row, column in DataLoader(Rows(), batch_size=4, num_workers=2, multiprocessing_context="fork"):
     row.cos()
+"""
+
+# Without an accelerator there is no pinned memory: the batches copy themselves.
+PINNED = """
+import queue, threading
+import torch
+from torch.utils.data._utils.pin_memory import _pin_memory_loop
+
+class Batch:
+    def pin_memory(self):
+        return torch.ones(3).sin()
+
+torch.accelerator.set_device_index = lambda index: None
+fetched, pinned, done = queue.Queue(), queue.Queue(), threading.Event()
+loop = threading.Thread(target=_pin_memory_loop, args=(fetched, pinned, 0, done, "cpu"))
+loop.start()
+for index in range(50):
+    fetched.put((index, Batch()))
+    pinned.get()[1].cos()
+done.set()
+loop.join()
 """
 
 # Around each long range and within it a clock is read: its time lies between the two.
@@ -237,6 +258,16 @@ def test_operators_of_a_loaders_workers_have_phase_data(
     assert _by_phase(sums, "aten::sin").keys() == {"data" if is_known else "forward"}
     assert _by_phase(sums, "numpy::sqrt").keys() == {"data" if is_known else "other"}
     assert _by_phase(sums, "aten::cos").keys() <= {"forward"}
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.multiprocessing, "_set_thread_name"), reason="PyTorch names no threads"
+)
+def test_operators_of_a_loaders_thread_that_pins_memory_have_phase_data(tmp_path: Path) -> None:
+    observed(tmp_path, PINNED)
+    phases = counts(tmp_path / "segments").phases
+    assert phases["aten::sin"] == {"data"}
+    assert phases["aten::cos"] == {"forward"}
 
 
 @pytest.fixture(scope="module", params=RECORDED)

@@ -34,14 +34,16 @@ static uint64_t thread_ids[THREAD_LIMIT];
 
 /* ---- phases ----------------------------------------------------------------------------------- */
 
-/* From PyTorch 2.6 on, a DataLoader's worker process names its thread before it does anything else
- * (torch/utils/data/_utils/worker.py). Nothing encloses its operators, and all of them are data
- * loading. */
+/* From PyTorch 2.6 on, a DataLoader's worker process names its thread before it calls an operator,
+ * and so does the thread that copies batches to pinned memory, in the program's own process
+ * (worker.py and pin_memory.py in torch/utils/data/_utils). Nothing encloses their operators, and
+ * all of them are data loading. */
 static uint64_t phase_of_thread(void)
 {
     char name[THREAD_NAME_BYTES] = "";
     (void)prctl(PR_GET_NAME, name);
-    return strcmp(name, "pt_data_worker") == 0 ? OPSCOPE__PHASE_BITS(OPSCOPE_DATA) : 0;
+    const bool is_loader = strcmp(name, "pt_data_worker") == 0 || strcmp(name, "pt_data_pin") == 0;
+    return is_loader ? OPSCOPE__PHASE_BITS(OPSCOPE_DATA) : 0;
 }
 
 void opscope__torch_thread_recorded(void)
