@@ -71,7 +71,8 @@ def test_texts(count: int) -> None:
     equation = ",".join(map("".join, pairwise(letters))) + f"->{letters[0]}{letters[-1]}"
     square = torch.ones(2, 2)
     inputs, _ = _values("aten::einsum", lambda: torch.einsum(equation, *[square] * count))
-    assert inputs == (equation, [TorchTensor((2, 2), "float32", "cpu")] * count, None)
+    # Then comes the order in which to multiply, if the package opt_einsum is installed.
+    assert inputs[:2] == (equation, [TorchTensor((2, 2), "float32", "cpu")] * count)
 
 
 def test_an_optional_text() -> None:
