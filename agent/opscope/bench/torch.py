@@ -30,6 +30,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import repeat
 from math import hypot
+from pathlib import Path
 from statistics import median
 from time import process_time_ns, thread_time_ns
 from typing import Any
@@ -242,17 +243,30 @@ def _windows(
 
 
 def _thread_shares(step: Step, attached: State, stretches: int) -> list[float]:
-    """For each stretch, the CPU time of all threads relative to that of the stepping thread."""
+    """For each stretch, the CPU time of all threads relative to that without the window thread.
+    Others also work: on a GPU, autograd has a thread for each device."""
 
-    def stretch() -> float:
-        process_ns, thread_ns = process_time_ns(), thread_time_ns()
-        while thread_time_ns() - thread_ns < _STRETCH_NS:
+    def stretch(windows: Path) -> float:
+        start_ns, process_ns, windows_ns = thread_time_ns(), process_time_ns(), _ran_ns(windows)
+        while thread_time_ns() - start_ns < _STRETCH_NS:
             step()
-        return (process_time_ns() - process_ns) / (thread_time_ns() - thread_ns)
+        process_ns, windows_ns = process_time_ns() - process_ns, _ran_ns(windows) - windows_ns
+        return process_ns / (process_ns - windows_ns)
 
     with attached():
-        stretch()  # includes the start of the thread
-        return [stretch() for _ in range(stretches)]
+        step()  # starts the window thread
+        (windows,) = (
+            path.parent
+            for path in Path("/proc/self/task").glob("*/comm")
+            if path.read_text() == "opscope-window\n"
+        )
+        stretch(windows)
+        return [stretch(windows) for _ in range(stretches)]
+
+
+def _ran_ns(thread: Path) -> int:
+    """How long it has run on a processor, by the scheduler."""
+    return int((thread / "schedstat").read_text().split()[0])
 
 
 def _window_range(directory: str, effort: Effort) -> Iterator[Result]:
