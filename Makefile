@@ -29,7 +29,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run check test test-aarch64 test-c test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak hostile scale bench dashboards stubs suites metrics-doc protocol torch-matrix try-wheels wheels clean
+.PHONY: help venv run check test test-aarch64 test-c test-cuda test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak hostile scale bench dashboards stubs suites metrics-doc protocol torch-matrix try-wheels wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
@@ -57,6 +57,10 @@ test-c: build/c/build.ninja ## only the C tests
 
 test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: an hour or two
 	$(BIN)/python -m tests.cross.aarch64
+
+# PYTHON_CUDA names an interpreter that has PyTorch for CUDA, opscope and pytest.
+test-cuda: ## the tests of PyTorch on a GPU
+	$(or $(PYTHON_CUDA),$(BIN)/python) -m pytest -q tests/bridges/test_torch_cuda.py
 
 # FREE_THREADED names the interpreter; without it, python3.14t on PATH, or one built from source.
 test-free-threaded: $(VENV)/tools ## the tests on CPython 3.14 without the GIL: ten minutes
