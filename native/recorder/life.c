@@ -17,6 +17,7 @@
 #include "recorder/ledger.h"
 #include "recorder/metric.h"
 #include "recorder/sampling.h"
+#include "recorder/outer_variance.h"
 #include "recorder/state.h"
 #include "segment/names.h"
 #include "segment/sandbox.h"
@@ -39,6 +40,7 @@ static int make_segment(struct opscope__recorder *recorder)
     recorder->table_count = 0;
     recorder->free_tables = NULL;
     opscope__labels_forget(recorder);
+    opscope__outer_inside_forget();
     uint64_t rate = opscope__segment_header(&recorder->segment)->ticks_per_second;
     opscope__store_relaxed(&recorder->poll_period_ticks, rate / OPSCOPE__POLLS_PER_SECOND);
     /* Every segment of a process has the same value. Partner: find_bucket, on threads that still

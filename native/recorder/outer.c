@@ -6,6 +6,7 @@
 #include "record/callback.h"
 #include "record/range.h"
 #include "recorder/count.h"
+#include "recorder/outer_variance.h"
 
 /* True if the recorder's is the only callback that may want outer ranges; known anew after each
  * change of the callbacks. */
@@ -32,6 +33,7 @@ static bool is_alone(struct opscope__recorder_thread *state)
 
 static void add_frame(struct opscope__recorder_thread *state, struct opscope__outer_range *outer)
 {
+    const struct opscope__recorder *recorder = &opscope__recorder;
     outer->is_unframed = false;
     outer->frame = NULL;
     if (outer->epoch != state->epoch) {
@@ -50,7 +52,8 @@ static void add_frame(struct opscope__recorder_thread *state, struct opscope__ou
                                 .serial = OPSCOPE__OUTER,
                                 .start_ticks = outer->start_ticks,
                                 .child_ticks = outer->child_ticks,
-                                .epoch = opscope__load_relaxed(&opscope__recorder.serial)};
+                                .exact_ticks = outer->child_ticks,
+                                .epoch = (uint32_t)opscope__load_relaxed(&recorder->serial)};
 }
 
 /* The outermost first. */
@@ -115,17 +118,26 @@ static inline void pop(struct opscope__recorder_thread *state)
     outer->frame = NULL;
 }
 
-/* Takes it from the list, with what is inside and has not ended. Returns where the enclosing range
- * adds up the ranges inside. */
-static inline uint64_t *leave(struct opscope__recorder_thread *state,
-                              const struct opscope__outer_range *outer)
+/* Takes it from the list, with what is inside and has not ended. */
+static inline void leave(struct opscope__recorder_thread *state,
+                         const struct opscope__outer_range *outer)
 {
     while (__builtin_expect(state->unframed != outer, 0)) {
         pop(state);
         opscope__recorder_drop(state);
     }
     pop(state);
-    return state->unframed != NULL ? &state->unframed->child_ticks : &state->top[-1].child_ticks;
+}
+
+/* Adds the exact time of a range that has ended to the enclosing one. */
+static inline void count_in_around(struct opscope__recorder_thread *state, uint64_t ticks)
+{
+    if (state->unframed != NULL) {
+        state->unframed->child_ticks += ticks;
+    } else {
+        state->top[-1].child_ticks += ticks;
+        state->top[-1].exact_ticks += ticks;
+    }
 }
 
 static void OPSCOPE__COLD end_frame(const struct opscope__outer_range *outer, uint64_t failed)
@@ -141,7 +153,7 @@ void OPSCOPE__HOT opscope__outer_end(struct opscope__outer_range *outer, bool fa
         return;
     }
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
-    uint64_t *child_ticks_around = leave(state, outer);
+    leave(state, outer);
     if (__builtin_expect(outer->epoch != state->epoch, 0)) {
         return; /* its segment is closed */
     }
@@ -152,7 +164,10 @@ void OPSCOPE__HOT opscope__outer_end(struct opscope__outer_range *outer, bool fa
                                          .weight = OPSCOPE__WEIGHT_ONE,
                                          .serial = OPSCOPE__OUTER,
                                          .child_ticks = outer->child_ticks};
-    *child_ticks_around += ticks;
+    count_in_around(state, ticks);
+    if (outer->child_ticks != 0) {
+        opscope__outer_inside_add(outer->key, outer->child_ticks, 0, 0);
+    }
     (void)opscope__count_outer(state, &frame, ticks, failed);
     if (__builtin_expect(now >= state->next_poll_ticks, 0)) {
         end_frame(outer, 0); /* polls */
@@ -163,8 +178,8 @@ void OPSCOPE__COLD opscope__outer_lose(struct opscope__outer_range *outer)
 {
     struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
     if (outer->is_unframed) {
-        const uint64_t child_ticks = outer->child_ticks;
-        *leave(state, outer) += child_ticks; /* as if it had not existed */
+        leave(state, outer);
+        count_in_around(state, outer->child_ticks); /* as if it had not existed */
     } else if (opscope__recorder_lose(outer->range, outer->frame)) {
         end_frame(outer, OPSCOPE__LOST);
     }

@@ -10,8 +10,9 @@ enum { OUTER_KEYS = 64 };
 
 /* By key, in order of arrival; the last entry is for all keys without one. */
 static struct {
-    uint64_t key;  /* 0: free; claimed once, until the next segment; relaxed */
-    uint64_t bits; /* of a double, the sum; relaxed, because it is independent of other memory */
+    uint64_t key;         /* 0: free; claimed once, until the next segment; relaxed */
+    uint64_t bits;        /* of a double, the variance; relaxed: independent of other memory */
+    uint64_t exact_ticks; /* relaxed, likewise */
 } outer[OUTER_KEYS];
 
 static size_t place_of(uint64_t key)
@@ -37,29 +38,44 @@ static double value_of(uint64_t bits)
     return value;
 }
 
-void opscope__outer_variance_add(uint64_t key, double self_ticks_squared)
+static void add_to(uint64_t *bits, double variance)
 {
-    uint64_t *bits = &outer[place_of(key)].bits;
     uint64_t before = opscope__load_relaxed(bits), after;
     do {
-        const double sum = value_of(before) + self_ticks_squared;
+        const double sum = value_of(before) + variance;
         memcpy(&after, &sum, sizeof after);
     } while (!opscope__replace_relaxed(bits, &before, after));
 }
 
-double opscope__outer_variance(uint64_t key)
+void opscope__outer_inside_add(uint64_t key, uint64_t exact_ticks, uint64_t estimated_ticks,
+                               uint32_t serials)
 {
-    for (size_t at = 0; at < OUTER_KEYS; at++) {
-        if (at == OUTER_KEYS - 1 || opscope__load_relaxed(&outer[at].key) == key) {
-            return value_of(opscope__load_relaxed(&outer[at].bits));
-        }
+    const size_t at = place_of(key);
+    if (exact_ticks != 0) {
+        opscope__add_relaxed(&outer[at].exact_ticks, exact_ticks);
     }
-    return 0.0;
+    if (estimated_ticks != 0) {
+        /* The serial grows twice for each window. */
+        const double estimated = (double)estimated_ticks;
+        add_to(&outer[at].bits, estimated * estimated / (double)(serials / 2 + 1));
+    }
 }
 
-void opscope__outer_variances_forget(void)
+struct opscope__outer_inside opscope__outer_inside(uint64_t key)
+{
+    size_t at = 0;
+    while (at < OUTER_KEYS - 1 && opscope__load_relaxed(&outer[at].key) != key) {
+        at++;
+    }
+    return (struct opscope__outer_inside){
+        .variance = value_of(opscope__load_relaxed(&outer[at].bits)),
+        .exact_ticks = opscope__load_relaxed(&outer[at].exact_ticks)};
+}
+
+void opscope__outer_inside_forget(void)
 {
     for (size_t at = 0; at < OUTER_KEYS; at++) {
+        opscope__store_relaxed(&outer[at].exact_ticks, 0);
         opscope__store_relaxed(&outer[at].bits, 0);
         opscope__store_relaxed(&outer[at].key, 0);
     }

@@ -85,8 +85,10 @@ int OPSCOPE__COLD opscope__recorder_start_slow(const opscope_range *fn, bool is_
     if (is_outer) {
         frame->weight = OPSCOPE__WEIGHT_ONE;
         frame->serial = OPSCOPE__OUTER;
+        frame->exact_ticks = 0;
     }
-    frame->epoch = is_async(fn) ? state->epoch : opscope__load_relaxed(&opscope__recorder.serial);
+    frame->epoch =
+        is_async(fn) ? state->epoch : (uint32_t)opscope__load_relaxed(&opscope__recorder.serial);
     const uint64_t now = opscope__ticks();
     frame->start_ticks = is_outer && outer_began != 0 ? outer_began
                          : is_outer || is_async(fn)   ? now
@@ -162,10 +164,12 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
     }
     for (const struct opscope__frame *within = frame + 1; within < state->top; within++) {
         frame->child_ticks += within->child_ticks;
+        frame->exact_ticks += within->serial == OPSCOPE__OUTER ? within->exact_ticks : 0;
     }
     opscope__recorder_unwind(state, frame + 1);
     if ((fn->failed & OPSCOPE__LOST) != 0) {
         opscope__count_in_parent(frame, frame->child_ticks); /* as if the range had not existed */
+        frame[-1].exact_ticks += frame->serial == OPSCOPE__OUTER ? frame->exact_ticks : 0;
         opscope__recorder_unwind(state, frame);
         return OPSCOPE_OK;
     }
@@ -186,12 +190,11 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
     if (!is_outer) {
         return opscope__count_slow(state, frame, ticks, failed);
     }
+    frame[-1].exact_ticks += ticks;
     if (frame->child_ticks != 0) {
-        /* The serial increases twice for each window. */
-        const uint64_t serials = opscope__load_relaxed(&opscope__recorder.serial) - frame->epoch;
-        const double child_ticks = (double)frame->child_ticks;
-        opscope__outer_variance_add(frame->key,
-                                    child_ticks * child_ticks / (double)(serials / 2 + 1));
+        opscope__outer_inside_add(
+            frame->key, frame->exact_ticks, frame->child_ticks - frame->exact_ticks,
+            (uint32_t)opscope__load_relaxed(&opscope__recorder.serial) - frame->epoch);
     }
     return opscope__count_outer(state, frame, ticks, failed);
 }

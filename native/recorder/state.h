@@ -29,11 +29,13 @@ struct opscope__frame {
     uint64_t serial;            /* of the recorder, at the start; or OPSCOPE__OUTER */
     uint64_t start_ticks; /* on the thread's clock without recording; of an async or outer range, on
                              the processor's */
-    uint64_t child_ticks; /* durations of the ranges directly inside; for an outer range, of those
-                             observed in windows, times their weights */
-    uint64_t epoch;   /* of an async range: the epoch of the segment it started in; of an outer one:
-                         the recorder's serial at its start */
-    uint64_t is_lost; /* already counted as dropped: see opscope__recorder_lose */
+    uint64_t child_ticks; /* durations of the ranges directly inside; for an outer range, of outer
+                             ones and those observed in windows, times their weights */
+    uint64_t exact_ticks; /* of an outer range: what of child_ticks is of outer ranges; unused by
+                             others */
+    uint32_t epoch;   /* of an async range: the epoch of the segment it started in; of an outer one:
+                         the recorder's serial at its start, modulo 2^32 */
+    uint32_t is_lost; /* already counted as dropped: see opscope__recorder_lose */
 };
 
 /* Owner: the thread. */

@@ -114,7 +114,6 @@ static void begin_segment(const opscope__segment *segment)
     all_shared = 0.0;
     chunk = NULL;
     entry_count = 0;
-    opscope__outer_variances_forget();
 }
 
 /* ---- what the cells hold ------------------------------------------------------------------------- */
@@ -242,7 +241,7 @@ static struct known *phase_of(const struct known *known)
 /* Finds the stops of this window and adds each operator's share of them to its variance.
  * `busy_ticks`: the CPU time of the threads from the window's beginning until it closed, times its
  * weight. The self time of an outer range is what the estimate for the ranges inside leaves of it,
- * so it has the error of their share. */
+ * so it has the error of the share of those that are not exact. */
 static void share_stops(double work, double busy_ticks)
 {
     double waited = -busy_ticks, squares = 0.0, all_self = 0.0, all_unstopped = 0.0, all = 0.0;
@@ -274,7 +273,8 @@ static void share_stops(double work, double busy_ticks)
     for (size_t i = 0; i < slot_count && all > 0.0; i++) {
         struct known *known = &slots[i];
         if (known->key != 0 && known->is_outer) {
-            const double inside = fmax(0.0, known->before[TOTAL] - known->before[SELF]);
+            const double exact = (double)opscope__outer_inside(known->key).exact_ticks;
+            const double inside = fmax(0.0, known->before[TOTAL] - known->before[SELF] - exact);
             known->stops_inside += fmin(1.0, inside / all_self) * all;
         } else if (is_sampled_op(known) || is_phase(known)) {
             const double share = share_of(known, all_unstopped);
@@ -336,7 +336,7 @@ static void publish(opscope__segment *segment, struct known *known)
 {
     if (known->is_outer) {
         known->sum[CALLS] = known->sum[TOTAL] = 0.0;
-        known->sum[SELF] = opscope__outer_variance(known->key) + known->stops_inside;
+        known->sum[SELF] = opscope__outer_inside(known->key).variance + known->stops_inside;
         memset(known->owed, 0, sizeof known->owed);
     }
     if (known->entry == NULL && known->window_count > 0) {

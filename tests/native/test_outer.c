@@ -4,7 +4,10 @@
 
 #include "ranges.h"
 #include "read_segment.h"
+#include "record/range.h"
 #include "recorder/cost.h"
+#include "recorder/count.h"
+#include "recorder/outer_variance.h"
 #include "recorder/state.h"
 
 static const uint64_t NEVER_NS = 1000000000000000; /* the driver's next window is days away */
@@ -99,6 +102,39 @@ static void an_outer_range_has_the_time_that_is_left_by_what_windows_make_of_its
      * last may remain. */
     CHECK(outer.self_ticks + inner.total_ticks >= outer.total_ticks);
     CHECK(outer.self_ticks < outer.total_ticks);
+    segment_free(segment);
+}
+
+static void only_what_windows_estimate_makes_the_own_time_of_an_outer_range_uncertain(void)
+{
+    start_windows();
+    const opscope_op *epoch = outer_named("epoch", OPSCOPE_OTHER);
+    const opscope_op *step = outer_named("step", OPSCOPE_OPTIMIZER);
+    opscope_range outer, inner, lost;
+    opscope_range_open(&outer, epoch, NULL);
+    for (int i = 0; i < 10; i++) {
+        opscope_range_open(&inner, step, NULL);
+        CHECK_EQUAL(opscope_recorder_window_begin(5.0), OPSCOPE_OK);
+        run_ranges(op_named("a"), 1000); /* a clock may tick in 42 ns only */
+        CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
+        opscope_range_close(&inner);
+    }
+    opscope_range_open(&lost, outer_named("lost", OPSCOPE_OTHER), NULL);
+    run_ranges(step, 1000);
+    (void)opscope__range_lose(&lost);
+    opscope_range_close(&lost);
+    opscope_range_close(&outer);
+    const struct opscope__outer_inside of_epoch =
+        opscope__outer_inside(opscope__count_key(epoch, 0));
+    const struct opscope__outer_inside of_step = opscope__outer_inside(opscope__count_key(step, 0));
+    struct segment *segment = stop_and_read();
+    const struct totals epochs = segment_sum_of(segment, "epoch");
+    const struct totals steps = segment_sum_of(segment, "step");
+    CHECK_EQUAL(of_epoch.exact_ticks, steps.total_ticks);
+    CHECK_EQUAL(epochs.self_ticks, epochs.total_ticks - steps.total_ticks);
+    CHECK(of_epoch.variance == 0.0);
+    CHECK_EQUAL(of_step.exact_ticks, 0);
+    CHECK(of_step.variance > 0.0);
     segment_free(segment);
 }
 
@@ -203,6 +239,7 @@ int main(void)
     RUN(outer_ranges_are_counted_exactly_in_and_between_windows);
     RUN(a_window_opens_into_the_phase_of_what_encloses_it);
     RUN(an_outer_range_has_the_time_that_is_left_by_what_windows_make_of_its_operators);
+    RUN(only_what_windows_estimate_makes_the_own_time_of_an_outer_range_uncertain);
     RUN(ranges_of_a_window_that_weigh_nothing_only_enclose);
     RUN(an_outer_range_costs_what_was_reported_of_it);
     RUN(without_outer_ranges_what_encloses_is_unknown);

@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "ranges.h"
 #include "read_segment.h"
+#include "recorder/count.h"
 #include "recorder/outer.h"
+#include "recorder/outer_variance.h"
 #include "recorder/state.h"
 
 static const uint64_t NEVER_NS = 1000000000000000; /* the driver's next window is days away */
@@ -86,6 +88,42 @@ static void reported_ranges_are_counted_exactly_in_and_between_windows(void)
     CHECK_EQUAL(outer.whole_ticks, outer.total_ticks);
     CHECK_EQUAL(outer.self_ticks + inner.total_ticks, outer.total_ticks);
     CHECK_EQUAL(segment->header->dropped_count, 0);
+    segment_free(segment);
+}
+
+static void only_what_windows_estimate_makes_their_own_time_uncertain(void)
+{
+    start_windows();
+    const opscope_op *epoch = outer_named("epoch", OPSCOPE_OTHER);
+    const opscope_op *step = outer_named("step", OPSCOPE_OPTIMIZER);
+    struct reported outer, inner, lost;
+    for (int i = 0; i < 9; i++) {
+        begin(&outer, epoch);
+        begin(&inner, step);
+        end(&inner);
+        if (i % 3 != 0) { /* else all of it is between windows */
+            CHECK_EQUAL(opscope_recorder_window_begin(5.0), OPSCOPE_OK);
+            run_ranges(op_named("noticed"), 1);
+            begin(&inner, step);
+            run_ranges(op_named("a"), 1000); /* a clock may tick in 42 ns only */
+            end(&inner);
+            CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
+            run_ranges(step, 1); /* notices it, so the next is without a frame */
+        }
+        begin(&lost, outer_named("lost", OPSCOPE_OTHER));
+        begin(&inner, step);
+        end(&inner);
+        opscope__outer_lose(&lost.outer);
+        end(&outer);
+    }
+    const struct opscope__outer_inside of_epoch =
+        opscope__outer_inside(opscope__count_key(epoch, 0));
+    const struct opscope__outer_inside of_step = opscope__outer_inside(opscope__count_key(step, 0));
+    struct segment *segment = stop_and_read();
+    CHECK_EQUAL(of_epoch.exact_ticks, segment_sum_of(segment, "step").total_ticks);
+    CHECK(of_epoch.variance <= of_step.variance); /* one operator in a thousand is in an epoch */
+    CHECK_EQUAL(of_step.exact_ticks, 0);
+    CHECK(of_step.variance > 0.0);
     segment_free(segment);
 }
 
@@ -318,6 +356,7 @@ int main(void)
 {
     make_directory();
     RUN(reported_ranges_are_counted_exactly_in_and_between_windows);
+    RUN(only_what_windows_estimate_makes_their_own_time_uncertain);
     RUN(a_window_opens_into_reported_ranges);
     RUN(other_outer_ranges_begin_inside_reported_ones);
     RUN(a_range_that_is_lost_leaves_no_trace_but_its_callers_count);
