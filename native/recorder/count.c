@@ -49,6 +49,55 @@ int opscope__count_slow(struct opscope__recorder_thread *state, const struct ops
     return OPSCOPE_OK;
 }
 
+/* ---- ranges that outlast their window ------------------------------------------------------------ */
+
+/* What is inside them and began after the window is not known. There is nothing to speak of
+ *
+ *   if one was inside when the window closed, and ended just before this range did: an operator
+ *   that calls another one to do the work;
+ *   if next to nothing was inside while the window was open, which is some milliseconds, and little
+ *   is inside other ranges of this key: an operator that does the work itself.
+ *
+ * Otherwise the self time is unknown. It would be so for nearly all time of a program whose
+ * operators outlast each window, such as convolutions on a CPU. */
+enum { NEGLIGIBLE_LOG2 = 6, SEEN_PER_SECOND = 1000 };
+
+/* For how long it was known what is inside, in ticks of the thread's clock; at least a millisecond,
+ * or 0. */
+static uint64_t seen_ticks(const struct opscope__recorder_thread *state,
+                           const struct opscope__frame *frame, bool is_last_window)
+{
+    const uint64_t least = state->header->ticks_per_second / SEEN_PER_SECOND;
+    const uint64_t closed = opscope__load_relaxed(&opscope__recorder.closed_ticks);
+    const int64_t seen = (int64_t)(closed - state->cost_ticks - frame->start_ticks);
+    if (seen < (int64_t)least) {
+        return 0;
+    }
+    return is_last_window ? (uint64_t)seen : least;
+}
+
+void OPSCOPE__COLD opscope__count_outlasting(opscope_cell *cell, const struct opscope__frame *frame,
+                                             uint64_t ticks)
+{
+    const struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
+    /* Else what lies between two windows would count as inside nothing. */
+    const bool is_last_window =
+        opscope__load_relaxed(&opscope__recorder.serial) == frame->serial + 1;
+    const uint64_t after = frame->start_ticks + ticks - state->inner_end_ticks;
+    const bool calls_another =
+        frame->child_ticks != 0 && is_last_window && after <= ticks >> NEGLIGIBLE_LOG2;
+    const bool works_itself =
+        frame->child_ticks < seen_ticks(state, frame, is_last_window) >> NEGLIGIBLE_LOG2 &&
+        cell->self_ticks >= cell->whole_ticks / 2;
+    if (calls_another || works_itself) {
+        const uint64_t self_ticks = ticks > frame->child_ticks ? ticks - frame->child_ticks : 0;
+        opscope__count_add(&cell->whole_ticks, opscope__count_weighted(ticks, frame->weight));
+        opscope__count_add(&cell->self_ticks, opscope__count_weighted(self_ticks, frame->weight));
+    }
+}
+
+/* ---- outer ranges ----------------------------------------------------------------------------- */
+
 /* The self time of an outer range is its duration minus the windows' estimate for the ranges inside
  * it. The estimate can exceed the duration; the excess is then subtracted from the operator's next
  * ranges. */

@@ -75,6 +75,11 @@ static inline void opscope__count_in_line(opscope_line *line, uint64_t bucket, u
     weights[3] += both & masks[3];
 }
 
+/* A range has ended that began while all ranges were recorded, and has outlasted that. Counts its
+ * self time if that is known all the same. */
+void opscope__count_outlasting(opscope_cell *cell, const struct opscope__frame *frame,
+                               uint64_t ticks);
+
 static inline void opscope__count_in(opscope_cell *cell, opscope_line *line, uint64_t bucket,
                                      const struct opscope__frame *frame, uint64_t ticks)
 {
@@ -95,6 +100,8 @@ static inline void opscope__count_in(opscope_cell *cell, opscope_line *line, uin
     if (is_whole) {
         opscope__count_add(&cell->whole_ticks, total);
         opscope__count_add(&cell->self_ticks, self_ticks);
+    } else if ((frame->serial & 1) != 0) {
+        opscope__count_outlasting(cell, frame, ticks);
     }
 }
 
@@ -111,9 +118,6 @@ struct opscope__async_frame {
     struct opscope__frame frame;      /* first: the range's context is its address */
     const opscope_debug_info *labels; /* at the start; holds a reference */
 };
-
-/* Serial of an async frame at its end: it equals no serial of the recorder or of an outer range. */
-#define OPSCOPE__NO_SERIAL (UINT64_MAX - 1)
 
 /* All other cases: the first range of a key, another octave than the last one, a full table, a
  * range that failed, labels. If there is no line, the table's `other` cell has all of them. */

@@ -55,9 +55,9 @@ void opscope__outer_inside_add(uint64_t key, uint64_t exact_ticks, uint64_t esti
         opscope__add_relaxed(&outer[at].exact_ticks, exact_ticks);
     }
     if (estimated_ticks != 0) {
-        /* The serial grows twice for each window. */
+        /* The serial grows by 4 for each window. */
         const double estimated = (double)estimated_ticks;
-        add_to(&outer[at].bits, estimated * estimated / (double)(serials / 2 + 1));
+        add_to(&outer[at].bits, estimated * estimated / (double)(serials / 4 + 1));
     }
 }
 

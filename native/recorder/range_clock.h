@@ -56,6 +56,7 @@ static inline uint64_t opscope__range_clock_leave(struct opscope__recorder_threa
     const uint64_t inside = cost * OPSCOPE__INSIDE_SIXTEENTHS >> OPSCOPE__INSIDE_LOG2;
     const uint64_t least = frame->child_ticks < most ? frame->child_ticks : most;
     const uint64_t ticks = most >= least + inside ? most - inside : least;
+    state->inner_end_ticks = state->last_ticks;
     state->last_ticks = frame->start_ticks + ticks;
     state->cost_ticks = now - state->last_ticks + cost - inside;
     return ticks;

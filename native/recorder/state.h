@@ -17,8 +17,10 @@ enum { OPSCOPE__POLL_NS = 250000000, OPSCOPE__POLLS_PER_SECOND = 10 };
 
 #define OPSCOPE__WEIGHT_ONE ((uint64_t)1 << OPSCOPE_SEGMENT_WEIGHT_LOG2)
 enum { OPSCOPE__COST_FACTOR_LOG2 = 10 };
-/* The serial of a frame whose range is recorded inside and outside windows. */
-#define OPSCOPE__OUTER UINT64_MAX
+/* Serials of a frame whose range is recorded inside and outside windows, and of an async one at its
+ * end: even, and none of the recorder's. */
+#define OPSCOPE__OUTER (UINT64_MAX - 1)
+#define OPSCOPE__NO_SERIAL (UINT64_MAX - 3)
 
 /* An open range: eight words, so that a shift gives its address. Owner: the thread that opened
  * it. */
@@ -48,6 +50,7 @@ struct opscope__recorder_thread {
     uint64_t cost_ticks; /* estimated, of recording this thread's ranges so far: what its clock is
                             behind the processor's */
     uint64_t last_ticks; /* of that clock, at the last end of a range: it is never less */
+    uint64_t inner_end_ticks; /* likewise, at the end before: of a range inside, if there was any */
     uint64_t next_poll_ticks; /* time of the next poll of the control block (recorder/control.h) */
     uint32_t label_epoch;     /* the recorder's label_epoch at the last look-up of labels */
     struct opscope__outer_range *unframed; /* see recorder/outer.h: the innermost without a frame */
@@ -84,7 +87,8 @@ struct opscope__recorder {
     uint64_t
         unseen_phase_bits; /* phase around a range without a recorded parent, as in a cell's key: 0,
                               or unknown if sampling may leave out an enclosing range */
-    uint64_t serial; /* from 1: increases whenever complete recording of ranges begins or ends */
+    uint64_t serial; /* grows whenever complete recording of ranges begins or ends: odd while all
+                        ranges are recorded. The next one after it is greater by 1 */
     uint64_t whole_serial; /* equals `serial` while all ranges are recorded, so that self times are
                               known; else 0 */
     uint64_t units_per_tick;    /* 2^-40 s in a tick, times 2^32; written before the first range */
@@ -94,10 +98,11 @@ struct opscope__recorder {
         awaits_range; /* the window thread must not start before the program's first range: with
                          windows, or while nothing is recorded, that range starts the thread */
     uint64_t governor_due_ticks; /* time of the governor's next poll; relaxed */
-    uint64_t cost_factor; /* by which recording costs more in this program than in loops, times
-                             2^OPSCOPE__COST_FACTOR_LOG2; 0: durations contain the cost */
-    uint64_t few_count;   /* ranges counted before windows; add_relaxed by any thread */
-    uint32_t label_epoch; /* increases when label sets get other ids; relaxed; segment lock */
+    uint64_t cost_factor;  /* by which recording costs more in this program than in loops, times
+                              2^OPSCOPE__COST_FACTOR_LOG2; 0: durations contain the cost */
+    uint64_t few_count;    /* ranges counted before windows; add_relaxed by any thread */
+    uint64_t closed_ticks; /* when the last window closed; relaxed */
+    uint32_t label_epoch;  /* increases when label sets get other ids; relaxed; segment lock */
 
     /* Segment lock. */
     opscope__segment segment;

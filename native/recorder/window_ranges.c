@@ -10,7 +10,10 @@
 void opscope__recorder_begin_serial(bool is_whole)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
-    uint64_t serial = opscope__add_relaxed(&recorder->serial, 1) + 1;
+    uint64_t before = opscope__load_relaxed(&recorder->serial), serial;
+    do {
+        serial = ((before >> 1) + 1) << 1 | is_whole;
+    } while (!opscope__replace_relaxed(&recorder->serial, &before, serial));
     opscope__store_relaxed(&recorder->whole_serial, is_whole ? serial : 0);
 }
 
@@ -88,6 +91,7 @@ void opscope__recorder_window_open(void)
 void opscope__recorder_window_close(uint64_t on_ns, uint64_t wall_ns)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
+    opscope__store_relaxed(&recorder->closed_ticks, opscope__ticks());
     opscope__recorder_begin_serial(
         false); /* first: ranges open now will miss some of those inside them */
     (void)opscope_disable_callback(recorder->handle);

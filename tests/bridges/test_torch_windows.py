@@ -2,6 +2,7 @@
 finds."""
 
 import statistics
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from opscope.record import recorder
+from tests.waiting import until
 
 from .torch_observed import Counts, Step, counts
 
@@ -57,6 +59,27 @@ def _recorded(step: Step, directory: Path, turns: int, *, in_windows: bool) -> C
         step()
     recorder.stop()
     return counts(directory)
+
+
+def test_operators_that_outlast_every_window_have_their_own_time(tmp_path: Path) -> None:
+    """A convolution calls others, of which the last one works."""
+    images, weights = torch.randn(2, 64, 64, 64), torch.randn(64, 64, 3, 3)
+    start = time.perf_counter()
+    torch.conv2d(images, weights)
+    window_ms = 1e3 * (time.perf_counter() - start) / 5
+    recorder.start(str(tmp_path), window_ms=window_ms, period_ms=12 * window_ms)
+    until(
+        lambda: recorder.status().window_count >= 60,
+        "60 windows",
+        lambda: torch.conv2d(images, weights),
+    )
+    recorder.stop()
+    found = counts(tmp_path)
+    of_ops = zip(found.snapshot.keys, found.snapshot.total_s.tolist(), strict=True)
+    total_s = {key.op: seconds for key, seconds in of_ops}
+    assert total_s["aten::conv2d"] > 0
+    assert sum(found.self_s.values()) == pytest.approx(total_s["aten::conv2d"], rel=0.15)
+    assert max(found.self_s, key=found.self_s.__getitem__) != "aten::conv2d"
 
 
 def _is_near_one(ratios: list[float], *, errors: float = 0.0) -> bool:

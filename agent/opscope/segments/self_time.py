@@ -29,7 +29,7 @@ def known_share(values: U64) -> F64:
 
     `values`: as segment.Rows.values. Self time is known for a part of the total time; the rest is
     assumed to have the same share of it. Extrapolation by the number of ranges would be biased:
-    ranges that outlast a window are long, and their self time is unknown.
+    ranges that outlast a window are long, and the self time of some is unknown.
     """
     whole, total = values[:, _WHOLE], values[:, _TOTAL]
     share: F64 = np.divide(total, whole, out=np.zeros(len(total)), where=whole > 0)
