@@ -325,14 +325,14 @@ def test_a_file_that_fails_in_an_unforeseen_way_is_one_bad_file(
 ) -> None:
     write(directory_of(shared, HOSTILE), work("fake"))
     write(directory_of(shared, HONEST), work("honest"))
-    read = segment.read_segment
+    read = segment.read_changed
 
-    def read_or_fail(file: object, header: object, dictionary: object) -> object:
+    def read_or_fail(file: object, header: object, *rest: object) -> object:
         if getattr(header, "uid", 0) == HOSTILE:
             raise MemoryError
-        return read(file, header, dictionary)  # type: ignore[arg-type]
+        return read(file, header, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(segment_directory, "read_segment", read_or_fail)
+    monkeypatch.setattr(segment_directory, "read_changed", read_or_fail)
     snapshot = root_agent(shared).collect()
     assert calls_of(snapshot, "honest") == 5
     assert snapshot.bad_segments == {("failed",): 1}

@@ -63,21 +63,45 @@ for child in children:
     os.waitpid(child, 0)
 """
 
-# Prints the milliseconds of each pass, as JSON.
+# Prints the milliseconds of each pass, as JSON: of idle processes, and of processes in which every
+# operator counts between two passes. This process counts in their place, so that they do not run.
 _PASSES = """
-import json, sys
+import json, mmap, sys
+from pathlib import Path
 from time import perf_counter_ns
+import numpy as np
 from opscope.host.host import Host
+from opscope.segments import layout
 
 directory, rounds, processes, series = sys.argv[1], *map(int, sys.argv[2:])
 host = Host([directory], consume=False)
-passes = []
-for _ in range(rounds):
-    start = perf_counter_ns()
-    found = host.collect()
-    passes.append((perf_counter_ns() - start) / 1e6)
-assert (len(found.processes), len(found.keys)) == (processes, series), found.bad_segments
-print(json.dumps(passes))
+
+def counts(path):
+    with path.open("r+b") as file:
+        content = mmap.mmap(file.fileno(), 0)
+    chunk_count = int(np.frombuffer(content, layout.HEADER, 1)["chunk_count"][0])
+    found = []
+    for index in range(chunk_count):
+        start = layout.HEADER_BYTES + index * layout.CHUNK_BYTES
+        kind, _, _, used = np.frombuffer(content, np.uint32, 4, start).tolist()
+        if kind == layout.CELLS:
+            cells = np.frombuffer(content, layout.CELL, used, start + layout.CHUNK_HEADER_BYTES)
+            found.append((cells, cells["sample_count"] > 0))
+    return found
+
+def passes(counted):
+    for _ in range(rounds):
+        for cells, is_used in counted:
+            cells["sample_count"][is_used] += np.uint64(1)
+            cells["weight"][is_used] += np.uint64(layout.WEIGHT_ONE)
+        start = perf_counter_ns()
+        found = host.collect()
+        yield (perf_counter_ns() - start) / 1e6
+    assert (len(found.processes), len(found.keys)) == (processes, series), found.bad_segments
+
+idle = list(passes([]))
+files = Path(directory).rglob("*.seg")
+print(json.dumps([idle, list(passes([one for path in files for one in counts(path)]))]))
 """
 
 
@@ -85,25 +109,27 @@ def measure(effort: Effort) -> Iterator[Result]:
     rounds = effort.rounds_of(21)
     intervals = 1 if effort.quick else 4
     with segment_directory() as directory, _fleet(directory):
-        passes = _passes_ms(directory, rounds)
+        passes, busy = _passes_ms(directory, rounds)
         percent, rss = _running(directory, intervals)
     case = f"pass_{_PROCESSES}x{_OPERATORS}x{_PHASES}_ms"
     yield Result("agent", case, statistics.median(passes), "ms", None, 100.0, rounds)
+    yield Result("agent", "busy_pass_ms", statistics.median(busy), "ms", None, None, rounds)
     yield Result("agent", "first_pass_ms", passes[0], "ms", None, None, 1)
     yield Result("agent", "core_percent_15s", percent, "%", None, 0.7, intervals)
     yield Result("agent", "rss_mib", rss, "MiB", None, 64.0, 1)
 
 
-def _passes_ms(directory: str, rounds: int) -> list[float]:
-    """The duration of each pass in a fresh process, which checks that it saw everything."""
+def _passes_ms(directory: str, rounds: int) -> tuple[list[float], list[float]]:
+    """The duration of each pass in a fresh process, which checks that it saw everything: of idle
+    processes, and of busy ones."""
     numbers = map(str, (rounds, _PROCESSES, _OPERATORS * _PHASES))
     done = subprocess.run(
         [sys.executable, "-c", _PASSES, directory, *numbers], capture_output=True, text=True
     )
     if done.returncode != 0:
         raise OpscopeError(f"the passes failed: {done.stderr.strip()}")
-    passes: list[float] = json.loads(done.stdout)
-    return passes
+    idle, busy = json.loads(done.stdout)
+    return idle, busy
 
 
 def _running(directory: str, intervals: int) -> tuple[float, float]:

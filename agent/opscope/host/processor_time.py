@@ -194,6 +194,12 @@ class ProcessorTimes:
         sums = self.sums
         return sums._replace(used=max(sums.used, self._used))
 
+    @property
+    def waited_little(self) -> bool:
+        """Whether its threads waited so little for a processor that estimates need not tell."""
+        sums = self.sums
+        return sums.waited <= _NEGLIGIBLE * sums.used
+
     def lacked_s2(self, self_s: float) -> float:
         """The variance of the estimates from waiting that no window has met; once for each pass.
 
@@ -293,8 +299,7 @@ def with_unseen(
     `keys`: (n,) of the rows; `is_estimate`: (n,) whether the row's times are estimates by windows;
     `self_s`: (n,) its self time; `process`: read for this pass.
     """
-    sums = process.sums
-    if sums.waited < _NEGLIGIBLE * sums.used:
+    if process.waited_little:
         return off
     estimated = np.where(is_estimate, self_s, 0.0)
     all_s = float(estimated.sum())

@@ -25,8 +25,8 @@ from opscope.host.tracked_segment import TrackedSegment
 from opscope.segments import directories, liveness, segment_file
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.liveness import Here
-from opscope.segments.segment import Header, read_header, read_segment, used
-from opscope.segments.segment_file import SegmentError
+from opscope.segments.segment import Header, read_changed, read_header, read_segment, used
+from opscope.segments.segment_file import Reader, SegmentError
 
 # A name that begins with a dot belongs to a file that is incomplete, perhaps for ever.
 _SEGMENT = re.compile(r"\.?(\d{1,10})-(\d{1,20})-[0-9a-f]{16}\.seg")
@@ -242,18 +242,11 @@ class SegmentDirectory:
                 if is_sweep and not is_over:
                     return
                 reading.files_read += 1
-                if file.dictionary is None:
-                    file.dictionary = Dictionary()
                 room = reading.budgets.bytes
                 try:
                     if not room.has_room(file.user) and used(read, header) > file.used:
                         raise SegmentError("too-much", f"{self.path}: no memory for more")
-                    segment = read_segment(read, header, file.dictionary)
-                    if not is_over:
-                        file.processor.read(
-                            header, reading.tables.containers.pids, reading.processor_times
-                        )
-                    file.take(segment, not is_over, now_ns, reading.tables, reading.by_process)
+                    self._take(read, header, file, is_over, now_ns)
                 finally:
                     before, file.budgeted_bytes = file.budgeted_bytes, file.nbytes
                     room.take(file.user, file.budgeted_bytes - before)
@@ -267,6 +260,22 @@ class SegmentDirectory:
             self._note_bad(name, fd, file, "failed", now_ns, found)
             return
         file.bad_reads = 0
+
+    def _take(
+        self, read: Reader, header: Header, file: TrackedSegment, is_over: bool, now_ns: int
+    ) -> None:
+        reading = self._reading
+        if file.dictionary is None:
+            file.dictionary = Dictionary()
+        segment = read_changed(read, header, file.dictionary, None if is_over else file.mark)
+        if not is_over:
+            file.processor.read(header, reading.tables.containers.pids, reading.processor_times)
+        if segment is None:
+            if file.stays(header, now_ns, reading.tables):
+                return
+            segment = read_segment(read, header, file.dictionary)
+        file.mark = None  # until all of it is taken
+        file.take(segment, not is_over, now_ns, reading.tables, reading.by_process)
 
     # ---- damaged and foreign files ----------------------------------------------------------
 

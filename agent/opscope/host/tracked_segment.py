@@ -8,6 +8,8 @@ and host.py decide when to read a file, and what happens to it at the end.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,20 +22,22 @@ from opscope.host.kept_back import Ending
 from opscope.host.key_tables import KeyTables
 from opscope.host.moved_rows import MovedRows
 from opscope.host.process_metrics import Keyed
-from opscope.host.processor_time import ProcessorTimes
+from opscope.host.processor_time import USED, WAITED, ProcessorTimes
 from opscope.host.snapshot import SAMPLES, Process, SeriesKey
 from opscope.host.totals import Contribution, SeriesMap, contribution
 from opscope.processes.cgroups import Container
 from opscope.segments import layout
 from opscope.segments.dictionary import Dictionary, Labels
 from opscope.segments.layout import U64
-from opscope.segments.segment import Header, Segment
+from opscope.segments.mark import Mark
+from opscope.segments.segment import Header, Segment, overhead_ns
 from opscope.segments.self_time import PossibleTimes
 
 _SKIP_LIMIT = 64
 # Approximate memory of the Python objects, in bytes.
 _EXEMPLAR_BYTES, _MEASURE_BYTES = 500, 300
 _ATTACHED = "attached"
+_OF_PROCESSOR = USED, WAITED
 
 
 class TrackedSegment:
@@ -51,6 +55,7 @@ class TrackedSegment:
         "ending",
         "exemplars",
         "is_named",
+        "mark",
         "measures",
         "moved",
         "pid",
@@ -73,6 +78,8 @@ class TrackedSegment:
         """The owner of the file."""
         self.used = 0
         """`segment.used()` at the last successful read."""
+        self.mark: Mark | None = None
+        """Of the last successful read, if its contribution stays while nothing is counted."""
         self.dictionary: Dictionary | None = None
         self.service = ""
         self.attributes: Labels = ()
@@ -134,7 +141,8 @@ class TrackedSegment:
         self, segment: Segment, is_alive: bool, now_ns: int, tables: KeyTables, by_process: bool
     ) -> None:
         header, rows, dictionary = segment.header, segment.rows, segment.dictionary
-        process = _process(segment, is_alive, now_ns)
+        samples = int(rows.values[:, SAMPLES].sum())
+        process = _process(header, dictionary, samples, segment.overhead_ns, is_alive, now_ns)
         if self.container is None:
             self.container = tables.containers.of(process)
         if self.series_map is None or not (self.is_named or len(self.moved.elsewhere)):
@@ -194,6 +202,33 @@ class TrackedSegment:
             container=self.container, group=group_of(self.attributes), usage=whole.usage
         )
         self.used = segment.used
+        # Times that are kept back become possible as time passes.
+        is_lasting = self.possible.kept_back is None and not dictionary.has_cut_labels
+        self.mark = segment.mark if is_lasting else None
+
+    def stays(self, header: Header, now_ns: int, tables: KeyTables) -> bool:
+        """Nothing was counted since the last read: whether the contribution stays, which then has
+        the process's own times of now. Its process lives."""
+        last, mark, dictionary = self.process, self.mark, self.dictionary
+        if last is None or mark is None or dictionary is None or self.contribution is None:
+            return False
+        if len(self.moved.waiting) and self.tried != tables.series.changes:
+            return False
+        if header.window_ns and not self.processor.waited_little:
+            return False  # the waiting is an error of estimates
+        service = tables.services.bounded(self.service, self.user)
+        own = (one for one in self.measures if one[0][0] not in _OF_PROCESSOR)
+        self.measures = (*own, *self.processor.measures(service))
+        cost_ns = overhead_ns(header, mark.range_cost_ps)
+        self.process = _process(
+            header, dictionary, last.health.samples, cost_ns, True, now_ns
+        )._replace(container=last.container, group=last.group, usage=last.usage)
+        self.contribution = replace(
+            self.contribution,
+            health=self.process.health,
+            measured=process_metrics.counted(self.measures),
+        )
+        return True
 
     def _attributes(self, process: Process, tables: KeyTables) -> Labels:
         found = dict(attributes(process.notes, ranks=tables.ranks))
@@ -207,6 +242,7 @@ class TrackedSegment:
         series_map = self.series_map
         if series_map is None or not np.isin(series_map.series, numbers).any():
             return
+        self.mark = None
         key = SeriesKey(self.service, "", "", ())
         other = tables.series.other_number(key, now_ns, self.user)
         gone = np.isin(series_map.rows, numbers)
@@ -302,9 +338,14 @@ def _key(none: SeriesKey, dictionary: Dictionary, row_key: int) -> SeriesKey:
     )
 
 
-def _process(segment: Segment, is_alive: bool, now_ns: int) -> Process:
-    header: Header = segment.header
-    samples = int(segment.rows.values[:, SAMPLES].sum())
+def _process(
+    header: Header,
+    dictionary: Dictionary,
+    samples: int,
+    overhead_ns: int,
+    is_alive: bool,
+    now_ns: int,
+) -> Process:
     return Process(
         pid=header.pid,
         uid=header.uid,
@@ -320,12 +361,12 @@ def _process(segment: Segment, is_alive: bool, now_ns: int) -> Process:
             header.dropped_count,
             header.folded_count,
             header.callback_error_count,
-            segment.overhead_ns,
+            overhead_ns,
             header.adaptation_count,
             header.discarded_count,
         ),
-        notes=segment.dictionary.notes,
-        label_sets=tuple(labels for labels in segment.dictionary.labels.values() if labels),
+        notes=dictionary.notes,
+        label_sets=tuple(labels for labels in dictionary.labels.values() if labels),
         is_disabled=bool(header.is_disabled),
         overhead_budget=header.overhead_budget_ppb / 1e9,
         recent_overhead=header.overhead_ppb / 1e9,

@@ -84,13 +84,19 @@ def read_counted(read: Reader, count: int, known: Packed) -> list[Chunk]:
     ]
 
 
-def read_others(read: Reader, count: int, counted: Sequence[Chunk], known: Packed) -> list[Chunk]:
+def read_others(
+    read: Reader,
+    count: int,
+    counted: Sequence[Chunk],
+    known: Packed,
+    kinds: Collection[int] = AFTER,
+) -> list[Chunk]:
     """The first `count` chunks: those of `counted` that are COUNTED, and all others anew, with the
-    items of kinds AFTER."""
+    items of `kinds`."""
     return [
         counted[index]
         if index < len(counted) and counted[index].head.kind in COUNTED
-        else _read(read, index, AFTER, head)
+        else _read(read, index, kinds, head)
         for index, head in enumerate(_heads(known, count))
     ]
 

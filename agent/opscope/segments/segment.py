@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.segments import exemplar_entries, layout, variance
+from opscope.segments import exemplar_entries, layout, mark, variance
 from opscope.segments.bounds import FILE_LIMIT, TIME_LIMIT_NS
 from opscope.segments.chunks import (
     NO_HEADS,
@@ -31,6 +31,7 @@ from opscope.segments.chunks import (
 )
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.layout import U64
+from opscope.segments.mark import Mark
 from opscope.segments.segment_file import Reader, SegmentError
 from opscope.segments.self_time import elapsed_ticks_of_all, possible_ticks
 from opscope.segments.shape import Keys, Lines
@@ -153,6 +154,7 @@ class Segment(NamedTuple):
     """The stated variances: layout.VARIANCE, validated."""
     used: int
     """As of `used()`."""
+    mark: Mark
 
 
 def read_header(read: Reader) -> Header:
@@ -228,7 +230,23 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
     `dictionary` is the one from the last read of this file, or a new one; the read continues it.
     Raises SegmentError.
     """
+    segment = read_changed(read, header, dictionary, None)
+    assert segment is not None
+    return segment
+
+
+def read_changed(
+    read: Reader, header: Header, dictionary: Dictionary, last: Mark | None
+) -> Segment | None:
+    """The same. None if nothing was counted since the read that found `last`."""
     counted = read_counted(read, header.chunk_count, dictionary.heads)
+    sums = mark.counted_of(counted)
+    if last is not None and last.is_settled and sums == last.counted:
+        others = read_others(
+            read, header.chunk_count, counted, dictionary.heads, (layout.EXEMPLARS,)
+        )
+        if last.is_of(sums, others):
+            return None
     cells, table = _cells(counted)
     values = _metrics(counted)
     stated = np.frombuffer(items_of(of_kind(counted, layout.VARIANCES)), layout.VARIANCE)
@@ -239,7 +257,7 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
         if not dictionary.heads:
             raise SegmentError("corrupt", "a chunk changed its kind")
         dictionary.heads = NO_HEADS  # another file in the old one's place
-        return read_segment(read, header, dictionary)
+        return read_changed(read, header, dictionary, None)
     heads = [chunk.head for chunk in chunks]
     dictionary.heads = packed(heads)
     _take_dictionary(read, heads, dictionary)
@@ -247,8 +265,9 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
     if keys is None or not keys.fit(cells):
         keys, dictionary.lines = Keys.of(cells, dictionary), None
         dictionary.keys = keys
-    rows = _summed(cells, keys, *_buckets(cells, keys, table, chunks, dictionary))
-    overhead_ns = _overhead_ns(header, cells["sample_count"], keys)
+    lines, weights = _buckets(cells, keys, table, chunks, dictionary)
+    rows = _summed(cells, keys, lines, weights)
+    range_cost_ps = _range_cost_ps(header, cells["sample_count"], keys)
     measures = _measures(values, dictionary)
     return Segment(
         header,
@@ -256,11 +275,18 @@ def read_segment(read: Reader, header: Header, dictionary: Dictionary) -> Segmen
         rows,
         measures,
         exemplar_entries.whole(items_of(of_kind(chunks, layout.EXEMPLARS))),
-        overhead_ns,
+        overhead_ns(header, range_cost_ps),
         possible_ticks(_elapsed_ticks(header), cells, table, keys.row, rows.values),
         elapsed_ticks_of_all(_elapsed_ticks(header), table),
         variance.checked(stated, dictionary),
         all_used(heads),
+        Mark(
+            sums,
+            dictionary.heads,
+            mark.exemplars_of(chunks),
+            range_cost_ps,
+            mark.is_settled(last, sums, cells, weights),
+        ),
     )
 
 
@@ -367,13 +393,20 @@ def _elapsed_ticks(header: Header) -> int:
     return header.window_end_ticks - header.anchor_ticks
 
 
-def _overhead_ns(header: Header, samples: U64, keys: Keys) -> int:
-    cost_ps = int(samples.sum()) * header.record_cost_ps + header.uncounted_cost_ps
+def _range_cost_ps(header: Header, samples: U64, keys: Keys) -> int:
+    """Cost of recording all ranges, as measured at the start."""
+    cost_ps = int(samples.sum()) * header.record_cost_ps
     extras = keys.extra_costs_ps
     if extras is not None:
         if float(samples.astype(np.float64) @ extras.astype(np.float64)) >= FILE_LIMIT:
             raise SegmentError("corrupt", "impossibly large costs")
         cost_ps += int(samples @ extras)
+    return cost_ps
+
+
+def overhead_ns(header: Header, range_cost_ps: int) -> int:
+    """As of Segment; `range_cost_ps`: of its mark. Raises SegmentError if it is impossible."""
+    cost_ps = range_cost_ps + header.uncounted_cost_ps
     if header.cost_factor_ppm:
         cost_ps = cost_ps * header.cost_factor_ppm // 10**6
     cost_ps += 1000 * header.window_thread_ns

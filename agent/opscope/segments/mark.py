@@ -1,0 +1,77 @@
+"""Recognise a segment in which nothing was counted since it was read.
+
+Most processes of a host are idle at any moment. All counters of cells and variances only grow, so
+the sum of their words stays if and only if each of them does (a sum that grew by a multiple of 2^64
+would be missed). A process writes a cell before the line that it refers to, so a read may find the
+lines behind; but then they have fewer calls than the cells. A mark is settled once they have as
+many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from opscope.segments import layout
+from opscope.segments.chunks import Chunk, items_of, of_kind, packed
+from opscope.segments.layout import U64
+
+if TYPE_CHECKING:
+    from opscope.segments.chunks import Packed
+
+
+class Counted(NamedTuple):
+    """What is read first: cells, variances, metrics."""
+
+    words: int
+    """The sum of all words of cells and variances, modulo 2^64."""
+    metrics: int
+    """A hash: gauges also fall."""
+
+
+class Mark(NamedTuple):
+    """What a read of a segment found."""
+
+    counted: Counted
+    heads: Packed
+    exemplars: int
+    """A hash."""
+    range_cost_ps: int
+    """Of recording all its ranges (segment.overhead_ns)."""
+    is_settled: bool
+    """Whether it identifies everything that the segment counts."""
+
+    def is_of(self, counted: Counted, others: Sequence[Chunk]) -> bool:
+        """Whether nothing was counted since. `others`: all chunks, with exemplars."""
+        return (
+            self.is_settled
+            and counted == self.counted
+            and packed(chunk.head for chunk in others) == self.heads
+            and exemplars_of(others) == self.exemplars
+        )
+
+
+def counted_of(chunks: Sequence[Chunk]) -> Counted:
+    """Of chunks read with their counted items."""
+    words = sum(
+        int(np.frombuffer(chunk.items, "<u8").sum())
+        for chunk in chunks
+        if chunk.head.kind in (layout.CELLS, layout.VARIANCES)
+    )
+    return Counted(words % (1 << 64), hash(items_of(of_kind(chunks, layout.METRICS))))
+
+
+def exemplars_of(chunks: Sequence[Chunk]) -> int:
+    """A hash of the exemplars in chunks read with them."""
+    return hash(items_of(of_kind(chunks, layout.EXEMPLARS)))
+
+
+def is_settled(last: Mark | None, counted: Counted, cells: NDArray[Any], lines: U64) -> bool:
+    """Whether the lines have all calls of the cells. False without comparing if more was counted
+    since the last read: the next one will find more."""
+    if last is None or counted != last.counted:
+        return False
+    return int(cells["weight"].sum()) == int(lines.sum())
