@@ -62,7 +62,7 @@ _HEAD = struct.Struct("<4I")
 
 def read_heads(read: Reader, count: int) -> list[Head]:
     """The first `count` heads. Raises SegmentError, as do the functions below."""
-    return [_read(read, index, _NO_KINDS, None).head for index in range(count)]
+    return [_read(read, index, _NO_KINDS).head for index in range(count)]
 
 
 def packed(heads: Iterable[Head]) -> Packed:
@@ -77,10 +77,10 @@ def read_counted(read: Reader, count: int, known: Packed) -> list[Chunk]:
     from there, without items.
     """
     return [
-        _read(read, index, COUNTED, head)
-        if head is None or head.kind in COUNTED
-        else Chunk(head, b"")
-        for index, head in enumerate(_heads(known, count))
+        Chunk(Head._make(known[4 * index : 4 * index + 4]), b"")
+        if kind is not None and kind not in COUNTED
+        else _read(read, index, COUNTED, kind, used)
+        for index, (kind, used) in enumerate(_kinds(known, count))
     ]
 
 
@@ -93,24 +93,25 @@ def read_others(
 ) -> list[Chunk]:
     """The first `count` chunks: those of `counted` that are COUNTED, and all others anew, with the
     items of `kinds`."""
+    is_read = [chunk.head.kind in COUNTED for chunk in counted]
+    is_read += repeat(False, count - len(is_read))
     return [
-        counted[index]
-        if index < len(counted) and counted[index].head.kind in COUNTED
-        else _read(read, index, kinds, head)
-        for index, head in enumerate(_heads(known, count))
+        counted[index] if is_read[index] else _read(read, index, kinds, kind, used)
+        for index, (kind, used) in enumerate(_kinds(known, count))
     ]
 
 
-def _heads(known: Packed, count: int) -> Iterator[Head | None]:
-    """`count` of them; None: unknown."""
-    fields = iter(known)
-    heads = map(Head._make, zip(fields, fields, fields, fields, strict=True))
-    return islice(chain(heads, repeat(None)), count)
+def _kinds(known: Packed, count: int) -> Iterator[tuple[int | None, int]]:
+    """The kind of each of `count` chunks and how much of it was used; None: unknown."""
+    return islice(chain(zip(known[::4], known[3::4], strict=True), repeat((None, 0))), count)
 
 
-def _read(read: Reader, index: int, kinds: Collection[int], known: Head | None) -> Chunk:
-    """`kinds`: those whose items are wanted."""
-    likely = known.used * _ITEM_BYTES[known.kind] if known and known.kind in kinds else 0
+def _read(
+    read: Reader, index: int, kinds: Collection[int], known: int | None = None, used: int = 0
+) -> Chunk:
+    """`kinds`: those whose items are wanted; `known`: the chunk's kind, if it was read before, and
+    `used`, what it had then."""
+    likely = used * _ITEM_BYTES[known] if known is not None and known in kinds else 0
     start = layout.HEADER_BYTES + index * layout.CHUNK_BYTES
     raw = read(start, layout.CHUNK_HEADER_BYTES + likely if likely else _HEAD.size)
     if len(raw) < _HEAD.size:

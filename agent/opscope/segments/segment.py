@@ -240,16 +240,19 @@ def read_changed(
 ) -> Segment | None:
     """The same. None if nothing was counted since the read that found `last`."""
     counted = read_counted(read, header.chunk_count, dictionary.heads)
-    sums = mark.counted_of(counted)
+    of_cells = of_kind(counted, layout.CELLS)
+    of_metrics = of_kind(counted, layout.METRICS)
+    raw_cells, raw_variances = items_of(of_cells), items_of(of_kind(counted, layout.VARIANCES))
+    sums = mark.counted_of(raw_cells, raw_variances, items_of(of_metrics))
     if last is not None and last.is_settled and sums == last.counted:
         others = read_others(
             read, header.chunk_count, counted, dictionary.heads, (layout.EXEMPLARS,)
         )
         if last.is_of(sums, others):
             return None
-    cells, table = _cells(counted)
-    values = _metrics(counted)
-    stated = np.frombuffer(items_of(of_kind(counted, layout.VARIANCES)), layout.VARIANCE)
+    cells, table = _cells(raw_cells, of_cells)
+    values = _metrics(of_metrics)
+    stated = np.frombuffer(raw_variances, layout.VARIANCE)
     # Entries that cells refer to are older than the cells, so they are within this count.
     header = read_header(read)
     chunks = read_others(read, header.chunk_count, counted, dictionary.heads)
@@ -317,10 +320,9 @@ def _take_dictionary(read: Reader, heads: Sequence[Head], dictionary: Dictionary
                 dictionary.take(index, read_items(read, index, known, head.used - known))
 
 
-def _cells(chunks: Sequence[Chunk]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """All cells that have counted something, and the table of each."""
-    chunks = of_kind(chunks, layout.CELLS)
-    cells = np.frombuffer(items_of(chunks), layout.CELL)
+def _cells(raw: bytes, chunks: Sequence[Chunk]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """All cells that have counted something, and the table of each. `raw`: the chunks' items."""
+    cells = np.frombuffer(raw, layout.CELL)
     heads = [chunk.head for chunk in chunks]
     table = np.repeat(
         np.array([head.table for head in heads], np.uint32), [head.used for head in heads]
@@ -332,7 +334,6 @@ def _cells(chunks: Sequence[Chunk]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
 def _metrics(chunks: Sequence[Chunk]) -> dict[int, int]:
     """The metrics' values by number."""
     values: dict[int, int] = {}
-    chunks = of_kind(chunks, layout.METRICS)
     if sum(chunk.head.used for chunk in chunks) > _METRIC_LIMIT:
         raise SegmentError("too-much", "values of metrics")
     for chunk in chunks:
