@@ -109,8 +109,8 @@ def measure(effort: Effort) -> Iterator[Result]:
     rounds = effort.rounds_of(21)
     intervals = 1 if effort.quick else 4
     with segment_directory() as directory, _fleet(directory):
-        passes, busy = _passes_ms(directory, rounds)
         percent, rss = _running(directory, intervals)
+        passes, busy = _passes_ms(directory, rounds)  # last: it writes into the segments
     case = f"pass_{_PROCESSES}x{_OPERATORS}x{_PHASES}_ms"
     yield Result("agent", case, statistics.median(passes), "ms", None, 100.0, rounds)
     yield Result("agent", "busy_pass_ms", statistics.median(busy), "ms", None, None, rounds)
