@@ -64,6 +64,7 @@ PROGRAMS = {
         Program("gpt2_generate", "models.gpt2", "torch"),
         Program("resnet18_train", "models.resnet18", "torch"),
         Program("resnet18_train2", "models.resnet18", "torch", TWO_THREADS, has_one_thread=False),
+        Program("convolutions_train", "models.convolutions", "torch"),
         Program("thread_per_request", "threads.thread_per_request", "torch", has_one_thread=False),
         Program("threaded_server", "threads.server", "torch", has_one_thread=False),
         Program("input_bound", "loading.in_process", "torch"),

@@ -112,6 +112,16 @@ def gpt2() -> Drive:
     return in_turn(step)
 
 
+def convolutions() -> Drive:
+    """Two convolutions of 64 channels, trained on 4 images of 56 x 56: each outlasts a window."""
+    torch.manual_seed(0)
+    first, second = (nn.Conv2d(64, 64, 3, padding=1) for _ in range(2))
+    net = nn.Sequential(first, nn.ReLU(), second, nn.BatchNorm2d(64), nn.ReLU())
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    images = torch.randn(4, 64, 56, 56)
+    return in_turn(_training(optimizer, lambda: net(images).square().mean()))
+
+
 def resnet18() -> Drive:
     """In its published shape, training with SGD on 4 images of 64 x 64."""
     net = make_resnet18(classes=10)
