@@ -23,8 +23,10 @@ class Machine:
     def __init__(self, *, attached: float = 1.0, window: float = 1.0, opening_ns: int = 0) -> None:
         self.process_ns = 0
         self.thread_ns = 0
-        self.others_ns = 0
-        """Of another thread of the process, at each step while attached."""
+        self.others_ns = self.windows_ns = 0
+        """Of other threads of the process, at each step while attached: of one that also works, and
+        of the window thread."""
+        self.windows_thread_ns = 0
         self._factors = {"attached": attached, "window": window}
         self._opening_ns = opening_ns
         self._in_force: list[str] = []
@@ -37,7 +39,10 @@ class Machine:
         if self._random.random() < 0.05:
             ns += self._random.expovariate(1 / STEP_NS)
         self.thread_ns += round(ns)
-        self.process_ns += round(ns) + (self.others_ns if "attached" in self._in_force else 0)
+        self.process_ns += round(ns)
+        if "attached" in self._in_force:
+            self.process_ns += self.others_ns + self.windows_ns
+            self.windows_thread_ns += self.windows_ns
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -57,6 +62,7 @@ class Machine:
 def _on(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(bench, "process_time_ns", lambda: machine.process_ns)
     monkeypatch.setattr(bench, "thread_time_ns", lambda: machine.thread_ns)
+    monkeypatch.setattr(bench, "_windows_thread_ns", lambda: machine.windows_thread_ns)
     lib = SimpleNamespace(
         opscope_recorder_window_begin=machine.begin, opscope_recorder_window_end=machine.end
     )
@@ -88,9 +94,12 @@ def test_the_cost_of_a_window_is_spread_over_its_period(
 def test_the_time_of_the_windows_thread_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = _on(Machine(), monkeypatch)
     assert bench._thread_shares(machine.step, machine.attached, 2) == [1.0, 1.0]
-    machine.others_ns = STEP_NS // 100
+    machine.windows_ns = STEP_NS // 100
     for share in bench._thread_shares(machine.step, machine.attached, 3):
         assert 1.009 < share <= 1.01  # disturbed steps are longer
+    machine.others_ns = STEP_NS  # autograd has a thread for each GPU
+    for share in bench._thread_shares(machine.step, machine.attached, 3):
+        assert 1.0045 < share <= 1.005
 
 
 def test_a_case_is_its_parts_together() -> None:

@@ -246,27 +246,24 @@ def _thread_shares(step: Step, attached: State, stretches: int) -> list[float]:
     """For each stretch, the CPU time of all threads relative to that without the window thread.
     Others also work: on a GPU, autograd has a thread for each device."""
 
-    def stretch(windows: Path) -> float:
-        start_ns, process_ns, windows_ns = thread_time_ns(), process_time_ns(), _ran_ns(windows)
+    def stretch() -> float:
+        start_ns, process_ns, windows_ns = thread_time_ns(), process_time_ns(), _windows_thread_ns()
         while thread_time_ns() - start_ns < _STRETCH_NS:
             step()
-        process_ns, windows_ns = process_time_ns() - process_ns, _ran_ns(windows) - windows_ns
-        return process_ns / (process_ns - windows_ns)
+        process_ns = process_time_ns() - process_ns
+        return process_ns / (process_ns - (_windows_thread_ns() - windows_ns))
 
     with attached():
-        step()  # starts the window thread
-        (windows,) = (
-            path.parent
-            for path in Path("/proc/self/task").glob("*/comm")
-            if path.read_text() == "opscope-window\n"
-        )
-        stretch(windows)
-        return [stretch(windows) for _ in range(stretches)]
+        stretch()  # includes the start of the thread
+        return [stretch() for _ in range(stretches)]
 
 
-def _ran_ns(thread: Path) -> int:
-    """How long it has run on a processor, by the scheduler."""
-    return int((thread / "schedstat").read_text().split()[0])
+def _windows_thread_ns() -> int:
+    """How long the window thread has run on a processor, by the scheduler."""
+    for thread in Path("/proc/self/task").iterdir():
+        if (thread / "comm").read_text() == "opscope-window\n":
+            return int((thread / "schedstat").read_text().split()[0])
+    return 0
 
 
 def _window_range(directory: str, effort: Effort) -> Iterator[Result]:
