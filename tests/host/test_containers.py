@@ -15,12 +15,6 @@ ID, UID = "3f" * 32, "6d8ad8b0-1f5c-4f5e-9d0e-2b9a4f6e7c11"
 IN_POD = Container(ID, UID)
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    return tmp_path
-
-
 def write(place: Path, process: Process, **notes: str) -> None:
     writer = SegmentWriter(process)
     writer.notes({"service.name": "web", **notes})

@@ -2,10 +2,8 @@
 
 import os
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +25,6 @@ from tests.segments.segment_writer import (
 
 ANOTHER_BOOT = b"another boot....."[:16]
 ADD = [Range("numpy::add", 1e-3, 5, self_s=1e-3)]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    return tmp_path
-
-
-@pytest.fixture
-def child() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that lives until its standard input is closed."""
-    code = "import sys; sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE) as process:
-        yield process
 
 
 def process_of(child: subprocess.Popen[bytes]) -> Process:

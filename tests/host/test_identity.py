@@ -22,12 +22,6 @@ POD_A = {"resource.k8s.pod.name": "a", "resource.service.namespace": "shop", "jo
 POD_B = {**POD_A, "resource.k8s.pod.name": "b"}
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    return tmp_path
-
-
 def write(place: Path, notes: dict[str, str], calls: int, *, is_alive: bool = True) -> None:
     process = Process() if is_alive else Process(process_start=1)
     writer = SegmentWriter(process)
@@ -132,6 +126,7 @@ def test_attributes_of_the_process_override_the_agents() -> None:
     }
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_the_number_of_groups_and_of_their_attributes_is_bounded(place: Path) -> None:
     many = {f"resource.k{n:02}": "v" * 300 for n in range(40)}
     for number in range(300):

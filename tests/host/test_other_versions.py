@@ -16,12 +16,6 @@ ADD = [Range("numpy::add", 1e-3, 5)]
 NEWER = layout.VERSION + 1
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    return tmp_path
-
-
 def agent(place: Path) -> Host:
     return Host([str(place)], consume=True, state=StateFile(str(place / NAME)))
 

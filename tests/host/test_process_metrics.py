@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from opscope.host.host import Host
 from opscope.host.processor_time import USED, WAITED
 from opscope.host.snapshot import Snapshot
@@ -11,12 +9,6 @@ from opscope.segments import layout
 from tests.segments.segment_writer import Process, SegmentWriter
 
 ALLOCATED, LIVE, PEAK = (f"opscope.memory.{name}" for name in ("allocated", "live", "peak"))
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    return tmp_path
 
 
 def writer_of(process: Process, memory: tuple[int, int, int], label: str = "cpu") -> SegmentWriter:

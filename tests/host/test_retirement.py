@@ -29,17 +29,7 @@ STEP = 2
 """Minutes from one pass to the next, which saves half of the time."""
 HEAD = struct.Struct("<16sIIQQ")
 
-
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pass runs out of time, which would leave work to the next."""
-    monkeypatch.setattr("opscope.host.budgets.SECONDS", 1e6)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("unhurried")
 
 
 class Agent:

@@ -1,8 +1,6 @@
 """A process that counts nothing keeps its contribution; what time changes is still shown."""
 
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,20 +14,6 @@ from opscope.segments import layout
 from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
 
 ADD = Range("numpy::add", 1e-3, 5, self_s=1e-3)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    return tmp_path
-
-
-@pytest.fixture
-def child() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that lives until its standard input is closed."""
-    code = "import sys; sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE) as process:
-        yield process
 
 
 @pytest.fixture(autouse=True)
