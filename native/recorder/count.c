@@ -55,12 +55,13 @@ int opscope__count_slow(struct opscope__recorder_thread *state, const struct ops
  *
  *   if one was inside when the window closed, and ended just before this range did: an operator
  *   that calls another one to do the work;
- *   if next to nothing was inside while the window was open, which is some milliseconds, and little
- *   is inside other ranges of this key: an operator that does the work itself.
+ *   if little was inside while the window was open, which is some milliseconds, next to nothing of
+ *   its whole time, and little is inside other ranges of this key: an operator that does the work
+ *   itself, after it has allocated its result.
  *
  * Otherwise the self time is unknown. It would be so for nearly all time of a program whose
  * operators outlast each window, such as convolutions on a CPU. */
-enum { NEGLIGIBLE_LOG2 = 6, SEEN_PER_SECOND = 1000 };
+enum { NEGLIGIBLE_LOG2 = 6, LITTLE_LOG2 = 3, SEEN_PER_SECOND = 1000 };
 
 /* For how long it was known what is inside, in ticks of the thread's clock; at least a millisecond,
  * or 0. */
@@ -87,8 +88,8 @@ void OPSCOPE__COLD opscope__count_outlasting(opscope_cell *cell, const struct op
     const bool calls_another =
         frame->child_ticks != 0 && is_last_window && after <= ticks >> NEGLIGIBLE_LOG2;
     const bool works_itself =
-        frame->child_ticks < seen_ticks(state, frame, is_last_window) >> NEGLIGIBLE_LOG2 &&
-        cell->self_ticks >= cell->whole_ticks / 2;
+        frame->child_ticks < seen_ticks(state, frame, is_last_window) >> LITTLE_LOG2 &&
+        frame->child_ticks <= ticks >> NEGLIGIBLE_LOG2 && cell->self_ticks >= cell->whole_ticks / 2;
     if (calls_another || works_itself) {
         const uint64_t self_ticks = ticks > frame->child_ticks ? ticks - frame->child_ticks : 0;
         opscope__count_add(&cell->whole_ticks, opscope__count_weighted(ticks, frame->weight));
