@@ -20,7 +20,12 @@ from tests.torch_versions.findings import Outcomes, Trial, read_report
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "torch-matrix"
-TESTS = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/bridges/test_torch_*.py"))
+_NEED_GPU = "test_torch_cuda.py"
+TESTS = sorted(
+    str(path.relative_to(ROOT))
+    for path in ROOT.glob("tests/bridges/test_torch_*.py")
+    if path.name != _NEED_GPU
+)
 RELEASES = (
     *("2.4.1", "2.5.1", "2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0"),
     *("2.14.0", "2.14.1", "2.15.0"),
