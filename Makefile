@@ -59,8 +59,10 @@ test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: a
 	$(BIN)/python -m tests.cross.aarch64
 
 # PYTHON_CUDA names an interpreter that has PyTorch for CUDA, opscope and pytest.
+PYTHON_CUDA ?= $(BIN)/python
 test-cuda: ## the tests of PyTorch on a GPU
-	$(or $(PYTHON_CUDA),$(BIN)/python) -m pytest -q tests/bridges/test_torch_cuda.py
+	@$(PYTHON_CUDA) -c 'import sys, torch; torch.cuda.is_available() or sys.exit("PyTorch finds no GPU")'
+	$(PYTHON_CUDA) -m pytest -q tests/bridges/test_torch_cuda.py
 
 # FREE_THREADED names the interpreter; without it, python3.14t on PATH, or one built from source.
 test-free-threaded: $(VENV)/tools ## the tests on CPython 3.14 without the GIL: ten minutes
