@@ -63,6 +63,7 @@ NOT_EMULATED_IN_PYTHON = {
     "tests/bridges/test_torch_counts.py::test_self_times_are_shared_out_as_by_the_profiler": (
         "the times of a real processor"
     ),
+    "tests/bridges/test_torch_cuda.py": "a GPU",
     "tests/bridges/test_torch_own_tests.py": (
         "PyTorch's own test programs, which its wheel for aarch64 has not"
     ),
