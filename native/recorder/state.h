@@ -88,7 +88,7 @@ struct opscope__recorder {
         unseen_phase_bits; /* phase around a range without a recorded parent, as in a cell's key: 0,
                               or unknown if sampling may leave out an enclosing range */
     uint64_t serial; /* grows whenever complete recording of ranges begins or ends: odd while all
-                        ranges are recorded. The next one after it is greater by 1 */
+                        ranges are recorded. When that ends, it grows by 1; when it begins, by 3 */
     uint64_t whole_serial; /* equals `serial` while all ranges are recorded, so that self times are
                               known; else 0 */
     uint64_t units_per_tick;    /* 2^-40 s in a tick, times 2^32; written before the first range */
