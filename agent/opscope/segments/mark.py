@@ -2,9 +2,9 @@
 
 Most processes of a host are idle at any moment. All counters of cells and variances only grow, so
 the sum of their words stays if and only if each of them does (a sum that grew by a multiple of 2^64
-would be missed). A process writes a cell before the line that it refers to, so a read may find the
-lines behind; but then they have fewer calls than the cells. A mark is settled once they have as
-many.
+would be missed). A process counts a range in its cell before it counts it in the cell's line, so a
+read may find the lines behind; but then they have fewer calls than the cells. A mark is settled
+once they have as many.
 """
 
 from __future__ import annotations
