@@ -222,25 +222,30 @@ static inline const struct opscope__scope_slot *claim_solo(opscope_range *range,
     return slot;
 }
 
-/* The start of such a range, if the callback is sampled or a program's own. */
-static void OPSCOPE__COLD start_solo(opscope_range *range, const struct opscope__callback *callback)
+/* The start of such a range, if its callback may fail or run operators: a program's own. */
+static void OPSCOPE__COLD start_plain(opscope_range *range,
+                                      const struct opscope__callback *callback)
 {
-    struct opscope__hot *hot = &opscope__hot;
-    const opscope_scope scope = (opscope_scope)range->op->scope;
-    if (range->snapshot->scope_slots[scope].sampled != 0) {
-        hot->skip[scope] =
-            opscope__scope_slot_draw_solo(range->snapshot, scope, &hot->thread->random);
-    }
-    if (callback->leaf != NULL) {
-        (void)callback->spec.start(range, callback->spec.user, range->contexts);
-        return;
-    }
-    hot->running = callback;
+    opscope__hot.running = callback;
     const int status = callback->spec.start(range, callback->spec.user, range->contexts);
-    hot->running = NULL;
+    opscope__hot.running = NULL;
     if (__builtin_expect(status != 0, 0)) {
         range->contexts[0] = NULL;
         count_error();
+    }
+}
+
+/* The start of such a range, if its callback is sampled: draws the next one first. */
+static void OPSCOPE__COLD start_sampled(opscope_range *range,
+                                        const struct opscope__callback *callback)
+{
+    struct opscope__hot *hot = &opscope__hot;
+    const opscope_scope scope = (opscope_scope)range->op->scope;
+    hot->skip[scope] = opscope__scope_slot_draw_solo(range->snapshot, scope, &hot->thread->random);
+    if (callback->leaf == NULL) {
+        start_plain(range, callback);
+    } else {
+        (void)callback->spec.start(range, callback->spec.user, range->contexts);
     }
 }
 
@@ -254,8 +259,10 @@ void OPSCOPE__HOT opscope__range_open_slow(opscope_range *range, const opscope_o
         return;
     }
     const struct opscope__callback *callback = slot->solo;
-    if (__builtin_expect(callback->leaf == NULL || slot->sampled != 0, 0)) {
-        start_solo(range, callback);
+    if (__builtin_expect(slot->sampled != 0, 0)) {
+        start_sampled(range, callback);
+    } else if (__builtin_expect(callback->leaf == NULL, 0)) {
+        start_plain(range, callback);
     } else {
         (void)callback->spec.start(range, callback->spec.user, range->contexts);
     }
