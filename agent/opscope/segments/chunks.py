@@ -8,10 +8,8 @@ are read with it or after it.
 from __future__ import annotations
 
 import struct
-from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from opscope.segments import layout
 from opscope.segments.segment_file import Reader, SegmentError
@@ -24,12 +22,6 @@ class Head(NamedTuple):
     table: int
     first: int
     used: int
-
-
-if TYPE_CHECKING:
-    Packed = array[int]
-
-NO_HEADS: Packed = array("I")
 
 
 class Chunk(NamedTuple):
@@ -62,61 +54,55 @@ _HEAD = struct.Struct("<4I")
 
 def read_heads(read: Reader, count: int) -> list[Head]:
     """The first `count` heads. Raises SegmentError, as do the functions below."""
-    return [_read(read, index, _NO_KINDS).head for index in range(count)]
+    return [_read(read, index, _NO_KINDS, None).head for index in range(count)]
 
 
-def packed(heads: Iterable[Head]) -> Packed:
-    """The heads in little memory, to be kept between reads."""
-    return array("I", chain.from_iterable(heads))
-
-
-def read_counted(read: Reader, count: int, known: Packed) -> list[Chunk]:
+def read_counted(read: Reader, count: int, known: Sequence[Head]) -> list[Chunk]:
     """The first `count` chunks, with the items of kinds COUNTED.
 
     `known`: the heads at the last read. A chunk's kind never changes; chunks of other kinds come
     from there, without items.
     """
-    return [
-        Chunk(Head._make(known[4 * index : 4 * index + 4]), b"")
-        if kind is not None and kind not in COUNTED
-        else _read(read, index, COUNTED, kind, used)
-        for index, (kind, used) in enumerate(_kinds(known, count))
+    chunks = [
+        _read(read, index, COUNTED, head) if head.kind in COUNTED else Chunk(head, b"")
+        for index, head in enumerate(known[:count])
     ]
+    chunks += [_read(read, index, COUNTED, None) for index in range(len(chunks), count)]
+    return chunks
 
 
 def read_others(
     read: Reader,
     count: int,
     counted: Sequence[Chunk],
-    known: Packed,
+    known: Sequence[Head],
     kinds: Collection[int] = AFTER,
 ) -> list[Chunk]:
     """The first `count` chunks: those of `counted` that are COUNTED, and all others anew, with the
-    items of `kinds`."""
-    is_read = [chunk.head.kind in COUNTED for chunk in counted]
-    is_read += repeat(False, count - len(is_read))
-    return [
-        counted[index] if is_read[index] else _read(read, index, kinds, kind, used)
-        for index, (kind, used) in enumerate(_kinds(known, count))
+    items of `kinds`. `known`: as above."""
+    chunks = [
+        chunk
+        if chunk.head.kind in COUNTED
+        else _read(read, index, kinds, known[index] if index < len(known) else None)
+        for index, chunk in enumerate(counted[:count])
     ]
+    chunks += [_read(read, index, kinds, None) for index in range(len(chunks), count)]
+    return chunks
 
 
-def _kinds(known: Packed, count: int) -> Iterator[tuple[int | None, int]]:
-    """The kind of each of `count` chunks and how much of it was used; None: unknown."""
-    return islice(chain(zip(known[::4], known[3::4], strict=True), repeat((None, 0))), count)
-
-
-def _read(
-    read: Reader, index: int, kinds: Collection[int], known: int | None = None, used: int = 0
-) -> Chunk:
-    """`kinds`: those whose items are wanted; `known`: the chunk's kind, if it was read before, and
-    `used`, what it had then."""
-    likely = used * _ITEM_BYTES[known] if known is not None and known in kinds else 0
+def _read(read: Reader, index: int, kinds: Collection[int], known: Head | None) -> Chunk:
+    """`kinds`: those whose items are wanted; `known`: the head at the last read."""
     start = layout.HEADER_BYTES + index * layout.CHUNK_BYTES
-    raw = read(start, layout.CHUNK_HEADER_BYTES + likely if likely else _HEAD.size)
+    size = _HEAD.size
+    if known is not None and known.kind in kinds:
+        size = layout.CHUNK_HEADER_BYTES + known.used * _ITEM_BYTES[known.kind]
+    raw = read(start, size)
     if len(raw) < _HEAD.size:
         raise SegmentError("truncated", f"chunk {index} is missing")
-    head = Head._make(_HEAD.unpack_from(raw))
+    numbers = _HEAD.unpack_from(raw)
+    if known is not None and numbers == known and len(raw) == size:
+        return Chunk(known, memoryview(raw)[layout.CHUNK_HEADER_BYTES :])
+    head = Head._make(numbers)
     if head.used > _MOST.get(head.kind, _ANY):
         raise SegmentError("corrupt", "a chunk uses more bytes than it has")
     if head.kind not in kinds:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from opscope.printable import printable
 from opscope.segments import layout
-from opscope.segments.chunks import NO_HEADS
+from opscope.segments.chunks import Head
 from opscope.segments.segment_file import SegmentError
 from opscope.segments.shape import Keys, Lines
 from opscope.segments.shared import shared
@@ -53,7 +53,7 @@ class Dictionary:
         """Name, label and kind by number."""
         self.read_bytes: dict[int, int] = {}
         """By chunk index: the number of bytes read."""
-        self.heads = NO_HEADS
+        self.heads: list[Head] = []
         """The starts of the segment's chunks at the last read."""
         self.keys: Keys | None = None
         """The keys of the segment's cells at the last read; the dictionary has all of them."""

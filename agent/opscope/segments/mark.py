@@ -10,17 +10,14 @@ once they have as many.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from opscope.segments import layout
-from opscope.segments.chunks import Chunk, items_of, of_kind, packed
+from opscope.segments.chunks import Chunk, Head, items_of, of_kind
 from opscope.segments.layout import U64
-
-if TYPE_CHECKING:
-    from opscope.segments.chunks import Packed
 
 
 class Counted(NamedTuple):
@@ -36,7 +33,7 @@ class Mark(NamedTuple):
     """What a read of a segment found."""
 
     counted: Counted
-    heads: Packed
+    heads: list[Head]
     exemplars: int
     """A hash."""
     range_cost_ps: int
@@ -49,7 +46,7 @@ class Mark(NamedTuple):
         return (
             self.is_settled
             and counted == self.counted
-            and packed(chunk.head for chunk in others) == self.heads
+            and [chunk.head for chunk in others] == self.heads
             and exemplars_of(others) == self.exemplars
         )
 

@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from opscope.segments import exemplar_entries, layout, mark, variance
 from opscope.segments.bounds import FILE_LIMIT, TIME_LIMIT_NS
 from opscope.segments.chunks import (
-    NO_HEADS,
     Chunk,
     Head,
     all_used,
     items_of,
     of_kind,
-    packed,
     read_counted,
     read_heads,
     read_items,
@@ -259,10 +257,9 @@ def read_changed(
     if not all(map(_is_same_kind, chunks, counted)):
         if not dictionary.heads:
             raise SegmentError("corrupt", "a chunk changed its kind")
-        dictionary.heads = NO_HEADS  # another file in the old one's place
+        dictionary.heads = []  # another file in the old one's place
         return read_changed(read, header, dictionary, None)
-    heads = [chunk.head for chunk in chunks]
-    dictionary.heads = packed(heads)
+    heads = dictionary.heads = [chunk.head for chunk in chunks]
     _take_dictionary(read, heads, dictionary)
     keys = dictionary.keys
     if keys is None or not keys.fit(cells):
@@ -272,21 +269,23 @@ def read_changed(
     rows = _summed(cells, keys, lines, weights)
     range_cost_ps = _range_cost_ps(header, cells["sample_count"], keys)
     measures = _measures(values, dictionary)
+    raw_exemplars = items_of(of_kind(chunks, layout.EXEMPLARS))
+    elapsed_ticks = _elapsed_ticks(header)
     return Segment(
         header,
         dictionary,
         rows,
         measures,
-        exemplar_entries.whole(items_of(of_kind(chunks, layout.EXEMPLARS))),
+        exemplar_entries.whole(raw_exemplars),
         overhead_ns(header, range_cost_ps),
-        possible_ticks(_elapsed_ticks(header), cells, table, keys.row, rows.values),
-        elapsed_ticks_of_all(_elapsed_ticks(header), table),
+        possible_ticks(elapsed_ticks, cells, table, keys.row, rows.values),
+        elapsed_ticks_of_all(elapsed_ticks, table),
         variance.checked(stated, dictionary),
         all_used(heads),
         Mark(
             sums,
-            dictionary.heads,
-            mark.exemplars_of(chunks),
+            heads,
+            hash(raw_exemplars),
             range_cost_ps,
             mark.is_settled(last, sums, cells, weights),
         ),
@@ -328,7 +327,12 @@ def _cells(raw: bytes, chunks: Sequence[Chunk]) -> tuple[NDArray[Any], NDArray[n
         np.array([head.table for head in heads], np.uint32), [head.used for head in heads]
     )
     counted = cells["sample_count"] > 0
-    return (cells, table) if counted.all() else (cells[counted], table[counted])
+    # The first cell of each table is of `other`, which has usually counted nothing. With one table
+    # the rest is a slice, without a copy.
+    first = int(counted.argmax()) if len(counted) else 0
+    if counted[first:].all():
+        return cells[first:], table[first:]
+    return cells[counted], table[counted]
 
 
 def _metrics(chunks: Sequence[Chunk]) -> dict[int, int]:

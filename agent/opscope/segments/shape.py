@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opscope.segments import layout
-from opscope.segments.chunks import Head, packed
+from opscope.segments.chunks import Head
 from opscope.segments.layout import U64
 from opscope.segments.segment_file import SegmentError
 
@@ -86,7 +86,7 @@ class Lines(NamedTuple):
     source: NDArray[np.int32] | slice
     """(m,) the line's index among all lines of the file, in the order of their chunks. A slice if
     the cells refer to all lines in between, which is usual: only those of `other` are unused."""
-    where: bytes
+    where: tuple[bytes, list[Head]]
     """Identifies the positions of lines and tables; a changed value makes `source` invalid."""
     row_octave: NDArray[np.int32]
     """(k,) row * OCTAVES + octave, each once; rows as in Keys."""
@@ -147,7 +147,7 @@ class Lines(NamedTuple):
     def nbytes(self) -> int:
         """Approximate memory size, in bytes."""
         source = 0 if isinstance(self.source, slice) else self.source.nbytes
-        return self.place.nbytes + self.number.nbytes + source + len(self.where)
+        return self.place.nbytes + self.number.nbytes + source + len(self.where[0])
 
 
 def _check(keys: U64, dictionary: Known) -> None:
@@ -168,8 +168,8 @@ def _as_slice(source: NDArray[np.int32]) -> NDArray[np.int32] | slice:
     return whole if np.array_equal(source, np.arange(whole.start, whole.stop)) else source
 
 
-def _where(table: NDArray[np.uint32], heads: Sequence[Head]) -> bytes:
-    return table.tobytes() + packed(heads).tobytes()
+def _where(table: NDArray[np.uint32], heads: Sequence[Head]) -> tuple[bytes, list[Head]]:
+    return table.tobytes(), list(heads)
 
 
 def _source(
