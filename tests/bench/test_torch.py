@@ -3,13 +3,16 @@
 No clock is read and PyTorch is not called: a step moves a clock of its own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 from statistics import median
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
+from torch.profiler import ProfilerActivity
 
 from opscope.bench import median_interval
 from opscope.bench import torch as bench
@@ -100,6 +103,28 @@ def test_the_time_of_the_windows_thread_is_counted(monkeypatch: pytest.MonkeyPat
     machine.others_ns = STEP_NS  # autograd has a thread for each GPU
     for share in bench._thread_shares(machine.step, machine.attached, 3):
         assert 1.0045 < share <= 1.005
+
+
+def profile_of_2_4(*, activities: list[ProfilerActivity]) -> dict[str, Any]:
+    return {"activities": activities}
+
+
+def profile_since_2_5(
+    *, activities: list[ProfilerActivity], acc_events: bool = False
+) -> dict[str, Any]:
+    return {"activities": activities, "acc_events": acc_events}
+
+
+@pytest.mark.parametrize(
+    ("profile", "keeps"), [(profile_of_2_4, {}), (profile_since_2_5, {"acc_events": True})]
+)
+def test_the_profiler_keeps_its_events_in_every_pytorch(
+    profile: Callable[..., Any], keeps: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KINETO_LOG_LEVEL", "99")
+    monkeypatch.setattr(torch.profiler, "profile", profile)
+    asked: Any = bench._profiled()
+    assert asked == {"activities": [ProfilerActivity.CPU], **keeps}
 
 
 def test_a_case_is_its_parts_together() -> None:

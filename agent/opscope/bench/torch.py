@@ -28,6 +28,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from inspect import signature
 from itertools import repeat
 from math import hypot
 from pathlib import Path
@@ -381,7 +382,8 @@ def _profiled() -> AbstractContextManager[Any]:
     from torch.profiler import ProfilerActivity, profile
 
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # otherwise it logs each start to stderr
-    profiler: AbstractContextManager[Any] = profile(
-        activities=[ProfilerActivity.CPU], acc_events=True
-    )
+    # PyTorch 2.4 keeps the events unasked.
+    is_asked = "acc_events" in signature(profile).parameters
+    keeps: dict[str, Any] = {"acc_events": True} if is_asked else {}
+    profiler: AbstractContextManager[Any] = profile(activities=[ProfilerActivity.CPU], **keeps)
     return profiler
