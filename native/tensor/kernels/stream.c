@@ -78,12 +78,27 @@ bool opscope__stream_pays(const struct opscope__iterator *it, int64_t cost)
     return bytes >= cache_bytes();
 }
 
-/* Copies whole lines. (16 bytes at a time are too slow for this to pay.) */
-__attribute__((target("avx"))) static void copy_lines(char *to, const char *from, int64_t bytes)
+/* The operands of the next part. */
+struct ahead {
+    int count;
+    uintptr_t at[OPSCOPE__OPERAND_LIMIT]; /* their end may come sooner; reading ahead is harmless */
+    uintptr_t step[OPSCOPE__OPERAND_LIMIT]; /* bytes of each for a line of the result */
+};
+
+/* Copies whole lines, and has the CPU read the next part's operands meanwhile: by itself it begins
+ * to read them only when the loop does. (16 bytes at a time are too slow for this to pay.) */
+__attribute__((target("avx"))) static void copy_lines(char *to, const char *from, int64_t bytes,
+                                                      struct ahead *ahead)
 {
-    for (int64_t i = 0; i < bytes; i += (int64_t)sizeof(__m256i)) {
-        _mm256_stream_si256((__m256i *)(void *)(to + i),
-                            _mm256_load_si256((const __m256i *)(const void *)(from + i)));
+    for (int64_t i = 0; i < bytes; i += LINE) {
+        for (int k = 0; k < ahead->count; k++) {
+            __builtin_prefetch((const void *)ahead->at[k]);
+            ahead->at[k] += ahead->step[k];
+        }
+        for (int64_t part = i; part < i + LINE; part += (int64_t)sizeof(__m256i)) {
+            _mm256_stream_si256((__m256i *)(void *)(to + part),
+                                _mm256_load_si256((const __m256i *)(const void *)(from + part)));
+        }
     }
 }
 
@@ -109,12 +124,17 @@ void opscope__stream(opscope__loop loop, int operands, char *const *data, const 
         char *out = at[0];
         at[0] = part;
         loop(at, strides, some, user);
-        copy_lines(out, part, lines);
-        memcpy(out + lines, part + lines, (size_t)(bytes - lines));
-        at[0] = out + bytes;
+        struct ahead ahead = {.count = 0};
         for (int i = 1; i < operands; i++) {
             at[i] += some * strides[i];
+            if (strides[i] != 0 && count > step) {
+                ahead.at[ahead.count] = (uintptr_t)at[i];
+                ahead.step[ahead.count++] = (uintptr_t)(LINE / strides[0] * strides[i]);
+            }
         }
+        copy_lines(out, part, lines, &ahead);
+        memcpy(out + lines, part + lines, (size_t)(bytes - lines));
+        at[0] = out + bytes;
     }
     _mm_sfence(); /* a thread that sees what this one writes next also sees the result */
 }
