@@ -200,6 +200,26 @@ later.append(at_exit)
     assert output_of(code) == ["the interpreter is shutting down and starts no more tasks"]
 
 
+def test_waiting_at_exit_ends_also_for_a_task_that_another_thread_takes() -> None:
+    """Of so many tasks, the pool's thread has taken some, without running them, when the wait
+    begins."""
+    code = """
+import atexit
+later = []
+atexit.register(lambda: [function() for function in later])
+import opscope
+from opscope._native import lib
+lib.opscope_pool_set_threads(1)
+opscope.wait(opscope.fork(str))
+def is_lost():
+    try: opscope.wait(opscope.fork(str))
+    except opscope.TaskLostError: return True
+    return False
+later.append(lambda: print(all(is_lost() for _ in range(10_000))))
+"""
+    assert output_of(code) == ["True"]
+
+
 def test_ctrl_c_ends_a_wait_and_not_the_task() -> None:
     code = """
 import os, signal, sys, threading, opscope

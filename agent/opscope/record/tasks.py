@@ -15,6 +15,8 @@ from opscope.record.guard import swap_stacks
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_LOOK_S = 0.01
+
 
 class Future(Generic[R]):
     """The future result of a task. Only `fork` creates one."""
@@ -60,11 +62,14 @@ class Future(Generic[R]):
             status = lib.opscope_future_run(self._future)
             if status == lib.OPSCOPE_ERR_LOST:
                 raise TaskLostError("the task belongs to the process this one was forked from")
-            if status == lib.OPSCOPE_OK and not self._is_done:
-                raise TaskLostError("the interpreter is shutting down and starts no more tasks")
             # Python's lock and not opscope_wait, since signals interrupt it.
-            with self._ended:
-                pass
+            while not self._is_done and not lib.opscope_future_done(self._future):
+                # From the interpreter's end on, a thread of the pool does not run what it takes.
+                limit_s = _LOOK_S if lib.opscope_py_is_closed else -1
+                if self._ended.acquire(timeout=limit_s):
+                    self._ended.release()
+            if not self._is_done:
+                raise TaskLostError("the interpreter is shutting down and starts no more tasks")
         if self._error is not None:
             try:
                 raise self._error
