@@ -40,7 +40,7 @@ run: .venv-run/installed ## observe an unmodified scikit-learn training, from en
 	.venv-run/bin/python -m opscope.demo
 
 check: lint $(VENV)/torch ## to run before each commit: a few minutes
-	$(call beside,mypy,test-c)
+	$(call beside,mypy,test-c C_TESTS="--label-exclude slow")
 	$(call side_by_side,not slow and not external)
 
 test: lint $(VENV)/torch ## all tests, type checks and lint; stops at the first failure
@@ -53,7 +53,7 @@ beside = @echo "$(BIN)/$(1), beside $(2)"; $(BIN)/$(1) & checker=$$!; $(MAKE) $(
 
 test-c: build/c/build.ninja ## only the C tests
 	cmake --build build/c
-	$(CTEST) --test-dir build/c
+	$(CTEST) --test-dir build/c $(C_TESTS)
 
 test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: an hour or two
 	$(BIN)/python -m tests.cross.aarch64
