@@ -63,12 +63,12 @@ class Future(Generic[R]):
             if status == lib.OPSCOPE_ERR_LOST:
                 raise TaskLostError("the task belongs to the process this one was forked from")
             # Python's lock and not opscope_wait, since signals interrupt it.
-            while not self._is_done and not lib.opscope_future_done(self._future):
+            while not self.done() and not lib.opscope_future_done(self._future):
                 # From the interpreter's end on, a thread of the pool does not run what it takes.
                 limit_s = _LOOK_S if lib.opscope_py_is_closed else -1
                 if self._ended.acquire(timeout=limit_s):
                     self._ended.release()
-            if not self._is_done:
+            if not self.done():
                 raise TaskLostError("the interpreter is shutting down and starts no more tasks")
         if self._error is not None:
             try:
