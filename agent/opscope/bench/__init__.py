@@ -19,6 +19,9 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from math import comb
 from pathlib import Path
+from typing import Any
+
+from opscope.record import recorder
 
 RATIO = "ratio"
 
@@ -132,3 +135,18 @@ def segment_directory() -> Iterator[str]:
         prefix="bench-opscope-", dir=shared if shared.is_dir() else None
     ) as directory:
         yield directory
+
+
+@contextmanager
+def attached(bridge: Any, directory: str, **settings: float) -> Iterator[None]:
+    """A bridge's module attached to this process, which records with these settings of
+    `recorder.start`. Afterwards nothing is recorded."""
+    recorder.start(directory, **settings)  # type: ignore[arg-type]
+    try:
+        bridge.attach()
+        try:
+            yield
+        finally:
+            bridge.detach()
+    finally:
+        recorder.stop(discard=True)

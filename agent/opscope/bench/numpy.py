@@ -5,7 +5,7 @@ process; attaching and detaching happen between the timed loops.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import repeat
 from time import perf_counter_ns
 
@@ -15,6 +15,7 @@ from opscope.bench import (
     RATIO,
     Effort,
     Result,
+    attached,
     interleaved,
     median_ratio,
     segment_directory,
@@ -37,29 +38,14 @@ def measure(effort: Effort) -> Iterator[Result]:
             rounds,
             {
                 "unattached": _side(nullcontext, count),
-                "add10_recorded": _side(lambda: _attached(directory, sampling=1.0), count),
-                "add10_miss": _side(lambda: _attached(directory, sampling=0.01), count),
-                "add10_between": _side(lambda: _attached(directory, **_BETWEEN), count),
+                "add10_recorded": _side(lambda: attached(bridge, directory, sampling=1.0), count),
+                "add10_miss": _side(lambda: attached(bridge, directory, sampling=0.01), count),
+                "add10_between": _side(lambda: attached(bridge, directory, **_BETWEEN), count),
             },
         )
     for case, bound in (("add10_recorded", 1.10), ("add10_miss", 1.02), ("add10_between", 1.01)):
         value = median_ratio(ns[case], ns["unattached"])
         yield Result("numpy", case, value, RATIO, "unattached", bound, rounds)
-
-
-@contextmanager
-def _attached(
-    directory: str, sampling: float = 1.0, window_ms: float = 0.0, period_ms: float = 0.0
-) -> Iterator[None]:
-    recorder.start(directory, sampling=sampling, window_ms=window_ms, period_ms=period_ms)
-    try:
-        bridge.attach()
-        try:
-            yield
-        finally:
-            bridge.detach()
-    finally:
-        recorder.stop(discard=True)
 
 
 def _side(state: Callable[[], AbstractContextManager[None]], count: int) -> Callable[[], float]:

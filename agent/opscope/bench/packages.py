@@ -11,7 +11,8 @@ that are not installed are left out, and named on standard error.
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import repeat
@@ -22,7 +23,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opscope import bridges
-from opscope.bench import RATIO, Effort, Result, interleaved, median_ratio, segment_directory
+from opscope.bench import (
+    RATIO,
+    Effort,
+    Result,
+    attached,
+    interleaved,
+    median_ratio,
+    segment_directory,
+)
 from opscope.bridges import marks
 from opscope.errors import OpscopeError
 from opscope.record import recorder
@@ -166,8 +175,10 @@ def measure(effort: Effort) -> Iterator[Result]:
                 rounds,
                 {
                     "bare": _side(nullcontext, run, count),
-                    "recorded": _side(_attached(bridge, directory, sampling=1.0), run, count),
-                    "between": _side(_attached(bridge, directory, **_BETWEEN), run, count),
+                    "recorded": _side(
+                        partial(attached, bridge, directory, sampling=1.0), run, count
+                    ),
+                    "between": _side(partial(attached, bridge, directory, **_BETWEEN), run, count),
                 },
             )
         is_bounded = median(ns["bare"]) >= _BOUNDED_NS
@@ -176,24 +187,6 @@ def measure(effort: Effort) -> Iterator[Result]:
             against = f"{median(ns['bare']):.0f} ns"
             limit = bound if is_bounded else None
             yield Result("packages", case, value, RATIO, against, limit, rounds)
-
-
-def _attached(
-    bridge: Any, directory: str, **settings: float
-) -> Callable[[], AbstractContextManager[None]]:
-    @contextmanager
-    def state() -> Iterator[None]:
-        recorder.start(directory, **settings)  # type: ignore[arg-type]
-        try:
-            bridge.attach()
-            try:
-                yield
-            finally:
-                bridge.detach()
-        finally:
-            recorder.stop(discard=True)
-
-    return state
 
 
 def _side(

@@ -48,8 +48,8 @@ def _measure_c(effort: Effort) -> Iterator[Result]:
             "empty_c_callback": (0.8, lambda: _empty_callback(1.0)),
         }
         sides = {
-            "bare": lambda: _loop_ns(lib.OPSCOPE_BENCH_BARE, count),
-            "reads": lambda: _loop_ns(lib.OPSCOPE_BENCH_TWO_READS, count),
+            "bare": lambda: loop_ns(lib.OPSCOPE_BENCH_BARE, count),
+            "reads": lambda: loop_ns(lib.OPSCOPE_BENCH_TWO_READS, count),
         }
         for case, (_, state) in states.items():
             sides[case] = _range_side(state, count)
@@ -65,12 +65,12 @@ def _measure_c(effort: Effort) -> Iterator[Result]:
 def _range_side(state: _State, count: int) -> Callable[[], float]:
     def side() -> float:
         with state():
-            return _loop_ns(lib.OPSCOPE_BENCH_RANGE, count)
+            return loop_ns(lib.OPSCOPE_BENCH_RANGE, count)
 
     return side
 
 
-def _loop_ns(loop: int, count: int) -> float:
+def loop_ns(loop: int, count: int) -> float:
     """Nanoseconds per call in that loop, after warming up."""
     out = ffi.new("double *")
     for turns in (_WARM_UP, count):

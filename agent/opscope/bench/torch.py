@@ -45,6 +45,7 @@ from opscope.bench import (
     RATIO,
     Effort,
     Result,
+    attached,
     interleaved,
     median_interval,
     median_ratio,
@@ -336,22 +337,8 @@ def _fastest_ns(step: Step, count: int) -> float:
     return least
 
 
-def _attached(
-    directory: str, *, sampling: float = 1.0, window_ms: float = 0.0, period_ms: float = 0.0
-) -> State:
-    @contextmanager
-    def state() -> Iterator[None]:
-        recorder.start(directory, sampling=sampling, window_ms=window_ms, period_ms=period_ms)
-        try:
-            bridge.attach()
-            try:
-                yield
-            finally:
-                bridge.detach()
-        finally:
-            recorder.stop(discard=True)
-
-    return state
+def _attached(directory: str, **settings: float) -> State:
+    return partial(attached, bridge, directory, **settings)
 
 
 def _in_window(directory: str) -> State:

@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import repeat
 from time import perf_counter_ns
 
-from opscope._native import ffi, lib
+from opscope._native import lib
 from opscope.bench import RATIO, Effort, Result, interleaved, median_ratio, segment_directory
+from opscope.bench.record import loop_ns
 from opscope.errors import OpscopeError
 from opscope.record import recorder
 from opscope.record.ranges import record_function
@@ -19,7 +20,6 @@ from opscope.timeline import layout
 from opscope.timeline.profiler import profile
 from opscope.timeline.taking import taken
 
-_WARM_UP = 10_000
 _CHILDREN = 1000
 
 _State = Callable[[], AbstractContextManager[object]]
@@ -31,8 +31,8 @@ def measure(effort: Effort) -> Iterator[Result]:
     rounds, count = effort.rounds_of(41), effort.count_of(100_000)
     with segment_directory() as directory:
         sides = {
-            "bare": lambda: _loop_ns(lib.OPSCOPE_BENCH_BARE, count),
-            "reads": lambda: _loop_ns(lib.OPSCOPE_BENCH_TWO_READS, count),
+            "bare": lambda: loop_ns(lib.OPSCOPE_BENCH_BARE, count),
+            "reads": lambda: loop_ns(lib.OPSCOPE_BENCH_TWO_READS, count),
             "ring_event": _range_side(lambda: taken(layout.DEFAULT_BYTES), count),
             "sustained": _range_side(lambda: taken(layout.DEFAULT_BYTES), 10 * count),
             "full_record": _range_side(lambda: _recorder(directory), count),
@@ -58,19 +58,10 @@ def measure(effort: Effort) -> Iterator[Result]:
     yield _measure_profile(effort)
 
 
-def _loop_ns(loop: int, count: int) -> float:
-    """Nanoseconds per call in that loop, after warming up."""
-    out = ffi.new("double *")
-    for turns in (_WARM_UP, count):
-        if lib.opscope_bench_ns(loop, turns, out) != lib.OPSCOPE_OK:
-            raise OpscopeError("the loop in C could not run")
-    return float(out[0])
-
-
 def _range_side(state: _State, count: int) -> Callable[[], float]:
     def side() -> float:
         with state():
-            return _loop_ns(lib.OPSCOPE_BENCH_RANGE, count)
+            return loop_ns(lib.OPSCOPE_BENCH_RANGE, count)
 
     return side
 
@@ -89,7 +80,7 @@ def _recorder_after_trace(directory: str) -> Iterator[None]:
     """The same, after a trace has ended."""
     with _recorder(directory):
         with taken(layout.LEAST_BYTES):
-            _loop_ns(lib.OPSCOPE_BENCH_RANGE, 1000)
+            loop_ns(lib.OPSCOPE_BENCH_RANGE, 1000)
         yield
 
 
