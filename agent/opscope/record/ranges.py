@@ -181,7 +181,10 @@ class record_function:  # noqa: N801 - PyTorch's name
             self._open = [*(self._open or ()), opened]
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    # Named parameters: *_ would make a tuple in each call.
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object = None, traceback: object = None
+    ) -> None:
         if self._open:
             self._end(kind)
 
