@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from opscope import config
@@ -172,6 +173,23 @@ def test_memory_is_shared_among_users_over_all_directories(
     snapshot = agent.collect()
     assert calls_of(snapshot, "honest") == 5
     assert not is_cut(snapshot, HONEST, "bytes")
+
+
+def test_empty_chunks_take_of_their_users_memory(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets, "BYTES_LIMIT", 1 << 20)
+    for _ in range(40):
+        path = write(directory_of(shared, HOSTILE), work())
+        os.truncate(path, layout.HEADER_BYTES + layout.CHUNK_LIMIT * layout.CHUNK_BYTES)
+        header = np.memmap(path, layout.HEADER, "r+", shape=1)
+        header["chunk_count"] = layout.CHUNK_LIMIT
+        header.flush()
+    agent = root_agent(shared)
+    for _ in range(2):
+        assert is_cut(agent.collect(), HOSTILE, "bytes")
+    heads = sum(len(file.dictionary.heads) for file in agent._files() if file.dictionary)
+    assert 100 * heads < 1 << 20
 
 
 def test_files_that_grow_later_find_no_more_memory_than_new_ones(

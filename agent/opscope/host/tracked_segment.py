@@ -35,7 +35,7 @@ from opscope.segments.self_time import PossibleTimes
 
 _SKIP_LIMIT = 64
 # Approximate memory of the Python objects, in bytes.
-_EXEMPLAR_BYTES, _MEASURE_BYTES = 500, 300
+_EXEMPLAR_BYTES, _MEASURE_BYTES, _HEAD_BYTES = 500, 300, 200
 _ATTACHED = "attached"
 _OF_PROCESSOR = USED, WAITED
 
@@ -135,6 +135,7 @@ class TrackedSegment:
         parts = (self.contribution, dictionary, None if dictionary is None else dictionary.lines)
         kept = _EXEMPLAR_BYTES * len(self.exemplars) + _MEASURE_BYTES * len(self.measures)
         kept += self.moved.nbytes + self.possible.nbytes + self.processor.nbytes
+        kept += _HEAD_BYTES * len(dictionary.heads) if dictionary is not None else 0
         return kept + sum(part.nbytes for part in parts if part is not None)
 
     def take(

@@ -123,9 +123,9 @@ def items_of(chunks: Iterable[Chunk]) -> bytes:
     return b"".join([chunk.items for chunk in chunks])
 
 
-def all_used(heads: Iterable[Head]) -> int:
-    """The sum of `used` of all chunks."""
-    return sum([head.used for head in heads])
+def all_used(heads: Sequence[Head]) -> int:
+    """A number that grows with the chunks and their contents."""
+    return len(heads) + sum([head.used for head in heads])
 
 
 def read_items(read: Reader, index: int, offset: int, size: int) -> bytes:
