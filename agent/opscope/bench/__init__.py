@@ -138,10 +138,17 @@ def segment_directory() -> Iterator[str]:
 
 
 @contextmanager
-def attached(bridge: Any, directory: str, **settings: float) -> Iterator[None]:
+def attached(
+    bridge: Any,
+    directory: str,
+    *,
+    sampling: float = 1.0,
+    window_ms: float = 0.0,
+    period_ms: float = 0.0,
+) -> Iterator[None]:
     """A bridge's module attached to this process, which records with these settings of
     `recorder.start`. Afterwards nothing is recorded."""
-    recorder.start(directory, **settings)  # type: ignore[arg-type]
+    recorder.start(directory, sampling=sampling, window_ms=window_ms, period_ms=period_ms)
     try:
         bridge.attach()
         try:
