@@ -42,7 +42,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 # Folders and files whose tests are slow: most of them start programs, or try hundreds of examples.
-# Together they take four fifths of the time of all tests.
+# Together they take nine tenths of the time of all tests.
 SLOW = (
     "attachment/test_attach.py",
     "attachment/test_injection.py",
