@@ -173,16 +173,20 @@ static void part_by_phases(int64_t begin, int64_t end, void *arg)
     const struct opscope__convolution *c = w->c;
     int64_t count = c->in * w->area * w->width;
     bool has_room = true;
-    for (int64_t unit = begin; unit < end && has_room; unit++) {
+    for (int64_t unit = begin, next; unit < end && has_room; unit = next) {
         int64_t group = unit % c->groups, chunk = unit / c->groups;
-        int64_t first = c->batch * chunk / w->chunks, last = c->batch * (chunk + 1) / w->chunks;
+        next = opscope__at_most(end, unit - group + c->groups);
+        const struct opscope__phase_groups some = {.first = group,
+                                                   .last = group + next - unit,
+                                                   .image = c->batch * chunk / w->chunks,
+                                                   .end_image = c->batch * (chunk + 1) / w->chunks};
         if (c->dtype == OPSCOPE_FLOAT32) {
-            has_room = opscope__products_by_phases_float32(&w->phases, group, first, last,
+            has_room = opscope__products_by_phases_float32(&w->phases, &some,
                                                            (const float *)(const void *)w->grad,
                                                            (float *)(void *)w->sums + unit * count);
         } else {
             has_room = opscope__products_by_phases_float64(
-                &w->phases, group, first, last, (const double *)(const void *)w->grad,
+                &w->phases, &some, (const double *)(const void *)w->grad,
                 (double *)(void *)w->sums + unit * count);
         }
     }

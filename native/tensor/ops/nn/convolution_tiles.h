@@ -158,6 +158,42 @@ static inline void NAMED(copy_lines_halves)(REAL *to, int64_t pitch, const REAL 
     }
 }
 
+#if defined(OPSCOPE__HAS_SHUFFLES) && LANES > 2
+/* Separates 2 * LANES elements: the first, third and so on, and the others. */
+static inline __attribute__((always_inline)) void NAMED(split_some)(REAL *evens, REAL *odds,
+                                                                    const REAL *from)
+{
+    NAMED(vector) low = *(const NAMED(vector) *)(const void *)from;
+    NAMED(vector) high = *(const NAMED(vector) *)(const void *)(from + LANES);
+    *(NAMED(vector) *)(void *)evens = OPSCOPE__EVENS(LANES, low, high);
+    *(NAMED(vector) *)(void *)odds = OPSCOPE__ODDS(LANES, low, high);
+}
+#endif
+
+/* Separates `pairs` pairs of elements of each of some lines, which are a pitch apart. */
+static inline void NAMED(split_lines)(REAL *evens, REAL *odds, int64_t pitch, const REAL *from,
+                                      int64_t from_pitch, int64_t lines, int64_t pairs)
+{
+    for (; lines > 0; lines--, evens += pitch, odds += pitch, from += from_pitch) {
+        int64_t i = 0;
+#if defined(OPSCOPE__HAS_SHUFFLES) && LANES > 2
+        for (; i + LANES <= pairs; i += LANES) {
+            NAMED(split_some)(evens + i, odds + i, from + 2 * i);
+        }
+        if (i < pairs && i > 0) { /* again, some elements of the last vectors */
+            i = pairs - LANES;
+            NAMED(split_some)(evens + i, odds + i, from + 2 * i);
+            continue;
+        }
+#endif
+        for (; i < pairs; i++) {
+            OPSCOPE__KEEP_LOOP();
+            evens[i] = from[2 * i];
+            odds[i] = from[2 * i + 1];
+        }
+    }
+}
+
 /* ---- outputs ---------------------------------------------------------------------------------- */
 
 /* The sums of `kernels` output channels at `count` outputs, in as many vectors: both numbers of

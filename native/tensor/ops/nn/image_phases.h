@@ -78,18 +78,30 @@ static inline bool opscope__image_phases_fit(const struct opscope__convolution *
 }
 
 #define OPSCOPE__IMAGE_PHASES(name, type)                                                          \
-    /* Copies every `stride`-th element of lines. */                                               \
-    static inline void opscope__copy_phase_##name(type *to, int64_t pitch, const type *from,       \
-                                                  int64_t from_pitch, int64_t lines,               \
-                                                  int64_t stride, int64_t count)                   \
+    /* Sorts some lines of an image, whose rows are in one phase, by the phases of columns. */     \
+    static inline void opscope__sort_lines_##name(const struct opscope__image_phases *p,           \
+                                                  const type *from, int64_t from_pitch,            \
+                                                  int64_t lines, type *to)                         \
     {                                                                                              \
-        if (stride == 2) {                                                                         \
-            opscope__copy_lines_halves_##name(to, pitch, from, from_pitch, lines, count);          \
-            return;                                                                                \
+        const struct opscope__image_phase *wide = p->phase[1];                                     \
+        int64_t across = p->c->window[1].stride, pitch = p->length[1];                             \
+        int64_t step = p->length[0] * pitch, sorted = 0;                                           \
+        if (across == 2) { /* columns 0 and 1 begin a phase each */                                \
+            int first = wide[0].first == 0 ? 0 : 1;                                                \
+            sorted = opscope__at_most(wide[0].count, wide[1].count);                               \
+            opscope__split_lines_##name(to + first * step + wide[first].at,                        \
+                                        to + (1 - first) * step + wide[1 - first].at, pitch, from, \
+                                        from_pitch, lines, sorted);                                \
         }                                                                                          \
-        for (; lines > 0; lines--, to += pitch, from += from_pitch) {                              \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                to[i] = from[i * stride];                                                          \
+        for (int64_t j = 0; j < across; j++, to += step) {                                         \
+            if (wide[j].count == sorted) {                                                         \
+                continue;                                                                          \
+            }                                                                                      \
+            for (int64_t y = 0; y < lines; y++) {                                                  \
+                for (int64_t x = sorted; x < wide[j].count; x++) {                                 \
+                    to[y * pitch + wide[j].at + x] =                                               \
+                        from[y * from_pitch + wide[j].first + x * across];                         \
+                }                                                                                  \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
@@ -99,15 +111,11 @@ static inline bool opscope__image_phases_fit(const struct opscope__convolution *
                                             const type *image, type *to)                           \
     {                                                                                              \
         const struct opscope__convolution *c = p->c;                                               \
-        const struct opscope__image_phase *high = p->phase[0], *wide = p->phase[1];                \
+        const struct opscope__image_phase *high = p->phase[0];                                     \
         int64_t down = c->window[0].stride, across = c->window[1].stride;                          \
-        for (int64_t i = 0; i < down; i++) {                                                       \
-            for (int64_t j = 0; j < across; j++, to += p->length[0] * p->length[1]) {              \
-                type *line = to + high[i].at * p->length[1] + wide[j].at;                          \
-                const type *from = image + high[i].first * c->size[1] + wide[j].first;             \
-                opscope__copy_phase_##name(line, p->length[1], from, down * c->size[1],            \
-                                           high[i].count, across, wide[j].count);                  \
-            }                                                                                      \
+        for (int64_t i = 0; i < down; i++, to += across * p->length[0] * p->length[1]) {           \
+            opscope__sort_lines_##name(p, image + high[i].first * c->size[1], down * c->size[1],   \
+                                       high[i].count, to + high[i].at * p->length[1]);             \
         }                                                                                          \
     }
 

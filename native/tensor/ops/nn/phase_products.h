@@ -5,13 +5,20 @@
 
 #include "tensor/ops/nn/image_phases.h"
 
+/* Groups first to last of one chunk of images. */
+struct opscope__phase_groups {
+    int64_t first, last;
+    int64_t image, end_image;
+};
+
 #define OPSCOPE__PHASE_PRODUCTS(name, type)                                                        \
-    /* Adds the products of a group's phases and gradients, in images first to last, to `sums`:    \
-     * [position of the kernel, kernel, lane]. The last, partial vectors of lines have sums of     \
-     * their own until the end: their other lanes are products of what follows the line. False if  \
-     * memory runs out. */                                                                         \
+    /* The products of phases and gradients, added up in `sums`: [group, position of the kernel,   \
+     * kernel, lane]. Images and groups are read as they lie in memory: a group by itself would    \
+     * begin each image where the processor reads nothing ahead. The last, partial vectors of      \
+     * lines have sums of their own until the end: their other lanes are products of what follows  \
+     * the line. False if memory runs out. */                                                      \
     static bool opscope__products_by_phases_##name(const struct opscope__image_phases *p,          \
-                                                   int64_t group, int64_t first, int64_t last,     \
+                                                   const struct opscope__phase_groups *some,       \
                                                    const type *grad, type *sums)                   \
     {                                                                                              \
         enum { LANES = OPSCOPE__VECTOR_BYTES / sizeof(type) };                                     \
@@ -22,33 +29,39 @@
         int64_t vectors = columns / LANES, rest = columns % LANES;                                 \
         int64_t phases = opscope__image_phases_room(c);                                            \
         int64_t room_grads = c->out * outputs + OPSCOPE__PATCH_SLACK;                              \
-        size_t bytes = (size_t)(phases + room_grads + area * width) * sizeof *sums;                \
+        int64_t count = (some->last - some->first) * area * width;                                 \
+        size_t bytes = (size_t)(phases + room_grads + count) * sizeof *sums;                       \
         type *room = opscope__aligned_take(bytes);                                                 \
         if (room == NULL) {                                                                        \
             return false;                                                                          \
         }                                                                                          \
         memset(room, 0, bytes);                                                                    \
         type *grad_room = room + phases, *partial = grad_room + room_grads;                        \
-        memset(sums, 0, (size_t)(area * width) * sizeof *sums);                                    \
-        for (int64_t image = first; image < last; image++) {                                       \
-            int64_t slice = image * c->groups + group;                                             \
-            opscope__sort_phases_##name(                                                           \
-                p, (const type *)(const void *)p->input + slice * c->size[0] * c->size[1], room);  \
-            const type *grads = grad + slice * c->out * outputs;                                   \
-            if ((slices - slice - 1) * c->out * outputs < LANES) {                                 \
-                opscope__copy_##name(grad_room, grads, c->out *outputs);                           \
-                grads = grad_room; /* vectors read what follows */                                 \
-            }                                                                                      \
-            for (int64_t o = 0; o < c->out; o++) {                                                 \
-                const type *one = grads + o * outputs;                                             \
-                opscope__lines_##name(one, columns, room, p->length[1], p->offsets,                \
-                                      c->out_size[0], vectors, sums + o * LANES, width, area);     \
-                opscope__lines_##name(one + vectors * LANES, columns, room + vectors * LANES,      \
-                                      p->length[1], p->offsets, c->out_size[0], rest > 0,          \
-                                      partial + o * LANES, width, area);                           \
+        memset(sums, 0, (size_t)count * sizeof *sums);                                             \
+        for (int64_t image = some->image; image < some->end_image; image++) {                      \
+            for (int64_t group = some->first; group < some->last; group++) {                       \
+                int64_t slice = image * c->groups + group;                                         \
+                int64_t at = (group - some->first) * area * width;                                 \
+                opscope__sort_phases_##name(                                                       \
+                    p, (const type *)(const void *)p->input + slice * c->size[0] * c->size[1],     \
+                    room);                                                                         \
+                const type *grads = grad + slice * c->out * outputs;                               \
+                if ((slices - slice - 1) * c->out * outputs < LANES) {                             \
+                    opscope__copy_##name(grad_room, grads, c->out *outputs);                       \
+                    grads = grad_room; /* vectors read what follows */                             \
+                }                                                                                  \
+                for (int64_t o = 0; o < c->out; o++) {                                             \
+                    const type *one = grads + o * outputs;                                         \
+                    opscope__lines_##name(one, columns, room, p->length[1], p->offsets,            \
+                                          c->out_size[0], vectors, sums + at + o * LANES, width,   \
+                                          area);                                                   \
+                    opscope__lines_##name(one + vectors * LANES, columns, room + vectors * LANES,  \
+                                          p->length[1], p->offsets, c->out_size[0], rest > 0,      \
+                                          partial + at + o * LANES, width, area);                  \
+                }                                                                                  \
             }                                                                                      \
         }                                                                                          \
-        for (int64_t i = 0; i < area * width; i++) {                                               \
+        for (int64_t i = 0; i < count; i++) {                                                      \
             sums[i] += i % LANES < rest ? partial[i] : 0;                                          \
         }                                                                                          \
         free(room);                                                                                \

@@ -81,6 +81,18 @@ enum {
 #define OPSCOPE__SECOND_8 0, 2, 4, 6, 9, 11, 13, 15
 #define OPSCOPE__SECOND_16 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31
 
+/* The elements of two vectors whose number is even, or odd. */
+#define OPSCOPE__EVENS(lanes, a, b) OPSCOPE__EVENS_NAMED(lanes, a, b)
+#define OPSCOPE__EVENS_NAMED(lanes, a, b) __builtin_shufflevector(a, b, OPSCOPE__EVEN_##lanes)
+#define OPSCOPE__ODDS(lanes, a, b) OPSCOPE__ODDS_NAMED(lanes, a, b)
+#define OPSCOPE__ODDS_NAMED(lanes, a, b) __builtin_shufflevector(a, b, OPSCOPE__ODD_##lanes)
+#define OPSCOPE__EVEN_4 0, 2, 4, 6
+#define OPSCOPE__ODD_4 1, 3, 5, 7
+#define OPSCOPE__EVEN_8 OPSCOPE__EVEN_4, 8, 10, 12, 14
+#define OPSCOPE__ODD_8 OPSCOPE__ODD_4, 9, 11, 13, 15
+#define OPSCOPE__EVEN_16 OPSCOPE__EVEN_8, 16, 18, 20, 22, 24, 26, 28, 30
+#define OPSCOPE__ODD_16 OPSCOPE__ODD_8, 17, 19, 21, 23, 25, 27, 29, 31
+
 /* Keeps a compiler from making a call, or vectors, of a loop of a few turns. */
 #define OPSCOPE__KEEP_LOOP() __asm__ volatile("")
 
