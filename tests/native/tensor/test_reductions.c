@@ -153,6 +153,26 @@ static void a_long_float32_sum_of_equal_numbers_is_rounded_a_few_times_only(void
     opscope_tensor_release(a);
 }
 
+/* Rows are read in stretches of 512 elements, those from 8192 on in two halves. Sums of integers
+ * are exact, so that an element that is left out or taken twice shows. */
+static void each_element_of_a_long_row_is_added_once(void)
+{
+    for (int64_t length = 8192 - 513; length < 8192 + 2048; length += 171) {
+        opscope_tensor *a = empty(OPSCOPE_INT32, SIZES(3, length));
+        int64_t sums[3] = {0};
+        for (int64_t i = 0; i < 3 * length; i++) {
+            put(a, i, (double)(i % 46337 * (i % 46337)));
+            sums[i / length] += i % 46337 * (i % 46337);
+        }
+        opscope_tensor *rows = DO("core::sum", T(a), L(1));
+        for (int64_t i = 0; i < 3; i++) {
+            CHECK_EQUAL(at(rows, i), (double)sums[i]);
+        }
+        opscope_tensor_release(rows);
+        opscope_tensor_release(a);
+    }
+}
+
 static void large_sums_are_exact_to_the_last_digits(void)
 {
     opscope_tensor *a = numbers(1, OPSCOPE_FLOAT32, SIZES(1500, 1025));
@@ -253,6 +273,7 @@ int main(void)
     RUN(reductions_equal_naive_loops_whatever_is_wide_or_narrow);
     RUN(sums_do_not_depend_on_the_number_of_threads);
     RUN(a_long_float32_sum_of_equal_numbers_is_rounded_a_few_times_only);
+    RUN(each_element_of_a_long_row_is_added_once);
     RUN(large_sums_are_exact_to_the_last_digits);
     RUN(reductions_of_nothing);
     RUN(products_equal_naive_loops_over_any_strides);
