@@ -8,11 +8,11 @@
 #include "bridges/builtin.h"
 
 #include "bridges/definition.h"
-#include "bridges/each.h"
 #include "bridges/library.h"
 #include "bridges/pointer.h"
 #include "bridges/python_call.h"
 #include "bridges/python_op.h"
+#include "bridges/trampolines.h"
 
 typedef PyObject *(*keywords_function)(PyObject *, PyObject *, PyObject *);
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
@@ -34,8 +34,9 @@ struct slot {
     bool self_is_input;
     bool takes_tuple; /* the only argument is a tuple of all */
 };
+#define SLOT_BYTES 56 /* a number, for the assembler */
+_Static_assert(sizeof(struct slot) == SLOT_BYTES, "trampolines pass on the address of a slot");
 
-#define ANY_FUNCTION(function) ((PyCFunction)(void (*)(void))(function))
 /* Partner of both loads: the stores of attach. */
 #define ORIGINAL(slot, type) ((type)(void (*)(void))opscope__load_relaxed(&(slot)->original))
 
@@ -65,12 +66,12 @@ static const opscope_op *op_of(const struct slot *slot, PyObject *self)
         return opscope__python_range_close(&range, ORIGINAL_CALL);                                 \
     } while (0)
 
-/* One copy for all trampolines of a convention. Its slot comes last, so that a trampoline only adds
- * an argument and jumps. */
-#define SHARED __attribute__((noinline))
+/* One copy for all trampolines of a convention, which alone call it. Its slot comes last, so that a
+ * trampoline only adds an argument and jumps. */
+#define SHARED static __attribute__((used)) PyObject *
 
 /* METH_VARARGS, METH_O and METH_NOARGS, which all pass one object or NULL. */
-static SHARED PyObject *call_plain(PyObject *self, PyObject *arg, const struct slot *slot)
+SHARED call_plain(PyObject *self, PyObject *arg, const struct slot *slot)
 {
     if (opscope__python_range_is_skipped()) {
         return ORIGINAL(slot, PyCFunction)(self, arg);
@@ -80,8 +81,7 @@ static SHARED PyObject *call_plain(PyObject *self, PyObject *arg, const struct s
               .vector = &arg, .vector_count = !is_tuple && arg != NULL);
 }
 
-static SHARED PyObject *call_keywords(PyObject *self, PyObject *args, PyObject *names,
-                                      const struct slot *slot)
+SHARED call_keywords(PyObject *self, PyObject *args, PyObject *names, const struct slot *slot)
 {
     if (opscope__python_range_is_skipped()) {
         return ORIGINAL(slot, keywords_function)(self, args, names);
@@ -90,8 +90,7 @@ static SHARED PyObject *call_keywords(PyObject *self, PyObject *args, PyObject *
               .keywords = names);
 }
 
-static SHARED PyObject *call_fast(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                  const struct slot *slot)
+SHARED call_fast(PyObject *self, PyObject *const *args, Py_ssize_t count, const struct slot *slot)
 {
     if (opscope__python_range_is_skipped()) {
         return ORIGINAL(slot, fast_function)(self, args, count);
@@ -100,8 +99,8 @@ static SHARED PyObject *call_fast(PyObject *self, PyObject *const *args, Py_ssiz
               .vector_count = (size_t)count);
 }
 
-static SHARED PyObject *call_fast_keywords(PyObject *self, PyObject *const *args, Py_ssize_t count,
-                                           PyObject *names, const struct slot *slot)
+SHARED call_fast_keywords(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names,
+                          const struct slot *slot)
 {
     if (opscope__python_range_is_skipped()) {
         return ORIGINAL(slot, fast_keywords_function)(self, args, count, names);
@@ -113,75 +112,27 @@ static SHARED PyObject *call_fast_keywords(PyObject *self, PyObject *const *args
 /* ---- pools: trampolines for each calling convention ------------------------------------------ */
 
 /* OpenCV's functions have the convention with keywords, and nearly all of Cython's the last one. */
-enum { POOL_SIZE = 512, KEYWORDS_SIZE = 2048, FAST_KEYWORDS_SIZE = 4096 };
+#define POOL_SIZE 512
+#define KEYWORDS_SIZE 2048
+#define FAST_KEYWORDS_SIZE 4096
 
-/* 0x000 to 0x1ff, on to 0x7ff, and on to 0xfff. */
-#define EACH(X) OPSCOPE__EACH_256(X, 0) OPSCOPE__EACH_256(X, 1)
-#define EACH_KEYWORDS(X)                                                                           \
-    EACH(X)                                                                                        \
-    OPSCOPE__EACH_256(X, 2)                                                                        \
-    OPSCOPE__EACH_256(X, 3)                                                                        \
-    OPSCOPE__EACH_256(X, 4)                                                                        \
-    OPSCOPE__EACH_256(X, 5)                                                                        \
-    OPSCOPE__EACH_256(X, 6)                                                                        \
-    OPSCOPE__EACH_256(X, 7)
-#define EACH_FAST_KEYWORDS(X)                                                                      \
-    EACH_KEYWORDS(X)                                                                               \
-    OPSCOPE__EACH_256(X, 8)                                                                        \
-    OPSCOPE__EACH_256(X, 9)                                                                        \
-    OPSCOPE__EACH_256(X, a)                                                                        \
-    OPSCOPE__EACH_256(X, b)                                                                        \
-    OPSCOPE__EACH_256(X, c)                                                                        \
-    OPSCOPE__EACH_256(X, d)                                                                        \
-    OPSCOPE__EACH_256(X, e)                                                                        \
-    OPSCOPE__EACH_256(X, f)
+static __attribute__((used)) struct slot plain_slots[POOL_SIZE];
+static __attribute__((used)) struct slot keywords_slots[KEYWORDS_SIZE];
+static __attribute__((used)) struct slot fast_slots[POOL_SIZE];
+static __attribute__((used)) struct slot fast_keywords_slots[FAST_KEYWORDS_SIZE];
 
-static struct slot plain_slots[POOL_SIZE];
-static struct slot keywords_slots[KEYWORDS_SIZE];
-static struct slot fast_slots[POOL_SIZE];
-static struct slot fast_keywords_slots[FAST_KEYWORDS_SIZE];
-
-#define DEFINE_PLAIN(n)                                                                            \
-    static PyObject *plain_##n(PyObject *self, PyObject *arg)                                      \
-    {                                                                                              \
-        return call_plain(self, arg, &plain_slots[n]);                                             \
-    }
-#define DEFINE_KEYWORDS(n)                                                                         \
-    static PyObject *keywords_##n(PyObject *self, PyObject *args, PyObject *names)                 \
-    {                                                                                              \
-        return call_keywords(self, args, names, &keywords_slots[n]);                               \
-    }
-#define DEFINE_FAST(n)                                                                             \
-    static PyObject *fast_##n(PyObject *self, PyObject *const *args, Py_ssize_t count)             \
-    {                                                                                              \
-        return call_fast(self, args, count, &fast_slots[n]);                                       \
-    }
-#define DEFINE_FAST_KEYWORDS(n)                                                                    \
-    static PyObject *fast_keywords_##n(PyObject *self, PyObject *const *args, Py_ssize_t count,    \
-                                       PyObject *names)                                            \
-    {                                                                                              \
-        return call_fast_keywords(self, args, count, names, &fast_keywords_slots[n]);              \
-    }
-EACH(DEFINE_PLAIN)
-EACH_KEYWORDS(DEFINE_KEYWORDS)
-EACH(DEFINE_FAST)
-EACH_FAST_KEYWORDS(DEFINE_FAST_KEYWORDS)
-
-#define PLAIN(n) plain_##n,
-#define KEYWORDS(n) ANY_FUNCTION(keywords_##n),
-#define FAST(n) ANY_FUNCTION(fast_##n),
-#define FAST_KEYWORDS(n) ANY_FUNCTION(fast_keywords_##n),
-static const PyCFunction plain_trampolines[POOL_SIZE] = {EACH(PLAIN)};
-static const PyCFunction keywords_trampolines[KEYWORDS_SIZE] = {EACH_KEYWORDS(KEYWORDS)};
-static const PyCFunction fast_trampolines[POOL_SIZE] = {EACH(FAST)};
-static const PyCFunction fast_keywords_trampolines[FAST_KEYWORDS_SIZE] = {
-    EACH_FAST_KEYWORDS(FAST_KEYWORDS)};
+OPSCOPE__TRAMPOLINES(plain_trampolines, POOL_SIZE, plain_slots, SLOT_BYTES, call_plain, 2);
+OPSCOPE__TRAMPOLINES(keywords_trampolines, KEYWORDS_SIZE, keywords_slots, SLOT_BYTES, call_keywords,
+                     3);
+OPSCOPE__TRAMPOLINES(fast_trampolines, POOL_SIZE, fast_slots, SLOT_BYTES, call_fast, 3);
+OPSCOPE__TRAMPOLINES(fast_keywords_trampolines, FAST_KEYWORDS_SIZE, fast_keywords_slots, SLOT_BYTES,
+                     call_fast_keywords, 4);
 
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
 static const struct pool {
     struct slot *slots;
-    const PyCFunction *trampolines;
+    void (*trampolines)(void);
     size_t size;
 } pools[] = {
     {plain_slots, plain_trampolines, POOL_SIZE},
@@ -189,6 +140,11 @@ static const struct pool {
     {fast_slots, fast_trampolines, POOL_SIZE},
     {fast_keywords_slots, fast_keywords_trampolines, FAST_KEYWORDS_SIZE},
 };
+
+static PyCFunction trampoline_at(const struct pool *pool, size_t at)
+{
+    return (PyCFunction)opscope__trampoline(pool->trampolines, at);
+}
 
 /* The pool for a definition's calling convention; NULL: there is none. */
 static const struct pool *find_pool(const PyMethodDef *definition)
@@ -276,7 +232,7 @@ static int attach(PyObject *object, const char *name, uint32_t owner, const char
         return OPSCOPE_ERR_FULL;
     }
     struct slot *slot = &pool->slots[at];
-    const PyCFunction trampoline = pool->trampolines[at];
+    const PyCFunction trampoline = trampoline_at(pool, at);
     const PyCFunction found = definition->ml_meth;
     if (found == trampoline) {
         return OPSCOPE_ERR_BUSY;
@@ -324,8 +280,8 @@ void opscope__builtin_detach(uint32_t owner)
         for (size_t at = 0; at < pools[i].size; at++) {
             const struct slot *slot = &pools[i].slots[at];
             if (slot->definition != NULL && slot->owner == owner) {
-                (void)OPSCOPE__REPLACE_POINTER(&slot->definition->ml_meth, pools[i].trampolines[at],
-                                               slot->original);
+                (void)OPSCOPE__REPLACE_POINTER(&slot->definition->ml_meth,
+                                               trampoline_at(&pools[i], at), slot->original);
             }
         }
     }
