@@ -5,7 +5,8 @@
  * own kind. So one signature forwards all: as many words as the longest routine has, and two
  * doubles, whose registers also hold floats. (CBLAS passes at most two by value.) Words beyond a
  * routine's own come from its caller's frame; the trampoline passes them on and never uses them.
- * trial.c verifies all this before the first slot is replaced.
+ * The register of the third double is free: in it, a trampoline passes on the address of its slot
+ * to the code that all share. trial.c verifies all this before the first slot is replaced.
  *
  * With no callback that wants operators, a trampoline is two compares and a jump: the compiler
  * makes a jump of the call, because the arguments already are where the function expects them.
@@ -44,7 +45,7 @@
 #define JUMP return
 #endif
 
-typedef uint64_t (*jump_target)(IN_REGISTERS(PARAMETERS), NUMBERS);
+typedef uint64_t (*jump_target)(IN_REGISTERS(PARAMETERS), NUMBERS, double x2);
 typedef uint64_t (*short_function)(PARAMETERS_16, NUMBERS);
 typedef uint64_t (*long_function)(PARAMETERS_28, NUMBERS);
 
@@ -63,6 +64,13 @@ static struct slot long_slots[LONG_COUNT];
 static uint64_t cost_ps; /* written before the first slot is taken */
 
 /* ---- hot path ------------------------------------------------------------------------------- */
+
+/* A slot's address in a register for doubles. */
+union place {
+    struct slot *slot;
+    double number;
+};
+_Static_assert(sizeof(union place) == sizeof(double), "a register has all of an address");
 
 /* A call in flight. */
 struct call {
@@ -126,7 +134,7 @@ static bool open_range(struct call *call, struct slot *slot, const uint64_t *wor
 
 /* Whether the call may get a range, judged by the words in registers alone: calls of 20 ns must not
  * pay for a copy of the words on the stack. */
-static __attribute__((noinline)) bool may_open(IN_REGISTERS(PARAMETERS), const struct slot *slot)
+static inline bool may_open(IN_REGISTERS(PARAMETERS), const struct slot *slot)
 {
     const uint64_t words[] = {IN_REGISTERS(WORDS)};
     if (!opscope__blas_is_small(&slot->symbol, words, sizeof words / sizeof *words)) {
@@ -137,11 +145,14 @@ static __attribute__((noinline)) bool may_open(IN_REGISTERS(PARAMETERS), const s
     return false;
 }
 
-/* One copy for all trampolines of a pool. */
+/* For all trampolines of a pool: a call that may get a range, and any call while a callback wants
+ * operators. The latter declares only the words in registers, and ends in a jump, as a trampoline
+ * does: the other words stay on the stack, where the function that it jumps to expects them. If a
+ * compiler made a call of the jump, the trial would fail. */
 #define DEFINE_CALL(kind, words)                                                                   \
-    static __attribute__((noinline)) uint64_t call_##kind(PARAMETERS_##words, NUMBERS,             \
-                                                          struct slot *slot)                       \
+    static uint64_t seen_##kind(PARAMETERS_##words, NUMBERS, double place)                         \
     {                                                                                              \
+        struct slot *slot = ((union place){.number = place}).slot;                                 \
         const kind##_function original = (kind##_function)slot->original;                          \
         const uint64_t array[] = {WORDS_##words};                                                  \
         struct call call;                                                                          \
@@ -151,36 +162,32 @@ static __attribute__((noinline)) bool may_open(IN_REGISTERS(PARAMETERS), const s
         const uint64_t result = original(WORDS_##words, x0, x1);                                   \
         opscope__range_close_slow(&call.range);                                                    \
         return result;                                                                             \
+    }                                                                                              \
+    static __attribute__((noinline)) uint64_t awake_##kind(IN_REGISTERS(PARAMETERS), NUMBERS,      \
+                                                           double place)                           \
+    {                                                                                              \
+        const struct slot *slot = ((union place){.number = place}).slot;                           \
+        const opscope__blas_function target = may_open(IN_REGISTERS(WORDS), slot)                  \
+                                                  ? (opscope__blas_function)seen_##kind            \
+                                                  : slot->original;                                \
+        JUMP((jump_target)target)(IN_REGISTERS(WORDS), x0, x1, place);                             \
     }
 DEFINE_CALL(short, 16)
 DEFINE_CALL(long, 28)
 
 /* ---- pools ------------------------------------------------------------------------------------ */
 
-/* A trampoline declares only the words in registers, and ends in a jump: the other words stay on
- * the stack, where the function that it jumps to expects them. If a compiler made a call of the
- * jump, the trial would fail. */
-#define DEFINE_TRAMPOLINE(kind, words, n)                                                          \
-    static uint64_t seen_##kind##_##n(PARAMETERS_##words, NUMBERS)                                 \
+#define DEFINE_TRAMPOLINE(kind, n)                                                                 \
+    static uint64_t kind##_##n(IN_REGISTERS(PARAMETERS), NUMBERS, double x2)                       \
     {                                                                                              \
-        return call_##kind(WORDS_##words, x0, x1, &kind##_slots[n]);                               \
-    }                                                                                              \
-    static uint64_t awake_##kind##_##n(IN_REGISTERS(PARAMETERS), NUMBERS)                          \
-    {                                                                                              \
-        struct slot *slot = &kind##_slots[n];                                                      \
-        const opscope__blas_function target = may_open(IN_REGISTERS(WORDS), slot)                  \
-                                                  ? (opscope__blas_function)seen_##kind##_##n      \
-                                                  : slot->original;                                \
-        JUMP((jump_target)target)(IN_REGISTERS(WORDS), x0, x1);                                    \
-    }                                                                                              \
-    static uint64_t kind##_##n(IN_REGISTERS(PARAMETERS), NUMBERS)                                  \
-    {                                                                                              \
-        const opscope__blas_function target =                                                      \
-            is_idle() ? kind##_slots[n].original : (opscope__blas_function)awake_##kind##_##n;     \
-        JUMP((jump_target)target)(IN_REGISTERS(WORDS), x0, x1);                                    \
+        if (!is_idle()) {                                                                          \
+            const union place place = {.slot = &kind##_slots[n]};                                  \
+            JUMP awake_##kind(IN_REGISTERS(WORDS), x0, x1, place.number);                          \
+        }                                                                                          \
+        JUMP((jump_target)kind##_slots[n].original)(IN_REGISTERS(WORDS), x0, x1, x2);              \
     }
-#define DEFINE_SHORT(n) DEFINE_TRAMPOLINE(short, 16, n)
-#define DEFINE_LONG(n) DEFINE_TRAMPOLINE(long, 28, n)
+#define DEFINE_SHORT(n) DEFINE_TRAMPOLINE(short, n)
+#define DEFINE_LONG(n) DEFINE_TRAMPOLINE(long, n)
 #define EACH_SHORT(X) OPSCOPE__EACH_256(X, 0) OPSCOPE__EACH_256(X, 1)
 #define EACH_LONG(X)                                                                               \
     OPSCOPE__EACH_16(X, 0) OPSCOPE__EACH_16(X, 1) OPSCOPE__EACH_16(X, 2) OPSCOPE__EACH_16(X, 3)
