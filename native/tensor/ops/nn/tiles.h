@@ -106,6 +106,7 @@ static inline int opscope__kernels_of(int64_t left)
 #define LANES OPSCOPE__FLOATS
 #define HALF OPSCOPE__HALF_FLOATS
 #define NAMED(name) opscope__##name##_float32
+#include "tensor/ops/nn/copy_lines.h"
 #include "tensor/ops/nn/convolution_tiles.h"
 #undef REAL
 #undef LANES
@@ -116,6 +117,7 @@ static inline int opscope__kernels_of(int64_t left)
 #define LANES OPSCOPE__DOUBLES
 #define HALF OPSCOPE__HALF_DOUBLES
 #define NAMED(name) opscope__##name##_float64
+#include "tensor/ops/nn/copy_lines.h"
 #include "tensor/ops/nn/convolution_tiles.h"
 #undef REAL
 #undef LANES
