@@ -160,6 +160,7 @@ HEIGHT = {
     "opscope.kubernetes": 13,
     "opscope.ci": 14,
     "opscope.cli": 15,
+    "opscope.__main__": 16,
     "pytest_opscope": 15,
     "opscope.demo": 14,
     "opscope.demo_serving": 14,
