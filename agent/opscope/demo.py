@@ -44,9 +44,7 @@ def main(trainings: int = _TRAININGS) -> None:
             _say(f"opscope run --sampling 1 -- python {_PROGRAM.name} {trainings}")
             observed = [str(_OPSCOPE), "run", "--sampling", "1", "--", sys.executable]
             with _ended(
-                subprocess.Popen(
-                    [*observed, _PROGRAM, str(trainings)], env=environ, stdout=printed
-                )
+                subprocess.Popen([*observed, _PROGRAM, str(trainings)], env=environ, stdout=printed)
             ) as program:
                 while _is_running(program):
                     _say(f"opscope top --once   (process {program.pid} is at work)")
