@@ -1,4 +1,5 @@
-"""Run programs in forks of a process that has imported PyTorch: the import takes 3 s of CPU time.
+"""Run programs in forks of a process that has made their imports: that of PyTorch takes 3 s of CPU
+time.
 
 To Opscope such a program is one whose framework was imported before Opscope starts, as by a path
 file. What an import itself does, and what depends on a process's command line, is shown by programs
