@@ -1,8 +1,9 @@
 """`make run`: observe an unmodified scikit-learn program, from its operators to a Prometheus page.
 
-Starts a host agent on a free loopback port, runs demo_digits.py under `opscope run`, shows
-`opscope top` during and after the run, and reads `/metrics` as Prometheus would. It ends the
-processes that it started, by process id. Needs the extra `demo`, but no server and no terminal.
+Starts a host agent on a free loopback port, runs demo_digits.py under `opscope run` with 10
+trainings, or as many as its argument says, shows `opscope top` during and after the run, and reads
+`/metrics` as Prometheus would. It ends the processes that it started, by process id. Needs the
+extra `demo`, but no server and no terminal.
 """
 
 import os
@@ -34,18 +35,16 @@ _SETTINGS = {
 _Process = TypeVar("_Process", bound="subprocess.Popen[bytes] | subprocess.Popen[str]")
 
 
-def main() -> None:
+def main(trainings: int = _TRAININGS) -> None:
     with segment_directory() as directory:
         environ = os.environ | _SETTINGS | {"OPSCOPE_DIR": directory}
         if not sys.stdout.isatty():
             environ["COLUMNS"] = "100"
         with _agent(environ) as url, tempfile.TemporaryFile() as printed:
-            _say(f"opscope run --sampling 1 -- python {_PROGRAM.name} {_TRAININGS}")
+            _say(f"opscope run --sampling 1 -- python {_PROGRAM.name} {trainings}")
             observed = [str(_OPSCOPE), "run", "--sampling", "1", "--", sys.executable]
             with _ended(
-                subprocess.Popen(
-                    [*observed, _PROGRAM, str(_TRAININGS)], env=environ, stdout=printed
-                )
+                subprocess.Popen([*observed, _PROGRAM, str(trainings)], env=environ, stdout=printed)
             ) as program:
                 while _is_running(program):
                     _say(f"opscope top --once   (process {program.pid} is at work)")
@@ -127,4 +126,4 @@ def _say(heading: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))

@@ -1,13 +1,14 @@
 """With the setting `stamp`, safetensors and ONNX files that a program writes have the process's
 extra files as texts, and load as before."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import opscope
 from opscope.models import describe
-from tests.bridges.torch_observed import observed
+from tests.bridges.torch_observed import observed, observed_fork
 
 pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -65,13 +66,16 @@ STAMPED = {name: texts | {PRODUCER} for name, texts in WITHOUT.items()} | {
 }
 
 
-def saved(directory: Path, first: str = "", last: str = "", **settings: str) -> dict[str, set[str]]:
+def saved(
+    directory: Path,
+    first: str = "",
+    last: str = "",
+    run: Callable[..., str] = observed_fork,
+    **settings: str,
+) -> dict[str, set[str]]:
     """The names of the texts in each file that an observed program writes."""
-    observed(
-        directory,
-        SAVE.format(first=f"import os; os.chdir({str(directory)!r}); {first}", last=last),
-        **settings,
-    )
+    text = SAVE.format(first=f"import os; os.chdir({str(directory)!r}); {first}", last=last)
+    run(directory, text, **settings)
     return texts(directory)
 
 
@@ -94,7 +98,7 @@ import opscope; opscope.detach()
 opscope.set_export_extra_files_hook(lambda: {"a": "b"})
 save()
 """
-    assert saved(tmp_path, first, last, **STAMP) == STAMPED
+    assert saved(tmp_path, first, last, observed, **STAMP) == STAMPED
     assert texts(tmp_path / "detached") == WITHOUT
     producer = describe(tmp_path / "torch.safetensors").producer
     assert set(producer) == {"host", "service", "opscope_version"}

@@ -6,7 +6,7 @@ import pytest
 
 from opscope.host.host import Host
 
-from .torch_observed import observed
+from .torch_observed import observed, observed_fork
 
 PROGRAM = """
 import asyncio
@@ -49,7 +49,8 @@ work()
 def test_operators_of_tasks_have_the_labels_of_their_task(
     op: str, imports: str, operator: str, tmp_path: Path
 ) -> None:
-    observed(tmp_path, PROGRAM.format(imports=imports, operator=operator))
+    run = observed_fork if "torch" in imports else observed
+    run(tmp_path, PROGRAM.format(imports=imports, operator=operator))
     snapshot = Host([str(tmp_path / "segments")], consume=False).collect()
     calls: dict[tuple[tuple[str, str], ...], float] = {}
     for key, count in zip(snapshot.keys, snapshot.calls, strict=True):

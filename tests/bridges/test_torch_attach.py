@@ -15,7 +15,7 @@ from opscope.attachment import ledger
 from opscope.bridges import torch as bridge
 from opscope.errors import BridgeError
 
-from .torch_observed import counts, observed, observing, run, unobserved
+from .torch_observed import counts, observed, observing, run, unobserved_fork
 
 REPOSITORY = Path(__file__).parents[2]
 UNTRIED_REASON = "not a tried version, as torch_versions demands"
@@ -103,7 +103,7 @@ def test_builds_of_a_tried_version_are(version: str, monkeypatch: pytest.MonkeyP
 
 def test_the_setting_reaches_an_observed_program(tmp_path: Path) -> None:
     program = "import torch, opscope; torch.__version__ = '2.99.0'; opscope.attach(); torch.ones(1)"
-    unobserved(tmp_path, program, OPSCOPE_TORCH_VERSIONS="tried")
+    unobserved_fork(tmp_path, program, OPSCOPE_TORCH_VERSIONS="tried")
     found = counts(tmp_path / "segments")
     (process,) = found.snapshot.processes
     assert process.bridges["torch"] == f"torch 2.99.0: {UNTRIED_REASON}"
@@ -130,7 +130,7 @@ with torch.profiler.profile() as profile:
     (x * 2).sum().backward()
 print(*[event.name() for event in profile.profiler.kineto_results.events()], sep="|")
 """
-    without, listed = unobserved(tmp_path, program).splitlines()
+    without, listed = unobserved_fork(tmp_path, program).splitlines()
     assert without == (
         "inputs, outputs and sequence numbers (PyTorch called no callback for a record_function); "
         "outer ranges without a callback (record_function does not call the known operators)"
@@ -216,7 +216,7 @@ def test_times_of_a_program_with_a_device_that_attaches_itself_are_marked_as_dis
         f"bridge._DEVICES = (('cuda', {str(driver)!r}, ()),)\ntorch.version.cuda = '13.0'\n"
         "torch.ones(3); opscope.attach(); torch.zeros(3)\nprint(torch.cuda.is_initialized())"
     )
-    assert unobserved(tmp_path, program) == "False\n"
+    assert unobserved_fork(tmp_path, program) == "False\n"
     found = counts(tmp_path / "segments")
     assert (found.calls["aten::ones"], found.calls["aten::zeros"]) == (0, 1)
     snapshot = found.snapshot
@@ -241,7 +241,7 @@ def test_the_reason_is_in_the_ledger_and_the_program_goes_on(
     spoiled: str, reason: str, tmp_path: Path
 ) -> None:
     program = f"import torch, opscope; {spoiled}; opscope.attach(); print(torch.ones(2).sum())"
-    output = unobserved(tmp_path, program)
+    output = unobserved_fork(tmp_path, program)
     assert output == "tensor(2.)\n"
     assert [entry.text for entry in ledger.read_all([str(tmp_path / "segments")])] == [reason]
     (process,) = counts(tmp_path / "segments").snapshot.processes

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from .conftest import windows
-from .torch_observed import Counts, counts, observed, unobserved
+from .torch_observed import (
+    Counts,
+    counts,
+    fork_that_exports,
+    observed_fork,
+    observed_fork_that_exports,
+    unobserved_fork,
+)
 
 RARE = windows(1.0, 3_600_000.0)
 """No window opens while a program runs."""
@@ -140,7 +147,7 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Counts]:
     program = (
         f"{HAS_CALLBACKS}rf = torch.profiler.record_function\n{OUTER}{SLOW}{CALLBACK}{COUNTED}"
     )
-    printed = observed(place, program, **RARE, OPSCOPE_MAX_OVERHEAD="off")
+    printed = observed_fork(place, program, **RARE, OPSCOPE_MAX_OVERHEAD="off")
     return printed.splitlines(), counts(place / "segments")
 
 
@@ -195,7 +202,7 @@ for _ in range(3):
     with torch.profiler.record_function("after it"):
         pass
 """
-    assert observed(tmp_path, program, **RARE) == ""
+    assert observed_fork(tmp_path, program, **RARE) == ""
     found = counts(tmp_path / "segments")
     assert found.calls["left elsewhere"] == 0
     assert found.calls["after it"] == 3
@@ -211,7 +218,7 @@ def factorial(n): return 1 if n == 0 else n * factorial(n - 1)
 with torch.profiler.record_function("around"):
     for _ in range(40): factorial(9)
 """
-    assert observed(tmp_path, program, **RARE, OPSCOPE_MAX_OVERHEAD="off") == ""
+    assert observed_fork(tmp_path, program, **RARE, OPSCOPE_MAX_OVERHEAD="off") == ""
     found = counts(tmp_path / "segments")
     assert found.calls["around"] == 1
     assert found.calls["b"] + found.snapshot.health.dropped == 400
@@ -249,7 +256,7 @@ print(described() == before, now._op is originals[0])
 
 
 def test_the_operators_keep_their_hash_text_errors_and_place_in_tables(tmp_path: Path) -> None:
-    printed = unobserved(tmp_path, UNCHANGED).splitlines()
+    printed = unobserved_fork(tmp_path, UNCHANGED).splitlines()
     assert printed == ["True True", "False True True", "True", "True True", "True", "True True"]
 
 
@@ -298,6 +305,6 @@ except ValueError as error: print(error)
 
 
 def test_a_program_with_blocks_prints_the_same(tmp_path: Path) -> None:
-    bare = unobserved(tmp_path, "import opscope\n" + PROGRAMS)
+    bare = fork_that_exports(tmp_path, "import opscope\n" + PROGRAMS)
     assert bare.splitlines()[-2:] == ["1", "inside"]
-    assert observed(tmp_path, PROGRAMS, **RARE) == bare
+    assert observed_fork_that_exports(tmp_path, PROGRAMS, **RARE) == bare

@@ -10,7 +10,7 @@ import torch
 
 import opscope
 
-from .torch_observed import profiler, unobserved
+from .torch_observed import profiler, unobserved_fork
 
 pytestmark = pytest.mark.usefixtures("torch_attached")
 
@@ -220,7 +220,7 @@ os._exit(0)
 
 @pytest.mark.filterwarnings("ignore:.torch.jit")
 def test_labels_of_a_block_within_a_profiler_reach_forked_tasks(tmp_path: Path) -> None:
-    output = unobserved(tmp_path, FORKED_WITHIN_A_PROFILER)
+    output = unobserved_fork(tmp_path, FORKED_WITHIN_A_PROFILER)
     assert eval(output.splitlines()[-1]) == {"around": 20, "a": 40, "b": 20, None: 20}
 
 

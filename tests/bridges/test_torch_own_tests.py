@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from opscope import _native
+from tests.kept_builds import kept
 
 from .torch_observed import TIMEOUT_S, counts
 
@@ -44,11 +45,11 @@ NEEDED = [shutil.which("cc"), shutil.which("c++")]
 
 
 @pytest.fixture(scope="module")
-def attacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library that attaches: the bridge, without Python, and what calls it."""
+def attacher() -> Path:
+    """The library that attaches: the bridge, without Python, and what calls it. Reading PyTorch's
+    headers takes most of the time of these tests, so it is kept."""
     if None in NEEDED:
         pytest.skip("a library to preload is built with cc and c++")
-    directory = tmp_path_factory.mktemp("attacher")
     native = REPOSITORY / "native"
     places = [
         f"-I{native}",
@@ -57,16 +58,25 @@ def attacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"-Wl,-rpath,{LIBOPSCOPE}",
     ]
     shared = ["-O1", "-fPIC", "-shared", *places]
-    bridge = [str(path) for path in (native / "bridges" / "torch").glob("*.c")]
+    bridge = [str(path) for path in sorted((native / "bridges" / "torch").glob("*.c"))]
     bridge.append(str(native / "bridges" / "pages.c"))
     own = ["-std=gnu11", "-ftls-model=initial-exec", "-o", "libbridge.so", *bridge, "-lopscope"]
-    subprocess.run(["cc", *shared, *own], cwd=directory, check=True)
     pytorch = [f"-I{TORCH / 'include'}", f"-L{TORCH / 'lib'}", f"-Wl,-rpath,{TORCH / 'lib'}"]
-    libraries = [f"-L{directory}", f"-Wl,-rpath,{directory}", "-lbridge", "-lopscope"]
+    libraries = ["-L.", "-Wl,-rpath,$ORIGIN", "-lbridge", "-lopscope", "-ltorch_cpu", "-lc10"]
     caller = str(REPOSITORY / "tests" / "bridges" / "torch_attached.cpp")
-    command = ["c++", "-std=c++20", *shared, *pytorch, "-o", "libattacher.so", caller, *libraries]
-    subprocess.run([*command, "-ltorch_cpu", "-lc10"], cwd=directory, check=True)
-    return directory / "libattacher.so"
+    commands = [
+        ["cc", *shared, *own],
+        ["c++", "-std=c++20", *shared, *pytorch, "-o", "libattacher.so", caller, *libraries],
+    ]
+
+    def make(directory: Path) -> None:
+        for command in commands:
+            subprocess.run(command, cwd=directory, check=True)
+
+    sources = [path for path in sorted(native.rglob("*.[ch]")) if path.is_file()]
+    compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=True)
+    texts = (repr(commands), compiler.stdout, torch.__version__)
+    return kept("attacher", [*sources, Path(caller), *texts], make) / "libattacher.so"
 
 
 @pytest.mark.parametrize("window_us", [0, 50], ids=["every range", "windows"])

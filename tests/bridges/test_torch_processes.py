@@ -3,15 +3,15 @@
 Each test runs in its own process, so that a crash ends only that process.
 """
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.forked_programs import WITH_TORCH
 from tests.waiting import UNTIL
 
 from .conftest import WAIT_FOR_WINDOWS, windows
-from .torch_observed import counts, observed, observing, run
+from .torch_observed import TIMEOUT_S, counts, observed_fork, observing
 
 # Few, because on real PyTorch a window waits for the GIL and a fork takes tens of milliseconds.
 # tests/native/bridges/torch has thousands of both.
@@ -52,7 +52,7 @@ for thread in threads:
 def test_windows_open_and_close_under_threads(tmp_path: Path) -> None:
     waiting = WAIT_FOR_WINDOWS + f"wait_for_windows({WINDOWS})\n"
     program = _START.replace("COUNT", str(THREADS)) + waiting + _END
-    observed(tmp_path, program, **UNLIMITED)
+    observed_fork(tmp_path, program, **UNLIMITED)
     found = counts(tmp_path / "segments")
     assert found.calls["MulBackward0"] > 0
     assert found.snapshot.health.dropped == 0
@@ -75,7 +75,7 @@ grown = rss() - before
         + _END
         + "print(grown)"
     )
-    assert int(observed(tmp_path, program, **UNLIMITED)) < 1 << 20
+    assert int(observed_fork(tmp_path, program, **UNLIMITED)) < 1 << 20
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ for turn in range({FORKS}):
         + _END
         + "print(recorder.status().window_count)"
     )
-    assert int(observed(tmp_path, program, **windows(0.2, 0.3))) > 0
+    assert int(observed_fork(tmp_path, program, **windows(0.2, 0.3))) > 0
     # Most children end before a window comes; those that made a segment counted in it.
     found = counts(tmp_path / "segments")
     assert found.snapshot.health.dropped == 0
@@ -109,7 +109,7 @@ if os.fork() == 0:
 os.wait()
 torch.ones(3)
 """
-    observed(tmp_path, program)
+    observed_fork(tmp_path, program)
     found = counts(tmp_path / "segments")
     assert (found.calls["aten::ones"], found.calls["aten::zeros"]) == (2, 1)
     assert len(list((tmp_path / "segments").glob("*.seg"))) == 2
@@ -145,7 +145,9 @@ met = window()
 until(lambda: window() > met, "a later window that is open", lambda: x.add_(1))
 {way_out}
 """
-    command = [sys.executable, "-c", program]
-    done = run(command, tmp_path, observing(tmp_path, windows(5.0, 5.01)))
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    environ = observing(tmp_path, windows(5.0, 5.01))
+    done = WITH_TORCH.run(script, tmp_path, environ, TIMEOUT_S)
     assert done.returncode == (-9 if "kill" in way_out else 0), done.stderr
     assert counts(tmp_path / "segments").calls["aten::add_"] > 0

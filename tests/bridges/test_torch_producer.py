@@ -17,7 +17,7 @@ from opscope.attachment import ledger
 from opscope.record import extra_files, producer_facts
 from opscope.record.extra_files import PRODUCER_FILE
 
-from .torch_observed import observed
+from .torch_observed import observed, observed_fork
 
 LONG = "a text longer than any that a string keeps in itself, " * 100
 
@@ -146,7 +146,7 @@ opscope.detach()
 print(repr(saved()))
 """
     variables = {"OPSCOPE_PRODUCER": "host,image,git", "OPSCOPE_IMAGE": "trainer:7"}
-    printed = observed(tmp_path, program, **variables, GIT_COMMIT="cdef").splitlines()
+    printed = observed_fork(tmp_path, program, **variables, GIT_COMMIT="cdef").splitlines()
     assert json.loads(printed[0]) == {
         "host": socket.gethostname(),
         "image": "trainer:7",
@@ -168,7 +168,7 @@ print(repr(saved()))
 def test_by_default_a_program_names_itself_from_its_hook_on_until_it_detaches(
     tmp_path: Path,
 ) -> None:
-    assert observed(tmp_path, HOOKED) == "''\nof the hook\n''\n"
+    assert observed_fork(tmp_path, HOOKED) == "''\nof the hook\n''\n"
 
 
 def test_ranges_are_recorded_even_if_applying_settings_fails(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .torch_observed import counts, observed, observing, run
+from .torch_observed import counts, observed, observed_fork, observing, run
 
 pytestmark = pytest.mark.slow
 
@@ -131,7 +131,7 @@ def test_training_on_digits(tmp_path: Path) -> None:
 
 
 def test_training_a_transformer(tmp_path: Path) -> None:
-    assert observed(tmp_path, TRANSFORMER) == "torch.Size([4, 6, 7])\n"
+    assert observed_fork(tmp_path, TRANSFORMER) == "torch.Size([4, 6, 7])\n"
     found = counts(tmp_path / "segments")
     assert found.calls["aten::scaled_dot_product_attention"] == 20
     assert found.calls["NativeLayerNormBackward0"] == 40
@@ -139,7 +139,7 @@ def test_training_a_transformer(tmp_path: Path) -> None:
 
 
 def test_torchscript_with_forked_tasks(tmp_path: Path) -> None:
-    assert observed(tmp_path, SCRIPTED) == "torch.Size([16, 16])\n"
+    assert observed_fork(tmp_path, SCRIPTED) == "torch.Size([16, 16])\n"
     found = counts(tmp_path / "segments")
     assert found.calls["aten::tanh"] == 50 * 8 * 20
     assert found.calls["aten::add"] == 50 * 8 * 3  # with a number: one that calls another
@@ -148,7 +148,7 @@ def test_torchscript_with_forked_tasks(tmp_path: Path) -> None:
 
 def test_a_data_loader_with_two_workers(tmp_path: Path) -> None:
     expected = float(sum(i * i for i in range(64)))
-    assert observed(tmp_path, LOADED) == f"{[expected] * 4}\n"
+    assert observed_fork(tmp_path, LOADED) == f"{[expected] * 4}\n"
     found = counts(tmp_path / "segments")
     assert len(list((tmp_path / "segments").glob("*.seg"))) == 3
     assert found.calls["aten::square"] == 64

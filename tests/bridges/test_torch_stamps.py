@@ -6,7 +6,7 @@ from pathlib import Path
 
 from opscope.models import describe
 
-from .torch_observed import observed, unobserved
+from .torch_observed import observed, observed_fork_that_exports, unobserved_fork
 
 DEFINED = """
 import io, json, sys, zipfile
@@ -37,15 +37,15 @@ EXPORTED = PRODUCER if find_spec("torch.export.pt2_archive") else "[]"
 
 
 def test_by_default_nothing_is_added(tmp_path: Path) -> None:
-    assert observed(tmp_path, SAVE, OPSCOPE_PRODUCER="host") == f"[] []\n{LOADED}"
+    assert observed_fork_that_exports(tmp_path, SAVE, OPSCOPE_PRODUCER="host") == f"[] []\n{LOADED}"
 
 
 def test_both_formats_or_one(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     stamp = {"OPSCOPE_PRODUCER": "host", "OPSCOPE_STAMP": "torch.save,torch.export"}
-    assert observed(tmp_path, SAVE, **stamp) == f"{PRODUCER} {EXPORTED}\n{LOADED}"
+    assert observed_fork_that_exports(tmp_path, SAVE, **stamp) == f"{PRODUCER} {EXPORTED}\n{LOADED}"
     stamp["OPSCOPE_STAMP"] = "torch.export"
-    assert observed(tmp_path / "one", SAVE, **stamp) == f"[] {EXPORTED}\n{LOADED}"
+    assert observed_fork_that_exports(tmp_path / "one", SAVE, **stamp) == f"[] {EXPORTED}\n{LOADED}"
 
 
 def test_stamps_name_the_producer_until_the_program_detaches(tmp_path: Path) -> None:
@@ -76,11 +76,11 @@ both()
 opscope.set_export_extra_files_hook(lambda: {{"bytes": b"a\\0b", "a/b.txt": "below"}})
 both()
 """
-    output = observed(tmp_path, program, OPSCOPE_STAMP="torch.save")
+    output = observed_fork_that_exports(tmp_path, program, OPSCOPE_STAMP="torch.save")
     names = ["extra/bytes", "extra/a/b.txt"]
     assert output == f"[] []\n{LOADED}[] []\n{LOADED}{names} []\n{LOADED}"
 
 
 def test_a_wrong_word_is_told_and_nothing_is_stamped(tmp_path: Path) -> None:
     program = f"import opscope; opscope.attach()\n{ONLY_SAVE}"
-    assert unobserved(tmp_path, program, OPSCOPE_STAMP="pickle") == "[]\n"
+    assert unobserved_fork(tmp_path, program, OPSCOPE_STAMP="pickle") == "[]\n"

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from .torch_observed import counts, observed, observing, run, unobserved
+from .torch_observed import counts, observed, observed_fork, observing, run, unobserved_fork
 
 PROGRAM = """
 import torch
@@ -36,7 +36,7 @@ def test_events_are_in_the_segment_from_the_import_on_and_on_stderr_as_pytorch_w
 
 def test_a_program_that_attaches_late_has_those_from_then_on(tmp_path: Path) -> None:
     program = "import torch, opscope; opscope.attach(); torch.nn.Linear(2, 2)"
-    unobserved(tmp_path, program)
+    unobserved_fork(tmp_path, program)
     assert "python.nn_module" in _used(tmp_path)
 
 
@@ -60,7 +60,7 @@ def test_a_library_without_such_events_is_left_alone(tmp_path: Path) -> None:
         "    print(ffi.string(reason).decode() if reason else 'logged')"
     )
     # Where the path leads nowhere, there is still the one that PyTorch has loaded.
-    assert unobserved(tmp_path, program).splitlines() == [
+    assert unobserved_fork(tmp_path, program).splitlines() == [
         "libc10 does not export c10::SetAPIUsageLogger",
         "logged",
         "logged",
@@ -101,7 +101,8 @@ LONG = "a text that is longer than any a string keeps in itself"
 def test_the_handler_gets_all_metadata_one_key_at_a_time(tmp_path: Path) -> None:
     """Also of four threads at once. Without a handler it is dropped."""
     given = {f"key {i} {LONG * (i % 2)}": LONG * i for i in range(50)}
-    told, of_threads = observed(tmp_path, METADATA.replace("GIVEN", repr(given))).splitlines()
+    program = METADATA.replace("GIVEN", repr(given))
+    told, of_threads = observed_fork(tmp_path, program).splitlines()
     expected = [("save", {key: given[key]}) for key in sorted(given)]
     assert eval(told) == [*expected, ("b", {"c": "d"})]
     assert of_threads == "4001"

@@ -11,7 +11,7 @@ import opscope
 from opscope import RecordScope
 from opscope.bridges.torch.values import TorchTensor
 
-from .torch_observed import observed, profiler
+from .torch_observed import observed_fork, profiler
 
 pytestmark = pytest.mark.usefixtures("torch_attached")
 
@@ -123,7 +123,7 @@ torch.mm(torch.ones(2, 3), torch.ones(3, 4))
 opscope.clear_callbacks()
 print(*[(value.shape, value.dtype) for value in seen["aten::mm"]])
 """
-    assert observed(tmp_path, program) == "((2, 3), 'float32') ((3, 4), 'float32')\n"
+    assert observed_fork(tmp_path, program) == "((2, 3), 'float32') ((3, 4), 'float32')\n"
 
 
 def test_dtypes_have_pytorchs_names() -> None:

@@ -15,7 +15,7 @@ from opscope.bench.truth import judge, segments
 from opscope.bench.truth.segments import Sums
 
 from .conftest import windows
-from .torch_observed import counts, observed
+from .torch_observed import counts, observed_fork
 
 pytestmark = pytest.mark.slow
 
@@ -200,7 +200,7 @@ Outer = tuple[Sums, list[dict[str, float]]]
 
 def _recorded(directory: Path, program: str, steps: int, **variables: str) -> Sums:
     directory.mkdir()
-    observed(directory, program.replace("STEPS", str(steps)), **variables)
+    observed_fork(directory, program.replace("STEPS", str(steps)), **variables)
     return segments.read(str(directory / "segments"))
 
 
@@ -217,7 +217,7 @@ def input_bound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     most."""
     directory = tmp_path_factory.mktemp("input_bound")
     steps = "2000" if request.param else "300"
-    said = observed(directory, INPUT_BOUND.replace("STEPS", steps), **request.param)
+    said = observed_fork(directory, INPUT_BOUND.replace("STEPS", steps), **request.param)
     return segments.read(str(directory / "segments")), json.loads(said)
 
 
@@ -264,7 +264,7 @@ def test_operators_of_a_loaders_workers_have_phase_data(
     not hasattr(torch.multiprocessing, "_set_thread_name"), reason="PyTorch names no threads"
 )
 def test_operators_of_a_loaders_thread_that_pins_memory_have_phase_data(tmp_path: Path) -> None:
-    observed(tmp_path, PINNED)
+    observed_fork(tmp_path, PINNED)
     phases = counts(tmp_path / "segments").phases
     assert phases["aten::sin"] == {"data"}
     assert phases["aten::cos"] == {"forward"}
@@ -274,7 +274,7 @@ def test_operators_of_a_loaders_thread_that_pins_memory_have_phase_data(tmp_path
 def outer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outer:
     """What was recorded, and what the program measured: around, within, count, own, called."""
     directory = tmp_path_factory.mktemp("outer")
-    said = observed(directory, OUTER.replace("STEPS", "500"), **request.param)
+    said = observed_fork(directory, OUTER.replace("STEPS", "500"), **request.param)
     return segments.read(str(directory / "segments")), json.loads(said)
 
 

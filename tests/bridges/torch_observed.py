@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from opscope.attachment.launch import environment
 from opscope.host.host import Host
 from opscope.host.snapshot import Snapshot
+from tests.forked_programs import WITH_EXPORT, WITH_TORCH, ForkedPrograms
 from tests.time_limit import LIMIT_S
 
 TIMEOUT_S = max(600.0, LIMIT_S)
@@ -119,10 +120,39 @@ def unobserved(directory: Path, program: str, **variables: str) -> str:
     return _output(program, directory, _settings(directory, variables))
 
 
-def _output(program: str, directory: Path, environ: Mapping[str, str]) -> str:
+def observed_fork(directory: Path, program: str, **variables: str) -> str:
+    """As `observed`, in a fork of a process that has imported PyTorch: much faster, for programs
+    to which it does not matter what the import does."""
+    return _output(program, directory, observing(directory, variables), WITH_TORCH)
+
+
+def observed_fork_that_exports(directory: Path, program: str, **variables: str) -> str:
+    """As `observed_fork`, with the modules of torch.export imported too."""
+    return _output(program, directory, observing(directory, variables), WITH_EXPORT)
+
+
+def fork_that_exports(directory: Path, program: str, **variables: str) -> str:
+    """As `observed_fork_that_exports`, of a program that attaches itself."""
+    return _output(program, directory, _settings(directory, variables), WITH_EXPORT)
+
+
+def unobserved_fork(directory: Path, program: str, **variables: str) -> str:
+    """As `unobserved`, in a fork of a process that has imported PyTorch."""
+    return _output(program, directory, _settings(directory, variables), WITH_TORCH)
+
+
+def _output(
+    program: str,
+    directory: Path,
+    environ: Mapping[str, str],
+    server: "ForkedPrograms | None" = None,
+) -> str:
     script = directory / "program.py"  # a file, as TorchScript reads the source of what it compiles
     script.write_text(program)
-    done = run([sys.executable, str(script)], directory, environ)
+    if server is not None:
+        done = server.run(script, directory, environ, TIMEOUT_S)
+    else:
+        done = run([sys.executable, str(script)], directory, environ)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
 

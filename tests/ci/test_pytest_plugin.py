@@ -1,4 +1,6 @@
-"""The pytest plugin in real runs of pytest."""
+"""The pytest plugin in real runs of pytest, which load it by its name and no other one: those of
+this environment take as long as the rest. test_pytest_in_an_environment.py has a pytest that finds
+it by itself."""
 
 import json
 import os
@@ -33,9 +35,9 @@ def pytest_in(
     (place / "pytest.ini").write_text(f"[pytest]\n{ini}\n")
     (place / "test_it.py").write_text(TEST + body)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:ddtrace", "-p", "no:cacheprovider", *words],
+        [sys.executable, "-m", "pytest", "-p", "pytest_opscope", "-p", "no:cacheprovider", *words],
         cwd=place,
-        env=os.environ | environ,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environ,
         capture_output=True,
         text=True,
         timeout=300,
@@ -116,7 +118,7 @@ def test_step(opscope_profile, i):
     with opscope_profile():
         work()
 """
-    done = pytest_in(tmp_path, body, "--opscope-update", "-n", "2")
+    done = pytest_in(tmp_path, body, "--opscope-update", "-p", "xdist.plugin", "-n", "2")
     assert done.returncode == 0, done.stdout
     assert len(baseline.load(str(tmp_path / "opscope-baseline.json"))) == 12
 

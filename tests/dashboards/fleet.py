@@ -43,6 +43,8 @@ _NAMES = {
 _LOWEST, _OCTAVES = -22, 24
 EDGES = 2.0 ** (_LOWEST + np.arange(_OCTAVES * BUCKETS_PER_OCTAVE + 1) / BUCKETS_PER_OCTAVE)
 _MIDDLES = np.sqrt(EDGES[1:] * EDGES[:-1])
+_NEAR = 5
+"""Standard deviations from the middle beyond which a normal distribution has nothing."""
 _PREEMPTION_S = 8e-3
 """The approximate delay of a preempted call: two turns of the scheduler."""
 _BEGAN_NS = 1_700_000_000_000_000_000
@@ -108,8 +110,14 @@ class Fleet:
                 logs[host] += np.log(self.factors[host % len(self.factors)])
         # How busy an operator is varies more than its duration.
         runs = self.samples * random.lognormal(0, 0.5, (1, self.operators, 1))
-        z = (np.log(EDGES) - logs[..., None]) / self.call_sigma
-        share = np.maximum(np.diff(_normal(z), axis=-1), 0)
+        share = np.zeros((self.hosts, self.operators, len(EDGES) - 1))
+        edges, reach = np.log(EDGES), _NEAR * self.call_sigma
+        for operator, of_hosts in enumerate(logs.T):
+            # No host has runs in other buckets.
+            first = max(np.searchsorted(edges, of_hosts.min() - reach) - 1, 0)
+            last = min(np.searchsorted(edges, of_hosts.max() + reach), len(EDGES) - 1)
+            z = (edges[first : last + 1] - of_hosts[:, None]) / self.call_sigma
+            share[:, operator, first:last] = np.maximum(np.diff(_normal(z), axis=-1), 0)
         share /= share.sum(axis=-1, keepdims=True)
         waits = np.diff(_normal((np.log(EDGES) - np.log(_PREEMPTION_S)) / 1.0))
         for host in self.beside_load:
@@ -240,10 +248,7 @@ def _operator(number: int, phase: str) -> str:
 
 def _normal(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """The normal distribution's share below each `z`, to 1e-6: 0 or 1 where it is that close."""
-    share = (z > 0).astype(np.float64)
-    is_near = np.abs(z) < 5
-    share[is_near] = _normal_near(z[is_near])
-    return share
+    return np.where(np.abs(z) < _NEAR, _normal_near(z), z > 0)
 
 
 def _normal_near(z: NDArray[np.float64]) -> NDArray[np.float64]:

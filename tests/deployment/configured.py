@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.dashboards.documents import FOLDER
-from tests.dashboards.live import write_rules
+from tests.dashboards.live import EVALUATION_S, write_rules
 from tests.exporters.peers import Prometheus, Store, running
 
 STATIC = "127.0.0.1:9464"
@@ -42,7 +42,7 @@ def prometheus(
     text = configuration(name, replaced or {})
     text = re.sub(r"(scrape|refresh)_interval: \w+", r"\1_interval: 1s", text)
     # The evaluation interval of rules without their own, such as alerts.
-    often = "global:\n  evaluation_interval: 1s\n"
+    often = f"global:\n  evaluation_interval: {EVALUATION_S}s\n"
     text = text.replace("global:\n", often) if "global:\n" in text else often + text
     (directory / "prometheus.yml").write_text(text)
     # By default it ends a minute later if a store does not answer.

@@ -26,7 +26,7 @@ def test_a_signal_ends_the_agent_cleanly(host: ObservedHost, number: signal.Sign
 @pytest.mark.slow
 def test_the_demonstration_works_without_a_terminal() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "opscope.demo"],
+        [sys.executable, "-m", "opscope.demo", "4"],
         env={key: value for key, value in os.environ.items() if not key.startswith("OPSCOPE_")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
