@@ -29,7 +29,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run check test test-aarch64 test-c test-cuda test-free-threaded test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak hostile scale bench dashboards stubs suites metrics-doc protocol torch-matrix try-wheels wheels clean
+.PHONY: help venv run check test test-aarch64 test-c test-cuda test-free-threaded test-long test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak hostile scale bench dashboards stubs suites metrics-doc protocol torch-matrix try-wheels wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
@@ -43,7 +43,7 @@ check: lint $(VENV)/torch ## to run before each commit: a few minutes
 	$(call beside,mypy,test-c C_TESTS="--label-exclude slow")
 	$(call side_by_side,not slow and not external)
 
-test: lint $(VENV)/torch ## all tests, type checks and lint; stops at the first failure
+test: lint $(VENV)/torch ## tests, type checks and lint, in twelve minutes; stops at the first failure
 	$(call beside,pyright,types-mypy test-c)
 	$(MAKE) test-python
 
@@ -54,6 +54,9 @@ beside = @echo "$(BIN)/$(1), beside $(2)"; $(BIN)/$(1) & checker=$$!; $(MAKE) $(
 test-c: build/c/build.ninja ## only the C tests
 	cmake --build build/c
 	$(CTEST) --test-dir build/c $(C_TESTS)
+
+test-long: $(VENV)/installed $(VENV)/torch ## the Python tests that repeat others at length
+	$(call side_by_side,long and not external)
 
 test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: an hour or two
 	$(BIN)/python -m tests.cross.aarch64
@@ -69,7 +72,7 @@ test-free-threaded: $(VENV)/tools ## the tests on CPython 3.14 without the GIL: 
 	$(BIN)/python -m tests.cross.free_threaded $(FREE_THREADED)
 
 test-python: $(VENV)/installed $(VENV)/torch ## only the Python tests
-	$(call side_by_side,not external)
+	$(call side_by_side,not external and not long)
 	$(call twice,alone,$(shell grep -rl "pytest\.mark\.alone" tests --include="test_*.py"))
 
 types: $(VENV)/installed $(VENV)/torch ## mypy and pyright, both at the same time

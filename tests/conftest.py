@@ -103,15 +103,32 @@ SLOW = (
     "test_demo_cnn.py",
     "timeline/test_frameworks.py",
 )
+# Those that repeat at length what other tests show in short: suites of other projects, programs
+# that run for many windows, a day of ten thousand jobs. `make test-long` runs them.
+LONG = (
+    "bridges/test_numpy_suites.py",
+    "bridges/test_own_suites.py",
+    "bridges/test_torch_compile",
+    "ci/test_pytest_in_an_environment.py",
+    "dashboards/test_churn.py",
+    "e2e/test_shared_memory.py",
+    "e2e/test_truth.py",
+    "host/test_churn.py",
+    "host/test_retirement.py",
+)
 TESTS = Path(__file__).parent
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks slow tests, and puts them first: no process is left with a long file at the end."""
+    """Marks slow and long tests, and puts them first: no process is left with a long file at the
+    end."""
     for item in items:
-        if str(item.path.relative_to(TESTS)).startswith(SLOW):
+        path = str(item.path.relative_to(TESTS))
+        if path.startswith((*SLOW, *LONG)):
             item.add_marker(pytest.mark.slow)
+        if path.startswith(LONG):
+            item.add_marker(pytest.mark.long)
         if isinstance(item, pytest.Function) and "wheel" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
