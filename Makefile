@@ -43,7 +43,7 @@ check: lint $(VENV)/torch ## to run before each commit: a few minutes
 	$(call beside,mypy,test-c C_TESTS="--label-exclude slow")
 	$(call side_by_side,not slow and not external)
 
-test: lint $(VENV)/torch ## tests, type checks and lint, in twelve minutes; stops at the first failure
+test: lint $(VENV)/torch ## tests, type checks and lint; stops at the first failure
 	$(call beside,pyright,types-mypy test-c)
 	$(MAKE) test-python
 
