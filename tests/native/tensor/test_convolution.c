@@ -27,6 +27,7 @@ static const struct setting SETTINGS[] = {
     {1, 2, 4, 3, {12, 11}, {3, 4}, {1, 1}, {2, 5}, {1, 1}},  /* padding wider than the kernel */
     {1, 1, 2, 34, {1, 1}, {1, 1}, {1, 1}, {60, 1}, {1, 1}},  /* the image is mostly padding */
     {2, 3, 1, 1, {28, 29}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},  /* depthwise, in two by two phases */
+    {2, 3, 1, 1, {13, 14}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},  /* of half a vector each */
     {2, 3, 1, 2, {21, 70}, {5, 4}, {3, 2}, {2, 0}, {1, 1}},  /* a number of kernels of a channel */
     {1, 2, 1, 1, {9, 33}, {2, 3}, {4, 3}, {3, 7}, {3, 2}}, /* some phases without a kernel's row */
     {1, 2, 1, 3, {11, 2000}, {3, 3}, {2, 2}, {4, 5}, {1, 1}}, /* one row of a phase at a time */

@@ -118,6 +118,18 @@ static inline __attribute__((always_inline)) void NAMED(split_some)(REAL *evens,
 }
 #endif
 
+#if defined(OPSCOPE__HAS_SHUFFLES) && LANES > 4
+/* The same for LANES elements. */
+static inline __attribute__((always_inline)) void NAMED(split_few)(REAL *evens, REAL *odds,
+                                                                   const REAL *from)
+{
+    NAMED(half) low = *(const NAMED(half) *)(const void *)from;
+    NAMED(half) high = *(const NAMED(half) *)(const void *)(from + HALF);
+    *(NAMED(half) *)(void *)evens = OPSCOPE__EVENS(HALF, low, high);
+    *(NAMED(half) *)(void *)odds = OPSCOPE__ODDS(HALF, low, high);
+}
+#endif
+
 /* Separates `pairs` pairs of elements of each of some lines, which are a pitch apart. */
 static inline void NAMED(split_lines)(REAL *evens, REAL *odds, int64_t pitch, const REAL *from,
                                       int64_t from_pitch, int64_t lines, int64_t pairs)
@@ -131,6 +143,14 @@ static inline void NAMED(split_lines)(REAL *evens, REAL *odds, int64_t pitch, co
         if (i < pairs && i > 0) { /* again, some elements of the last vectors */
             i = pairs - LANES;
             NAMED(split_some)(evens + i, odds + i, from + 2 * i);
+            continue;
+        }
+#endif
+#if defined(OPSCOPE__HAS_SHUFFLES) && LANES > 4
+        if (i < pairs && pairs >= HALF) { /* two half vectors each, which overlap */
+            i = pairs - HALF;
+            NAMED(split_few)(evens, odds, from);
+            NAMED(split_few)(evens + i, odds + i, from + 2 * i);
             continue;
         }
 #endif
