@@ -3,6 +3,7 @@
 
 #include "base/atomics.h"
 #include "base/clock.h"
+#include "base/fetch.h"
 #include "record/callback.h"
 #include "record/range.h"
 #include "recorder/count.h"
@@ -107,6 +108,46 @@ bool OPSCOPE__HOT opscope__outer_begin(struct opscope__outer_range *outer, opsco
         add_frames(state);
     }
     return true;
+}
+
+/* Bytes of the functions' code. */
+enum { BEGIN_BYTES = 384, END_BYTES = 320, COUNT_BYTES = 512 };
+
+/* What both a begin and an end use. */
+static inline void fetch_state(const struct opscope__recorder_thread *state)
+{
+    const struct opscope__recorder *recorder = &opscope__recorder;
+    opscope__fetch(state, offsetof(struct opscope__recorder_thread, frames));
+    opscope__fetch(&recorder->is_open, offsetof(struct opscope__recorder, free_tables));
+}
+
+void opscope__outer_will_begin(void)
+{
+    const struct opscope__thread *thread = opscope__hot.thread;
+    if (thread != NULL && thread->recorder != NULL) {
+        fetch_state(thread->recorder);
+        opscope__fetch(&opscope__version, sizeof opscope__version);
+        OPSCOPE__FETCH_CODE(opscope__outer_begin, BEGIN_BYTES);
+    }
+}
+
+void opscope__outer_will_end(const struct opscope__outer_range *outer)
+{
+    const struct opscope__thread *thread = opscope__hot.thread;
+    if (thread == NULL || thread->recorder == NULL) {
+        return;
+    }
+    const struct opscope__recorder_thread *state = thread->recorder;
+    fetch_state(state);
+    OPSCOPE__FETCH_CODE(opscope__outer_end, END_BYTES);
+    OPSCOPE__FETCH_CODE(opscope__count_outer, COUNT_BYTES);
+    if (state->table != NULL) {
+        const struct opscope__slot *slot = opscope__table_find(state->table, outer->key);
+        if (slot != NULL) {
+            opscope__fetch(slot->cell, sizeof *slot->cell);
+            opscope__fetch(slot->last_line, sizeof *slot->last_line);
+        }
+    }
 }
 
 /* Takes the innermost one without a frame from the list. */

@@ -39,6 +39,10 @@ OPSCOPE_API void opscope__outer_end(struct opscope__outer_range *outer, bool fai
 /* Ends it without counting it; the caller counts it as dropped. */
 OPSCOPE_API void opscope__outer_lose(struct opscope__outer_range *outer);
 
+/* One will soon begin on this thread, or that one end: fetches what that needs (base/fetch.h). */
+OPSCOPE_API void opscope__outer_will_begin(void);
+OPSCOPE_API void opscope__outer_will_end(const struct opscope__outer_range *outer);
+
 /* For the recorder: the thread has noticed a change of the callbacks. */
 void opscope__outer_refresh(const struct opscope__thread *thread);
 

@@ -224,6 +224,29 @@ with torch.profiler.record_function("around"):
     assert found.calls["b"] + found.snapshot.health.dropped == 400
 
 
+def test_pytorchs_own_block_without_an_end_is_dropped_once(tmp_path: Path) -> None:
+    """An optimizer's block is not watched, as PyTorch always ends it. The next block may have the
+    address of one that was left, on the same thread or on another one."""
+    program = """
+import threading, torch
+enter, leave = torch.ops.profiler._record_function_enter_new, torch.ops.profiler._record_function_exit
+def left(): enter("Optimizer.step#left")
+def work():
+    with torch.profiler.record_function("around"):
+        for _ in range(100):
+            left()
+            block = enter("after it"); leave(block); del block
+            leave(enter("Optimizer.step#ended"))
+work()
+thread = threading.Thread(target=work); thread.start(); thread.join()
+"""
+    assert observed_fork(tmp_path, program, **RARE, OPSCOPE_MAX_OVERHEAD="off") == ""
+    found = counts(tmp_path / "segments")
+    of_blocks = ("around", "after it", "Optimizer.step#ended", "Optimizer.step#left")
+    assert [found.calls[name] for name in of_blocks] == [2, 200, 200, 0]
+    assert found.snapshot.health.dropped == 200
+
+
 UNCHANGED = """
 import copy, torch
 def described():

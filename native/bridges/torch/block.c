@@ -3,6 +3,7 @@
 #include "bridges/torch/block.h"
 
 #include "base/atomics.h"
+#include "base/fetch.h"
 #include "base/hot.h"
 #include "bridges/torch/labels.h"
 #include "bridges/torch/op.h"
@@ -45,8 +46,12 @@ static bool report(struct opscope__torch_stack *stack, struct opscope__torch_ope
     return open->is_reported;
 }
 
-void opscope__torch_block_start(const void *block, const char *name, size_t name_bytes,
-                                uint64_t start_ticks)
+const opscope_op *opscope__torch_block_op(const char *name, size_t name_bytes)
+{
+    return opscope__torch_op_named(name, name_bytes, OPSCOPE_USER_SCOPE);
+}
+
+void opscope__torch_block_start(const void *block, const opscope_op *op, uint64_t start_ticks)
 {
     if (!opscope__load_relaxed(&opscope__torch_follows_blocks)) {
         return;
@@ -58,7 +63,6 @@ void opscope__torch_block_start(const void *block, const char *name, size_t name
     if (open == NULL) {
         return;
     }
-    const opscope_op *op = opscope__torch_op_named(name, name_bytes, OPSCOPE_USER_SCOPE);
     if (report(opscope__torch_stack, open, op, start_ticks)) {
         return;
     }
@@ -98,5 +102,36 @@ void opscope__torch_block_end(const void *block)
         opscope__torch_range_end(block, NULL);
     } else if (opscope__load_relaxed(&opscope__torch_follows_blocks)) {
         opscope__torch_stack_ended_elsewhere(block);
+    }
+}
+
+void OPSCOPE__COLD opscope__torch_block_lose(const void *block)
+{
+    opscope__torch_stack_ended_elsewhere(block);
+}
+
+/* ---- what they need ---------------------------------------------------------------------------- */
+
+/* Bytes of the functions' code. */
+enum { START_BYTES = 384, NAMED_BYTES = 448, END_BYTES = 320 };
+
+void opscope__torch_block_will_begin(void)
+{
+    const struct opscope__torch_stack *stack = opscope__torch_stack;
+    if (stack != NULL) {
+        opscope__fetch(stack->top, sizeof *stack->top);
+        OPSCOPE__FETCH_CODE(opscope__torch_block_start, START_BYTES);
+        OPSCOPE__FETCH_CODE(opscope__torch_op_named, NAMED_BYTES);
+        opscope__outer_will_begin();
+    }
+}
+
+void opscope__torch_block_will_end(const void *block)
+{
+    const struct opscope__torch_stack *stack = opscope__torch_stack;
+    if (stack != NULL && stack->top > stack->ranges &&
+        opscope__load_relaxed(&stack->top[-1].fn) == block && stack->top[-1].is_reported) {
+        OPSCOPE__FETCH_CODE(opscope__torch_block_end, END_BYTES);
+        opscope__outer_will_end(&stack->top[-1].outer);
     }
 }

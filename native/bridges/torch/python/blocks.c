@@ -38,9 +38,11 @@ static PyObject *gone;           /* the callback of weak references */
 /* Blocks that are open, newest last. */
 static struct open_block {
     const void *block; /* only its address is used */
-    PyObject *watch;
+    PyObject *watch;   /* a weak reference; NULL: PyTorch's own, whose end always comes */
+    uint64_t number;   /* counts up from 1 */
 } *open_blocks;
 static size_t open_count, open_room;
+static uint64_t last_number;
 
 static struct hook *hook_of(PyObject *object)
 {
@@ -54,11 +56,20 @@ static bool is_hook(PyObject *object)
 
 /* ---- open blocks ------------------------------------------------------------------------------ */
 
-/* The index of a block behind which `block` or `watch` is; SIZE_MAX: none. */
-static size_t find_open(const void *block, const PyObject *watch)
+/* The index of a block; SIZE_MAX: it is not open. */
+static size_t find_open(const void *block)
 {
     size_t i = open_count;
-    while (i > 0 && open_blocks[i - 1].block != block && open_blocks[i - 1].watch != watch) {
+    while (i > 0 && open_blocks[i - 1].block != block) {
+        i--;
+    }
+    return i - 1;
+}
+
+static size_t find_watched(const PyObject *watch)
+{
+    size_t i = open_count;
+    while (i > 0 && open_blocks[i - 1].watch != watch) {
         i--;
     }
     return i - 1;
@@ -70,14 +81,14 @@ static void forget(size_t index)
     open_count--;
     memmove(&open_blocks[index], &open_blocks[index + 1],
             (open_count - index) * sizeof *open_blocks);
-    Py_DECREF(watch);
+    Py_XDECREF(watch);
 }
 
 /* A block is gone. */
 static PyObject *block_gone(PyObject *self, PyObject *watch)
 {
     (void)self;
-    const size_t index = find_open(NULL, watch);
+    const size_t index = find_watched(watch);
     if (index != SIZE_MAX) {
         const void *block = open_blocks[index].block;
         forget(index);
@@ -113,15 +124,34 @@ static bool has_room(void)
 
 /* The same. The weak reference comes first: making it may collect garbage, and finalizers may begin
  * and end blocks. */
-static bool remember(PyObject *block)
+static bool remember(PyObject *block, bool is_watched)
 {
-    PyObject *watch = make_callback() ? PyWeakref_NewRef(block, gone) : NULL;
-    if (watch == NULL || !has_room()) {
+    PyObject *watch = NULL;
+    if (is_watched) {
+        watch = make_callback() ? PyWeakref_NewRef(block, gone) : NULL;
+        if (watch == NULL) {
+            return false;
+        }
+    }
+    if (!has_room()) {
         Py_XDECREF(watch);
         return false;
     }
-    open_blocks[open_count++] = (struct open_block){block, watch};
+    open_blocks[open_count++] = (struct open_block){block, watch, ++last_number};
     return true;
+}
+
+/* A new block has this address. True if an inner hook has followed it already, since `number` was
+ * the last one. An older block of this address was not watched, and is gone without an end. */
+static bool is_followed_already(const void *block, uint64_t number)
+{
+    const size_t index = find_open(block);
+    if (index == SIZE_MAX || open_blocks[index].number > number) {
+        return index != SIZE_MAX;
+    }
+    forget(index);
+    opscope__torch_block_lose(block);
+    return false;
 }
 
 /* ---- a call ---------------------------------------------------------------------------------- */
@@ -146,12 +176,19 @@ static PyObject *name_of(PyObject *args, PyObject *names)
     return names != NULL ? PyDict_GetItemString(names, "name") : NULL;
 }
 
+/* PyTorch's own blocks, of an optimizer or a DataLoader, are not watched: its code ends them, and a
+ * weak reference costs a third of what following a block does in a step of training. */
 static void follow(PyObject *block, PyObject *name, uint64_t start_ticks)
 {
     Py_ssize_t bytes = 0;
     const char *text = name != NULL ? PyUnicode_AsUTF8AndSize(name, &bytes) : NULL;
-    if (text != NULL && remember(block)) {
-        opscope__torch_block_start(block, text, (size_t)bytes, start_ticks);
+    if (text == NULL) {
+        PyErr_Clear();
+        return;
+    }
+    const opscope_op *op = opscope__torch_block_op(text, (size_t)bytes);
+    if (remember(block, !opscope__torch_is_own_block(op))) {
+        opscope__torch_block_start(block, op, start_ticks);
     } else {
         PyErr_Clear();
     }
@@ -166,6 +203,10 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
     /* Partner: the release in torch/attach.c. */
     const bool is_followed = opscope__load_acquire(&opscope__torch_follows_blocks);
     const uint64_t start = is_followed ? opscope__cost_probe_clock() : 0;
+    const uint64_t number = last_number;
+    if (is_followed) {
+        opscope__torch_block_will_begin();
+    }
     PyObject *block = PyObject_Call(hook->original, args, names);
     if (block == NULL) {
         return NULL;
@@ -174,7 +215,7 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
         block_type = Py_TYPE(block);
     }
     /* A mode may return anything; and an inner hook may have followed the block already. */
-    if (is_followed && Py_TYPE(block) == block_type && find_open(block, NULL) == SIZE_MAX) {
+    if (is_followed && Py_TYPE(block) == block_type && !is_followed_already(block, number)) {
         const uint64_t now = opscope__cost_probe_clock();
         follow(block, name_of(args, names), now > start ? start + (now - start) / 2 : now);
         opscope__cost_outer(opscope__cost_probe_clock() - now, true);
@@ -188,8 +229,9 @@ static PyObject *end_block(const struct hook *hook, PyObject *args, PyObject *na
 {
     const PyObject *block = block_of(args, names); /* the caller's arguments keep it alive */
     has_ended |= block != NULL && Py_TYPE(block) == block_type;
+    opscope__torch_block_will_end(block);
     PyObject *result = PyObject_Call(hook->original, args, names);
-    const size_t index = block != NULL ? find_open(block, NULL) : SIZE_MAX;
+    const size_t index = block != NULL ? find_open(block) : SIZE_MAX;
     if (index != SIZE_MAX) {
         const uint64_t start = opscope__cost_probe_clock();
         PyObject *type = NULL, *value = NULL, *traceback = NULL;
