@@ -57,6 +57,7 @@ test-c: build/c/build.ninja ## only the C tests
 
 test-long: $(VENV)/installed $(VENV)/torch ## the Python tests that repeat others at length
 	$(call side_by_side,long and not external)
+	$(call twice,alone and long,$(ALONE))
 
 test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: an hour or two
 	$(BIN)/python -m tests.cross.aarch64
@@ -73,7 +74,7 @@ test-free-threaded: $(VENV)/tools ## the tests on CPython 3.14 without the GIL: 
 
 test-python: $(VENV)/installed $(VENV)/torch ## only the Python tests
 	$(call side_by_side,not external and not long)
-	$(call twice,alone,$(shell grep -rl "pytest\.mark\.alone" tests --include="test_*.py"))
+	$(call twice,alone and not long,$(ALONE))
 
 types: $(VENV)/installed $(VENV)/torch ## mypy and pyright, both at the same time
 	@echo "$(BIN)/mypy and $(BIN)/pyright"
@@ -91,6 +92,9 @@ lint: $(VENV)/installed ## ruff and clang-format, checks and format
 	$(BIN)/ruff format --check
 	@echo "$(BIN)/clang-format --dry-run --Werror (all C files)"
 	@$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
+
+# The files with tests that run one by one.
+ALONE = $(shell grep -rl "pytest\.mark\.alone" tests --include="test_*.py")
 
 # Runs tests in parallel, file by file, slow ones first (tests/conftest.py). Those that compare measured times come
 # later, one by one.

@@ -89,6 +89,7 @@ def test_calls_are_within_their_errors(name: str) -> None:
             assert calls.standard_error < VAGUE * calls.true, calls
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("variables", [EVERY_RANGE, OFTEN], ids=["every", "windows"])
 def test_self_times_are_within_their_errors(tmp_path: Path, variables: dict[str, str]) -> None:
     program = TIMED.replace("SECONDS", str(TIMED_S))
