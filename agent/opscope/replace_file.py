@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -39,7 +38,7 @@ def replace_file(
     the disk when this returns.
     """
     with _directory(path, directory_fd) as (name, fd):
-        new = f"{name}.{secrets.token_hex(8)}.new"
+        new = f"{name}.{os.urandom(8).hex()}.new"
         try:
             file = os.open(new, _WRITE, 0o666 if mode is None else mode & 0o600, dir_fd=fd)
             try:

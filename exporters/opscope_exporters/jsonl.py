@@ -16,16 +16,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opscope.errors import AgentError, ConfigError
-from opscope.host.snapshot import Snapshot
 from opscope.metric_definition import Kind
 from opscope.metrics import METRICS
 from opscope.reports import certainty
 from opscope.server.exporter import Option, Options, PushExporter
 from opscope_exporters.resource import agent_resource
 from opscope_exporters.samples import Labels, labels_of, of_host, of_series
+
+if TYPE_CHECKING:
+    from opscope.host.snapshot import Snapshot
 
 OPTIONS = (
     Option("file", "-", "file to append to; - for standard output"),

@@ -11,17 +11,18 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from opscope.host.snapshot import SeriesKey, Snapshot
+from opscope._native import lib
 from opscope.metric_definition import SERIES_LABELS, Kind, Metric
 from opscope.metrics import METRICS, PROCESS_METRICS
-from opscope.segments import layout
-from opscope.segments.bounds import SUM_LIMIT
 from opscope.server.exporter import Option
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from opscope.host.snapshot import SeriesKey, Snapshot
 
 
 def of_process(snapshot: Snapshot) -> list[Metric]:
@@ -45,7 +46,7 @@ OCTAVES = Option(
 
 # Bounds range from 2^-22 s (0.24 us) to 2^4 s; most relevant operators last between these.
 _LOWEST, _HIGHEST = -22, 4
-_EIGHTHS = layout.BUCKETS_PER_OCTAVE
+_EIGHTHS: int = lib.OPSCOPE_SEGMENT_BUCKETS_PER_OCTAVE
 _RESERVED = {*SERIES_LABELS, "group", "le", "job", "instance"}
 
 
@@ -84,6 +85,8 @@ def of_series(metric: Metric, snapshot: Snapshot) -> tuple[NDArray[np.intp], NDA
 
     Operators' counters only grow: a row that was nonzero stays so.
     """
+    import numpy as np
+
     values: NDArray[np.float64] = attrgetter(metric.source)(snapshot).astype(np.float64)
     rows = np.flatnonzero(~np.isnan(values) & (values != 0))
     return rows, values[rows]
@@ -111,6 +114,8 @@ def _host_labels(metric: Metric, key: tuple[Any, ...]) -> Labels:
 
 def has_run(snapshot: Snapshot) -> NDArray[np.bool_]:
     """(n,) whether a series has a histogram: one that never ran has none."""
+    import numpy as np
+
     found: NDArray[np.bool_] = np.logical_or(
         snapshot.total_s != 0, snapshot.buckets.any(axis=(1, 2))
     )
@@ -128,7 +133,9 @@ class ClassicBuckets:
     """
 
     def __init__(self, octaves: float = 1.0) -> None:
-        step = round(octaves * layout.BUCKETS_PER_OCTAVE)
+        import numpy as np
+
+        step = round(octaves * _EIGHTHS)
         steps = range(_HIGHEST * _EIGHTHS, _LOWEST * _EIGHTHS - 1, -step)
         self._ends = np.array(steps[::-1])
         """log2 of each bound in seconds, in eighths."""
@@ -142,6 +149,11 @@ class ClassicBuckets:
     ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Of these rows: (n, bounds + 1) ranges up to each bound, and all of them in the last
         column; (n,) the number of leading buckets to leave out."""
+        import numpy as np
+
+        from opscope.segments import layout
+        from opscope.segments.bounds import SUM_LIMIT
+
         buckets = snapshot.buckets[rows]
         parts = buckets.shape[1] * (_EIGHTHS // self._summed)
         upto = np.zeros((len(buckets), parts + 1), np.uint64)

@@ -8,15 +8,16 @@ https://github.com/prometheus/node_exporter#textfile-collector
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from opscope.errors import AgentError, ConfigError
-from opscope.host.snapshot import Snapshot
 from opscope.replace_file import remove_remains, replace_file
 from opscope.server.exporter import Option, Options, PushExporter
-from opscope_exporters.distinct import Distinct
-from opscope_exporters.prometheus.text_page import TextPage
 from opscope_exporters.resource import target_labels
 from opscope_exporters.samples import OCTAVES, ClassicBuckets
+
+if TYPE_CHECKING:
+    from opscope.host.snapshot import Snapshot
 
 OPTIONS = (
     Option("path", "", "file to write, in the collector's directory; its name ends in .prom"),
@@ -38,6 +39,9 @@ def create(options: Options) -> PushExporter:
 
 class Textfile:
     def __init__(self, path: str, interval_s: float, octaves: float = 1.0) -> None:
+        from opscope_exporters.distinct import Distinct
+        from opscope_exporters.prometheus.text_page import TextPage
+
         self.interval_s = interval_s
         self._path = path
         self._page = TextPage(ClassicBuckets(octaves))

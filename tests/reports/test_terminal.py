@@ -15,7 +15,7 @@ from opscope.host import pid_namespaces, processor_time
 from opscope.host.pid_namespaces import Inner
 from opscope.host.processor_time import ProcessorTime, ProcessStat
 from opscope.processes.attach_diagnosis import ARMED, NOT_STARTED_BY_US
-from opscope.reports.table import rate, seconds
+from opscope.reports.numbers import rate, seconds
 from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
 
 OUTER = Range("core::a_rather_long_name_of_an_operator", 4e-3, 100, self_s=1e-3)

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from opscope.host.snapshot import SeriesKey
-from opscope.reports.view import SORTS, Row
+from opscope.reports.choices import SORTS
+
+if TYPE_CHECKING:
+    from opscope.host.snapshot import SeriesKey
+    from opscope.reports.view import Row
 
 HELP = """\
 Keys

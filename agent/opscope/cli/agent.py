@@ -5,35 +5,25 @@ Options of the installed exporters are flags of the command.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opscope import config
 from opscope.cli._shared_options import DIRECTORY
 from opscope.errors import AgentError
-from opscope.host import state_file
-from opscope.host.host import Host
-from opscope.host.snapshot import Snapshot
-from opscope.host.state_file import StateFile
-from opscope.processes.inventory import unobserved
 from opscope.segments import directories
-from opscope.server import exporter, live, privileges
-from opscope.server.access import Certificate, Passwords, password_line
-from opscope.server.export_progress import ExportProgress
-from opscope.server.history import History
-from opscope.server.loop import Stop, run
-from opscope.server.page_trace import PageTrace
-from opscope.server.pages import Latest, Server
-from opscope.server.push import Push
-from opscope.server.series_filter import FilteredPage, SeriesFilter
+from opscope.server import exporter
+
+if TYPE_CHECKING:
+    from opscope.host.snapshot import Snapshot
+    from opscope.host.state_file import StateFile
 
 # <malloc.h>
 _M_ARENA_MAX = -8
@@ -125,6 +115,17 @@ def command(
     processes that have ended. Serves metrics at http://HOST:PORT/metrics, or pushes them, as the
     exporters do, and serves a live page at http://HOST:PORT/.
     """
+    from opscope.host.host import Host
+    from opscope.processes.inventory import unobserved
+    from opscope.server import live, privileges
+    from opscope.server.export_progress import ExportProgress
+    from opscope.server.history import History
+    from opscope.server.loop import Stop, run
+    from opscope.server.page_trace import PageTrace
+    from opscope.server.pages import Latest, Server
+    from opscope.server.push import Push
+    from opscope.server.series_filter import FilteredPage, SeriesFilter
+
     _share_one_heap()
     settings = config.load()
     host, port = _address(listen) if listen else (settings.listen_host, settings.listen_port)
@@ -211,6 +212,8 @@ def command(
 
 def _make_password(ctx: click.Context, name: str | None) -> None:
     if name is not None:
+        from opscope.server.access import password_line
+
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
         click.echo(password_line(name, password))
         ctx.exit()
@@ -222,6 +225,8 @@ def _say(news: str) -> None:
 
 
 def _state(settings: config.Config, places: tuple[str, ...]) -> StateFile | None:
+    from opscope.host import state_file
+
     if settings.state is None:
         return None
     segments = os.path.abspath(places[0]) if places else settings.directory
@@ -232,11 +237,15 @@ def _state(settings: config.Config, places: tuple[str, ...]) -> StateFile | None
     directory = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
     if not os.path.isabs(directory):
         directory = segments
-    return StateFile(settings.state or os.path.join(directory, state_file.NAME), segments)
+    return state_file.StateFile(
+        settings.state or os.path.join(directory, state_file.NAME), segments
+    )
 
 
 def _access(settings: config.Config) -> dict[str, Any]:
     """The access rules, as arguments of Server."""
+    from opscope.server.access import Certificate, Passwords
+
     return {
         "fresh_s": 4 * settings.interval_s,
         "certificate": Certificate(settings.tls_cert, settings.tls_key)
@@ -264,6 +273,8 @@ def _page(exporters: Mapping[str, object]) -> exporter.PageExporter | None:
 
 def _share_one_heap() -> None:
     """Limits glibc to one heap: otherwise each request thread gets a heap that never shrinks."""
+    import ctypes
+
     try:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     except (AttributeError, OSError):

@@ -11,8 +11,6 @@ from typing import IO
 import click
 
 from opscope.errors import FleetError
-from opscope.fleet import annotation
-from opscope.fleet.annotation import Annotation
 
 _TAG = "opscope"
 
@@ -77,6 +75,8 @@ def command(
     Each annotation has the tag opscope, which the dashboards ask for, and one with --version the
     tag release.
     """
+    from opscope.fleet import annotation
+
     if text is None and version is None:
         raise click.UsageError("Give TEXT or --version.")
     start = round(time.time() * 1000) if at is None else at
@@ -95,7 +95,9 @@ def command(
     released = " ".join(filter(None, (service, version)))
     found = annotation.post(
         url,
-        Annotation(text or f"release {released}", [*every, *tags], start, until, dashboard),
+        annotation.Annotation(
+            text or f"release {released}", [*every, *tags], start, until, dashboard
+        ),
         token=token.strip(),
     )
     click.echo("annotated" if found is None else f"annotated: id {found}")

@@ -4,17 +4,22 @@ opscope/bench measures; this prints. A missed bound is marked, but does not fail
 numbers are its result.
 """
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from opscope import bench
 from opscope.cli._numbers import duration
 from opscope.errors import OpscopeError
+
+if TYPE_CHECKING:
+    from opscope import bench
 
 # Columns if the output is no terminal.
 _FILE_WIDTH = 120
@@ -23,6 +28,8 @@ _VERDICTS = {True: "kept", False: "MISSED", None: ""}
 
 
 def _known(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> list[str]:
+    from opscope import bench
+
     known = bench.names()
     for name in names:
         if name not in known:
@@ -107,6 +114,8 @@ def command(
     The bench serving needs h2load (Debian: nghttp2-client), Flask for its cases vs_flask. There,
     "one by one" is the same server, client, concurrency and model with batches off.
     """
+    from opscope import bench
+
     effort = bench.Effort(rounds, quick, seconds, only)
     results = []
     failed = []

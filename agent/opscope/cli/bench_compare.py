@@ -10,18 +10,21 @@ import math
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from opscope.ci import runs, verdicts
-from opscope.ci.verdicts import Comparison, Measure
 from opscope.cli._numbers import Finite, duration
 from opscope.cli._shared_options import LIMIT
 from opscope.errors import OpscopeError
-from opscope.reports.table import rate, seconds
+from opscope.reports.numbers import rate, seconds
+
+if TYPE_CHECKING:
+    from opscope.ci import runs
+    from opscope.ci.verdicts import Comparison, Measure
 
 _STYLES = {
     "slower": "red",
@@ -155,6 +158,8 @@ def command(
     The exit status is 1 if something got slower or has more calls, 2 for a usage error or a command
     that fails, and 0 otherwise.
     """
+    from opscope.ci import runs, verdicts
+
     _check_sampling(sampling)
     show_progress = sys.stderr.isatty()
     try:

@@ -10,6 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -20,10 +21,12 @@ from opscope import config
 from opscope.cli._numbers import Finite, duration
 from opscope.cli._shared_options import CHECK, DIRECTORY, LIMIT, MIN_CHANGE
 from opscope.errors import AgentError
-from opscope.reports.comparison import LEAST_SLICES, Change, Comparison, compare
-from opscope.reports.recording import Operator, Recording, Selection, record
-from opscope.reports.table import rate, seconds
+from opscope.reports.numbers import rate, seconds
 from opscope.segments import directories
+
+if TYPE_CHECKING:
+    from opscope.reports.comparison import Change, Comparison
+    from opscope.reports.recording import Operator, Recording
 
 _SLICE_S = 2.0
 _STYLES = {"slower": "red", "faster": "green"}
@@ -71,6 +74,8 @@ def command(
     that a change of --min-change is ruled out; "unsure" means that the slices vary too much to
     tell: record for longer.
     """
+    from opscope.reports.comparison import compare
+
     patterns = directories.exactly(places) or directories.patterns(config.load().directory)
     a, b = _recordings((before, after), patterns, length_s)
     found = compare(a, b, confidence)
@@ -87,6 +92,9 @@ def _recordings(
     names: Sequence[str], patterns: Sequence[str], length_s: float
 ) -> tuple[Recording, Recording]:
     """The two recordings; running services are recorded at the same time."""
+    from opscope.reports.comparison import LEAST_SLICES
+    from opscope.reports.recording import Recording, Selection, record
+
     now = [name for name in names if not os.path.exists(name)]
     for name in now:
         if os.sep in name:
@@ -178,6 +186,8 @@ def _cells(change: Change, verdict: str) -> tuple[str, ...]:
 
 
 def _below(found: Comparison, verdicts: Sequence[str], more: int) -> list[str]:
+    from opscope.reports.comparison import LEAST_SLICES
+
     lines = [f"{verdicts.count('slower')} slower, {verdicts.count('faster')} faster"]
     if "unsure" in verdicts:
         lines[0] += f", {verdicts.count('unsure')} unsure: the slices vary too much"

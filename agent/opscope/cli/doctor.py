@@ -8,16 +8,15 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from opscope.installation import lost_windows, trial
-from opscope.installation.checks import FAILS, FINE, WARNS, Check, all_of_host
-
-_STYLES = {FINE: "green", WARNS: "yellow", FAILS: "bold red"}
+if TYPE_CHECKING:
+    from opscope.installation.checks import Check
 
 
 @click.command("doctor", short_help="Check that programs can be observed.")
@@ -29,6 +28,9 @@ def command(as_json: bool) -> None:
     has a bridge in a process of its own. Says how to fix each problem. Exits with status 1 if a
     check fails.
     """
+    from opscope.installation import lost_windows, trial
+    from opscope.installation.checks import all_of_host
+
     checks = list(itertools.chain(all_of_host(), lost_windows.windows(), trial.frameworks()))
     if as_json:
         listed = [check._asdict() for check in checks]
@@ -40,10 +42,15 @@ def command(as_json: bool) -> None:
 
 
 def _has_failed(checks: list[Check]) -> bool:
+    from opscope.installation.checks import FAILS
+
     return any(check.verdict == FAILS for check in checks)
 
 
 def _table(checks: list[Check]) -> Table:
+    from opscope.installation.checks import FAILS, FINE, WARNS
+
+    styles = {FINE: "green", WARNS: "yellow", FAILS: "bold red"}
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -52,5 +59,5 @@ def _table(checks: list[Check]) -> Table:
         said = Text(check.found)
         if check.advice:
             said.append(f"\n→ {check.advice}", style="italic")
-        table.add_row(Text(check.verdict, style=_STYLES[check.verdict]), check.name, said)
+        table.add_row(Text(check.verdict, style=styles[check.verdict]), check.name, said)
     return table

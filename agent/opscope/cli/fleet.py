@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console, JustifyMethod
@@ -19,10 +19,13 @@ from rich.text import Text
 
 from opscope.cli._numbers import Finite
 from opscope.cli._shared_options import CHECK, LIMIT, MIN_CHANGE
-from opscope.fleet import promql, rankings, versions
-from opscope.fleet.store import Store
+from opscope.fleet import promql, rankings
 from opscope.reports import certainty
-from opscope.reports.table import rate, seconds
+from opscope.reports.numbers import rate, seconds
+
+if TYPE_CHECKING:
+    from opscope.fleet import versions
+    from opscope.fleet.store import Store
 
 _DEFAULT_URL = "http://127.0.0.1:9090"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -237,6 +240,8 @@ def diff(
     are too few or too different to tell, or the histograms too coarse; native ones are the most
     precise.
     """
+    from opscope.fleet import versions
+
     pair = before, after
     changes = versions.diff(_store(url, headers), service, pair, window, days, time.time())
     verdicts = [change.verdict(min_change / 100) for change in changes]
@@ -259,6 +264,8 @@ def _show_diff(
     pair: tuple[str, str],
     limit: int,
 ) -> None:
+    from opscope.fleet import versions
+
     ordered = sorted(zip(changes, verdicts, strict=True), key=lambda row: row[1] not in _STYLES)
     unknown, unsure = verdicts.count("?"), verdicts.count("unsure")
     _show(
@@ -309,6 +316,8 @@ def _is_unsure(row: rankings.Row) -> bool:
 
 
 def _store(url: str, headers: Sequence[str]) -> Store:
+    from opscope.fleet.store import Store
+
     given = {}
     for header in headers:
         name, colon, value = header.partition(":")

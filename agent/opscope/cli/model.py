@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -12,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from opscope.errors import OpscopeError
-from opscope.models import describe
-from opscope.models.description import Description, TensorFacts
+
+if TYPE_CHECKING:
+    from opscope.models.description import Description, TensorFacts
 
 _ROWS = 40
 
@@ -34,6 +36,8 @@ def show(file: str, extra: str | None, show_all: bool, as_json: bool) -> None:
     Formats: archives of opscope.tensor.save and opscope.tensor.jit.save, torch.save,
     torch.jit.save and torch.export.save, safetensors, ONNX.
     """
+    from opscope.models import describe
+
     found = describe(file)
     if extra is not None:
         if extra not in found.extra:

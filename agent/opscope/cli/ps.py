@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.console import Console
@@ -18,14 +18,12 @@ from rich.text import Text
 
 from opscope import config
 from opscope.cli._shared_options import DIRECTORY
-from opscope.control.control_block import UNFORESEEN
-from opscope.host.host import Host
-from opscope.host.pid_namespaces import Pids
-from opscope.host.snapshot import Process
-from opscope.processes import python_processes
-from opscope.processes.inventory import Unobserved, unobserved
-from opscope.reports.view import overhead, sampling
 from opscope.segments import directories
+
+if TYPE_CHECKING:
+    from opscope.host.pid_namespaces import Pids
+    from opscope.host.snapshot import Process
+    from opscope.processes.inventory import Unobserved
 
 
 class Line(NamedTuple):
@@ -63,6 +61,10 @@ def command(as_json: bool, places: tuple[str, ...]) -> None:
 
 def lines(patterns: tuple[str, ...], now_unix_ns: int) -> list[Line]:
     """One line for each live process, by pid."""
+    from opscope.host.host import Host
+    from opscope.host.pid_namespaces import Pids
+    from opscope.processes.inventory import unobserved
+
     host = Host(patterns, consume=False, max_series=1)
     observed = [process for process in host.collect().processes if process.is_alive]
     pids = Pids()
@@ -82,6 +84,8 @@ def _state(process: Unobserved) -> str:
 
 def _observed_or_why_not(process: Process, now_unix_ns: int, pids: Pids) -> Line:
     """The line of a process; unusable data of one process does not affect the others."""
+    from opscope.control.control_block import UNFORESEEN
+
     try:
         return _observed(process, now_unix_ns, pids)
     except Exception as error:
@@ -104,6 +108,9 @@ def _without(process: Process) -> Iterator[str]:
 
 
 def _observed(process: Process, now_unix_ns: int, pids: Pids) -> Line:
+    from opscope.processes import python_processes
+    from opscope.reports.view import overhead, sampling
+
     service = "" if process.service == process.program else f" as {process.service}"
     bridges = ", ".join(
         name if outcome == "attached" else f"{name} not: {outcome}"

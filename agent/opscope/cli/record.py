@@ -9,7 +9,6 @@ import click
 from opscope import config
 from opscope.cli._numbers import PID, duration
 from opscope.cli._shared_options import DIRECTORY
-from opscope.reports.recording import Selection, record
 from opscope.segments import directories
 
 
@@ -41,6 +40,8 @@ def command(
     VERSION is service.version in OTEL_RESOURCE_ATTRIBUTES. Only reads: the processes continue
     undisturbed.
     """
+    from opscope.reports.recording import Selection, record
+
     selection = replace(Selection.parse(which) if which else Selection(), pids=frozenset(pids))
     patterns = directories.exactly(places) or directories.patterns(config.load().directory)
     (found,) = record(patterns, [selection], slices=slices, slice_s=seconds / slices)

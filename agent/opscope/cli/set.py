@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -20,12 +20,14 @@ from opscope import config
 from opscope.attachment.settings_file import Rule, matches
 from opscope.cli._numbers import PID, duration
 from opscope.cli._shared_options import DIRECTORY
-from opscope.control import control_block, control_many, settings_rules
-from opscope.control.control_block import FoundProcess
-from opscope.control.control_many import Outcome
+from opscope.control import settings_rules
 from opscope.errors import ConfigError, OpscopeError
 from opscope.record.settings_change import ALONE, SettingsChange, parse
 from opscope.segments import directories
+
+if TYPE_CHECKING:
+    from opscope.control.control_block import FoundProcess
+    from opscope.control.control_many import Outcome
 
 _WAIT_S = 1.0
 
@@ -99,6 +101,8 @@ def command(
     chosen = _chosen(patterns, pids, globs, problems)
     missing = sorted(set(pids) - {found.pid for found in chosen})
     problems += [f"pid {pid}: no such observed process; `opscope ps` lists them" for pid in missing]
+    from opscope.control import control_many
+
     outcomes = control_many.set_all(chosen, change, wait)
     what = "--reset" if reset else " ".join(change.words())
     _report(what, later, outcomes, problems, as_json)
@@ -141,6 +145,8 @@ def _set_later(
 def _chosen(
     patterns: Sequence[str], pids: Sequence[int], globs: Sequence[str], problems: list[str]
 ) -> list[FoundProcess]:
+    from opscope.control import control_block
+
     live = control_block.find(patterns, problems)
     named = {found.path for pid in pids for found in control_block.by_pid(live, pid)}
     return [
@@ -212,6 +218,8 @@ def _named(found: FoundProcess) -> dict[str, Any]:
 def _show(
     patterns: Sequence[str], pids: Sequence[int], globs: Sequence[str], as_json: bool
 ) -> None:
+    from opscope.control import control_block, control_many
+
     rows = []
     problems: list[str] = []
     for found in _chosen(patterns, pids, globs, problems):

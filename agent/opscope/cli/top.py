@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -24,11 +24,13 @@ from opscope.cli._keys import Keys
 from opscope.cli._numbers import PID, duration
 from opscope.cli._shared_options import DIRECTORY
 from opscope.cli._top_state import HELP, Screen, TopState
-from opscope.host.host import Host
-from opscope.host.snapshot import Snapshot
-from opscope.reports.table import lines_around, screen
-from opscope.reports.view import GROUPINGS, SORTS, Row, View, by_phase, view, within_phase
+from opscope.reports.choices import GROUPED_BY, SORTS
 from opscope.segments import directories
+
+if TYPE_CHECKING:
+    from opscope.host.host import Host
+    from opscope.host.snapshot import Snapshot
+    from opscope.reports.view import Row, View
 
 _SERIES_LIMIT = 20_000
 _ROWS_IN_A_PIPE = 25
@@ -42,6 +44,8 @@ class _Options(NamedTuple):
     limit: int | None
 
     def draw(self, now: Snapshot, shown: View, console: Console) -> RenderableType:
+        from opscope.reports.table import screen
+
         room = console.height - _LINES_AROUND if console.is_terminal else _ROWS_IN_A_PIPE
         return screen(
             now,
@@ -53,6 +57,8 @@ class _Options(NamedTuple):
         )
 
     def view(self, now: Snapshot, before: Snapshot | None) -> View:
+        from opscope.reports.view import GROUPINGS, view
+
         return view(now, before, GROUPINGS[self.by], self.sort)
 
 
@@ -90,6 +96,9 @@ class _Browser:
                     before, now = None if self._since_start else now, host.collect()
 
     def _draw(self, now: Snapshot, before: Snapshot | None) -> RenderableType:
+        from opscope.reports.table import lines_around, screen
+        from opscope.reports.view import GROUPINGS, by_phase, view, within_phase
+
         state, console = self.state, self._console
         if state.screen is Screen.HELP:
             return Text(HELP)
@@ -156,7 +165,7 @@ def _phases(snapshot: Snapshot) -> list[str]:
 )
 @click.option(
     "--by",
-    type=click.Choice(list(GROUPINGS)),
+    type=click.Choice(GROUPED_BY),
     default="operator",
     show_default=True,
     help="One row per operator, or per operator and process, or operator and labels (model_id).",
@@ -194,6 +203,8 @@ def command(
     A live table; one table, as with --once, if standard output is not a terminal. The key ? lists
     the keys: they sort, filter, and open the details of an operator.
     """
+    from opscope.host.host import Host
+
     host = Host(
         directories.exactly(places) or directories.patterns(config.load().directory),
         consume=False,

@@ -16,17 +16,13 @@ import click
 from opscope import __version__, config, extras
 from opscope.cli._numbers import PID, duration
 from opscope.cli._shared_options import DIRECTORY
-from opscope.control import control_block, trace
-from opscope.control.control_block import FoundProcess
-from opscope.control.trace_source import source_of
 from opscope.errors import AgentError, FleetError
-from opscope.fleet import annotation
-from opscope.fleet.annotation import CAPTURE, Annotation
 from opscope.record.settings_change import time_ns
 from opscope.segments import directories
-from opscope.timeline import chrome, layout, slow
 
 if TYPE_CHECKING:
+    from opscope.control.control_block import FoundProcess
+    from opscope.timeline import chrome
     from opscope_exporters.otlp.spans import SpanSender
 
 _MIB = 1 << 20
@@ -106,6 +102,10 @@ def command(
     OTLP over HTTP to localhost:4318); choose the receiver of the program's own spans. The program
     must have been started with OTEL_PYTHON_CONTEXT=opscope, which makes its active span known.
     """
+    from opscope.control import control_block, trace
+    from opscope.control.trace_source import source_of
+    from opscope.timeline import layout
+
     if not pids and not services:
         raise click.UsageError("select processes: PIDs or --service NAME; `opscope ps` lists them")
     if path is None and not with_spans:
@@ -158,10 +158,12 @@ def _annotate(
     url: str, services: Sequence[str], span_ms: tuple[int, int], path: str | None
 ) -> None:
     """The trace is there, whether Grafana answers or not."""
+    from opscope.fleet.annotation import CAPTURE, Annotation, post
+
     tags = [CAPTURE, *(f"service:{service}" for service in services)]
     text = " ".join(["trace of", ", ".join(services), *([os.path.basename(path)] if path else [])])
     try:
-        annotation.post(
+        post(
             url, Annotation(text, tags, *span_ms), token=os.environ.get("GRAFANA_TOKEN", "").strip()
         )
     except FleetError as error:
@@ -169,6 +171,8 @@ def _annotate(
 
 
 def _write(path: str, sources: Sequence[chrome.Source], seconds: float) -> None:
+    from opscope.timeline import chrome
+
     with chrome.opened(path) as file:
         facts = {"opscope": __version__, "seconds": seconds}
         ranges = chrome.write(file, sources, facts, lambda *damage: _say_damage(sources, *damage))
@@ -207,6 +211,7 @@ def _send(
     sender: SpanSender, sources: Sequence[chrome.Source], of: Sequence[FoundProcess], least_ns: int
 ) -> None:
     """Sends the slow ranges, and reports those that were not sent."""
+    from opscope.timeline import slow
     from opscope_exporters.otlp.spans import Origin
 
     found = slow.find([source.trace for source in sources], least_ns, _MOST_SPANS)
@@ -241,6 +246,8 @@ def _chosen(
     live: list[FoundProcess], pids: tuple[int, ...], services: tuple[str, ...]
 ) -> list[FoundProcess]:
     """The live processes selected; AgentError for a name without one."""
+    from opscope.control import control_block
+
     for pid in pids:
         if not control_block.by_pid(live, pid):
             raise AgentError(

@@ -8,9 +8,6 @@ import threading
 import click
 
 from opscope.errors import OpscopeError
-from opscope.kubernetes.injection import Images
-from opscope.kubernetes.namespaces import Namespaces
-from opscope.kubernetes.webhook import Certificate, Webhook
 
 
 @click.command("webhook", short_help="Observe Kubernetes pods by annotation.")
@@ -39,6 +36,10 @@ def command(image: str, pull_policy: str, listen: str, tls_cert: str, tls_key: s
     The Helm chart agent/deploy/chart installs it. It never refuses a pod. A renewed certificate is
     in use from the next connection on.
     """
+    from opscope.kubernetes.injection import Images
+    from opscope.kubernetes.namespaces import Namespaces
+    from opscope.kubernetes.webhook import Certificate, Webhook
+
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise OpscopeError(f"--listen {listen!r}: must be HOST:PORT")

@@ -6,10 +6,13 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from opscope.fleet import promql
-from opscope.fleet.store import Sample, Store
 from opscope.reports.certainty import LEAST_SAMPLES
+
+if TYPE_CHECKING:
+    from opscope.fleet.store import Sample, Store
 
 LEAST_HOSTS, LEAST_EXCESS, SPREADS = 5, 0.1, 5.0
 """The threshold of a straggler, as in the alert OpscopeStraggler (dashboards/rules/alerts.yml)."""

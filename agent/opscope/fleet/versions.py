@@ -14,12 +14,15 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from opscope.errors import FleetError
 from opscope.fleet import promql
 from opscope.fleet.medians import QUANTILES, Cell, Reading, between, reading
 from opscope.fleet.rankings import quantile
-from opscope.fleet.store import Sample, Store
+
+if TYPE_CHECKING:
+    from opscope.fleet.store import Sample, Store
 
 LEAST_HOSTS = 3
 """Minimum hosts on both sides for a verdict."""

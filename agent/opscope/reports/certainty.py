@@ -15,11 +15,11 @@ with more than 3 w calls, at most one in 20 is missing. A view states this numbe
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from opscope.host.snapshot import Snapshot
-from opscope.segments.variance import F64
+if TYPE_CHECKING:
+    from opscope.host.snapshot import Snapshot
+    from opscope.segments.variance import F64
 
 UNSURE_ABOVE = 0.2
 """Standard error over estimate."""
@@ -31,6 +31,8 @@ _UNSEEN = -math.log(0.05)
 
 def quantile(snapshot: Snapshot, p: float) -> F64:
     """(n,) seconds, as in Snapshot.quantile; NaN if it rests on too few samples."""
+    import numpy as np
+
     is_enough = (snapshot.samples >= LEAST_SAMPLES[p]) | (snapshot.calls_variance == 0)
     return np.where(is_enough, snapshot.quantile(p), np.nan)
 

@@ -20,18 +20,7 @@ from numpy.typing import NDArray
 
 from opscope.host.snapshot import SELF_NS, SELF_UNKNOWN, WEIGHT, Process, SeriesKey, Snapshot
 from opscope.reports import certainty
-
-_SORT_FIELDS = {
-    "total": "total_share",
-    "self": "self_share",
-    "calls": "calls_per_s",
-    "p50": "p50_s",
-    "p95": "p95_s",
-    "p99": "p99_s",
-    "bytes": "bytes_per_s",
-}
-SORTS = (*_SORT_FIELDS, "op")
-
+from opscope.reports.choices import GROUPED_BY, SORT_FIELDS
 
 _ROUNDED = 1e-6
 """What roundings change."""
@@ -129,12 +118,9 @@ def within_phase(grouping: Grouping, phase: str) -> Grouping:
     return lambda key: grouping(key) if key.phase == phase else _OTHER_PHASES
 
 
-GROUPINGS: dict[str, Grouping] = {
-    "operator": by_operator,
-    "process": by_process,
-    "labels": by_labels,
-}
-"""What one row is of."""
+GROUPINGS: dict[str, Grouping] = dict(
+    zip(GROUPED_BY, (by_operator, by_process, by_labels), strict=True)
+)
 
 
 def view(
@@ -259,7 +245,7 @@ def _view(
 
 def _order(row: Row, sort: str) -> tuple[float, str, int]:
     """Largest first; unknown values last."""
-    value = getattr(row, _SORT_FIELDS[sort]) if sort != "op" else 0.0
+    value = getattr(row, SORT_FIELDS[sort]) if sort != "op" else 0.0
     return (1.0 if value is None else -value, row.key.op, row.key.process or 0)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -49,7 +48,7 @@ def free_names(parent: str) -> int:
         try:
             found = os.lstat(path)
             if user is not None and not (stat.S_ISDIR(found.st_mode) and found.st_uid == user):
-                os.rename(path, os.path.join(parent, f"taken-{secrets.token_hex(8)}"))
+                os.rename(path, os.path.join(parent, f"taken-{os.urandom(8).hex()}"))
                 count += 1
         except OSError:
             continue

@@ -14,13 +14,17 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from opscope._native import lib
 from opscope.errors import OpscopeError
-from opscope.segments import layout
 
 # read(offset, size): at most `size` bytes from `offset` on; fewer at the end of the file.
 Reader = Callable[[int, int], bytes]
 
-SIZE_LIMIT = layout.HEADER_BYTES + layout.CHUNK_LIMIT * layout.CHUNK_BYTES
+# Not from layout.py, which imports NumPy: commands that read no segment start sooner.
+SIZE_LIMIT: int = (
+    lib.OPSCOPE_SEGMENT_HEADER_BYTES
+    + lib.OPSCOPE_SEGMENT_CHUNK_LIMIT * lib.OPSCOPE_SEGMENT_CHUNK_BYTES
+)
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

@@ -16,12 +16,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from opscope import config
 from opscope.errors import AgentError, ConfigError
-from opscope.host.snapshot import Snapshot
 from opscope.nearest_name import did_you_mean
+
+if TYPE_CHECKING:
+    from opscope.host.snapshot import Snapshot
 
 GROUP = "opscope.exporters"
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opscope import config, extras
 from opscope.errors import AgentError, ConfigError
-from opscope.host.snapshot import Snapshot
 from opscope.server.exporter import ExportRefused, Option, Options, PushExporter
 from opscope_exporters.otlp import sdk_exporter
+
+if TYPE_CHECKING:
+    from opscope.host.snapshot import Snapshot
 
 OPTIONS = (
     Option("exporter", "", "entry point of the SDK's exporter; overrides the OTEL_* variables"),

@@ -12,17 +12,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opscope import __version__, config, extras
 from opscope.errors import AgentError
-from opscope.host.snapshot import Snapshot
 from opscope.segments import liveness
 from opscope.server.exporter import ExportRefused, Option, Options, PushExporter
 from opscope_exporters.otlp import sdk_exporter
 from opscope_exporters.otlp.exporter import Several, milliseconds
 from opscope_exporters.otlp.use_queue import Queue, Use
 from opscope_exporters.resource import agent_resource
+
+if TYPE_CHECKING:
+    from opscope.host.snapshot import Snapshot
 
 OPTIONS = (
     Option("exporter", "", "entry point of the SDK's exporter; overrides the OTEL_* variables"),

@@ -13,11 +13,13 @@ import os
 from collections import deque
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opscope.errors import AgentError
-from opscope.host.snapshot import Process, Snapshot
 from opscope.replace_file import remove_remains, replace_file
+
+if TYPE_CHECKING:
+    from opscope.host.snapshot import Process, Snapshot
 
 _VERSION = 1
 # A process is forgotten this long after the last snapshot with it; a pass may leave some out.

@@ -7,16 +7,15 @@ requests: see text_page.py and protobuf_page.py. opscope/server/blocks.py compre
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from opscope.host.snapshot import Snapshot
 from opscope.server.exporter import Options, PageExporter
-from opscope_exporters.distinct import Distinct
-from opscope_exporters.prometheus import protobuf_page, text_page
 from opscope_exporters.prometheus.negotiation import Offer, chosen
-from opscope_exporters.prometheus.protobuf_page import ProtobufPage
-from opscope_exporters.prometheus.text_page import TextPage
 from opscope_exporters.resource import target_labels
 from opscope_exporters.samples import OCTAVES, ClassicBuckets, of_process
+
+if TYPE_CHECKING:
+    from opscope.host.snapshot import Snapshot
 
 OPTIONS = (OCTAVES,)
 
@@ -37,6 +36,10 @@ def create(options: Options) -> PageExporter:
 
 class Prometheus:
     def __init__(self, octaves: float = 1.0) -> None:
+        from opscope_exporters.distinct import Distinct
+        from opscope_exporters.prometheus.protobuf_page import ProtobufPage
+        from opscope_exporters.prometheus.text_page import TextPage
+
         buckets = ClassicBuckets(octaves)
         self._text = TextPage(buckets)
         self._protobuf = ProtobufPage(buckets)
@@ -44,6 +47,8 @@ class Prometheus:
         self._distinct = Distinct()
 
     def page(self, snapshot: Snapshot, accept: str) -> tuple[Iterable[bytes], str]:
+        from opscope_exporters.prometheus import protobuf_page, text_page
+
         offer, asked = chosen(accept, _OFFERS)
         snapshot = self._distinct.of(snapshot)
         target, more = self._target, of_process(snapshot)
