@@ -18,6 +18,10 @@ pytest_plugins = ["tests.time_limit"]
 # Threads of OpenMP that wait do not spin: several processes run tests on each processor.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# Threads of OpenBLAS spin after each product, and once when NumPy is imported, which takes as much
+# CPU time again as the import; tests start thousands of programs. Those about its threads set them.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Each program that uses torch.compile would compile seven libraries to try the compiler's vector
 # instructions.
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
