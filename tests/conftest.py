@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 from native.cross.build import ROOT, build_sdist, build_wheel, unpack
+from tests.examples import examples
 
 pytest_plugins = ["tests.time_limit"]
 
@@ -32,7 +33,10 @@ os.environ.setdefault("GOGC", "400")
 
 # A busy machine is no failure: no hypothesis test has a time limit.
 hypothesis.settings.register_profile(
-    "opscope", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "opscope",
+    examples(20),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("opscope")
 

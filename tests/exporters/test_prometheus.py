@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.openmetrics import parser as openmetrics
@@ -23,6 +23,7 @@ from opscope.metric_definition import Kind
 from opscope.metrics import METRICS
 from opscope_exporters.prometheus.exporter import Prometheus
 from opscope_exporters.samples import CLASSIC_METRICS, OCTAVES, ClassicBuckets, of_host
+from tests.examples import examples
 from tests.segments.segment_writer import Range, SegmentWriter
 
 # Any text, with more characters that need escaping than by chance.
@@ -262,7 +263,7 @@ def test_exemplars_follow_their_bucket_in_openmetrics_only(snapshot: Snapshot) -
     assert page(with_one) == page(snapshot)
 
 
-@settings(max_examples=100)
+@examples(20)
 @given(TEXT, TEXT)
 def test_any_label_value_is_read_back(service: str, value: str) -> None:
     key = SeriesKey(service, "a", "forward", (("model", value),))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.bench.scrape import snapshot_of
@@ -14,6 +14,7 @@ from opscope.metric_definition import Kind
 from opscope.metrics import METRICS
 from opscope_exporters.prometheus.exporter import Prometheus
 from opscope_exporters.samples import labels_of as series_labels
+from tests.examples import examples
 from tests.exporters import client_model
 from tests.exporters.client_model import families, labels_of, native_buckets
 
@@ -89,7 +90,7 @@ def test_classic_buckets_are_beside_them(octaves: int) -> None:
             assert bucket.cumulative_count_float == pytest.approx(within.sum(), rel=1e-12)
 
 
-@settings(max_examples=50)
+@examples(10)
 @given(
     st.lists(
         st.lists(
@@ -112,7 +113,7 @@ def test_any_pattern_of_buckets_is_read_back(rows: list[list[int]]) -> None:
         }
 
 
-@settings(max_examples=50)
+@examples(10)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_label_value_is_read_back(service: str, value: str) -> None:
     snapshot = snapshot_of(1, 0)

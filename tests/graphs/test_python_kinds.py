@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope._tensor import Program
+from tests.examples import examples
 from tests.graphs.graphs import of_change, of_node, program
 
 LARGEST = 2**63 - 1
@@ -138,7 +139,7 @@ def test_numbers_and_texts_as_in_python(
 ) -> None:
     run = program(of_node(f"py::{kind}", [type_of(name) for name in inputs], [output]))
 
-    @settings(max_examples=80, deadline=None)
+    @examples(10)
     @given(st.tuples(*(OF[name] for name in inputs)))
     def check(values: tuple[Any, ...]) -> None:
         assert outcome(run, values) == outcome(do, values)
@@ -155,7 +156,7 @@ NUMBER_TEXTS = st.one_of(
 
 
 @given(NUMBER_TEXTS)
-@settings(max_examples=500, deadline=None)
+@examples(100)
 def test_numbers_are_read_from_texts_as_in_python(text: str) -> None:
     assert outcome(READ_INT, (text,)) == outcome(int, (text,))
     assert outcome(READ_FLOAT, (text,)) == outcome(float, (text,))
@@ -225,7 +226,7 @@ def test_lists_as_in_python(
     make = of_change if kind in CHANGING else lambda *case: of_node(case[0], case[1], [case[2]])
     run = program(make(f"py::{kind}", [types[name] for name in inputs], output.format(item)))
 
-    @settings(max_examples=30, deadline=None)
+    @examples(10)
     @given(st.tuples(*(values[name] for name in inputs)))
     def check(given_values: tuple[Any, ...]) -> None:
         assert outcome(run, given_values) == outcome(do, given_values)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope import tensor as ot
+from tests.examples import examples
 from tests.graphs.graphs import of_node, program
 
 T = ot.zeros([2, 3, 4])
@@ -70,7 +71,7 @@ def test_a_tensor_is_made_of_numbers(number: str, depth: int, dtype: ot.dtype | 
         type_text = f"List[{type_text}]"
     run = program(of_node("py::tensor", [type_text, "Optional[Dtype]"], ["Tensor"]))
 
-    @settings(max_examples=20, deadline=None)
+    @examples(5)
     @given(values)
     def check(data: Any) -> None:
         assert outcome(run, data, dtype) == outcome(lambda d, t: ot.tensor(d, dtype=t), data, dtype)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from opscope.attachment import ledger
 from opscope.host.host import Host
 from opscope.host.snapshot import SELF_NS, Snapshot
+from tests.examples import examples
 from tests.segments.segment_writer import (
     TICKS_PER_SECOND,
     Process,
@@ -353,7 +354,7 @@ EVENTS = st.lists(
 
 
 @settings(
-    max_examples=60,
+    examples(15),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(EVENTS)

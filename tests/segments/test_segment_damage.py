@@ -2,13 +2,14 @@
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.segments import layout
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.segment import read_header, read_segment
 from opscope.segments.segment_file import SegmentError
+from tests.examples import examples
 from tests.segments.segment_writer import Process, Range, SegmentWriter
 
 LABELS = (("model_id", "a"),)
@@ -75,7 +76,7 @@ def test_random_bytes_behind_a_good_header(raw: bytes, chunks: int) -> None:
     survives(header + raw)
 
 
-@settings(max_examples=300)
+@examples(60)
 @given(st.lists(st.tuples(MEANINGFUL, st.integers(0, 255)), min_size=1, max_size=8))
 def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
     raw = bytearray(VALID)
@@ -87,7 +88,7 @@ def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
     survives(bytes(raw), known)
 
 
-@settings(max_examples=300)
+@examples(60)
 @given(MEANINGFUL, st.integers(0, 2**64 - 1))
 def test_changed_words(offset: int, value: int) -> None:
     raw = bytearray(VALID)

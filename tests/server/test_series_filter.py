@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.host.snapshot import (
@@ -28,6 +28,7 @@ from opscope.host.snapshot import (
 from opscope.segments.layout import OTHER_OP
 from opscope.server.exporter import PageExporter, load
 from opscope.server.series_filter import FilteredPage, SeriesFilter
+from tests.examples import examples
 from tests.exporters.peers import agent
 
 SECOND = 10**9
@@ -206,7 +207,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@examples(30)
 @given(STEPS, st.integers(1, 3))
 def test_nothing_is_lost_counted_twice_or_counted_back(steps: list[list[int]], top: int) -> None:
     """What a store sees: the increase of each series between pages, new ones from 0."""

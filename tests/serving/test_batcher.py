@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.serving.batcher import Batcher, Queued, QueueFullError, Rule
+from tests.examples import examples
 
 
 def queued(
@@ -114,7 +115,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=300)
+@examples(60)
 @given(
     events,
     st.integers(0, 6),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.serving.http_connection import (
@@ -18,6 +18,7 @@ from opscope.serving.http_connection import (
     HttpRequest,
 )
 from opscope.serving.limits import Admission, Limits
+from tests.examples import examples
 
 LIMITS = Limits(message_bytes=4096, head_bytes=256, idle_s=1000, receive_s=1000)
 REQUESTS = (
@@ -107,7 +108,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[start:end] for start, end in pairwise(edges)]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(15)
 @given(
     st.lists(st.sampled_from(REQUESTS), min_size=1, max_size=6),
     st.booleans(),
@@ -126,7 +127,7 @@ def test_answers_do_not_depend_on_how_the_bytes_arrive(
     assert (admission.requests, admission.bytes) == (0, 0)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(20)
 @given(st.binary(max_size=600), st.sampled_from([*REQUESTS, CHUNKED]), st.integers(0, 400))
 def test_any_bytes_are_answered_or_refused_and_nothing_stays_admitted(
     noise: bytes, request: tuple[bytes, bytes], place: int

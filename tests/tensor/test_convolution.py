@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
 from opscope import tensor as ot
 from opscope._native import lib
+from tests.examples import examples
 
 sizes = st.tuples(st.integers(1, 9), st.integers(1, 9))
 kernels = st.tuples(st.integers(1, 4), st.integers(1, 4))
@@ -52,7 +53,7 @@ def convolve(x: Any, w: Any, b: Any, *settings: Any, tolerance: float = 1e-11) -
     )
 
 
-@settings(max_examples=100)
+@examples(20)
 @given(
     batch=st.integers(0, 3),
     groups=st.integers(1, 3),
@@ -126,7 +127,7 @@ def test_the_gradient_does_not_depend_on_the_number_of_threads() -> None:
     assert found[0] == found[1] == found[2]
 
 
-@settings(max_examples=30)
+@examples(6)
 @given(
     images=st.integers(1, 2),
     each=st.integers(1, 2),
@@ -161,7 +162,7 @@ def test_gradients_of_depthwise_kernels_have_only_their_own_factors(width: int, 
     assert not np.isfinite(found[1:].numpy()).any()
 
 
-@settings(max_examples=60)
+@examples(12)
 @given(
     size=sizes, kernel=kernels, stride=steps, padding=paddings, dilation=steps, ceil=st.booleans()
 )
@@ -195,7 +196,7 @@ def test_a_window_all_of_padding_has_no_element_and_takes_no_gradient() -> None:
     assert x.grad.tolist() == np.zeros((1, 2, 2)).tolist()
 
 
-@settings(max_examples=60)
+@examples(12)
 @given(
     size=sizes,
     kernel=kernels,
@@ -217,7 +218,7 @@ def test_avg_pool2d_of_any_geometry(
     )
 
 
-@settings(max_examples=40)
+@examples(10)
 @given(size=sizes, output=sizes)
 def test_adaptive_avg_pool2d_of_any_geometry(size: Any, output: Any) -> None:
     compare(

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope import tensor as ot
+from tests.examples import examples
 from tests.tensor.ranges import ranges
 
 SIZES = (3, 4, 2, 5)
@@ -71,7 +72,7 @@ def outcome(run: Any) -> Any:
         return type(error).__name__ and "refused"
 
 
-@settings(max_examples=400)
+@examples(60)
 @given(keys())
 def test_reading_takes_the_elements_pytorch_takes(key: tuple[Any, ...]) -> None:
     taken = outcome(lambda: ot.from_numpy(SOURCE)[of(key, ot.tensor)].numpy())
@@ -79,7 +80,7 @@ def test_reading_takes_the_elements_pytorch_takes(key: tuple[Any, ...]) -> None:
     np.testing.assert_array_equal(taken, expected, strict=True)
 
 
-@settings(max_examples=400)
+@examples(60)
 @given(keys(), st.sampled_from(["number", "one", "all"]))
 def test_writing_changes_the_elements_pytorch_changes(key: tuple[Any, ...], kind: str) -> None:
     own, their = SOURCE.copy(), SOURCE.copy()
@@ -98,7 +99,7 @@ def test_writing_changes_the_elements_pytorch_changes(key: tuple[Any, ...], kind
     np.testing.assert_array_equal(own, their)
 
 
-@settings(max_examples=100)
+@examples(20)
 @given(keys())
 def test_gradients_of_reading_and_writing_are_pytorchs(key: tuple[Any, ...]) -> None:
     shape = outcome(lambda: torch.from_numpy(SOURCE)[of(key, torch.from_numpy)].shape)

@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from opscope import tensor as ot
+from tests.examples import examples
 from tests.tensor import oracle
 from tests.tensor.layouts import SHAPES, laid_out, values
 from tests.tensor.samples import Array, Sample, base_operators, call, outputs_of, samples_of
 
-PROPERTY = settings(max_examples=25)
+PROPERTY = examples(10)
 # In place, but not element by element.
 NOT_ELEMENTWISE = {
     "core::bernoulli",

@@ -1,12 +1,13 @@
 """Reading traces: any bytes give a Trace or TraceError."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope._native import ffi
 from opscope.timeline import layout
 from opscope.timeline.reader import Block, Record, Trace, TraceError, read_header
+from tests.examples import examples
 from tests.timeline.trace_writer import TraceWriter, trace_of
 
 
@@ -132,7 +133,7 @@ def test_random_bytes_behind_a_good_header(raw: bytes) -> None:
     survives(header + raw)
 
 
-@settings(max_examples=400)
+@examples(60)
 @given(st.lists(st.tuples(MEANINGFUL, st.integers(0, 255)), min_size=1, max_size=8))
 def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
     raw = bytearray(VALID)
@@ -141,7 +142,7 @@ def test_changed_bytes(changes: list[tuple[int, int]]) -> None:
     survives(bytes(raw))
 
 
-@settings(max_examples=400)
+@examples(60)
 @given(MEANINGFUL, st.integers(0, 2**64 - 1))
 def test_changed_words(offset: int, value: int) -> None:
     raw = bytearray(VALID)
@@ -149,7 +150,7 @@ def test_changed_words(offset: int, value: int) -> None:
     survives(bytes(raw))
 
 
-@settings(max_examples=400)
+@examples(60)
 @given(MEANINGFUL)
 def test_cut_anywhere(size: int) -> None:
     survives(VALID[:size])

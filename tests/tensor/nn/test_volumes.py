@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope import tensor as ot
 from opscope.tensor import nn
 from opscope.tensor.nn import functional
+from tests.examples import examples
 
 OWN: Any = functional
 THEIRS: Any = torch.nn.functional
@@ -56,7 +57,7 @@ def test_module_reads_and_computes_as_pytorchs_from_its_weights(make: Any) -> No
 TRIPLES = st.tuples(*[st.integers(1, 2)] * 3)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(5)
 @given(
     TRIPLES, TRIPLES, TRIPLES, TRIPLES, TRIPLES, st.integers(1, 2), st.integers(1, 2), st.booleans()
 )
