@@ -19,7 +19,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 # Tests start hundreds of programs, and each would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-NATIVE := $(shell find native -type f) pyproject.toml
+NATIVE := $(shell find native -type f -not -path '*/__pycache__/*') pyproject.toml
 PYTHON_SOURCES := $(shell find agent exporters -name '*.py')
 C_SOURCES := $(shell find native tests -name '*.[ch]' -o -name '*.cpp')
 
