@@ -4,9 +4,9 @@ Subcommands in NEED_NO_EXTRA (_commands.py) are for observed environments, which
 package itself: such a file has `main(arguments)` and a SUMMARY, and imports no third-party package.
 Every other file has a click command `command` (_group.py) and needs the extra `agent`. `opscope
 --help` and completion import all of these files, so they import within their functions what takes
-long: NumPy, whatever reads segments, HTTP. A usage
-error, or an exception that Opscope raises on purpose, is one line on standard error; so is an
-unexpected exception, whose traceback OPSCOPE_DEBUG=1 shows.
+long: NumPy, whatever reads segments, HTTP. A usage error, or an exception that Opscope raises on
+purpose, is one line on standard error; so is an unexpected exception, whose traceback
+OPSCOPE_DEBUG=1 shows.
 """
 
 from __future__ import annotations
