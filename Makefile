@@ -57,7 +57,7 @@ test-c: build/c/build.ninja ## only the C tests
 
 test-long: export OPSCOPE_TEST_EXAMPLES = 10
 test-long: $(VENV)/installed $(VENV)/torch ## the Python tests that repeat others at length, and properties with more examples
-	$(call side_by_side,(long or hypothesis) and not external)
+	$(call side_by_side,(long or examples or hypothesis) and not external)
 	$(call twice,alone and long,$(ALONE))
 
 test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: an hour or two

@@ -1,5 +1,7 @@
-"""How many examples a property is tried with: few in `make test`, ten times as many in
-`make test-long`. Each run tries others."""
+"""How many examples tests try: few in `make test`, ten times as many in `make test-long`.
+
+Of a property, each run draws others. Other tests that use this have the marker `examples`.
+"""
 
 import os
 

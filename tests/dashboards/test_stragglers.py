@@ -9,10 +9,11 @@ import pytest
 
 from tests.dashboards.fleet import Fleet
 from tests.dashboards.statistics import alarms
+from tests.examples import TIMES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.examples]
 
-FLEETS = 100
+FLEETS = 25 * TIMES
 
 
 def assert_found(fleets: Iterable[Fleet]) -> None:
