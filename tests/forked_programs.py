@@ -1,5 +1,5 @@
 """Run programs in forks of a process that has made their imports: that of PyTorch takes 3 s of CPU
-time.
+time, those of pytest and NumPy half a second.
 
 To Opscope such a program is one whose framework was imported before Opscope starts, as by a path
 file. What an import itself does, and what depends on a process's command line, is shown by programs
@@ -120,3 +120,7 @@ class ForkedPrograms:
 WITH_TORCH = ForkedPrograms("import torch")
 WITH_EXPORT = ForkedPrograms("import torch, torch._dynamo, torch.export._trace")
 """What torch.export imports when it is first called takes as long as PyTorch itself."""
+WITH_PYTEST = ForkedPrograms(
+    "import numpy, pytest; from _pytest.config import get_config; get_config()"
+)
+"""The last imports pytest's own plugins."""

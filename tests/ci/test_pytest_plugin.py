@@ -1,6 +1,9 @@
 """The pytest plugin in real runs of pytest, which load it by its name and no other one: those of
 this environment take as long as the rest. test_pytest_in_an_environment.py has a pytest that finds
-it by itself."""
+it by itself.
+
+Most run in forks of a process that has imported pytest and NumPy, which take most of a run's time.
+"""
 
 import json
 import os
@@ -13,6 +16,7 @@ import pytest
 from opscope.ci import baseline
 from opscope.ci.budgets import Used
 from opscope.errors import OpscopeError
+from tests.forked_programs import WITH_PYTEST
 
 TEST = """
 import os
@@ -30,18 +34,21 @@ def work():
 
 
 def pytest_in(
-    place: Path, body: str, *words: str, ini: str = "", **environ: str
+    place: Path, body: str, *words: str, ini: str = "", anew: bool = False, **environ: str
 ) -> subprocess.CompletedProcess[str]:
+    """`anew`: in a new interpreter."""
     (place / "pytest.ini").write_text(f"[pytest]\n{ini}\n")
     (place / "test_it.py").write_text(TEST + body)
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "pytest_opscope", "-p", "no:cacheprovider", *words],
-        cwd=place,
-        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environ,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    words = ("-p", "pytest_opscope", "-p", "no:cacheprovider", *words)
+    variables = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environ
+    if anew:
+        command = [sys.executable, "-m", "pytest", *words]
+        return subprocess.run(
+            command, cwd=place, env=variables, capture_output=True, text=True, timeout=300
+        )
+    script = place / "run.py"
+    script.write_text(f"import sys, pytest; sys.exit(pytest.main({[*words]!r}))")
+    return WITH_PYTEST.run(script, place, variables, timeout_s=300)
 
 
 def test_a_budget_is_kept_or_the_failure_names_the_operator(tmp_path: Path) -> None:
@@ -55,7 +62,7 @@ def test_exceeded(opscope_profile):
     with opscope_profile(calls={"numpy::a*": 2}, self_ms={"total": 0}):
         work()
 """
-    done = pytest_in(tmp_path, body)
+    done = pytest_in(tmp_path, body, anew=True)
     assert done.returncode == 1
     assert "1 failed, 1 passed" in done.stdout
     assert "2 operator limits are exceeded:" in done.stdout
@@ -118,7 +125,7 @@ def test_step(opscope_profile, i):
     with opscope_profile():
         work()
 """
-    done = pytest_in(tmp_path, body, "--opscope-update", "-p", "xdist.plugin", "-n", "2")
+    done = pytest_in(tmp_path, body, "--opscope-update", "-p", "xdist.plugin", "-n", "2", anew=True)
     assert done.returncode == 0, done.stdout
     assert len(baseline.load(str(tmp_path / "opscope-baseline.json"))) == 12
 
@@ -153,7 +160,7 @@ def test_nothing():
     loaded = {name for name in sys.modules if name.startswith("opscope")}
     assert not loaded
 """
-    done = pytest_in(tmp_path, body)
+    done = pytest_in(tmp_path, body, anew=True)
     assert done.returncode == 0, done.stdout
 
 
