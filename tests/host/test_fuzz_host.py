@@ -6,18 +6,21 @@ from pathlib import Path
 import pytest
 
 from opscope.segments import segment
+from tests.examples import TIMES
 from tests.host import fuzz_directories, fuzz_segments
 from tests.host.fuzz_host import run
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("seed", range(2))
 def test_a_pass_ends_well_whatever_a_file_holds(seed: int) -> None:
-    assert run(seconds=600.0, executions=250, seed=seed) == 250
+    assert run(seconds=600.0, executions=50 * TIMES, seed=seed) == 50 * TIMES
 
 
+@pytest.mark.examples
 def test_the_reader_ends_well_whatever_it_reads() -> None:
-    counts = fuzz_segments.batch(1, seed=1, size=3000)
-    assert counts.segments >= 3000
+    counts = fuzz_segments.batch(1, seed=1, size=600 * TIMES)
+    assert counts.segments >= 600 * TIMES
     assert 0 < counts.again < counts.read < counts.segments
     assert counts.segments == counts.read + sum(counts.reasons.values())
     assert {"corrupt", "magic", "truncated", "version"} <= counts.reasons.keys()
@@ -68,6 +71,7 @@ def test_a_run_goes_on_where_it_was_stopped(
 
 
 @pytest.mark.slow
+@pytest.mark.examples
 def test_all_that_reads_ends_well_whatever_directories_hold() -> None:
-    done, _ = fuzz_directories.run(seconds=600.0, rounds=30, seed=15)
-    assert done == 30
+    done, _ = fuzz_directories.run(seconds=600.0, rounds=6 * TIMES, seed=15)
+    assert done == 6 * TIMES

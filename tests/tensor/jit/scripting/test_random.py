@@ -10,6 +10,7 @@ import pytest
 
 from opscope import tensor as ot
 from opscope.tensor import jit
+from tests.examples import TIMES
 from tests.tensor.jit.scripting.random_functions import Writer
 from tests.tensor.jit.scripting.same import equal, outcome
 
@@ -32,7 +33,7 @@ def count(a: int, b: int) -> int:
 
 
 '''
-PER_FILE = 60
+PER_FILE = 12 * TIMES
 
 
 def arguments(number: int) -> list[Any]:
@@ -48,6 +49,7 @@ def arguments(number: int) -> list[Any]:
     ]
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("first", range(0, 6 * PER_FILE, PER_FILE))
 def test_a_random_function_does_the_same(first: int, tmp_path: Path) -> None:
     numbers = range(first, first + PER_FILE)
