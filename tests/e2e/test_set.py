@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from opscope.cli._group import main
 from opscope.host.host import Host
 from opscope.host.snapshot import Process
 from tests.waiting import until
@@ -64,15 +67,16 @@ class Program:
 
     def set(self, *words: str) -> dict[str, Any]:
         """Changes its settings while it works; asserts that they took effect."""
-        command = [*CLI, "set", "--pid", str(self.process.pid), "--json", *words, "--wait", "300"]
-        with subprocess.Popen(
-            [*command, "--directory", self.directory], stdout=subprocess.PIPE, text=True
-        ) as setting:
-            while not has_ended(setting):
+        command = ["set", "--pid", str(self.process.pid), "--json", *words, "--wait", "300"]
+        command += ["--directory", str(self.directory)]
+        with ThreadPoolExecutor(1) as executor:
+            # In this process: starting the command takes longer than what it does.
+            setting = executor.submit(CliRunner().invoke, main, command)
+            while not wait([setting], 0.01).done:  # meanwhile it has the processor to itself
                 self.run("multiply", 200)
-            assert setting.stdout is not None
-            said: dict[str, Any] = json.loads(setting.stdout.read())
-        assert (setting.returncode, said["problems"]) == (0, [])
+        done = setting.result()
+        said: dict[str, Any] = json.loads(done.stdout)
+        assert (done.exit_code, said["problems"]) == (0, [])
         (process,) = said["processes"]
         assert (process["applied"], process["answer"]) == (True, "in force")
         return process  # type: ignore[no-any-return]
@@ -91,15 +95,6 @@ class Program:
         snapshot = Host([str(self.directory)], consume=False).collect()
         (process,) = (p for p in snapshot.processes if p.pid == self.process.pid)
         return process
-
-
-def has_ended(process: subprocess.Popen[str]) -> bool:
-    """Whether the process has ended within 10 ms, in which it has the processor to itself."""
-    try:
-        process.wait(0.01)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
 
 
 def _environ(directory: Path, **variables: str) -> dict[str, str]:
