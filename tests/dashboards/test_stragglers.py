@@ -9,11 +9,11 @@ import pytest
 
 from tests.dashboards.fleet import Fleet
 from tests.dashboards.statistics import alarms
-from tests.examples import TIMES
+from tests.examples import few_or
 
 pytestmark = [pytest.mark.slow, pytest.mark.examples]
 
-FLEETS = 25 * TIMES
+FLEETS = few_or(25, 100)
 
 
 def assert_found(fleets: Iterable[Fleet]) -> None:

@@ -6,21 +6,23 @@ from pathlib import Path
 import pytest
 
 from opscope.segments import segment
-from tests.examples import TIMES
+from tests.examples import few_or
 from tests.host import fuzz_directories, fuzz_segments
 from tests.host.fuzz_host import run
+
+EXECUTIONS, SEGMENTS, ROUNDS = few_or(50, 250), few_or(600, 3000), few_or(6, 30)
 
 
 @pytest.mark.examples
 @pytest.mark.parametrize("seed", range(2))
 def test_a_pass_ends_well_whatever_a_file_holds(seed: int) -> None:
-    assert run(seconds=600.0, executions=50 * TIMES, seed=seed) == 50 * TIMES
+    assert run(seconds=600.0, executions=EXECUTIONS, seed=seed) == EXECUTIONS
 
 
 @pytest.mark.examples
 def test_the_reader_ends_well_whatever_it_reads() -> None:
-    counts = fuzz_segments.batch(1, seed=1, size=600 * TIMES)
-    assert counts.segments >= 600 * TIMES
+    counts = fuzz_segments.batch(1, seed=1, size=SEGMENTS)
+    assert counts.segments >= SEGMENTS
     assert 0 < counts.again < counts.read < counts.segments
     assert counts.segments == counts.read + sum(counts.reasons.values())
     assert {"corrupt", "magic", "truncated", "version"} <= counts.reasons.keys()
@@ -73,5 +75,5 @@ def test_a_run_goes_on_where_it_was_stopped(
 @pytest.mark.slow
 @pytest.mark.examples
 def test_all_that_reads_ends_well_whatever_directories_hold() -> None:
-    done, _ = fuzz_directories.run(seconds=600.0, rounds=6 * TIMES, seed=15)
-    assert done == 6 * TIMES
+    done, _ = fuzz_directories.run(seconds=600.0, rounds=ROUNDS, seed=15)
+    assert done == ROUNDS

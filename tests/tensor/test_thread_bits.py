@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 from opscope import tensor as ot
-from tests.examples import TIMES
+from tests.examples import few_or
 from tests.tensor.samples import outputs_of
 
 pytestmark = pytest.mark.examples
 
 # Two and three pieces each, at sizes where no vector begins.
 COUNT = 140009
-COUNTS = [COUNT] if TIMES == 1 else [65537, COUNT, 262143]
+COUNTS = [COUNT, 65537, 262143][: few_or(1, 3)]
 LEFT_OUT = {"core::dot", "core::matmul", "core::linear", "core::empty_like", "core::unbind"}
 """The last makes a quarter of a million views and computes nothing."""
 

@@ -15,7 +15,7 @@ import sys
 import pytest
 
 from opscope.tensor import data
-from tests.examples import TIMES
+from tests.examples import few_or
 from tests.tensor.data.datasets import Rows
 from tests.waiting import UNTIL
 
@@ -115,11 +115,14 @@ if __name__ == "__main__":
 @pytest.mark.slow
 @pytest.mark.examples
 @pytest.mark.parametrize("threads", [0, 1])
-@pytest.mark.parametrize(("method", "step"), [("fork", 10), ("spawn", 200), ("forkserver", 200)])
+@pytest.mark.parametrize(
+    ("method", "step"),
+    [("fork", few_or(10, 3)), ("spawn", few_or(200, 60)), ("forkserver", few_or(200, 60))],
+)
 def test_ctrl_c_while_a_worker_is_started_reaches_the_consumer(
     method: str, step: int, threads: int
 ) -> None:
-    done = run(INTERRUPTED_STARTS, method, str(step // TIMES), str(threads))
+    done = run(INTERRUPTED_STARTS, method, str(step), str(threads))
     assert done == (0, "[0, 1, 2, 3]\n([], False) [0, 1, 2, 3]\n", "")
 
 

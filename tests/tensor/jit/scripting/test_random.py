@@ -10,7 +10,7 @@ import pytest
 
 from opscope import tensor as ot
 from opscope.tensor import jit
-from tests.examples import TIMES
+from tests.examples import few_or
 from tests.tensor.jit.scripting.random_functions import Writer
 from tests.tensor.jit.scripting.same import equal, outcome
 
@@ -33,7 +33,7 @@ def count(a: int, b: int) -> int:
 
 
 '''
-PER_FILE = 12 * TIMES
+PER_FILE = few_or(12, 60)
 
 
 def arguments(number: int) -> list[Any]:
