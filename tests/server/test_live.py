@@ -116,23 +116,48 @@ def test_the_span_is_ten_seconds_for_any_frequency_of_requests(tmp_path: Path) -
     assert page.look()["about"].startswith("in the last 10.0 s")
 
 
-def test_history_has_one_point_in_20_seconds_and_forgets_after_an_hour(tmp_path: Path) -> None:
+def points_of(past: History) -> list[dict[str, Any]]:
+    body = past.answer().body
+    assert isinstance(body, bytes)
+    found: list[dict[str, Any]] = json.loads(body)
+    return found
+
+
+def test_history_of_the_last_hour_has_one_point_in_20_seconds(tmp_path: Path) -> None:
     page = Looking(tmp_path)
     past = History(lambda: page.now)
     for second in range(0, 4000, 4):
         page.now = float(second)
         page.work()
         past.note(page.collect())
-    body = past.answer().body
-    assert isinstance(body, bytes)
-    points = json.loads(body)
-    assert len(points) == 181
+    points = [one for one in points_of(past) if one["age_s"] <= 3600]
+    assert len(points) == 180
     assert points[0]["age_s"] == pytest.approx(3600, abs=21)
     assert points[-1]["age_s"] < 20
     (row,) = points[-1]["operators"]
     assert (row["operator"], row["calls_per_s"]) == ("numpy::add", pytest.approx(25.0))
     assert row["threads"] == pytest.approx(0.025)
     assert points[-1]["by"]["framework"][0][:2] == ["numpy", pytest.approx(0.025)]
+
+
+def test_older_history_is_coarser_and_has_all_that_ran_since_the_start(tmp_path: Path) -> None:
+    page = Looking(tmp_path)
+    past = History(lambda: page.now)
+    passes, every_s = 1500, 120
+    for number in range(passes):
+        page.now = float(every_s * number)
+        page.work()
+        past.note(page.collect())
+    points = points_of(past)
+    ages = [one["age_s"] for one in points]
+    assert ages == sorted(ages, reverse=True)
+    assert ages[0] == every_s * (passes - 1) - 21_600, "the first one has the first six hours"
+    assert len(points) < 300
+    # Each covers the time since the one before: together they have every call.
+    since = [every_s * (passes - 1), *ages]
+    calls = [one["operators"][0]["calls_per_s"] for one in points]
+    seen = sum(rate * (a - b) for rate, a, b in zip(calls, since, ages, strict=False))
+    assert seen == pytest.approx(100 * (passes - 1))
 
 
 def test_history_sums_operators_beyond_the_largest(tmp_path: Path) -> None:
@@ -144,9 +169,7 @@ def test_history_sums_operators_beyond_the_largest(tmp_path: Path) -> None:
             page.writer.add([Range(f"user::{number:02}", 1e-3, number + 1, self_s=1e-3)])
         page.writer.write(page.place)
         past.note(page.collect())
-    body = past.answer().body
-    assert isinstance(body, bytes)
-    (point,) = json.loads(body)
+    (point,) = points_of(past)
     *named, others = point["operators"]
     assert [row["operator"] for row in named][:2] == ["user::29", "user::28"]
     assert others["operator"] == "others"

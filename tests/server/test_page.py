@@ -29,16 +29,16 @@ chromium = pytest.mark.skipif(
 )
 
 
-def history() -> History:
-    """Of an agent that ran for ten minutes before the page was opened."""
+def history(span_s: float = 600, every_s: float = 20) -> History:
+    """Of an agent that ran for so long before the page was opened."""
     with tempfile.TemporaryDirectory() as place:
         now, writer = 0.0, SegmentWriter()
         past = History(lambda: now)
         host = Host([place], consume=False, clock_ns=lambda: round((1 + now) * 1e9))
-        while now <= 600:
+        while now <= span_s:
             writer.add([Range("numpy::earlier", 1e-2, 100, self_s=1e-2)]).write(Path(place))
             past.note(host.collect())
-            now += 20
+            now += every_s
     return past
 
 
@@ -161,9 +161,25 @@ def test_the_charts_begin_before_the_page_was_opened(server: Server, tmp_path: P
     assert "polyline" in calls
 
 
+@chromium
+@pytest.mark.parametrize(
+    ("fragment", "ago"), [("", "60 min"), ("#span=day", "24 h"), ("#span=start", "3 d")]
+)
+def test_the_charts_go_back_to_the_agents_start(tmp_path: Path, fragment: str, ago: str) -> None:
+    SegmentWriter().add([Range("numpy::add", 1e-3, 30, self_s=1e-3)]).write(tmp_path)
+    latest = Latest(Host([str(tmp_path)], consume=False).collect)
+    page = load("prometheus")
+    assert isinstance(page, PageExporter)
+    pages = live.routes(latest.snapshot, lambda _: [], history=history(3 * 86_400 + 600, 600))
+    server = Server("127.0.0.1", 0, latest, page, more=pages)
+    markup = shown(f"{server.url}/{fragment}", tmp_path / "profile")
+    server.close()
+    assert f"{ago} ago" in text_of(markup.split('id="by-framework"')[1].split("</svg>")[0])
+
+
 POINTED = """<svg id="mark" xmlns="http://www.w3.org/2000/svg"></svg>
 <figure id="f"><figcaption>Calls</figcaption><div class="drawing"></div></figure>
-<script>const choice = {{}};</script><script src="{script}"></script><script>
+<script>const choice = {{ span_s: Infinity }};</script><script src="{script}"></script><script>
 const history_ = new History();
 for (let i = 0; i < 60; i++) history_.add(i, [["add", 100 + i]]);
 chart(document.getElementById("f"), history_, String, true);

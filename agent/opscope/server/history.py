@@ -1,18 +1,21 @@
-"""The last hour, for the charts of the agent's page, which may be opened at any time.
+"""What ran since the agent's start, for the charts of its page, which may be opened at any time.
 
 Its points come from the passes that the agent makes anyway, one in 20 seconds at most: with 2,000
 operators a point takes 60 ms of a processor. It has what the charts need, and of the operators only
-those with the most time.
+those with the most time. The older, the coarser: each point of `_TIERS` covers the whole time since
+the one before, so that nothing falls between two.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +25,9 @@ from opscope.reports.breakdown import breakdown, by_kind
 from opscope.reports.view import Row, by_operator, by_phase, view
 from opscope.server.http_server import Answer
 
-_SPAN_S = 3600.0
-_EVERY_S = 20.0
+_DAY_S = 86_400.0
+_TIERS = ((20.0, 3600.0), (600.0, _DAY_S), (21_600.0, 60 * _DAY_S))
+"""(seconds between two points, seconds for which they are kept), the finest first."""
 _OPERATORS = 12
 _OTHERS = "others"
 """What charts.js calls all operators that it does not name."""
@@ -48,35 +52,64 @@ class Sample(NamedTuple):
         return self.operators.series_retired
 
 
+class _Tier:
+    """Points in one distance of each other, as JSON, since there may be hundreds."""
+
+    def __init__(self, every_s: float, span_s: float) -> None:
+        self._every_s, self._span_s = every_s, span_s
+        self._before: Sample | None = None
+        self.points: deque[tuple[float, str | None]] = deque()
+        """Each is of the time since the one before; None where nothing is known of that."""
+
+    def is_due(self, time_s: float) -> bool:
+        return not self.points or time_s - self.points[-1][0] >= self._every_s
+
+    def note(self, time_s: float, now: Sample) -> None:
+        before, self._before = self._before, now
+        # Retired series have moved: nothing is known of the time since the point before.
+        is_known = before is not None and before.retired == now.retired
+        text = json.dumps(_point(now, before), allow_nan=False) if before and is_known else None
+        self.points.append((time_s, text))
+
+    def forget(self, time_s: float, coarser: _Tier | None) -> None:
+        """Only what whole points of the coarser tier have."""
+        old_s = time_s - self._span_s
+        if coarser is not None:
+            old_s = max((at_s for at_s, _ in coarser.points if at_s < old_s), default=-math.inf)
+        while self.points and self.points[0][0] <= old_s:
+            self.points.popleft()
+
+
 class History:
     """Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._before: tuple[float, Sample] | None = None
-        self._points: deque[tuple[float, dict[str, Any]]] = deque()
+        self._tiers = [_Tier(*tier) for tier in _TIERS]
 
     def note(self, snapshot: Snapshot) -> None:
         """Adds a point, unless the last one is too young. To be called with each snapshot."""
         with self._lock:
-            time_s, before = self._clock(), self._before
-            if before is not None and time_s - before[0] < _EVERY_S:
+            time_s = self._clock()
+            if not self._tiers[0].is_due(time_s):
                 return
             now = Sample.of(snapshot)
-            self._before = time_s, now
-            # Retired series have moved: nothing is known of the time since the point before.
-            if before is not None and before[1].retired == now.retired:
-                self._points.append((time_s, _point(now, before[1])))
-            while self._points and time_s - self._points[0][0] > _SPAN_S:
-                self._points.popleft()
+            for tier in self._tiers:
+                if tier.is_due(time_s):
+                    tier.note(time_s, now)
+            for tier, coarser in zip_longest(self._tiers, self._tiers[1:]):
+                tier.forget(time_s, coarser)
 
     def answer(self) -> Answer:
         """JSON, as page/page.js reads it: the oldest point first."""
         with self._lock:
-            time_s = self._clock()
-            points = [{"age_s": round(time_s - at_s, 1), **point} for at_s, point in self._points]
-        return Answer(json.dumps(points, allow_nan=False).encode(), "application/json")
+            time_s, shown = self._clock(), list[tuple[float, str | None]]()
+            for tier in self._tiers:
+                finer_s = shown[0][0] if shown else math.inf
+                shown[:0] = [point for point in tier.points if point[0] < finer_s]
+        points = (f'{{"age_s": {time_s - at_s:.1f}, {text[1:]}' for at_s, text in shown if text)
+        return Answer(f"[{', '.join(points)}]".encode(), "application/json")
 
 
 def _point(now: Sample, before: Sample) -> dict[str, Any]:

@@ -6,11 +6,13 @@
 const SVG = document.getElementById("mark").namespaceURI;
 const COLOURS = 8;
 const REST = "others"; // so the agent's history calls them as well
-const SPAN_S = 3600; // what a chart shows at most
-const DENSE_S = 300; // of which this much has every point, the rest one in SPARSE_S
+const DENSE_S = 300; // this much has every point, the rest one in SPARSE_S or in a part of its age
 const SPARSE_S = 9;
+const SPARSE_PART = 0.005;
+const LEAST_THINNED = 600; // points
 const UNKNOWN_S = 60; // for so long, what is not known leaves what was known in sight
 const LEAST_SPAN_S = 60;
+const DAY_S = 86_400;
 const WIDTH = 360, HEIGHT = 120, LEFT = 43, BOTTOM = 16, TOP = 6;
 
 function drawn(tag, attributes, ...inner) {
@@ -29,15 +31,29 @@ function niceTop(value) {
 
 // For each chart, points of {time_s, values: Map}.
 class History {
-  constructor() {
-    this.points = [];
-    this.isKnown = true;
+  constructor(points = [], isKnown = true) {
+    this.points = points;
+    this.isKnown = isKnown;
+    this.full = LEAST_THINNED;
+  }
+
+  // What is within so many seconds of the last point.
+  within(span_s) {
+    const from_s = this.points.length ? this.points.at(-1).time_s - span_s : 0;
+    return new History(this.points.filter(({ time_s }) => time_s >= from_s), this.isKnown);
   }
 
   thin(time_s) {
-    const old = this.points.findLastIndex((point) => point.time_s < time_s - DENSE_S);
-    if (old > 1 && this.points[old].time_s - this.points[old - 2].time_s < 2 * SPARSE_S)
-      this.points.splice(old - 1, 1);
+    if (this.points.length < this.full) return;
+    let kept_s = -Infinity;
+    this.points = this.points.filter((point) => {
+      const age_s = time_s - point.time_s;
+      if (age_s > DENSE_S && point.time_s - kept_s < Math.max(SPARSE_S, SPARSE_PART * age_s))
+        return false;
+      kept_s = point.time_s;
+      return true;
+    });
+    this.full = Math.max(LEAST_THINNED, 1.25 * this.points.length);
   }
 
   // `groups`: [name, value] each; a value that is not known is null, and then nothing is drawn.
@@ -45,7 +61,6 @@ class History {
     this.isKnown = groups.every(([, value]) => value !== null);
     if (!this.isKnown) return;
     this.points.push({ time_s, values: new Map(groups.map(([name, value]) => [name, value])) });
-    while (this.points[0].time_s < time_s - SPAN_S) this.points.shift();
     this.thin(time_s);
   }
 
@@ -76,8 +91,16 @@ class History {
   }
 }
 
+// A span of time in words.
+function spanText(seconds) {
+  for (const [unit, size] of [["d", 86_400], ["h", 3600], ["min", 60]])
+    if (seconds >= 2 * size) return `${Math.round(seconds / size)} ${unit}`;
+  return `${Math.round(seconds)} s`;
+}
+
 // Fills a figure: `stacked` areas, else lines; `format` writes a value.
-function chart(figure, history, format, stacked, limit) {
+function chart(figure, whole, format, stacked, limit) {
+  const history = whole.within(choice.span_s);
   const series = history.series();
   const times = history.points.map(({ time_s }) => time_s);
   const place = figure.querySelector(".drawing");
@@ -108,9 +131,8 @@ function chart(figure, history, format, stacked, limit) {
       drawn("text", { x: LEFT - 4, y: +height + 3, class: "tick right" }, format(part * top)),
     );
   }
-  const ago = (seconds) => (seconds >= 120 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds)} s`);
   svg.append(
-    drawn("text", { x: LEFT, y: HEIGHT - 3, class: "tick" }, `${ago(span)} ago`),
+    drawn("text", { x: LEFT, y: HEIGHT - 3, class: "tick" }, `${spanText(span)} ago`),
     drawn("text", { x: WIDTH - 2, y: HEIGHT - 3, class: "tick right" }, "now"),
   );
   let below = times.map(() => 0);
@@ -132,7 +154,7 @@ function chart(figure, history, format, stacked, limit) {
   const moment = drawn("text", { y: HEIGHT - 3, class: "tick moment", visibility: "hidden" });
   svg.append(cursor, moment);
   const title = figure.querySelector("figcaption").textContent;
-  svg.setAttribute("aria-label", `${title}, over the last ${ago(span)}; the values of now follow`);
+  svg.setAttribute("aria-label", `${title}, over the last ${spanText(span)}; the values of now follow`);
   const legend = document.createElement("ul");
   legend.className = "legend";
   const shownValues = [];
@@ -158,7 +180,8 @@ function chart(figure, history, format, stacked, limit) {
     cursor.setAttribute("x1", left);
     cursor.setAttribute("x2", left);
     moment.setAttribute("x", Math.min(Math.max(left, LEFT + 75), WIDTH - 55));
-    moment.textContent = new Date(1000 * times[at]).toLocaleTimeString();
+    const time = new Date(1000 * times[at]);
+    moment.textContent = span > DAY_S ? time.toLocaleString() : time.toLocaleTimeString();
   };
   pointers.set(figure.id, point);
   svg.addEventListener("pointermove", (event) => {

@@ -1,6 +1,6 @@
 // What the user has chosen on the host agent's page: order and filter of the operators, the operator
-// whose details are open, pause. It is all in the address's fragment, so that a link carries it:
-// #sort=p99&filter=conv&operator=numpy%3A%3Aadd&paused
+// whose details are open, the time that the graphs show, pause. It is all in the address's fragment,
+// so that a link carries it: #sort=p99&filter=conv&operator=numpy%3A%3Aadd&span=day&paused
 "use strict";
 
 // By the name of an order: what it compares; numbers and unknown ones last, texts from a to z.
@@ -14,7 +14,12 @@ const ORDERS = {
   p95: (row) => row.p95_s,
   p99: (row) => row.p99_s,
 };
-const choice = { sort: "total", isReversed: false, filter: "", operator: "", isPaused: false };
+// What graphs show at most.
+const SPANS = { hour: 3600, day: 86_400, start: Infinity };
+const choice = {
+  sort: "total", isReversed: false, filter: "", operator: "", span: "hour", span_s: SPANS.hour,
+  isPaused: false,
+};
 
 function readChoice() {
   const given = new URLSearchParams(location.hash.slice(1));
@@ -24,6 +29,9 @@ function readChoice() {
   choice.sort = Object.hasOwn(ORDERS, name) ? name : "total";
   choice.filter = given.get("filter") ?? "";
   choice.operator = given.get("operator") ?? "";
+  const span = given.get("span") ?? "hour";
+  choice.span = Object.hasOwn(SPANS, span) ? span : "hour";
+  choice.span_s = SPANS[choice.span];
   choice.isPaused = given.has("paused");
 }
 
@@ -33,6 +41,7 @@ function writeChoice() {
     made.set("sort", (choice.isReversed ? "-" : "") + choice.sort);
   if (choice.filter) made.set("filter", choice.filter);
   if (choice.operator) made.set("operator", choice.operator);
+  if (choice.span !== "hour") made.set("span", choice.span);
   if (choice.isPaused) made.set("paused", "");
   const text = made.toString();
   // In place: the back button leaves the page, and does not undo each letter of a filter.

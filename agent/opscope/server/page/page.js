@@ -203,6 +203,10 @@ function charts(now) {
     gather(now, time_s);
     gathered_s = time_s;
   }
+  drawCharts(now);
+}
+
+function drawCharts(now) {
   byId("charts").hidden = now.process_count === 0 && histories.calls.points.length === 0;
   for (const [id, [, format, stacked]] of Object.entries(CHARTS)) {
     const limit = id === "overhead" ? now.overhead_budget ?? undefined : undefined;
@@ -289,8 +293,11 @@ let seen = null;
 
 function redraw() {
   const focused = document.activeElement?.closest?.("th")?.cellIndex;
-  if (seen) tables(seen);
-  if (seen) details(seen);
+  if (seen) {
+    drawCharts(seen);
+    tables(seen);
+    details(seen);
+  }
   // A heading that was pressed is new; whoever uses the keyboard stays on it.
   if (focused !== undefined)
     byId("operators").tHead.rows[0].cells[focused]?.querySelector("button")?.focus();
@@ -298,6 +305,7 @@ function redraw() {
 
 function showChoice() {
   byId("filter").value = choice.filter;
+  byId("span").value = choice.span;
   const pause = byId("pause");
   pause.textContent = choice.isPaused ? "go on" : "pause";
   pause.setAttribute("aria-pressed", String(choice.isPaused));
@@ -309,6 +317,12 @@ byId("more").addEventListener("click", () => {
 });
 byId("filter").addEventListener("input", (event) => {
   choice.filter = event.target.value;
+  writeChoice();
+  redraw();
+});
+byId("span").addEventListener("change", (event) => {
+  choice.span = event.target.value;
+  choice.span_s = SPANS[choice.span];
   writeChoice();
   redraw();
 });
