@@ -33,6 +33,8 @@ print("ready", flush=True)
 while True:
     with opscope.record_function("page's step"):
         time.sleep(0.002)
+        with opscope.record_function("page's part"):
+            pass
 """
 OTHER_USER = 12345
 
@@ -114,6 +116,20 @@ def test_the_page_saves_a_trace_that_opens(observed: Observed, tmp_path: Path) -
         found = tmp_path / f"opscope--c-{observed.pid}.json.gz"
         until(found.exists, "the download")
     assert steps(found.read_bytes(), tmp_path / "trace.json") > 1
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium")
+def test_the_page_lists_the_callers_of_an_operator(observed: Observed, tmp_path: Path) -> None:
+    with browser.page(tmp_path / "profile") as page:
+        page.open(f"{observed.url}/#operator=page%27s%20part")
+        page.wait_for('document.querySelector("#operator-parts td.name")')
+        page.ask('byId("callers-find").click()')
+        assert "tracing pid" in page.ask('byId("callers-said").textContent')
+        page.wait_for("callers.rows !== null")
+        assert page.ask('byId("callers-said").textContent').startswith(f"pid {observed.pid}, ")
+        rows = 'byId("operator-callers").tBodies[0].rows'
+        (row,) = page.ask(f"[...{rows}].map(row => [...row.cells].map(cell => cell.textContent))")
+    assert row[0] == "page's step" and int(row[1]) > 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")

@@ -38,6 +38,7 @@ CONTENT_TYPES = {
     "charts.js": "text/javascript; charset=utf-8",
     "operators.js": "text/javascript; charset=utf-8",
     "trace.js": "text/javascript; charset=utf-8",
+    "callers.js": "text/javascript; charset=utf-8",
 }
 _OPERATORS_SHOWN = 50
 _PARTS_SHOWN = 20

@@ -226,6 +226,7 @@ function details(now) {
       + `${seconds(row.p50_s)}, 99th percentile ${seconds(row.p99_s)}`
     : "It did not run in this interval.";
   fill(byId("operator-parts"), PARTS, row?.parts ?? [], "none in this interval");
+  showCallers(now);
   const nothing = new History();
   chart(byId("operator-quantiles"), known?.quantiles ?? nothing, seconds, false);
   chart(byId("operator-calls"), known?.calls ?? nothing, count, true);
