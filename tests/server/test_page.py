@@ -211,6 +211,28 @@ def test_pointing_at_a_chart_shows_the_values_of_that_time(tmp_path: Path) -> No
     assert drawn_anew == pointed
 
 
+UNKNOWN = """<svg id="mark" xmlns="http://www.w3.org/2000/svg"></svg>
+<figure id="f"><figcaption>Durations</figcaption><div class="drawing"></div></figure>
+<script>const choice = {{ span_s: Infinity }};</script><script src="{script}"></script><script>
+const history_ = new History();
+for (let i = 0; i < 60; i++)
+  history_.add(i, i % 30 < 10 ? [["p50", 5], ["p99", 9]] : i < 50 ? [["p50", 5]] : []);
+chart(document.getElementById("f"), history_, (value) => value ?? "unknown", false);
+const all = (what) => [...document.querySelectorAll(what)];
+document.title = JSON.stringify([all(".legend b").map((one) => one.textContent).join(" "),
+  all("polyline.c0").length, all("polyline.c1").length]);
+</script>"""
+
+
+@chromium
+def test_a_line_has_gaps_where_nothing_is_known(tmp_path: Path) -> None:
+    page, script = tmp_path / "unknown.html", tmp_path / "charts.js"
+    script.write_bytes(live.file("charts.js"))
+    page.write_text(UNKNOWN.format(script=script.as_uri()))
+    title = re.search(r"<title>(.*?)</title>", shown(page.as_uri(), tmp_path / "profile"))
+    assert title and title[1] == '["unknown unknown",1,2]'
+
+
 @chromium
 def test_a_paused_page_asks_once(server: Server, tmp_path: Path) -> None:
     markup = shown(f"{server.url}/#paused", tmp_path / "profile")

@@ -73,13 +73,14 @@ class History {
     return [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a) || (a < b ? -1 : 1));
   }
 
-  // By name the values of every point: [name, [values]], at most COLOURS of them.
-  series() {
+  // By name the values of every point: [name, [values]], at most COLOURS of them; `missing` where a
+  // point has none.
+  series(missing) {
     const names = this.names();
     const hasOthers = this.points.some(({ values }) => values.has(REST));
     const isCut = names.length > COLOURS || (hasOthers && names.length === COLOURS);
     const shown = isCut ? names.slice(0, COLOURS - 1) : names;
-    const all = shown.map((name) => [name, this.points.map(({ values }) => values.get(name) ?? 0)]);
+    const all = shown.map((name) => [name, this.points.map(({ values }) => values.get(name) ?? missing)]);
     if (isCut || hasOthers) {
       const rest = [...names.slice(shown.length), REST];
       all.push([
@@ -89,6 +90,17 @@ class History {
     }
     return all;
   }
+}
+
+// The places of values that follow each other, without those that are not known.
+function runs(values) {
+  const found = [];
+  values.forEach((value, i) => {
+    if (value === null) return;
+    if (i === 0 || values[i - 1] === null) found.push([]);
+    found.at(-1).push(i);
+  });
+  return found;
 }
 
 // A span of time in words.
@@ -101,7 +113,8 @@ function spanText(seconds) {
 // Fills a figure: `stacked` areas, else lines; `format` writes a value.
 function chart(figure, whole, format, stacked, limit) {
   const history = whole.within(choice.span_s);
-  const series = history.series();
+  // No time in an operator is none; a duration that is missing is not known.
+  const series = history.series(stacked ? 0 : null);
   const times = history.points.map(({ time_s }) => time_s);
   const place = figure.querySelector(".drawing");
   const last = times.length - 1;
@@ -109,7 +122,7 @@ function chart(figure, whole, format, stacked, limit) {
   if (isUnknown || last < 1 || series.length === 0) {
     const text = isUnknown
       ? "not known: where single calls are sampled, what they call is not seen"
-      : last < 1 ? choice.isPaused ? "paused: nothing was gathered yet" : "gathering: the first points come in some seconds" : "nothing ran";
+      : last < 1 ? choice.isPaused ? "paused: nothing was gathered yet" : "gathering: the first points come in some seconds" : figure.dataset.empty ?? "nothing ran";
     const said = document.createElement("p");
     said.className = "empty";
     said.textContent = text;
@@ -138,13 +151,18 @@ function chart(figure, whole, format, stacked, limit) {
   let below = times.map(() => 0);
   series.forEach(([, values], number) => {
     const upto = stacked ? values.map((value, i) => value + below[i]) : values;
-    const line = times.map((time_s, i) => `${x(time_s)},${y(upto[i])}`);
+    const at = (i) => `${x(times[i])},${y(upto[i])}`;
     if (stacked) {
+      const line = times.map((_, i) => at(i));
       const back = times.map((time_s, i) => `${x(time_s)},${y(below[i])}`).reverse();
       svg.append(drawn("polygon", { points: [...line, ...back].join(" "), class: `area c${number}` }));
       below = upto;
     }
-    svg.append(drawn("polyline", { points: line.join(" "), class: `line c${number}` }));
+    for (const run of runs(upto)) {
+      // A single point is drawn as a dot.
+      const line = run.length > 1 ? run.map(at) : [at(run[0]), at(run[0])];
+      svg.append(drawn("polyline", { points: line.join(" "), class: `line c${number}` }));
+    }
   });
   if (limit !== undefined) {
     const height = y(limit);
