@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,18 @@ def test_the_command_writes_them(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = CliRunner().invoke(main, ["man", str(tmp_path / "file" / "below")])
     assert done.exit_code == 1 and "file" in done.output
+
+
+def test_a_reader_that_stops_early_gets_all_pages(tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("opscope")
+    with subprocess.Popen(
+        [program, "man", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert b"man1" not in process.stderr.read()
+    written = {one.name for one in (tmp_path / "man1").iterdir()}
+    assert written == {f"{name}.1" for name, _ in man.pages()}
 
 
 def test_troff_takes_them(tmp_path: Path) -> None:

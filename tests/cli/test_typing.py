@@ -84,3 +84,40 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         [bash, "--norc", "-c", script], capture_output=True, text=True, timeout=300
     )
     assert set(done.stdout.split()) == expected, done.stderr
+
+
+def test_zsh_completes(tmp_path: Path) -> None:
+    zsh = shutil.which("zsh")
+    if zsh is None:
+        pytest.skip("no zsh")
+    # Its completion system needs a terminal, so what it would show is printed.
+    script = f"""
+PATH={PROGRAMS}:$PATH
+autoload -U compinit && compinit -D
+eval "$(opscope completion zsh)"
+print -l $_comps[opscope]
+_describe() {{ print -l ${{completions_with_descriptions%%:*}} }}
+compadd() {{ print -l $completions }}
+words=(opscope fleet st) CURRENT=3
+_opscope_completion
+"""
+    done = subprocess.run(
+        [zsh, "-f", "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=300
+    )
+    assert done.stdout.split() == ["_opscope_completion", "stragglers"], done.stderr
+
+
+def test_fish_completes(tmp_path: Path) -> None:
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("no fish")
+    script = "opscope completion fish | source; complete -C 'opscope top --on'"
+    environ = {**os.environ, "HOME": str(tmp_path), "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [fish, "--no-config", "-c", script],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout.split("\t")[0] == "--once", done.stderr

@@ -36,13 +36,15 @@ def command(directory: str) -> None:
     The pages are made from the help texts; write them again after an upgrade.
     """
     folder = Path(directory).expanduser() / "man1"
+    written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in pages():
             replace_file(str(folder / f"{name}.1"), text.encode(), mode=0o644)
-            click.echo(folder / f"{name}.1")
+            written.append(str(folder / f"{name}.1"))
     except OSError as error:
         raise OpscopeError(f"{error.filename or folder}: {error.strerror}") from error
+    click.echo("\n".join(written))
 
 
 def pages() -> Iterator[tuple[str, str]]:
