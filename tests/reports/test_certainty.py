@@ -64,6 +64,27 @@ def test_quantiles_of_too_few_samples_are_not_known(place: Path) -> None:
     assert all(map(math.isnan, (unsure.p50_s, unsure.p95_s, unsure.p99_s)))
 
 
+def test_an_increase_whose_error_is_not_stated_yet_is_no_exact_count(tmp_path: Path) -> None:
+    """A process states the errors of a window later than its calls."""
+    writer = SegmentWriter(window_ns=2_000_000, period_ns=40_000_000, created_unix_ns=A_SECOND)
+    writer.add([Range(SURE, 1e-3, 400, 10.0, self_s=1e-3)])
+    writer.add([Range("user::step", 1e-3, 7, self_s=1e-3)]).variance(SURE, 40.0**2, 0.04**2)
+    writer.write(tmp_path)
+    before = host(tmp_path).collect()
+    writer.add([Range(SURE, 1e-3, 4, 10.0, self_s=1e-3)])
+    writer.add([Range("user::step", 1e-3, 3, self_s=1e-3)]).write(tmp_path)
+    late = Host([str(tmp_path)], consume=False, clock_ns=lambda: 13 * A_SECOND)
+    estimate, exact = view(late.collect(), before, by_operator).rows
+    assert estimate.calls_per_s == 20.0
+    # Of four samples that stand for ten calls each.
+    assert estimate.calls_error == pytest.approx(math.sqrt(40 * 9) / 2)
+    assert estimate.self_error == pytest.approx(0.04 * math.sqrt(40 * 9) / 40 / 0.043)
+    assert estimate.is_unsure
+    assert all(map(math.isnan, (estimate.p50_s, estimate.p95_s, estimate.p99_s)))
+    assert (exact.calls_error, exact.self_error, exact.is_unsure) == (0.0, 0.0, False)
+    assert not any(map(math.isnan, (exact.p50_s, exact.p95_s, exact.p99_s)))
+
+
 @pytest.mark.parametrize(
     ("samples", "known"), [(4, 0), (5, 1), (19, 1), (20, 2), (99, 2), (100, 3)]
 )

@@ -29,11 +29,37 @@ _UNSEEN = -math.log(0.05)
 """Calls of an operator that is missing with a probability of 5 %, in weights of a call."""
 
 
+def calls_variance(snapshot: Snapshot) -> F64:
+    """(n,) as Snapshot.calls_variance; where that is 0 for calls that were not all recorded, the
+    variance of independent samples.
+
+    A process states the variance of a window later than its calls, so that a short increase may
+    have calls without one.
+    """
+    import numpy as np
+
+    stated, samples = snapshot.calls_variance, snapshot.samples.astype(np.float64)
+    weights = snapshot.calls / np.maximum(samples, 1.0)
+    independent = np.where(samples > 0, snapshot.calls * (weights - 1), 0.0)
+    return np.where(stated > 0, stated, np.maximum(independent, 0.0))
+
+
+def self_variance(snapshot: Snapshot) -> F64:
+    """(n,) as Snapshot.self_variance; where none is stated, as precise as the calls."""
+    import numpy as np
+
+    stated = snapshot.self_variance
+    of_calls = calls_variance(snapshot) / np.maximum(snapshot.calls, 1.0) ** 2
+    return np.where(
+        (stated == 0) & (snapshot.calls_variance == 0), snapshot.self_s**2 * of_calls, stated
+    )
+
+
 def quantile(snapshot: Snapshot, p: float) -> F64:
     """(n,) seconds, as in Snapshot.quantile; NaN if it rests on too few samples."""
     import numpy as np
 
-    is_enough = (snapshot.samples >= LEAST_SAMPLES[p]) | (snapshot.calls_variance == 0)
+    is_enough = (snapshot.samples >= LEAST_SAMPLES[p]) | (calls_variance(snapshot) == 0)
     return np.where(is_enough, snapshot.quantile(p), np.nan)
 
 

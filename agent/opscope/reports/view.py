@@ -166,7 +166,7 @@ def _least_s(snapshot: Snapshot) -> float:
     self_s, total_s = known_self_s(snapshot).tolist(), snapshot.total_s.tolist()
     by_service: defaultdict[str, float] = defaultdict(float)
     exact: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for row, is_estimate in enumerate((snapshot.calls_variance > 0).tolist()):
+    for row, is_estimate in enumerate((certainty.calls_variance(snapshot) > 0).tolist()):
         key = snapshot.keys[row]
         by_service[key.service] += self_s[row]
         if key.service in sampled:
@@ -181,7 +181,7 @@ def _unseen_calls(snapshot: Snapshot) -> float:
     """Of the service whose calls are sampled most rarely: a sum over services would be about those
     with the most samples."""
     sums: dict[str, list[float]] = {}
-    estimated = np.flatnonzero(snapshot.calls_variance > 0).tolist()
+    estimated = np.flatnonzero(certainty.calls_variance(snapshot) > 0).tolist()
     samples, calls = snapshot.samples, snapshot.calls
     for row in estimated:
         of_service = sums.setdefault(snapshot.keys[row].service, [0.0, 0.0])
@@ -208,8 +208,8 @@ def _view(
     base_s = least_s if base_is_least else base_s
     base_is_least |= base_is_self and bool(np.isnan(self_s[ran]).any())
     p50, p95, p99 = (certainty.quantile(snapshot, p).tolist() for p in certainty.LEAST_SAMPLES)
-    calls_errors = np.sqrt(snapshot.calls_variance).tolist()
-    self_errors = [certainty.error_of(one) for one in snapshot.self_variance.tolist()]
+    calls_errors = np.sqrt(certainty.calls_variance(snapshot)).tolist()
+    self_errors = [certainty.error_of(one) for one in certainty.self_variance(snapshot).tolist()]
     samples = snapshot.samples.tolist()
     allocated = snapshot.bytes.tolist()
     rows = [
