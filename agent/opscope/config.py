@@ -22,7 +22,7 @@ CONFIG_PATH = "/etc/opscope/opscope.toml"
 RUNTIME_DIRECTORY = "/dev/shm/opscope"
 """Prepared by root (agent/deploy/tmpfiles.conf) with mode 1777. There, a root agent keeps other
 users from taking the names of users' directories."""
-
+DEFAULT_LISTEN = ("127.0.0.1", 9464)
 _PREFIX = "OPSCOPE_"
 # <linux/stat.h>
 _TYPE, _DIRECTORY, _STICKY_DIRECTORY = 0o170000, 0o040000, 0o041777
@@ -384,7 +384,8 @@ def _label_keys(given: _Given) -> tuple[str, ...]:
 
 
 def _listen(given: _Given) -> tuple[str, int]:
-    host, colon, port = given.text("listen", "127.0.0.1:9464").rpartition(":")
+    default = f"{DEFAULT_LISTEN[0]}:{DEFAULT_LISTEN[1]}"
+    host, colon, port = given.text("listen", default).rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         given.refuse("listen", "must be HOST:PORT")
     return host.removeprefix("[").removesuffix("]"), int(port)

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.error import URLError
 
 import pytest
 
@@ -51,6 +52,22 @@ def test_without_an_agent_it_fails_with_a_remedy(tmp_path: Path) -> None:
     assert "Connection refused" in done.stdout
     assert "→ start `opscope agent` (one per host)" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_without_an_agent_that_anyone_asked_for_it_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`opscope run`, `top` and `trace` need none."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise URLError(ConnectionRefusedError(111, "Connection refused"))
+
+    monkeypatch.setattr(checks, "urlopen", refuse)
+    check = checks.agent(settings(tmp_path))
+    assert check.verdict == WARNS
+    assert "Connection refused" in check.found and "nothing is exported" in check.found
+    assert "start `opscope agent`" in check.advice
+    assert checks.agent(settings(tmp_path, OPSCOPE_LISTEN="127.0.0.1:9465")).verdict == FAILS
 
 
 def test_an_agent_with_tls_is_found(tmp_path: Path) -> None:

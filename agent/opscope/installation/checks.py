@@ -25,7 +25,7 @@ from urllib.request import urlopen
 
 from opscope import __version__, config
 from opscope.attachment.interpreter import unsupported_python
-from opscope.config import Config
+from opscope.config import DEFAULT_LISTEN, Config
 from opscope.errors import OpscopeError
 from opscope.host import ledgers
 from opscope.installation import path_file
@@ -200,7 +200,8 @@ def start(_: Config) -> Check:
 
 
 def agent(settings: Config) -> Check:
-    """Whether an agent collects the recorded data."""
+    """Whether an agent collects the recorded data. Observation needs none, so its absence is a
+    failure only at an address that was set."""
     host, port = settings.listen_host, settings.listen_port
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"
@@ -222,6 +223,8 @@ def agent(settings: Config) -> Check:
     except (URLError, OSError) as error:
         reason = getattr(error, "reason", error)
         advice = "start `opscope agent` (one per host), or set OPSCOPE_LISTEN to its address"
+        if (host, port) == DEFAULT_LISTEN and isinstance(reason, ConnectionRefusedError):
+            return Check("agent", WARNS, f"{url}: {reason}; nothing is exported", advice)
         return Check("agent", FAILS, f"{url}: {reason}", advice)
 
 
