@@ -104,3 +104,19 @@ def test_units_suit_what_is_said() -> None:
         "5.00 GiB",
     ]
     assert shapes_text(((2, 3), None, ())) == "[[2, 3], [], []]"
+
+
+def test_call_sites_of_installed_packages_begin_with_the_package() -> None:
+    sites = (
+        "/opt/env/lib/python3.11/site-packages/torch/optim/adam.py(544): adam",
+        "/usr/lib/python3/dist-packages/numpy/fft.py(3): fft",
+        "/srv/train.py(7): main",
+    )
+    row = Average("a", 1, 1.0, 1.0, None, None, 0, (), stack=sites)
+    lines = Averages([row]).table().splitlines()
+    assert [line.split("  ")[-1] for line in lines[3:6]] == [
+        "torch/optim/adam.py(544): adam",
+        "numpy/fft.py(3): fft",
+        "/srv/train.py(7): main",
+    ]
+    assert "<br>numpy/fft.py(3): fft<br>" in Averages([row])._repr_html_()

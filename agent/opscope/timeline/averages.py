@@ -145,7 +145,9 @@ class Averages(tuple[Average, ...]):
             columns.append(
                 _Column(
                     "Source Location",
-                    lambda row: _LINE.join(_end_of(site, source_width) for site in row.stack),
+                    lambda row: _LINE.join(
+                        _end_of(_within_packages(site), source_width) for site in row.stack
+                    ),
                     is_text=True,
                 )
             )
@@ -248,6 +250,15 @@ def _percent(part: float, whole: float) -> str:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 3, 0)] + "..."
+
+
+def _within_packages(site: str) -> str:
+    """A call site without the directory that its package is installed in."""
+    for folder in ("/site-packages/", "/dist-packages/"):
+        _, is_there, rest = site.rpartition(folder)
+        if is_there:
+            return rest
+    return site
 
 
 def _end_of(text: str, width: int) -> str:

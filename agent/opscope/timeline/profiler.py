@@ -45,9 +45,10 @@ class profile:  # noqa: N801 - PyTorch's name
 
     `record_shapes`: also record the shapes of each range's inputs (arrays of NumPy, PyTorch and the
     tensor core). `profile_memory`: whether tables show memory, which is always recorded where it
-    is known. `buffer_mib`: memory limit, 1 to 1024; ranges beyond it are counted in
-    `lost_count` and missing in all sums, and cause a warning. Only one profile runs at a time, and
-    none while `opscope trace` takes a trace (RecorderError). A forked child records nothing.
+    is known: for the tensor core, not for PyTorch and NumPy. `buffer_mib`: memory limit, 1 to 1024;
+    ranges beyond it are counted in `lost_count` and missing in all sums, and cause a warning. Only
+    one profile runs at a time, and none while `opscope trace` takes a trace (RecorderError). A
+    forked child records nothing.
 
     NumPy and PyTorch are visible if they were imported before the block, whether or not the program
     is attached; `OPSCOPE_ENABLED=0` and `OPSCOPE_BRIDGES` apply (frameworks.py).
