@@ -229,7 +229,8 @@ def test_pytorchs_own_block_without_an_end_is_dropped_once(tmp_path: Path) -> No
     address of one that was left, on the same thread or on another one."""
     program = """
 import threading, torch
-enter, leave = torch.ops.profiler._record_function_enter_new, torch.ops.profiler._record_function_exit
+profiler = torch.ops.profiler
+enter, leave = profiler._record_function_enter_new, profiler._record_function_exit
 def left(): enter("Optimizer.step#left")
 def work():
     with torch.profiler.record_function("around"):
