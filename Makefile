@@ -55,7 +55,7 @@ test-c: build/c/build.ninja ## only the C tests
 	cmake --build build/c
 	$(CTEST) --test-dir build/c $(C_TESTS)
 
-test-long: export OPSCOPE_TEST_EXAMPLES = 10
+test-long: export OPSCOPE_TEST_EXAMPLES = 5
 test-long: $(VENV)/installed $(VENV)/torch ## the Python tests that repeat others at length, and more examples
 	$(call side_by_side,(long or examples or hypothesis) and not external)
 	$(call twice,alone and long,$(ALONE))
