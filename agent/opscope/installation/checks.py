@@ -200,8 +200,8 @@ def start(_: Config) -> Check:
 
 
 def agent(settings: Config) -> Check:
-    """Whether an agent collects the recorded data. Observation needs none, so its absence is a
-    failure only at an address that was set."""
+    """Whether an agent collects the recorded data. Observation needs none, so that none at the
+    default address is only a warning."""
     host, port = settings.listen_host, settings.listen_port
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"
