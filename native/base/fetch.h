@@ -1,22 +1,23 @@
 /* base/fetch.h -- loads memory into the processor's caches while other work goes on.
  *
- * Work that a program does once in a while, such as a range around a step of training, finds
- * nothing of its code and data in the caches, and waits for one line after another. Whoever knows
- * shortly before that the work will come can have the lines loaded at the same time.
+ * Some work comes once in a while, as a range around a step of training does. By then its code and
+ * data have left the caches, and the processor loads them again, one line after another. A caller
+ * that knows beforehand that the work will come has all of them loaded at the same time.
  */
 #ifndef OPSCOPE_BASE_FETCH_H
 #define OPSCOPE_BASE_FETCH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { OPSCOPE__LINE_BYTES = 64 };
 
 /* Any address is allowed: one that is not mapped has no effect. */
 static inline void opscope__fetch(const void *start, size_t bytes)
 {
-    const char *address = start;
+    const uintptr_t address = (uintptr_t)start;
     for (size_t at = 0; at < bytes; at += OPSCOPE__LINE_BYTES) {
-        __builtin_prefetch(address + at);
+        __builtin_prefetch((const void *)(address + at));
     }
 }
 
@@ -24,7 +25,7 @@ static inline void opscope__fetch(const void *start, size_t bytes)
 #define OPSCOPE__FETCH_CODE(function, bytes)                                                       \
     do {                                                                                           \
         for (size_t at = 0; at < (bytes); at += OPSCOPE__LINE_BYTES) {                             \
-            __builtin_prefetch((const char *)(uintptr_t)(function) + at, 0, 2);                    \
+            __builtin_prefetch((const void *)((uintptr_t)(function) + at), 0, 2);                  \
         }                                                                                          \
     } while (0)
 

@@ -134,19 +134,17 @@ void opscope__outer_will_begin(void)
 void opscope__outer_will_end(const struct opscope__outer_range *outer)
 {
     const struct opscope__thread *thread = opscope__hot.thread;
-    if (thread == NULL || thread->recorder == NULL) {
+    const struct opscope__recorder_thread *state = thread != NULL ? thread->recorder : NULL;
+    if (state == NULL || outer->epoch != state->epoch) {
         return;
     }
-    const struct opscope__recorder_thread *state = thread->recorder;
     fetch_state(state);
     OPSCOPE__FETCH_CODE(opscope__outer_end, END_BYTES);
     OPSCOPE__FETCH_CODE(opscope__count_outer, COUNT_BYTES);
-    if (state->table != NULL) {
-        const struct opscope__slot *slot = opscope__table_find(state->table, outer->key);
-        if (slot != NULL) {
-            opscope__fetch(slot->cell, sizeof *slot->cell);
-            opscope__fetch(slot->last_line, sizeof *slot->last_line);
-        }
+    const struct opscope__slot *slot = opscope__table_find(state->table, outer->key);
+    if (slot != NULL) {
+        opscope__fetch(slot->cell, sizeof *slot->cell);
+        opscope__fetch(slot->last_line, sizeof *slot->last_line);
     }
 }
 
