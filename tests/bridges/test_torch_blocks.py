@@ -248,6 +248,21 @@ thread = threading.Thread(target=work); thread.start(); thread.join()
     assert found.snapshot.health.dropped == 200
 
 
+def test_of_many_blocks_without_an_end_the_newer_ones_are_watched(tmp_path: Path) -> None:
+    """The list of open blocks does not grow: from 64 on, it notices which are gone."""
+    program = """
+import torch
+with torch.profiler.record_function("around"):
+    enter = torch.ops.profiler._record_function_enter_new
+    blocks = [enter("Optimizer.step#left") for _ in range(100)]
+    while blocks: blocks.pop()
+"""
+    assert observed_fork(tmp_path, program, **RARE, OPSCOPE_MAX_OVERHEAD="off") == ""
+    found = counts(tmp_path / "segments")
+    assert [found.calls[name] for name in ("around", "Optimizer.step#left")] == [1, 37]
+    assert found.snapshot.health.dropped == 63
+
+
 UNCHANGED = """
 import copy, torch
 def described():

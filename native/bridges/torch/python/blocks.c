@@ -177,7 +177,11 @@ static PyObject *name_of(PyObject *args, PyObject *names)
 }
 
 /* PyTorch's own blocks, of an optimizer or a DataLoader, are not watched: its code ends them, and a
- * weak reference costs a third of what following a block does in a step of training. */
+ * weak reference costs a third of what following a block does in a step of training. Many open
+ * blocks mean that some are gone without an end: new ones are watched then, so that the list does
+ * not grow. */
+enum { UNWATCHED_LIMIT = 64 };
+
 static void follow(PyObject *block, PyObject *name, uint64_t start_ticks)
 {
     Py_ssize_t bytes = 0;
@@ -187,7 +191,8 @@ static void follow(PyObject *block, PyObject *name, uint64_t start_ticks)
         return;
     }
     const opscope_op *op = opscope__torch_block_op(text, (size_t)bytes);
-    if (remember(block, !opscope__torch_is_own_block(op))) {
+    const bool is_watched = !opscope__torch_is_own_block(op) || open_count >= UNWATCHED_LIMIT;
+    if (remember(block, is_watched)) {
         opscope__torch_block_start(block, op, start_ticks);
     } else {
         PyErr_Clear();
