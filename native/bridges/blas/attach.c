@@ -8,22 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/atomics.h"
 #include "bridges/blas/attach.h"
 #include "bridges/blas/slots.h"
-#include "bridges/blas/tables.h"
 #include "bridges/pages.h"
+#include "bridges/slot.h"
 #include "private/blas.h"
 
 enum { LIBRARY_LIMIT = 32 };
 
 /* A slot that was replaced. */
 struct place {
-    opscope__blas_function *slot;
-    opscope__blas_function original;
-    opscope__blas_function trampoline;
+    opscope__slot_function *slot;
+    opscope__slot_function original;
+    opscope__slot_function trampoline;
     bool is_read_only;
 };
 
@@ -47,14 +46,14 @@ static size_t caller_count;
 
 /* ---- where a slot leads ----------------------------------------------------------------------- */
 
-static bool exports(const struct library *library, const char *name, opscope__blas_function code)
+static bool exports(const struct library *library, const char *name, opscope__slot_function code)
 {
     return dlsym(library->handle, name) == (void *)code;
 }
 
 /* Whether the library with that code exports it under that name. `*is_own`: it is the library
  * `map`, where a slot leads before the loader has resolved it. */
-static bool is_exported(const struct link_map *map, const char *name, opscope__blas_function code,
+static bool is_exported(const struct link_map *map, const char *name, opscope__slot_function code,
                         bool *is_own)
 {
     *is_own = false;
@@ -89,24 +88,6 @@ static bool is_exported(const struct link_map *map, const char *name, opscope__b
 
 /* ---- replacing --------------------------------------------------------------------------------- */
 
-/* Replaces the slot's value if it still is `expected`. */
-static bool replace(const struct place *place, opscope__blas_function expected,
-                    opscope__blas_function value)
-{
-    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    char *slot = (char *)place->slot;
-    void *page = slot - (uintptr_t)slot % page_bytes;
-    if (place->is_read_only && mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0) {
-        return false;
-    }
-    /* Partner: the plain load of each call through the slot, which either function serves. */
-    const bool is_replaced = opscope__replace_release(place->slot, &expected, value);
-    if (place->is_read_only) {
-        (void)mprotect(page, page_bytes, PROT_READ);
-    }
-    return is_replaced;
-}
-
 static struct place *add_place(void)
 {
     if (place_count == place_capacity) {
@@ -122,7 +103,7 @@ static struct place *add_place(void)
 }
 
 /* Whether it is one of those already, which counts. */
-static bool is_replaced(const opscope__blas_function *slot, opscope_blas_slots *out)
+static bool is_replaced(const opscope__slot_function *slot, opscope_blas_slots *out)
 {
     for (size_t i = 0; i < place_count; i++) {
         if (places[i].slot == slot) {
@@ -133,23 +114,18 @@ static bool is_replaced(const opscope__blas_function *slot, opscope_blas_slots *
     return false;
 }
 
-static void attach_slot(const struct link_map *map, opscope__blas_function *slot, const char *name,
+static void attach_slot(const struct link_map *map, opscope__slot_function *slot, const char *name,
                         const struct opscope__blas_symbol *symbol,
                         const struct opscope__pages *pages, opscope_blas_slots *out)
 {
-    if ((uintptr_t)slot % sizeof *slot != 0 ||
-        !opscope__pages_grant(pages, slot, sizeof *slot, PROT_READ)) {
-        out->foreign++;
-        return;
-    }
     bool is_own;
-    const opscope__blas_function found = opscope__load_relaxed(slot);
+    const opscope__slot_function found = opscope__load_relaxed(slot);
     if (!is_exported(map, name, found, &is_own)) {
         *(is_own ? &out->unresolved : &out->foreign) += 1;
         return;
     }
     struct place *place = add_place();
-    const opscope__blas_function trampoline =
+    const opscope__slot_function trampoline =
         place != NULL ? opscope__blas_trampoline(symbol, found, NULL) : NULL;
     if (trampoline == NULL) {
         out->full++;
@@ -158,7 +134,7 @@ static void attach_slot(const struct link_map *map, opscope__blas_function *slot
     *place =
         (struct place){slot, found, trampoline,
                        !opscope__pages_grant(pages, slot, sizeof *slot, PROT_READ | PROT_WRITE)};
-    if (!replace(place, found, trampoline)) {
+    if (!opscope__slot_replace(slot, place->is_read_only, found, trampoline)) {
         out->read_only++;
         return;
     }
@@ -187,28 +163,28 @@ static bool keep(const struct link_map *map, void *handle)
     return true;
 }
 
+struct attachment {
+    const struct link_map *map;
+    bool is_known;
+    const struct opscope__pages *pages;
+    opscope_blas_slots *out;
+};
+
+static bool visit(void *context, opscope__slot_function *slot, const char *name)
+{
+    const struct attachment *one = context;
+    struct opscope__blas_symbol symbol;
+    if (opscope__blas_parse(name, &symbol) && !(one->is_known && is_replaced(slot, one->out))) {
+        attach_slot(one->map, slot, name, &symbol, one->pages, one->out);
+    }
+    return true;
+}
+
 int opscope__blas_attach_library(const struct link_map *map, bool is_known,
                                  const struct opscope__pages *pages, opscope_blas_slots *out)
 {
-    struct opscope__blas_tables tables;
-    const int status = opscope__blas_read_tables(map, pages, &tables);
-    for (int table = 0; status == OPSCOPE_OK && table < 2; table++) {
-        for (size_t i = 0; i < tables.counts[table]; i++) {
-            const ElfW(Rela) *relocation = &tables.relocations[table][i];
-            if (!opscope__blas_is_slot(relocation)) {
-                continue;
-            }
-            opscope__blas_function *slot =
-                (opscope__blas_function *)(tables.base + relocation->r_offset);
-            const uint32_t at = tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name;
-            struct opscope__blas_symbol symbol;
-            if (at < tables.strings_bytes && opscope__blas_parse(tables.strings + at, &symbol) &&
-                !(is_known && is_replaced(slot, out))) {
-                attach_slot(map, slot, tables.strings + at, &symbol, pages, out);
-            }
-        }
-    }
-    return status;
+    struct attachment one = {map, is_known, pages, out};
+    return opscope__slots_visit(map, pages, visit, &one);
 }
 
 static int attach_path(const char *path, const struct opscope__pages *pages,
@@ -257,7 +233,8 @@ int opscope_blas_attach(opscope_blas_library *libraries_of_program, size_t count
 void opscope_blas_detach(void)
 {
     for (size_t i = 0; i < place_count; i++) {
-        (void)replace(&places[i], places[i].trampoline, places[i].original);
+        (void)opscope__slot_replace(places[i].slot, places[i].is_read_only, places[i].trampoline,
+                                    places[i].original);
     }
     for (size_t i = 0; i < caller_count; i++) {
         (void)dlclose(callers[i].handle);

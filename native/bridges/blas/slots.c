@@ -54,7 +54,7 @@ enum { SHORT_WORDS = 16, LONG_WORDS = 28, SHORT_COUNT = 512, LONG_COUNT = 64 };
 /* Written before the trampoline's address is known to anyone, and never taken back; `op` when the
  * first range opens. */
 struct slot {
-    opscope__blas_function original; /* NULL: free */
+    opscope__slot_function original; /* NULL: free */
     struct opscope__blas_symbol symbol;
     const opscope_op *op; /* NULL: not interned yet */
 };
@@ -167,8 +167,8 @@ static inline bool may_open(IN_REGISTERS(PARAMETERS), const struct slot *slot)
                                                            double place)                           \
     {                                                                                              \
         const struct slot *slot = ((union place){.number = place}).slot;                           \
-        const opscope__blas_function target = may_open(IN_REGISTERS(WORDS), slot)                  \
-                                                  ? (opscope__blas_function)seen_##kind            \
+        const opscope__slot_function target = may_open(IN_REGISTERS(WORDS), slot)                  \
+                                                  ? (opscope__slot_function)seen_##kind            \
                                                   : slot->original;                                \
         JUMP((jump_target)target)(IN_REGISTERS(WORDS), x0, x1, place);                             \
     }
@@ -194,14 +194,14 @@ DEFINE_CALL(long, 28)
 EACH_SHORT(DEFINE_SHORT)
 EACH_LONG(DEFINE_LONG)
 
-#define SHORT(n) (opscope__blas_function) short_##n,
-#define LONG(n) (opscope__blas_function) long_##n,
-static const opscope__blas_function short_trampolines[SHORT_COUNT] = {EACH_SHORT(SHORT)};
-static const opscope__blas_function long_trampolines[LONG_COUNT] = {EACH_LONG(LONG)};
+#define SHORT(n) (opscope__slot_function) short_##n,
+#define LONG(n) (opscope__slot_function) long_##n,
+static const opscope__slot_function short_trampolines[SHORT_COUNT] = {EACH_SHORT(SHORT)};
+static const opscope__slot_function long_trampolines[LONG_COUNT] = {EACH_LONG(LONG)};
 
 static const struct pool {
     struct slot *slots;
-    const opscope__blas_function *trampolines;
+    const opscope__slot_function *trampolines;
     size_t count;
     uint8_t words;
 } pools[] = {
@@ -216,8 +216,8 @@ static bool is_same(const struct opscope__blas_symbol *a, const struct opscope__
            a->has_64_bit == b->has_64_bit;
 }
 
-opscope__blas_function opscope__blas_trampoline(const struct opscope__blas_symbol *symbol,
-                                                opscope__blas_function original,
+opscope__slot_function opscope__blas_trampoline(const struct opscope__blas_symbol *symbol,
+                                                opscope__slot_function original,
                                                 const opscope_op *op)
 {
     const struct pool *pool = pools;

@@ -101,9 +101,9 @@ static bool run(void)
     /* Their ranges stay out of all tables, and so need no name. */
     const opscope_op *op = opscope_op_other();
     sgemm_function *first = (sgemm_function *)opscope__blas_trampoline(
-        &by_value, (opscope__blas_function)receive_sgemm, op);
+        &by_value, (opscope__slot_function)receive_sgemm, op);
     fortran_function *second = (fortran_function *)opscope__blas_trampoline(
-        &by_place, (opscope__blas_function)receive_fortran, op);
+        &by_place, (opscope__slot_function)receive_fortran, op);
     if (first == NULL || second == NULL) {
         return false;
     }
