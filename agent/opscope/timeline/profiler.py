@@ -45,9 +45,10 @@ class profile:  # noqa: N801 - PyTorch's name
 
     `record_shapes`: also record the shapes of each range's inputs (arrays of NumPy, PyTorch and the
     tensor core). `profile_memory`: whether tables show memory, which is always recorded where it
-    is known: for the tensor core, not for PyTorch and NumPy. `buffer_mib`: memory limit, 1 to 1024;
-    ranges beyond it are counted in `lost_count` and missing in all sums, and cause a warning. Only
-    one profile runs at a time, and none while `opscope trace` takes a trace (RecorderError). A
+    is known: what operators of the tensor core, and of PyTorch on the CPU, allocate. torch.profiler
+    subtracts what they free; these numbers do not. `buffer_mib`: memory limit, 1 to 1024; ranges
+    beyond it are counted in `lost_count` and missing in all sums, and cause a warning. Only one
+    profile runs at a time, and none while `opscope trace` takes a trace (RecorderError). A
     forked child records nothing.
 
     NumPy and PyTorch are visible if they were imported before the block, whether or not the program
@@ -180,6 +181,7 @@ class profile:  # noqa: N801 - PyTorch's name
         if group_by_stack_n and self._stacks is None:
             raise ValueError("group_by_stack_n requires profile(with_stack=True)")
         sums: dict[_Group, _Sum] = {}
+        allocating = {"core"}  # sources whose allocations are seen
         costs = costs_for(trace, self.overhead)
         stacks = self._stacks.by_span(trace) if group_by_stack_n and self._stacks else {}
         for number, thread in enumerate(trace.threads):
@@ -193,9 +195,12 @@ class profile:  # noqa: N801 - PyTorch's name
                 key = trace.name(one.span.op), shapes, stack
                 known = sums.get(key)
                 if known is None:
-                    known = sums[key] = _Sum(source_of(trace, one.span) == "core")
+                    known = sums[key] = _Sum(source_of(trace, one.span))
                 known.add(one, within)
-        return _averages(sums, 1e6 / trace.header.ticks_per_second, self._shows_memory)
+                if one.span.allocated_bytes:
+                    allocating.add(known.source)
+        shown = allocating if self._shows_memory else None
+        return _averages(sums, 1e6 / trace.header.ticks_per_second, shown)
 
     def events(self) -> list[Event]:
         """Each range that had ended, in the order of their starts; RecorderError before the profile
@@ -295,18 +300,18 @@ class _Sum:
         "bytes",
         "count",
         "failed",
-        "knows_bytes",
         "phases",
         "self_bytes",
         "self_total",
+        "source",
         "total",
     )
 
-    def __init__(self, knows_bytes: bool) -> None:
+    def __init__(self, source: str) -> None:
         self.count = self.failed = self.bytes = self.self_bytes = 0
         self.total = self.self_total = 0.0
         self.phases: set[int] = set()
-        self.knows_bytes = knows_bytes
+        self.source = source
 
     def add(self, one: Timed, within: int) -> None:
         span = one.span
@@ -316,19 +321,26 @@ class _Sum:
         self.self_total += one.self_total
         self.bytes += within
         self.self_bytes += span.allocated_bytes
-        self.knows_bytes |= within > 0
         self.phases.add(span.phase)
 
 
-def _averages(sums: dict[_Group, _Sum], us_per_tick: float, with_memory: bool) -> Averages:
+def _averages(
+    sums: dict[_Group, _Sum], us_per_tick: float, allocating: set[str] | None
+) -> Averages:
+    """`allocating`: the sources whose memory is known; None: no memory is shown."""
+
+    def known(one: _Sum, count: int) -> int | None:
+        is_known = allocating is not None and (one.bytes > 0 or one.source in allocating)
+        return count if is_known else None
+
     rows = [
         Average(
             key=name,
             count=one.count,
             self_cpu_time_total=one.self_total * us_per_tick,
             cpu_time_total=one.total * us_per_tick,
-            self_cpu_memory_usage=one.self_bytes if one.knows_bytes and with_memory else None,
-            cpu_memory_usage=one.bytes if one.knows_bytes and with_memory else None,
+            self_cpu_memory_usage=known(one, one.self_bytes),
+            cpu_memory_usage=known(one, one.bytes),
             failed_count=one.failed,
             phases=tuple(layout.PHASES[phase] for phase in sorted(one.phases)),
             input_shapes=shapes,

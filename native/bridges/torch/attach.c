@@ -24,6 +24,7 @@
 #include "bridges/torch/header.h"
 #include "bridges/torch/labels.h"
 #include "bridges/torch/layout.h"
+#include "bridges/torch/memory.h"
 #include "bridges/torch/op.h"
 #include "bridges/torch/producer.h"
 #include "bridges/torch/range.h"
@@ -53,6 +54,7 @@ static uint64_t added_count;
 static const char *layout_fault; /* ranges by PyTorch's functions alone */
 static const char *tensors_fault;
 static const char *labels_fault;
+static const char *memory_fault;
 static pid_t forking_pid; /* while a fork is in progress */
 
 /* ---- added while wanted ----------------------------------------------------------------------- */
@@ -314,6 +316,7 @@ const char *opscope_torch_trial_end(void)
     if (is_attached) {
         opscope__torch_seed_sampling();
         labels_fault = opscope__torch_carry_labels();
+        memory_fault = opscope__torch_follow_memory();
     }
     follow_demand();
     pthread_mutex_unlock(&lock);
@@ -332,6 +335,8 @@ const char *opscope_torch_fault(opscope_torch_part part)
         return opscope__torch.is_basic ? NULL : tensors_fault;
     case OPSCOPE_TORCH_LABELS:
         return labels_fault;
+    case OPSCOPE_TORCH_MEMORY:
+        return memory_fault;
     case OPSCOPE_TORCH_ARCHIVES:
         return opscope__torch_archives_fault();
     }
@@ -351,6 +356,7 @@ void opscope_torch_detach(void)
     pthread_mutex_lock(&lock);
     is_attached = false;
     follow_demand();
+    opscope__torch_leave_memory();
     pthread_mutex_unlock(&lock);
     opscope__torch_follow_archives(false);
 }

@@ -35,6 +35,7 @@ typedef enum opscope_torch_part {
     OPSCOPE_TORCH_VALUES,  /* lists, texts and Bools among inputs and outputs */
     OPSCOPE_TORCH_TENSORS, /* shape and type of tensors */
     OPSCOPE_TORCH_LABELS,  /* labels in tasks of torch.jit.fork and on the threads of a backward */
+    OPSCOPE_TORCH_MEMORY,  /* the bytes that operators allocate in the CPU's memory */
     OPSCOPE_TORCH_ARCHIVES /* files added to archives */
 } opscope_torch_part;
 /* After attaching: NULL, or a short reason why the part does not work. */

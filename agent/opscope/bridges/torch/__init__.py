@@ -89,6 +89,7 @@ _PARTS = {
     "lists and texts": "OPSCOPE_TORCH_VALUES",
     "shapes": "OPSCOPE_TORCH_TENSORS",
     "labels on other threads": "OPSCOPE_TORCH_LABELS",
+    "allocated memory": "OPSCOPE_TORCH_MEMORY",
     "files in archives": "OPSCOPE_TORCH_ARCHIVES",
 }
 """The parts of the bridge that may not work with a PyTorch: as shown, and as in C."""

@@ -1,0 +1,11 @@
+/* torch/memory.h -- the bytes that PyTorch's operators allocate in the CPU's memory. */
+#ifndef OPSCOPE_BRIDGES_TORCH_MEMORY_H
+#define OPSCOPE_BRIDGES_TORCH_MEMORY_H
+
+/* From now on, operators get the bytes that they allocate (opscope/memory.h). Call it after an
+ * operator has allocated: the loader may set the slot only then. Returns NULL, or a short reason
+ * why it cannot. */
+const char *opscope__torch_follow_memory(void);
+void opscope__torch_leave_memory(void);
+
+#endif
