@@ -111,18 +111,53 @@ SLOW = (
     "test_demo_cnn.py",
     "timeline/test_frameworks.py",
 )
-# Those that repeat at length what other tests show in short: suites of other projects, programs
-# that run for many windows, a day of ten thousand jobs. `make test-long` runs them.
+# Files, and single tests, that repeat at length what other tests show in short, or show it with
+# programs of others: suites of other projects, trainings, demonstrations, an installed wheel,
+# servers of other makers, a day of ten thousand jobs. `make test-long` runs them, as CI does.
 LONG = (
+    "attachment/test_other_agents.py",
+    "attachment/test_program_kinds.py::test_a_frozen_program",
+    "attachment/test_stamps.py::test_files_are_stamped_whatever_is_imported_first_until_the_program_"
+    "detaches[import onnx",
+    "attachment/test_stamps.py::test_files_are_stamped_whatever_is_imported_first_until_the_program_"
+    "detaches[import safetensors",
+    "bench/test_truth.py::test_a_run_that_records_every_range_is_exact[threaded_server]",
     "bridges/test_numpy_suites.py",
     "bridges/test_own_suites.py",
+    "bridges/test_torch_blocks.py::test_a_program_with_blocks_prints_the_same",
     "bridges/test_torch_compile",
+    "bridges/test_torch_layouts.py",
+    "bridges/test_torch_own_tests.py",
+    "bridges/test_torch_programs.py::test_training_on_digits",
+    "bridges/test_torch_programs.py::test_two_ranks_with_gloo",
     "ci/test_pytest_in_an_environment.py",
     "dashboards/test_churn.py",
+    "dashboards/test_schema.py",
+    "dashboards/test_serving_board.py::test_every_panel_has_data[old_prometheus]",
+    "deployment/",
+    "e2e/test_cardinality.py",
+    "e2e/test_exactness.py::test_a_scikit_learn_training",
+    "e2e/test_packaging.py",
+    "e2e/test_process_life.py::test_a_pool_of_multiprocessing[forkserver]",
+    "e2e/test_process_life.py::test_a_pool_of_multiprocessing[spawn]",
+    "e2e/test_servers.py::test_celery",
+    "e2e/test_servers.py::test_uvicorn",
     "e2e/test_shared_memory.py",
+    "e2e/test_strange_hosts.py",
+    "e2e/test_trace_viewers.py",
     "e2e/test_truth.py",
+    "exporters/test_a_day.py",
+    "exporters/test_otlp.py::test_a_large_host_is_sent_in_parts_that_receivers_take[20000]",
+    "exporters/test_prometheus_peer.py::test_quantiles_and_rates_are_the_programs_own[old_prometheus",
     "host/test_churn.py",
     "host/test_retirement.py",
+    "installation/test_bare_package.py",
+    "installation/test_payload.py",
+    "server/test_page.py::test_the_charts_go_back_to_the_agents_start[-60 min]",
+    "server/test_page.py::test_the_charts_go_back_to_the_agents_start[#span=start",
+    "tensor/jit/torchscript/test_torchscript_transformers.py",
+    "test_demo_cnn.py",
+    "test_demo_serving.py",
 )
 TESTS = Path(__file__).parent
 
@@ -132,10 +167,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks slow and long tests, and puts them first: no process is left with a long file at the
     end."""
     for item in items:
-        path = str(item.path.relative_to(TESTS))
-        if path.startswith((*SLOW, *LONG)):
+        place = f"{item.path.relative_to(TESTS)}::{item.name}"
+        if place.startswith((*SLOW, *LONG)):
             item.add_marker(pytest.mark.slow)
-        if path.startswith(LONG):
+        if place.startswith(LONG):
             item.add_marker(pytest.mark.long)
         if isinstance(item, pytest.Function) and "wheel" in item.fixturenames:
             item.add_marker(pytest.mark.slow)

@@ -7,6 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from tests.conftest import LONG, SLOW
+
 ROOT = Path(__file__).parent.parent
 
 TOP_LEVEL = {
@@ -99,3 +101,15 @@ def test_every_c_and_python_file_begins_with_what_it_does() -> None:
         if text.strip() and not text.lstrip().startswith(("/*", '"""', "#!", 'r"""')):
             silent.append(str(path))
     assert not silent
+
+
+def test_every_entry_of_slow_and_long_tests_leads_to_a_test() -> None:
+    files = [path for path in tracked_files() if path.name.startswith("test_")]
+    for entry in (*SLOW, *LONG):
+        place, _, name = entry.partition("::")
+        texts = [
+            path.read_text()
+            for path in files
+            if str(path).startswith(f"tests/{place}")
+        ]
+        assert any(f"def {name.partition('[')[0]}" in text for text in texts), entry

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -20,6 +21,11 @@ from tests.installation.interrupted import ENDS, SIGNALS, remove, write
 STEPS = ForkedPrograms(f"sys.path.append({str(ROOT)!r}); import tests.installation.interrupted")
 
 
+# `make test-long` tries the others.
+SHORT = (signal.SIGTERM, signal.SIGKILL, -errno.ENOSPC)
+EACH_END = [pytest.param(end, marks=() if end in SHORT else pytest.mark.long) for end in ENDS]
+
+
 def in_fork(directory: Path, call: str) -> None:
     """Calls that function of interrupted.py in a small process, and fails as it fails."""
     script = directory / "program.py"
@@ -32,7 +38,7 @@ def in_fork(directory: Path, call: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ENDS)
+@pytest.mark.parametrize("what", EACH_END)
 @pytest.mark.parametrize(
     ("command", "package"), [("install", None), ("install", "/old/opscope"), ("uninstall", "/o")]
 )
@@ -43,7 +49,7 @@ def test_an_environment_has_all_of_it_or_nothing(
     in_fork(tmp_path, f"check_environment(*{place!r}, {int(what)}, {command!r}, {package!r})")
 
 
-@pytest.mark.parametrize("what", ENDS)
+@pytest.mark.parametrize("what", EACH_END)
 @pytest.mark.parametrize("case", ["new", "into an empty directory", "upgrade", "remove"])
 def test_a_payload_is_replaced_atomically(tmp_path: Path, what: int, case: str) -> None:
     in_fork(tmp_path, f"check_payload({tmp_path!r}, {int(what)}, {case!r})")

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from opscope.host.host import Host
+from tests.examples import few_or
 
-LOOKS = 50
+LOOKS = few_or(15, 50)
 
 # Works until its standard input ends, then prints the number of ranges.
 WRITER = """
@@ -41,6 +42,7 @@ print(sum(counts))
 
 
 @pytest.mark.slow
+@pytest.mark.examples
 def test_no_read_finds_damage_or_less_than_the_one_before(tmp_path: Path) -> None:
     place = tmp_path / "segments"
     host = Host([str(place)], consume=True, max_series=100_000)

@@ -143,7 +143,7 @@ def test_history_of_the_last_hour_has_one_point_in_20_seconds(tmp_path: Path) ->
 def test_older_history_is_coarser_and_has_all_that_ran_since_the_start(tmp_path: Path) -> None:
     page = Looking(tmp_path)
     past = History(lambda: page.now)
-    passes, every_s = 1500, 120
+    passes, every_s = 500, 360
     for number in range(passes):
         page.now = float(every_s * number)
         page.work()
