@@ -107,9 +107,5 @@ def test_every_entry_of_slow_and_long_tests_leads_to_a_test() -> None:
     files = [path for path in tracked_files() if path.name.startswith("test_")]
     for entry in (*SLOW, *LONG):
         place, _, name = entry.partition("::")
-        texts = [
-            path.read_text()
-            for path in files
-            if str(path).startswith(f"tests/{place}")
-        ]
+        texts = [path.read_text() for path in files if str(path).startswith(f"tests/{place}")]
         assert any(f"def {name.partition('[')[0]}" in text for text in texts), entry
