@@ -43,6 +43,7 @@ def run(mode: str, directory: Path, arguments: Sequence[str], limit_s: float) ->
     )
     assert file.exists(), f"{mode}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
     ran = json.loads(file.read_text())
+    assert ran["outcomes"], f"{mode}: no test ran: {done.stdout[-3000:]}{done.stderr[-3000:]}"
     return Ran(ran["outcomes"], ran["operators"])
 
 

@@ -15,6 +15,11 @@ class Outcomes:
     def __init__(self) -> None:
         self.by_test: dict[str, str] = {}
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        # A module that needs something that is not installed, or fails as it is imported.
+        if report.failed:
+            self.by_test[f"{report.nodeid} collect"] = report.outcome
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         # Every phase counts: setup skips, teardown errors. xfail shows as skipped with wasxfail.
         outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
@@ -24,7 +29,8 @@ class Outcomes:
 
 def main(file: str, is_observed: str, arguments: list[str]) -> None:
     outcomes = Outcomes()
-    pytest.main(["-q", "-p", "no:cacheprovider", *arguments], plugins=[outcomes])
+    options = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    pytest.main([*options, *arguments], plugins=[outcomes])
     operators = 0
     if is_observed == "1":
         import opscope
