@@ -6,8 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
-# Processes that run Python tests: twice as many, since many tests wait for programs.
-WORKERS ?= $(shell echo $$(( 2 * $(JOBS) )))
+# Processes that run Python tests: more than twice as many, since many tests wait for programs.
+WORKERS ?= $(shell echo $$(( 2 * $(JOBS) + 1 )))
 FUZZ_SECONDS ?= 30
 FUZZ_SEGMENTS ?= 1000000
 SOAK_SECONDS ?= 1200
@@ -29,7 +29,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help venv run check test test-aarch64 test-c test-cuda test-free-threaded test-long test-python types types-mypy format lint asan tsan fuzz fuzz-agent soak hostile scale bench dashboards stubs suites metrics-doc protocol torch-matrix try-wheels wheels clean
+.PHONY: help venv run check test test-aarch64 test-c test-cuda test-free-threaded test-long test-python test-python-long types format lint asan tsan fuzz fuzz-agent soak hostile scale bench dashboards stubs suites metrics-doc protocol torch-matrix try-wheels wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
@@ -43,8 +43,8 @@ check: lint $(VENV)/torch ## to run before each commit: a few minutes
 	$(call beside,mypy,test-c C_TESTS="--label-exclude slow")
 	$(call side_by_side,not slow and not external)
 
-test: lint $(VENV)/torch ## tests, type checks and lint; stops at the first failure
-	$(call beside,pyright,types-mypy test-c)
+test: lint $(VENV)/torch ## tests, types by mypy, and lint; stops at the first failure
+	$(call beside,mypy,test-c)
 	$(MAKE) test-python
 
 # A type checker uses one processor; other targets use what it leaves. Waits for both; fails if one fails.
@@ -55,8 +55,11 @@ test-c: build/c/build.ninja ## only the C tests
 	cmake --build build/c
 	$(CTEST) --test-dir build/c $(C_TESTS)
 
-test-long: export OPSCOPE_TEST_EXAMPLES = 5
-test-long: $(VENV)/installed $(VENV)/torch ## the Python tests that repeat others at length, and more examples
+test-long: $(VENV)/installed $(VENV)/torch ## types by pyright, the Python tests that make test leaves out, more examples
+	$(call beside,pyright,test-python-long)
+
+test-python-long: export OPSCOPE_TEST_EXAMPLES = 5
+test-python-long: $(VENV)/installed $(VENV)/torch
 	$(call side_by_side,(long or examples or hypothesis) and not external)
 	$(call twice,alone and long,$(ALONE))
 
@@ -80,9 +83,6 @@ test-python: $(VENV)/installed $(VENV)/torch ## only the Python tests
 types: $(VENV)/installed $(VENV)/torch ## mypy and pyright, both at the same time
 	@echo "$(BIN)/mypy and $(BIN)/pyright"
 	@$(BIN)/pyright & pyright=$$!; $(BIN)/mypy; mypy=$$?; wait $$pyright && exit $$mypy
-
-types-mypy: $(VENV)/installed $(VENV)/torch
-	$(BIN)/mypy
 
 format: $(VENV)/installed ## format the C and Python files as lint checks them
 	$(BIN)/clang-format -i $(C_SOURCES)
