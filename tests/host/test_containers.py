@@ -12,6 +12,7 @@ from opscope.host.health import Health
 from opscope.host.host import Host
 from opscope.host.pid_namespaces import Inner
 from opscope.host.snapshot import Process as SeenProcess
+from opscope.host.state_file import StateFile
 from opscope.processes import cgroups
 from opscope.processes.cgroups import Container
 from opscope_exporters.otlp.data import CUMULATIVE, Builder, Temporality
@@ -121,3 +122,42 @@ def test_processes_that_claim_to_have_just_started_cost_few_searches(
         process = SeenProcess(1, 0, 1 << 60 | start, True, 0, 1.0, 0, 0, Health(), {}, ())
         assert containers.of(process._replace(pid_namespace=77)) == Container()
     assert 1 <= looked.count(os.getpid()) < 10
+
+
+def test_a_process_that_ends_while_no_agent_runs_keeps_its_container(
+    place: Path, tmp_path: Path, in_a_pod: list[int]
+) -> None:
+    """Its counts stay under the same series: otherwise a counter of the container would fall."""
+
+    def collected() -> dict[str, int]:
+        state = StateFile(str(tmp_path / "agent.state"))
+        host = Host([str(place)], consume=True, containers=True, state=state)
+        snapshot = host.collect()
+        host.close()
+        return {
+            key.group: int(calls) for key, calls in zip(snapshot.keys, snapshot.calls, strict=True)
+        }
+
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as program:
+        write(place, Process(pid=program.pid, process_start=start_of(program.pid)))
+        before = collected()
+        program.communicate()
+    assert [*before.values()] == [1] and "" not in before
+    for _ in range(2):
+        assert collected() == before
+
+
+def test_the_state_forgets_the_containers_of_ended_processes(
+    place: Path, tmp_path: Path, in_a_pod: list[int]
+) -> None:
+    state = StateFile(str(tmp_path / "agent.state"))
+    host = Host([str(place)], consume=True, containers=True, state=state)
+    for _ in range(3):
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as program:
+            write(place, Process(pid=program.pid, process_start=start_of(program.pid)))
+            host.collect()
+            assert (tmp_path / "agent.state").read_bytes().count(ID.encode()) == 2
+            program.communicate()
+        host.collect()
+        assert (tmp_path / "agent.state").read_bytes().count(ID.encode()) == 1
+    host.close()
