@@ -126,6 +126,22 @@ def test_the_image_is_made_by_commands_that_exist() -> None:
         )
 
 
+def test_the_image_says_what_it_is() -> None:
+    """https://github.com/opencontainers/image-spec/blob/main/annotations.md"""
+    text = (DEPLOY / "attach-payload.Dockerfile").read_text()
+    final = text[text.rindex("\nFROM ") :]
+    labels = dict(re.findall(r"org\.opencontainers\.image\.(\w+)=\"([^\"]*)\"", final))
+    project = dict(re.findall(r'^(\w+) = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.M))
+    assert labels == {
+        "title": "Opscope",
+        "description": project["description"],
+        "licenses": project["license"],
+        "version": opscope.__version__,
+        "revision": "$REVISION",
+    }
+    assert "\nARG REVISION" in final
+
+
 def test_the_image_copies_what_is_there() -> None:
     """Stages, files of this tree, and paths that an earlier stage has made."""
     text = (DEPLOY / "attach-payload.Dockerfile").read_text()
