@@ -79,7 +79,7 @@ def test_the_program_finds_the_payload_that_the_init_container_copies(
     document: Any, tmp_path: Path
 ) -> None:
     init, *_, program = containers(document)
-    variables = {one["name"]: one["value"] for one in program["env"]}
+    variables = {one["name"]: one.get("value") for one in program["env"]}
     mounts = {one["name"]: one["mountPath"] for one in program["volumeMounts"]}
     assert variables["OPSCOPE_ATTACH"] == "1"
     assert variables["PYTHONPATH"] == f"{mounts['opscope-payload']}/site"
