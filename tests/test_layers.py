@@ -144,7 +144,8 @@ HEIGHT = {
     "opscope.timeline": 5,
     "opscope.segments": 6,
     # Of a process, without the host's knowledge of it.
-    "opscope.processes.cgroups": 0,
+    "opscope.processes.container_mounts": 0,
+    "opscope.processes.cgroups": 1,
     "opscope.host": 8,
     "opscope.processes": 9,
     "opscope.reports": 9,

@@ -3,8 +3,10 @@
 # from 3.10 on. The default command copies the payload to /payload and ends. It replaces files and
 # never writes into existing ones: truncating a file that a running program has mapped would crash it.
 #
-#     docker build -f agent/deploy/attach-payload.Dockerfile -t registry.example.com/opscope:0.1.0 .
+#     docker build -f agent/deploy/attach-payload.Dockerfile -t registry.example.com/opscope:0.1.0 \
+#         --build-arg REVISION="$(git rev-parse HEAD)" .
 #
+# The revision is in the image's labels, and in the agent's opscope_build_info.
 # These variables observe a program in any container with the payload at /opt/opscope:
 #     PYTHONPATH=/opt/opscope/site OPSCOPE_ATTACH=1
 #
@@ -37,6 +39,9 @@ RUN python -m venv --without-pip /opt/agent \
  && rm -rf numpy/f2py \
  && wheels=$(printf -- '--wheel %s ' /wheels/*-manylinux_*.whl) \
  && /opt/agent/bin/opscope install --payload /opt/opscope --cffi /cffi $wheels --python /usr/local/bin/python3
+# .dockerignore leaves out .git, so the agent gets its revision here.
+ARG REVISION
+RUN echo "$REVISION" > "$(echo /opt/agent/lib/python3.12/site-packages/opscope-*.dist-info)/REVISION"
 
 # Without bytecode, a program that cannot write here would compile the modules at each start: 5 ms,
 # and 50 ms more when it imports NumPy.
@@ -59,5 +64,11 @@ FROM python:3.12-slim-bookworm
 COPY --from=opscope /opt/agent /opt/agent
 COPY --from=for-3.14 /opt/opscope /opt/opscope
 ENV PATH=/opt/agent/bin:$PATH
+ARG REVISION
+LABEL org.opencontainers.image.title="Opscope" \
+      org.opencontainers.image.description="Always-on, fleet-wide operator observability for Python numerics" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.revision="$REVISION"
 USER 65534:65534
 CMD ["cp", "-R", "--remove-destination", "/opt/opscope/.", "/payload/"]

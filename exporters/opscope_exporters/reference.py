@@ -84,10 +84,12 @@ most 512 groups; further ones, and all of `op="other"`, have no group.
 
 `opscope_container_info` tells the container (`container_id`) and the pod (`k8s_pod_uid`) of live
 processes. The agent reads them from the processes' cgroups (Docker, containerd, CRI-O, Podman;
-version 1 and 2); it must see the host's processes, as with the chart. With `OPSCOPE_CONTAINERS=1`
-(`opscope agent --containers`), each container is a group of its own with the attributes
-`container.id` and `k8s.pod.uid`, which over OTLP are those of its resource; `k8sattributes` of the
-Collector finds a pod by the latter. A restarted container is then a new group.
+version 1 and 2); it must see the host's processes, as with the chart. In a namespace of cgroups,
+where its own container's path is `/`, it also reads the processes' mounts: they tell the pod, and
+the container of Docker and Podman. With `OPSCOPE_CONTAINERS=1` (`opscope agent --containers`), each
+container is a group of its own with the attributes `container.id` and `k8s.pod.uid`, which over
+OTLP are those of its resource; `k8sattributes` of the Collector finds a pod by the latter. A
+restarted container is then a new group.
 
 Estimates have variances, which are counters too: over an interval, the standard error of the
 increase of `calls` is `sqrt(increase(opscope_op_calls_variance_total[5m]))`; self time works the

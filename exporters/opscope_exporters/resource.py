@@ -74,10 +74,11 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 def _given(environ: Mapping[str, str]) -> dict[str, str]:
     """The contents of OTEL_RESOURCE_ATTRIBUTES: key=value pairs, comma-separated, with
-    percent-encoded values."""
+    percent-encoded values. Empty values say nothing."""
     found = {}
     for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
-        key, equals, value = pair.partition("=")
-        if equals and key.strip():
-            found[key.strip()] = unquote(value.strip())
+        key, _, value = pair.partition("=")
+        value = unquote(value.strip())
+        if key.strip() and value.strip():
+            found[key.strip()] = value
     return found

@@ -94,6 +94,21 @@ def test_a_refusal_has_its_reason_and_a_remedy(grafana: Grafana, status: int, re
     assert "secret" not in done.output
 
 
+@pytest.mark.parametrize("answer", ["<html>Sign in</html>", "", "[7]", "7", "null", "[" * 100_000])
+def test_an_answer_that_is_not_grafanas_is_a_failure(grafana: Grafana, answer: str) -> None:
+    """The page of a proxy that wants a login, for example, with status 200."""
+    grafana.answer = answer
+    done = annotate(grafana, "text")
+    assert done.exit_code == 1
+    assert f"{grafana.url}: not Grafana's answer; --url or GRAFANA_URL must be" in done.output
+
+
+def test_an_answer_without_an_id_is_a_success(grafana: Grafana) -> None:
+    grafana.answer = '{"message":"Annotation added"}'
+    done = annotate(grafana, "text")
+    assert (done.exit_code, done.output) == (0, "annotated\n")
+
+
 def test_no_grafana_is_one_line(grafana: Grafana) -> None:
     done = annotate(grafana, "text", "--url=http://127.0.0.1:1")
     assert done.exit_code == 1

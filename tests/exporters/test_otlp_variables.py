@@ -9,6 +9,7 @@ import pytest
 
 from opscope.errors import AgentError, ConfigError
 from opscope.server.exporter import load
+from opscope_exporters.otlp import sdk_exporter
 from tests.exporters.otlp_receiver import Received, over_http
 from tests.exporters.peers import AGENT, running
 from tests.waiting import until
@@ -91,3 +92,9 @@ def test_each_exporter_that_is_named_gets_the_data_also_if_another_fails(
     ):
         until(lambda: '"opscope.processes"' in out.read_text(), "an export to the console")
         until(lambda: "400" in errors.read_text(), "the report of the failure")
+
+
+@pytest.mark.parametrize("given", ["otlp,otlp_proto_http", "otlp_proto_http, otlp", "otlp,otlp"])
+def test_an_exporter_of_two_names_sends_once(given: str) -> None:
+    environ = {"OTEL_METRICS_EXPORTER": given}
+    assert sdk_exporter.names(sdk_exporter.METRICS, "otlp", environ) == ["otlp_proto_http"]

@@ -36,9 +36,9 @@ class Known(Store):
 
 
 def test_a_service_may_be_a_glob() -> None:
-    assert promql.where(service_name="a.b*c?", model_id=None) == (
-        r'service_name=~"a\\.b(?s:.*)c(?s:.)"'
-    )
+    assert promql.where("a.b*c?", model_id=None) == r'service_name=~"a\\.b(?s:.*)c(?s:.)"'
+    assert promql.where("web-[a-c]", api="x") == 'service_name=~"web\\\\-[a-c]", api="x"'
+    assert promql.where("a.b[c") == 'service_name="a.b[c"'
     assert promql.where(service_name="a.b[c]") == 'service_name="a.b[c]"'
 
 

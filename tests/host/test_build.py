@@ -1,11 +1,15 @@
 """The revision of the agent is what git says."""
 
+import re
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from opscope.host import build
+
+DEPLOY = Path(__file__).parents[2] / "agent" / "deploy"
 
 
 def git(tree: Path, *words: str) -> str:
@@ -54,6 +58,23 @@ def test_what_is_no_commit_is_not_told(tmp_path: Path, head: str) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").write_text(head)
     assert build.checked_out(tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "said"), [(f"{'3f' * 20}\n", "3f" * 20), ("\n", ""), ("x", "")]
+)
+def test_an_image_tells_what_it_was_built_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, said: str
+) -> None:
+    """A package that pip installed from a wheel knows no commit; the Dockerfile writes it."""
+    (dockerfile,) = DEPLOY.glob("*.Dockerfile")
+    (name,) = re.findall(r"/opscope-\*\.dist-info\)/(\w+)", dockerfile.read_text())
+    (tmp_path / name).write_text(written)
+    (tmp_path / "direct_url.json").write_text('{"archive_info": {}, "url": "file:///a.whl"}')
+    monkeypatch.setattr(metadata, "distribution", lambda _: metadata.Distribution.at(tmp_path))
+    build.revision.cache_clear()
+    assert build.revision() == said
+    build.revision.cache_clear()
 
 
 def test_this_agent_tells_its_own() -> None:

@@ -79,7 +79,7 @@ def test_the_program_finds_the_payload_that_the_init_container_copies(
     document: Any, tmp_path: Path
 ) -> None:
     init, *_, program = containers(document)
-    variables = {one["name"]: one["value"] for one in program["env"]}
+    variables = {one["name"]: one.get("value") for one in program["env"]}
     mounts = {one["name"]: one["mountPath"] for one in program["volumeMounts"]}
     assert variables["OPSCOPE_ATTACH"] == "1"
     assert variables["PYTHONPATH"] == f"{mounts['opscope-payload']}/site"
@@ -124,6 +124,22 @@ def test_the_image_is_made_by_commands_that_exist() -> None:
             ]
             == listed
         )
+
+
+def test_the_image_says_what_it_is() -> None:
+    """https://github.com/opencontainers/image-spec/blob/main/annotations.md"""
+    text = (DEPLOY / "attach-payload.Dockerfile").read_text()
+    final = text[text.rindex("\nFROM ") :]
+    labels = dict(re.findall(r"org\.opencontainers\.image\.(\w+)=\"([^\"]*)\"", final))
+    project = dict(re.findall(r'^(\w+) = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.M))
+    assert labels == {
+        "title": "Opscope",
+        "description": project["description"],
+        "licenses": project["license"],
+        "version": opscope.__version__,
+        "revision": "$REVISION",
+    }
+    assert "\nARG REVISION" in final
 
 
 def test_the_image_copies_what_is_there() -> None:

@@ -155,6 +155,11 @@ def test_it_is_what_the_manifest_does_by_hand() -> None:
         variables(by_hand["spec"]["containers"][0]).items() - {("OTEL_SERVICE_NAME", "numerics")}
         <= env.items()
     )
+    ours, theirs = (
+        [entry for entry in one["spec"]["containers"][0]["env"] if "OPSCOPE_K8S" in str(entry)]
+        for one in (found, by_hand)
+    )
+    assert ours == theirs and len(theirs) == 5
 
 
 def test_the_programs_own_variables_stay_and_come_last_in_lists() -> None:

@@ -87,6 +87,47 @@ def test_failures_are_counted_and_changes_reported() -> None:
     assert exporter.closed.is_set()
 
 
+def test_another_reason_of_the_failure_is_reported_too() -> None:
+    """What was wrong first may be mended, and the export fails for another reason."""
+    said: list[str] = []
+    exporter = Exporter(
+        fail(ValueError("connection refused; retried for 1.5 s")),
+        fail(ValueError("connection refused; retried for 2.25 s")),
+        fail(ValueError("status 401")),
+        fail(ValueError("status 403")),
+        fail(ExportRefused("status 403: 12 points")),
+        fail(ExportRefused("status 403: 7 points")),
+        fail(ValueError("<Connection at 0x7f1a> failed")),
+        fail(ValueError("<Connection at 0x7fcb> failed")),
+        fail(ValueError("connection refused; retried for 1 s")),
+    )
+    push = Push({"sample": exporter}, Snapshots(), said.append)
+    exporter.wait_for(10)
+    push.close()
+    assert said == [
+        "exporter sample failed, and will retry: connection refused; retried for 1.5 s",
+        "exporter sample failed, and will retry: status 401",
+        "exporter sample failed, and will retry: status 403",
+        "exporter sample was refused: status 403: 12 points",
+        "exporter sample failed, and will retry: <Connection at 0x7f1a> failed",
+        "exporter sample failed, and will retry: connection refused; retried for 1 s",
+        "exporter sample works again",
+    ]
+
+
+def test_a_failure_with_ever_new_reasons_is_reported_a_few_times() -> None:
+    said: list[str] = []
+    count = 100
+    reasons = (chr(ord("a") + at // 26) + chr(ord("a") + at % 26) for at in range(count))
+    exporter = Exporter(*(fail(ValueError(one)) for one in reasons))
+    push = Push({"sample": exporter}, Snapshots(), said.append)
+    exporter.wait_for(count + 1)
+    push.close()
+    assert said[0].endswith(": aa") and said[-1] == "exporter sample works again"
+    assert 2 < len(said) < count / 4
+    assert said[-2].endswith("; further reasons are not reported until it works again")
+
+
 def test_one_that_hangs_gets_the_newest_next_and_holds_up_no_other() -> None:
     go_on = threading.Event()
     snapshots = Snapshots()

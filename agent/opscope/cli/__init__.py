@@ -12,6 +12,8 @@ OPSCOPE_DEBUG=1 shows.
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -24,6 +26,8 @@ _EXTRA = "agent"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point; `arguments` default to those of the program."""
+    if os.getpid() == 1:
+        _end_on_signal()
     name, *arguments = (sys.argv[1:] if arguments is None else arguments) or [""]
     if name in NEED_NO_EXTRA:
         _run(name, arguments)
@@ -42,6 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(_overview(extras.line("opscope", _EXTRA)))
         else:
             _fail(no_such(name), 2)
+
+
+def _end_on_signal() -> None:
+    """The kernel ignores signals to a container's first process that it has no handler for. Until
+    a command has its own, SIGTERM ends it, as it ends other processes."""
+    signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
 
 
 def _run(name: str, arguments: Sequence[str]) -> None:

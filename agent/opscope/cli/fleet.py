@@ -76,7 +76,7 @@ _WINDOW = click.option(
     help="Time range up to now, as a PromQL duration.",
 )
 _SERVICE = click.option(
-    "--service", metavar="GLOB", help="Only services of this name; * and ? are wildcards."
+    "--service", metavar="GLOB", help="Only services of this name; *, ? and [...] as in a shell."
 )
 
 
@@ -112,7 +112,7 @@ def top(
     as_json: bool,
 ) -> None:
     """Rank operators, services or hosts by the time they take in the fleet."""
-    selector = promql.where(service_name=service, model_id=model)
+    selector = promql.where(service, model_id=model)
     store = _store(url, headers)
     rows = rankings.top(store, by, selector, window, limit)
     if as_json:
@@ -161,15 +161,13 @@ def stragglers(
     too coarse for a median.
     """
     store = _store(url, headers)
-    found = rankings.stragglers(store, promql.where(service_name=service), window)
+    found = rankings.stragglers(store, promql.where(service), window)
     rows = [row for row in found if row.is_straggler or shows_all][:limit]
     if as_json:
         _print_json([asdict(row) | {"is_judged": row.is_judged} for row in rows])
         return
     hosts = {row.host for row in found}
-    coarse = (
-        rankings.hosts_without_medians(store, promql.where(service_name=service), window) - hosts
-    )
+    coarse = rankings.hosts_without_medians(store, promql.where(service), window) - hosts
     named = {row.host for row in found if row.is_straggler}
     few = hosts - {row.host for row in found if row.is_judged}
     _show(
@@ -297,7 +295,7 @@ def usage(
     service: str | None, api: str | None, url: str, headers: Sequence[str], as_json: bool
 ) -> None:
     """List which services use which API."""
-    selector = promql.where(service_name=service, api=api)
+    selector = promql.where(service, api=api)
     store = _store(url, headers)
     rows = rankings.usage(store, selector)
     if as_json:
@@ -339,8 +337,7 @@ def _nothing(store: Store, service: str | None) -> str:
             f"{store.url} has no current metrics of Opscope: configure it to scrape the agents "
             "(see dashboards/README.md), and run an observed program"
         )
-    glob = None if service is None else service.replace("[", "[[]")
-    if glob is not None and not any(fnmatchcase(name, glob) for name in known):
+    if service is not None and not any(fnmatchcase(name, service) for name in known):
         return f"no service {service!r}; known: {', '.join(sorted(known))}"
     return "nothing found: no such operator ran, or the store has scraped it only once so far"
 

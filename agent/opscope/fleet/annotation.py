@@ -66,7 +66,7 @@ def post(
 ) -> int | None:
     """Sends it to the Grafana at `url`; the annotation's id, None if the answer has none.
 
-    Raises FleetError if Grafana does not answer, or refuses.
+    Raises FleetError if Grafana does not answer, or refuses, or something else answers.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise FleetError(f"--url {url!r}: must begin with http:// or https://")
@@ -82,8 +82,13 @@ def post(
     except (URLError, OSError, HTTPException, TooLong, ValueError) as error:
         reason = printable(str(getattr(error, "reason", error))[:_SAID_LIMIT])
         raise FleetError(f"{url} does not answer: {reason or type(error).__name__}") from error
-    with suppress(ValueError, RecursionError, TypeError, KeyError):
-        return int(json.loads(answer)["id"])
+    known: object = None
+    with suppress(ValueError, RecursionError):
+        known = json.loads(answer)
+    if not isinstance(known, dict):
+        raise FleetError(f"{url}: not Grafana's answer{_HINTS[404]}")
+    with suppress(ValueError, TypeError, KeyError):
+        return int(known["id"])
     return None
 
 

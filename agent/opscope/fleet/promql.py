@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from opscope.fleet import globs
 from opscope.metric_definition import Kind
 from opscope.metrics import METRICS
 
@@ -35,9 +36,17 @@ def quoted(value: str) -> str:
     return f'"{escaped}"'
 
 
-def where(**labels: str | None) -> str:
-    """A selector of these labels; None: any value. In a value, * is any text, ? one character."""
-    return ", ".join(_matcher(key, value) for key, value in labels.items() if value is not None)
+def where(services: str | None = None, **labels: str | None) -> str:
+    """A selector of these labels; None: any value. In a value, * is any text, ? one character.
+
+    `services`: a glob of service names (globs.py).
+    """
+    found = [_matcher(key, value) for key, value in labels.items() if value is not None]
+    if services is not None:
+        is_name = globs.is_name(services)
+        value = quoted(services if is_name else globs.regex(services))
+        found.insert(0, f"service_name{'=' if is_name else '=~'}{value}")
+    return ", ".join(found)
 
 
 def _matcher(key: str, value: str) -> str:

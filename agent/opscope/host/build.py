@@ -1,7 +1,8 @@
 """What runs the agent: the revision of its source, and the version of Python.
 
 The revision is what the package's installer recorded of it (PEP 610), or, for an editable install,
-what is checked out. A release from a package registry has none: its version names a tag.
+what is checked out, or what the Dockerfile was given. A release from a package registry has none:
+its version names a tag.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 def revision() -> str:
     """A commit's hash, or ""."""
     try:
-        text = metadata.distribution("opscope").read_text("direct_url.json")
-        origin = json.loads(text or "{}")
+        installed = metadata.distribution("opscope")
+        origin = json.loads(installed.read_text("direct_url.json") or "{}")
         if commit := origin.get("vcs_info", {}).get("commit_id"):
             return _known(str(commit))
         url = urlsplit(origin.get("url", ""))
         if origin.get("dir_info", {}).get("editable") and url.scheme == "file":
             return checked_out(Path(unquote(url.path)))
+        return _known((installed.read_text("REVISION") or "").strip())
     except (metadata.PackageNotFoundError, OSError, ValueError, AttributeError):
         pass
     return ""

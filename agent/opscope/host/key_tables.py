@@ -53,9 +53,10 @@ class KeyTables:
 
     @property
     def size(self) -> int:
-        """The number of entries of all tables; it only grows."""
+        """The number of entries that all tables got; it only grows."""
         return (
             len(self.series)
+            + self.containers.changes
             + len(self.measures)
             + sum(map(len, (self.usage, self.services, self.results)))
         )

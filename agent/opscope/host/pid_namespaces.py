@@ -9,11 +9,15 @@ for NSpid, the pids from the namespace of the reader to the innermost.
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
-from functools import cached_property
 from typing import NamedTuple
 
 from opscope.segments import liveness
+
+# Searches of /proc by one Pids.
+_SCANS_LIMIT = 4
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Inner(NamedTuple):
@@ -49,25 +53,33 @@ def look_into(pid: int) -> Inner | None:
 
 
 class Pids:
-    """Finds the local pids of processes that segments name; scans /proc once, when needed."""
+    """Finds the local pids of processes that segments name; scans /proc when needed, and again for
+    processes that started since, a few times in all."""
 
     def __init__(self) -> None:
         self._here = liveness.here().pid_namespace
+        self._by_start: dict[int, list[tuple[int, Inner]]] = {}
+        self._scanned_at = -1
+        """In clock ticks since boot, as the start of a process."""
+        self._scans_left = _SCANS_LIMIT
 
     def pid_here(self, pid_namespace: int, pid: int, process_start: int) -> int | None:
         """The local pid; None if it is not visible from here."""
         if pid_namespace in (0, self._here):
             return pid
+        if process_start >= self._scanned_at and self._scans_left:
+            self._scan()
         for candidate, inner in self._by_start.get(process_start, ()):
             if inner.is_known_as(pid_namespace, pid, process_start):
                 return candidate
         return None
 
-    @cached_property
-    def _by_start(self) -> dict[int, list[tuple[int, Inner]]]:
+    def _scan(self) -> None:
+        self._scanned_at = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_SECOND)
+        self._scans_left -= 1
         found = defaultdict(list)
         for name in os.listdir("/proc"):
             inner = look_into(int(name)) if name.isdigit() else None
             if inner is not None:
                 found[inner.process_start].append((int(name), inner))
-        return found
+        self._by_start = found

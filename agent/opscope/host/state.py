@@ -158,6 +158,7 @@ def encode(state: State) -> bytes:
                 path: {name: one.facts(row_of) for name, one in files.items()}
                 for path, files in state.moved.items()
             },
+            "containers": [*tables.containers.facts()],
             "phase_variances": [_items_of(dead.phase_variances), _items_of(held.phase_variances)],
             **{
                 fact: [
@@ -254,6 +255,10 @@ def _decode(facts: dict[str, Any], arrays: memoryview) -> State:
     tables.usage.take(map(_text, facts["usage_keys"]), by.get("usage", ()))
     tables.results.take(map(_text, facts["result_names"]), by.get("results", ()))
     tables.services.take(map(_text, facts.get("services", ())), by.get("services", ()))
+    tables.containers.take(
+        (_count(uid), _count(namespace), _count(pid), _count(start), _text(one), _text(pod))
+        for uid, namespace, pid, start, one, pod in facts.get("containers", ())
+    )
 
     rows, held, octaves = (_count(facts[name]) for name in ("counters", "self", "buckets"))
     off_rows, off_held = map(_count, facts.get("variances", (0, 0)))

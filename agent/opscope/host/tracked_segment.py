@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from opscope.host import amounts, exemplars, kept_back, process_metrics
 from opscope.host.amounts import Amounts
+from opscope.host.containers import Identity
 from opscope.host.exemplars import OfSeries
 from opscope.host.health import Health
 from opscope.host.identity import attributes, group_of
@@ -58,6 +59,7 @@ class TrackedSegment:
         "mark",
         "measures",
         "moved",
+        "noted",
         "pid",
         "possible",
         "process",
@@ -85,6 +87,8 @@ class TrackedSegment:
         self.attributes: Labels = ()
         self.container: Container | None = None
         """None: not looked for yet."""
+        self.noted: Identity | None = None
+        """Under which the container is kept for the next agent."""
         self.is_named = False
         """Whether service and attributes are known. They stay fixed: counters that moved would
         decrease."""
@@ -121,6 +125,8 @@ class TrackedSegment:
         """Its process has ended: the contribution, to be added to the sums."""
         service = tables.services.bounded(self.service, self.user)
         tables.kept_back.end((self.user, service), self.ending)
+        if self.noted is not None:
+            tables.containers.forget(self.noted)
         return self.contribution
 
     @property
@@ -146,6 +152,8 @@ class TrackedSegment:
         process = _process(header, dictionary, samples, segment.overhead_ns, is_alive, now_ns)
         if self.container is None:
             self.container = tables.containers.of(process)
+            if tables.by_container:
+                self.noted = tables.containers.note(process, self.container)
         if self.series_map is None or not (self.is_named or len(self.moved.elsewhere)):
             # Names arrive a moment after the recorder has started.
             named = process.service, self._attributes(process, tables)

@@ -8,16 +8,22 @@ attributes: https://opentelemetry.io/docs/specs/semconv/resource/container/ and 
 
 The host agent reads the files, the observed process never does. An agent within a namespace of
 cgroups sees paths relative to its own: of its own container nothing, of another container of its
-pod no pod. What a path does not say stays empty. Of static pods, whose cgroups have a hash in
-place of the API's uid, only the container is known.
+pod no pod. It then reads the processes' mounts as well (container_mounts.py), which tell the pod,
+and the container of Docker and Podman. What neither tells stays empty. Of static pods, whose
+cgroups have a hash in place of the API's uid, only the container is known.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from opscope.processes import container_mounts
+
+# The inode of the host's namespace of cgroups: include/linux/proc_ns.h.
+_OF_HOST = 0xEFFFFFFB
 _FILE_BYTES = 1 << 16
 _ID = "[0-9a-f]{64}"
 # ECS on Fargate has ids of its own: a task's, and a number.
@@ -51,7 +57,19 @@ def container_of(pid: int) -> Container:
             text = file.read(_FILE_BYTES).decode(errors="replace")
     except OSError:
         return Container()
-    return parsed(text)
+    found = parsed(text)
+    if all(found) or not _is_in_namespace():
+        return found
+    mounted = Container(*container_mounts.of_process(pid))
+    return Container(*(one or other for one, other in zip(found, mounted, strict=True)))
+
+
+def _is_in_namespace() -> bool:
+    """Whether this process sees cgroups as paths relative to its own."""
+    try:
+        return os.stat("/proc/self/ns/cgroup").st_ino != _OF_HOST
+    except OSError:
+        return False  # Linux before 4.6 has no such namespaces.
 
 
 def parsed(text: str) -> Container:

@@ -2,11 +2,13 @@
 
 Nothing is queued: after a slow export, an exporter gets the newest snapshot next. So a hanging
 exporter costs no memory, and never delays a page. Results of exports are counted (`results`), and
-changes are reported: once when an exporter fails, once when it works again.
+changes are reported: when an exporter fails, when it fails for another reason, and when it works
+again.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
@@ -20,6 +22,12 @@ SENT, FAILED, REFUSED = "sent", "failed", "refused"
 
 # Seconds that the agent waits at its end for a last export, and then for an export to abort.
 _LAST_EXPORT_S, _END_S = 3.0, 2.0
+
+# Reasons reported until the exporter works again.
+_REASONS_LIMIT = 16
+# What differs from one failure to the next for the same reason: numbers and addresses of objects.
+_VARIES = re.compile(r"0x[0-9a-f]+|\d[\d.]*")
+_STATUS = re.compile(r"[45]\d\d\.?")
 
 
 class Push:
@@ -80,7 +88,9 @@ class _Worker:
         self._snapshot = snapshot
         self._count = count
         self._say = say
-        self._works = True
+        self._failed = ""
+        """The reason reported last, without what varies; "" if it works."""
+        self._reasons_left = _REASONS_LIMIT
         self.thread = threading.Thread(target=self._run, name=f"opscope-{name}", daemon=True)
         self.thread.start()
 
@@ -90,9 +100,18 @@ class _Worker:
             is_last = self.stop.wait(self.exporter.interval_s)
             result, why = self._export(is_last)
             self._count(self._name, result)
-            if self._works != (result == SENT):
-                self._works = result == SENT
-                self._say(f"exporter {self._name} {'works again' if self._works else why}")
+            self._report(why)
+
+    def _report(self, why: str) -> None:
+        """`why` it failed; "" if it works."""
+        failed = _VARIES.sub(lambda found: found[0] if _STATUS.fullmatch(found[0]) else "", why)
+        if failed == self._failed or (failed and not self._reasons_left):
+            return
+        self._failed = failed
+        self._reasons_left = self._reasons_left - 1 if failed else _REASONS_LIMIT
+        if not self._reasons_left:
+            why += "; further reasons are not reported until it works again"
+        self._say(f"exporter {self._name} {why or 'works again'}")
 
     def _export(self, is_last: bool) -> tuple[str, str]:
         try:

@@ -202,7 +202,7 @@ def names(signal: Signal, who: str, environ: Mapping[str, str]) -> list[str]:
     the protocol's variables. Raises ConfigError for a value that does not fit."""
     variable = f"OTEL_{signal.name}_EXPORTER"
     given = environ.get(variable, "")
-    wanted = list(dict.fromkeys(filter(None, map(str.strip, given.split(","))))) or ["otlp"]
+    wanted = [*filter(None, map(str.strip, given.split(",")))] or ["otlp"]
     if "none" in wanted:
         raise ConfigError(f"{variable}={given!r}: turns off {who}; unset it")
     if "prometheus" in wanted:
@@ -210,7 +210,8 @@ def names(signal: Signal, who: str, environ: Mapping[str, str]) -> list[str]:
             f"{variable}={given!r}: prometheus is a page, not a push: leave it out here, and run "
             "`opscope agent --exporter prometheus`, too"
         )
-    return [_otlp(signal, environ) if name == "otlp" else name for name in wanted]
+    found = (_otlp(signal, environ) if name == "otlp" else name for name in wanted)
+    return [*dict.fromkeys(found)]
 
 
 def whole_number(variable: str, default: int) -> int:

@@ -23,7 +23,7 @@ from opscope.host import identity
 from opscope.host.snapshot import SeriesKey
 from opscope.timeline.slow import Slow
 from opscope_exporters.otlp.sdk_exporter import TRACES, SdkExporter, whole_number
-from opscope_exporters.resource import agent_resource, service_resource
+from opscope_exporters.resource import SCHEMA_URL, SDK, agent_resource, service_resource
 
 _BATCH_VARIABLE = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"
 _BATCH = 512
@@ -82,7 +82,7 @@ def spans_of(ranges: Sequence[Slow], origins: Sequence[Origin]) -> list[Readable
     """A span for each range, in the same order."""
     host = agent_resource()
     resources = [_resource(host, origin) for origin in origins]
-    scope = InstrumentationScope("opscope", __version__)
+    scope = InstrumentationScope("opscope", __version__, SCHEMA_URL)
     contexts = {slow: _context(slow.trace_id, _new_id()) for slow in ranges}
     return [
         ReadableSpan(
@@ -118,12 +118,13 @@ def _new_id() -> int:
 def _resource(host: Mapping[str, str], origin: Origin) -> Resource:
     attributes: dict[str, Any] = {
         **service_resource(host, origin.service, identity.attributes(origin.notes, ranks=True)),
+        **SDK,
         "process.pid": origin.pid,
     }
     version = origin.notes.get("service.version")
     if version:
         attributes["service.version"] = version
-    return Resource(attributes)
+    return Resource(attributes, SCHEMA_URL)
 
 
 def _attributes(slow: Slow, origin: Origin) -> dict[str, Any]:
