@@ -3,7 +3,7 @@
  * effect.
  *
  * Polling needs no additional thread:
- *   windows       the thread that opens them (recorder/window.c), at least every OPSCOPE__POLL_NS
+ *   windows       the thread that opens them (recorder/window.c), at least every two OPSCOPE__POLL_NS
  *   probability   a thread that records, about ten times a second. A thread that skips ranges
  *                 polls too: its countdown never passes the next poll (record/snapshot.c)
  *   off           ranges call nothing, so they cost nothing: the window thread polls, and is

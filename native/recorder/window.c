@@ -2,7 +2,8 @@
  *
  * The thread sleeps until the next step of recorder/window_cycle.c is due, and takes it. Between
  * windows, and while it opens none because nothing is recorded, it polls the control block
- * (recorder/control.h): whenever it wakes, and at least every OPSCOPE__POLL_NS.
+ * (recorder/control.h): whenever it wakes, and at least every OPSCOPE__POLL_NS; half as often while
+ * the program does almost nothing.
  *
  * It is a C thread: no interpreter, no GIL, all signals blocked. Lock: `lock` guards the plan and
  * the ownership of the cycle; it is not held during a step or a poll.
@@ -123,17 +124,23 @@ static void take_step(void)
 
 /* With the lock held, released meanwhile: polls the control block, which may change the plan.
  * Inside a window no change is possible from here, so the window ends early if there is something
- * new. */
-static void poll_control(void)
+ * new. Returns when to poll again. */
+static uint64_t poll_control(uint64_t now_ns, uint64_t due_ns)
 {
     const bool is_in_window = is_open;
+    uint64_t look_ns = window_ns != 0 ? opscope__cycle_look_ns() : UINT64_MAX;
     pthread_mutex_unlock(&lock);
+    if (look_ns <= now_ns && now_ns < due_ns) {
+        opscope__cycle_look();
+        look_ns = opscope__cycle_look_ns();
+    }
     if (!is_in_window) {
         opscope__recorder.hooks->apply();
     } else if (opscope__recorder.hooks->is_news()) {
         opscope__cycle_hurry();
     }
     pthread_mutex_lock(&lock);
+    return now_ns < look_ns && look_ns != UINT64_MAX ? look_ns : now_ns + OPSCOPE__POLL_NS;
 }
 
 /* With the lock held: polls if it is due and before each window; then takes the step that is due,
@@ -149,8 +156,7 @@ static void go_on(uint64_t *next_poll_ns)
         return;
     }
     if (!is_due || !is_open) {
-        *next_poll_ns = now_ns + OPSCOPE__POLL_NS;
-        poll_control();
+        *next_poll_ns = poll_control(now_ns, due_ns);
     }
     if (is_due && plan_serial == serial && !is_ending) {
         take_step();

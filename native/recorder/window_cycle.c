@@ -1,8 +1,6 @@
 /* recorder/window_cycle.c -- the sequence of windows, as steps; see recorder/window_cycle.h.
  *
- * Each period has one window, at a newly drawn moment. A window is thus equally likely at every
- * moment, whatever rhythm the program has, and any stretch of time has the expected number of
- * windows, give or take one. A window has four parts:
+ * recorder/gap.c draws when a window opens. It has four parts:
  *
  *   few       ranges are only counted, and few of them: recorder/cost_compare.h
  *   warm-up   ranges are recorded with weight 0: the code and data of recording get into the
@@ -20,10 +18,10 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "record/random.h"
 #include "record/thread.h"
 #include "recorder/cost.h"
 #include "recorder/cost_compare.h"
+#include "recorder/gap.h"
 #include "recorder/state.h"
 #include "recorder/variance.h"
 #include "recorder/window_weight.h"
@@ -97,7 +95,7 @@ static struct cycle {
     enum part part;
     uint64_t due_ns;                   /* end of the current part */
     double planned_on, planned_period; /* ns */
-    uint64_t period_start_ns;          /* of the period with the next window */
+    opscope__gap gap;                  /* before the next window */
     struct moment last; /* the end of the last counted part, or the plan's beginning */
     uint64_t opened_ns, warm_up_ns;
     uint64_t number;                            /* of windows so far */
@@ -111,8 +109,6 @@ static struct cycle {
     uint64_t tail_step_ns;
     uint64_t drivers_ns; /* CPU time of all drivers at the end of the last window */
     struct books books;
-    opscope__random random;
-    bool is_seeded;
 } cycle;
 
 /* The CPU time of the threads whose ranges the window recorded, times its weight, in ns. */
@@ -137,10 +133,13 @@ static double count(const struct moment *start, const struct moment *stop, doubl
     const double cost = since(start->cost.sampled_ns, stop->cost.sampled_ns);
     const double cost_outside = since(last->cost.sampled_ns, start->cost.sampled_ns);
     const double rest_share = stop->cpu.has_new && rest > 0.0 ? rest / (known + rest) : 0.0;
+    /* The window of a long stretch has a factor, and tells nothing of the share of time in others.
+     */
+    const bool is_usual = cycle.gap.periods == 1;
     struct opscope__window_weight_cycle part = {
         .weight = known_weight,
-        .on = since(start->wall_ns, stop->wall_ns),
-        .wall = since(last->wall_ns, stop->wall_ns),
+        .on = is_usual ? since(start->wall_ns, stop->wall_ns) : 0.0,
+        .wall = is_usual ? since(last->wall_ns, stop->wall_ns) : 0.0,
         .inside = known,
         .outside = since(last->cpu.known_ns, start->cpu.known_ns),
         .recording = cost * (1.0 - rest_share),
@@ -156,23 +155,19 @@ static double count(const struct moment *start, const struct moment *stop, doubl
     return work + (stop->cpu.has_new ? rest_work : 0.0);
 }
 
-/* A process stopped for longer than a period does not catch up on the missed windows. */
+/* The CPU time of the program since the last counted part ended, in ns. */
+static double used_ns(const struct moment *now)
+{
+    const struct opscope__cpu_times *from = &cycle.last.cpu, *to = &now->cpu;
+    return fmax(0.0,
+                (double)(int64_t)(to->known_ns + to->rest_ns - from->known_ns - from->rest_ns));
+}
+
 static void draw_gap(void)
 {
-    if (!cycle.is_seeded) {
-        opscope__random_seed(
-            &cycle.random, 0,
-            opscope__ticks()); /* unlike that of any other process or earlier plan */
-        cycle.is_seeded = true;
-    }
-    const uint64_t now = opscope__monotonic_ns();
-    if ((double)now > (double)cycle.period_start_ns + cycle.planned_period) {
-        cycle.period_start_ns = now;
-    }
-    const double place = opscope__random_unit(&cycle.random) * cycle.planned_period;
     cycle.part = BETWEEN;
-    cycle.due_ns = cycle.period_start_ns + (uint64_t)place;
-    cycle.period_start_ns += (uint64_t)cycle.planned_period;
+    /* Ticks: unlike those of any other process or earlier plan. */
+    cycle.due_ns = opscope__gap_draw(&cycle.gap, opscope__monotonic_ns(), opscope__ticks());
 }
 
 /* The first ranges in another state are slower: their code is not in the caches. */
@@ -260,8 +255,8 @@ static void begin_to_count(void)
     note_lateness(books, (double)cycle.warm_up_ns, since(cycle.opened_ns, cycle.start.wall_ns));
     opscope__window_weight_expect(&books->known, cycle.planned_on + books->late_ns);
     opscope__window_weight_expect(&books->rest, cycle.planned_on + books->late_ns);
-    cycle.known_weight = opscope__window_weight_now(&books->known);
-    cycle.rest_weight = opscope__window_weight_now(&books->rest);
+    cycle.known_weight = cycle.gap.periods * opscope__window_weight_now(&books->known);
+    cycle.rest_weight = cycle.gap.periods * opscope__window_weight_now(&books->rest);
     opscope__recorder_set_weights(units(cycle.known_weight), units(cycle.rest_weight));
     cycle.part = COUNTED;
     cycle.due_ns = opscope__monotonic_ns() + (uint64_t)cycle.planned_on;
@@ -304,6 +299,8 @@ static void close_window(void)
                 (cycle.stop.cpu.has_new ? missing_work(&books->rest) : 0.0),
         .busy = busy_ns(&cycle.tail)};
     opscope__recorder_window_vary(&window);
+    opscope__gap_note(&cycle.gap, used_ns(&cycle.stop),
+                      since(cycle.last.wall_ns, cycle.stop.wall_ns));
     cycle.last = cycle.stop;
     draw_gap();
 }
@@ -366,13 +363,29 @@ void opscope__cycle_begin(uint64_t window_ns, uint64_t period_ns)
     opscope__window_weight_plan(&cycle.books.known, cycle.planned_on, cycle.planned_period);
     opscope__window_weight_plan(&cycle.books.rest, cycle.planned_on, cycle.planned_period);
     cycle.last = this_moment();
-    cycle.period_start_ns = cycle.last.wall_ns;
+    opscope__gap_begin(&cycle.gap, period_ns, cycle.last.wall_ns);
     draw_gap();
 }
 
 void opscope__cycle_step(void)
 {
     step(false);
+}
+
+uint64_t opscope__cycle_look_ns(void)
+{
+    const bool is_long =
+        cycle.part == BETWEEN && opscope__gap_is_long(&cycle.gap, opscope__monotonic_ns());
+    return is_long ? cycle.gap.look_ns : UINT64_MAX;
+}
+
+void opscope__cycle_look(void)
+{
+    struct opscope__cpu_times cpu;
+    opscope__registry_read_cpu(&cpu);
+    if (opscope__gap_look(&cycle.gap, cpu.known_ns + cpu.rest_ns, opscope__monotonic_ns())) {
+        draw_gap();
+    }
 }
 
 void opscope__cycle_end(void)
@@ -382,6 +395,7 @@ void opscope__cycle_end(void)
     }
     const struct moment now = this_moment();
     (void)count(&now, &now, 0.0, 0.0);
+    cycle.gap.long_to_ns = 0;
 }
 
 void opscope__cycle_hurry(void)

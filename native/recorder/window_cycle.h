@@ -21,6 +21,10 @@ void opscope__cycle_step(void);
 /* Makes the next step due at once. */
 void opscope__cycle_hurry(void);
 bool opscope__cycle_is_open(void);
+/* When to look whether the program works again: UINT64_MAX unless it has done almost nothing for
+ * long, and no window is open (recorder/gap.h). */
+uint64_t opscope__cycle_look_ns(void);
+void opscope__cycle_look(void);
 /* Ends the plan: closes an open window at once. The work since the last window stays owed. */
 void opscope__cycle_end(void);
 /* In a forked child: no window is open, no work is owed. */

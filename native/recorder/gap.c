@@ -1,0 +1,66 @@
+/* recorder/gap.c -- see recorder/gap.h. */
+#include "recorder/gap.h"
+
+/* Of a processor: less than this is almost nothing. */
+static const double STILL_SHARE = 0.001;
+
+void opscope__gap_begin(opscope__gap *gap, uint64_t period_ns, uint64_t now_ns)
+{
+    gap->period_ns = (double)period_ns;
+    gap->start_ns = now_ns;
+    gap->still = 0;
+    gap->periods = 1;
+    gap->long_to_ns = 0;
+}
+
+uint64_t opscope__gap_draw(opscope__gap *gap, uint64_t now_ns, uint64_t seed)
+{
+    if (!gap->is_seeded) {
+        opscope__random_seed(&gap->random, 0, seed);
+        gap->is_seeded = true;
+    }
+    gap->periods = gap->still >= OPSCOPE__GAP_STILL_WINDOWS ? OPSCOPE__GAP_STILL_PERIODS : 1;
+    const double length = gap->period_ns * gap->periods;
+    if ((double)now_ns > (double)gap->start_ns + length) {
+        gap->start_ns = now_ns;
+    }
+    const uint64_t due_ns = gap->start_ns + (uint64_t)(opscope__random_unit(&gap->random) * length);
+    gap->start_ns += (uint64_t)length;
+    if (gap->periods > 1) {
+        if (!opscope__gap_is_long(gap, now_ns)) {
+            gap->look_ns = now_ns + OPSCOPE__GAP_LOOK_NS;
+        }
+        gap->long_to_ns = gap->start_ns;
+    }
+    return due_ns;
+}
+
+void opscope__gap_note(opscope__gap *gap, double cpu_ns, double wall_ns)
+{
+    if (cpu_ns > STILL_SHARE * wall_ns) {
+        gap->still = 0;
+    } else if (gap->still < OPSCOPE__GAP_STILL_WINDOWS) {
+        gap->still++;
+    }
+}
+
+bool opscope__gap_is_long(const opscope__gap *gap, uint64_t now_ns)
+{
+    return now_ns < gap->long_to_ns;
+}
+
+bool opscope__gap_look(opscope__gap *gap, uint64_t cpu_ns, uint64_t now_ns)
+{
+    const double cpu = cpu_ns > gap->looked_cpu_ns ? (double)(cpu_ns - gap->looked_cpu_ns) : 0.0;
+    const double wall = (double)(now_ns - gap->looked_ns);
+    gap->looked_ns = now_ns;
+    gap->looked_cpu_ns = cpu_ns;
+    gap->look_ns += (1 + (now_ns - gap->look_ns) / OPSCOPE__GAP_LOOK_NS) * OPSCOPE__GAP_LOOK_NS;
+    if (cpu <= STILL_SHARE * wall) {
+        return false;
+    }
+    gap->still = 0;
+    gap->start_ns = now_ns;
+    gap->long_to_ns = 0;
+    return true;
+}

@@ -1,0 +1,57 @@
+/* recorder/gap.h -- when the next window opens.
+ *
+ * Each period has one window, at a newly drawn moment. A window is thus equally likely at every
+ * moment, whatever rhythm the program has, and any stretch of time has the expected number of
+ * windows, give or take one.
+ *
+ * A program that does almost nothing needs few of them: a host may have hundreds of processes that
+ * wait, and to open a window takes CPU time. If the program has used less than a thousandth of a
+ * processor up to each of the last 40 windows, the next one is at a moment of a stretch of 8
+ * periods, and counts 8 times. Once the program works again, each period has a window again: the
+ * driver looks now and then.
+ *
+ * Estimates stay unbiased. Whether a stretch is a long one depends on what was before it, and each
+ * moment of it has an eighth of the windows, of eight times the weight. What ends it early must not
+ * depend on where its window is or was. So a look ends it whether or not its window has been there,
+ * and looks have moments of their own; an end by what the window saw would be wrong.
+ *
+ * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c. Simulations:
+ * tests/native/test_gap.c.
+ */
+#ifndef OPSCOPE_RECORDER_GAP_H
+#define OPSCOPE_RECORDER_GAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/random.h"
+
+enum { OPSCOPE__GAP_STILL_WINDOWS = 40, OPSCOPE__GAP_STILL_PERIODS = 8 };
+enum { OPSCOPE__GAP_LOOK_NS = 500000000 };
+
+typedef struct opscope__gap {
+    double period_ns;    /* planned */
+    uint64_t start_ns;   /* of the stretch after that of the window drawn last */
+    uint64_t long_to_ns; /* the end of the last long stretch */
+    unsigned still;      /* windows in a row, up to each of which the program did almost nothing */
+    unsigned periods;    /* of the stretch of the window drawn last: the factor of its weight */
+    uint64_t look_ns;    /* the next look, within a long stretch */
+    uint64_t looked_ns, looked_cpu_ns; /* the last look */
+    opscope__random random;
+    bool is_seeded;
+} opscope__gap;
+
+/* Starts another plan. */
+void opscope__gap_begin(opscope__gap *gap, uint64_t period_ns, uint64_t now_ns);
+/* Draws the moment of the next window. A process stopped for longer than a period does not catch up
+ * on the missed windows. `seed` is used once. */
+uint64_t opscope__gap_draw(opscope__gap *gap, uint64_t now_ns, uint64_t seed);
+/* What the program did from the end of a window to that of the next. */
+void opscope__gap_note(opscope__gap *gap, double cpu_ns, double wall_ns);
+/* Whether this is within a long stretch. */
+bool opscope__gap_is_long(const opscope__gap *gap, uint64_t now_ns);
+/* A look, at `look_ns` of a long stretch or soon after. `cpu_ns`: of the program so far. Returns
+ * whether it has worked since the last look: the stretch is over, draw again. */
+bool opscope__gap_look(opscope__gap *gap, uint64_t cpu_ns, uint64_t now_ns);
+
+#endif

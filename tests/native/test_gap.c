@@ -1,0 +1,168 @@
+/* tests/native/test_gap.c -- when windows open, and what they then tell, over simulated programs
+ * that mostly wait. */
+#include <math.h>
+
+#include "check.h"
+#include "recorder/gap.h"
+
+static const double MS = 1e6, S = 1e9;
+enum { PERIOD_NS = 250000000, ON_NS = 2000000 };
+
+/* Works for `burst` ns, once in about `every`; what it does first is of one kind, the rest of
+ * another. */
+struct program {
+    double burst, first, every;
+    opscope__random random;
+    double start;
+};
+
+struct seen {
+    double windows, first, rest; /* ns of work, times weights */
+    double first_all, rest_all;
+    double first_squares, rest_squares; /* of the windows' contributions */
+};
+
+static double overlap(double from, double to, double a, double b)
+{
+    return fmax(0.0, fmin(to, b) - fmax(from, a));
+}
+
+static double exponential(opscope__random *random, double mean)
+{
+    return -log(opscope__random_unit(random)) * mean;
+}
+
+/* Runs from `*now` to `until`; `seen` gets what a window there contains. Returns the CPU time. */
+static double go_on(struct program *program, double *now, double until, double weight,
+                    struct seen *seen)
+{
+    double cpu = 0.0;
+    const double from = *now;
+    for (;;) {
+        const double begins = program->start, middle = begins + program->first,
+                     ends = begins + program->burst;
+        const double first = overlap(from, until, begins, middle),
+                     rest = overlap(from, until, middle, ends);
+        cpu += first + rest;
+        seen->first_all += first;
+        seen->rest_all += rest;
+        seen->first += weight * first;
+        seen->rest += weight * rest;
+        seen->first_squares += weight * first * weight * first;
+        seen->rest_squares += weight * rest * weight * rest;
+        if (ends > until) {
+            break;
+        }
+        program->start = ends + exponential(&program->random, program->every);
+    }
+    *now = until;
+    return cpu;
+}
+
+/* As recorder/window_cycle.c and the polls of recorder/window.c do it. */
+static struct seen run(struct program program, double for_ns, uint64_t seed)
+{
+    opscope__gap gap = {.is_seeded = true};
+    opscope__random_seed(&gap.random, seed, 1);
+    opscope__random_seed(&program.random, seed, 2);
+    program.start = exponential(&program.random, program.every);
+    struct seen seen = {0};
+    double now = 0.0, last = 0.0, cpu = 0.0, all = 0.0;
+    opscope__gap_begin(&gap, PERIOD_NS, 0);
+    double due = (double)opscope__gap_draw(&gap, 0, 0);
+    while (now < for_ns) {
+        const bool is_long = opscope__gap_is_long(&gap, (uint64_t)now);
+        const double look = is_long ? fmax(now, (double)gap.look_ns) : due;
+        double used = go_on(&program, &now, fmax(now, fmin(look, due)), 0.0, &seen);
+        if (look < due) {
+            all += used;
+            cpu += used;
+            if (opscope__gap_look(&gap, (uint64_t)all, (uint64_t)now)) {
+                due = (double)opscope__gap_draw(&gap, (uint64_t)now, 0);
+            }
+            continue;
+        }
+        const double weight = (double)PERIOD_NS / ON_NS * gap.periods;
+        used += go_on(&program, &now, now + ON_NS, weight, &seen);
+        seen.windows += 1.0;
+        all += used;
+        opscope__gap_note(&gap, cpu + used, now - last);
+        cpu = 0.0;
+        last = now;
+        due = (double)opscope__gap_draw(&gap, (uint64_t)now, 0);
+    }
+    return seen;
+}
+
+static bool is_within(double found, double truth, double squares)
+{
+    return fabs(found - truth) < 5.0 * sqrt(squares);
+}
+
+static void a_program_that_works_has_a_window_in_each_period(void)
+{
+    const struct program busy = {.burst = 1000.0 * S, .first = S, .every = 1.0};
+    const struct seen seen = run(busy, 900.0 * S, 1);
+    CHECK(fabs(seen.windows - 900.0 * S / PERIOD_NS) < 3.0);
+    /* Also one that has only little to do, but always. */
+    const struct program little = {.burst = MS, .first = 0.1 * MS, .every = 200.0 * MS};
+    CHECK(fabs(run(little, 900.0 * S, 2).windows - 900.0 * S / PERIOD_NS) < 30.0);
+}
+
+static void one_that_waits_has_an_eighth_of_them(void)
+{
+    const struct program waits = {.burst = S, .first = S, .every = 1e6 * S};
+    const double windows = run(waits, 1000.0 * S, 3).windows;
+    const double least =
+        OPSCOPE__GAP_STILL_WINDOWS + 1000.0 * S / PERIOD_NS / OPSCOPE__GAP_STILL_PERIODS;
+    CHECK(windows > 0.9 * least);
+    CHECK(windows < 1.1 * least);
+}
+
+static void what_is_done_after_a_long_wait_is_estimated_without_bias(void)
+{
+    /* Bursts of 5 ms to 4 s, and what they begin with, which rare windows see most of. */
+    const double bursts[] = {5.0 * MS, 100.0 * MS, S, 4.0 * S};
+    for (int i = 0; i < 4; i++) {
+        const struct program program = {
+            .burst = bursts[i], .first = bursts[i] / 5.0, .every = 60.0 * S};
+        const struct seen seen = run(program, 3e6 * S, 4 + (uint64_t)i);
+        CHECK(is_within(seen.first, seen.first_all, seen.first_squares));
+        CHECK(is_within(seen.rest, seen.rest_all, seen.rest_squares));
+        CHECK(sqrt(seen.first_squares) < 0.25 * seen.first_all); /* the intervals say something */
+    }
+}
+
+static void after_a_wait_work_is_noticed_within_a_second(void)
+{
+    opscope__gap gap = {.is_seeded = true};
+    opscope__random_seed(&gap.random, 1, 1);
+    opscope__gap_begin(&gap, PERIOD_NS, 0);
+    uint64_t due = 0;
+    for (int i = 0; i < OPSCOPE__GAP_STILL_WINDOWS; i++) {
+        due = opscope__gap_draw(&gap, due, 0);
+        CHECK(gap.periods == 1);
+        opscope__gap_note(&gap, 0.0, PERIOD_NS);
+    }
+    due = opscope__gap_draw(&gap, due, 0);
+    CHECK(gap.periods == OPSCOPE__GAP_STILL_PERIODS);
+    const uint64_t start = gap.long_to_ns - OPSCOPE__GAP_STILL_PERIODS * (uint64_t)PERIOD_NS;
+    CHECK(opscope__gap_is_long(&gap, start));
+    CHECK(!opscope__gap_is_long(&gap, gap.long_to_ns));
+    (void)opscope__gap_look(&gap, 0, start);
+    CHECK(!opscope__gap_look(&gap, 499000, start + OPSCOPE__GAP_LOOK_NS));
+    CHECK(opscope__gap_look(&gap, 1000000, start + 2 * OPSCOPE__GAP_LOOK_NS));
+    const uint64_t next = opscope__gap_draw(&gap, start + 2 * OPSCOPE__GAP_LOOK_NS, 0);
+    CHECK(gap.periods == 1 && !opscope__gap_is_long(&gap, next));
+    CHECK(next >= start + 2 * OPSCOPE__GAP_LOOK_NS &&
+          next <= start + 2 * OPSCOPE__GAP_LOOK_NS + PERIOD_NS);
+}
+
+int main(void)
+{
+    a_program_that_works_has_a_window_in_each_period();
+    one_that_waits_has_an_eighth_of_them();
+    what_is_done_after_a_long_wait_is_estimated_without_bias();
+    after_a_wait_work_is_noticed_within_a_second();
+    return 0;
+}
