@@ -3,11 +3,10 @@
  * effect.
  *
  * Polling needs no additional thread:
- *   windows       the thread that opens them (recorder/window.c), at least every two OPSCOPE__POLL_NS
- *   probability   a thread that records, about ten times a second. A thread that skips ranges
- *                 polls too: its countdown never passes the next poll (record/snapshot.c)
- *   off           ranges call nothing, so they cost nothing: the window thread polls, and is
- *                 started for this if necessary
+ *   windows       the thread that opens them (recorder/window.c), at least every two
+ * OPSCOPE__POLL_NS probability   a thread that records, about ten times a second. A thread that
+ * skips ranges polls too: its countdown never passes the next poll (record/snapshot.c) off ranges
+ * call nothing, so they cost nothing: the window thread polls, and is started for this if necessary
  * The window thread starts at the program's first range. A process therefore sees a change at its
  * first range; a process that samples by probability, at its next range. A process without ranges
  * has nothing to change.
