@@ -151,42 +151,6 @@ void opscope__blas_op_name(const struct opscope__blas_symbol *symbol,
              symbol->type, routine->name);
 }
 
-/* A library may take wider integers than its names say. Their lower halves are read then, which are
- * the sizes that occur: both machines store the lower half first. */
-static int64_t read_size(const struct opscope__blas_symbol *symbol, uint64_t word)
-{
-    if (symbol->is_cblas) {
-        return symbol->has_64_bit ? (int64_t)word : (int32_t)word;
-    }
-    const void *place = (const void *)(uintptr_t)word;
-    if (symbol->has_64_bit) {
-        int64_t wide;
-        memcpy(&wide, place, sizeof wide);
-        return wide;
-    }
-    int32_t narrow;
-    memcpy(&narrow, place, sizeof narrow);
-    return narrow;
-}
-
-bool opscope__blas_is_small(const struct opscope__blas_symbol *symbol, const uint64_t *words,
-                            size_t count)
-{
-    static const double least[] = {400, 0, 10000, 32768};
-    const struct opscope__blas_routine *routine = symbol->routine;
-    const int8_t *at = symbol->is_cblas ? routine->cblas_sizes : routine->sizes;
-    const size_t factors = routine->level == 3 ? 3 : 2;
-    double work = 1;
-    for (size_t i = 0; i < factors; i++) {
-        if ((size_t)at[i] >= count) {
-            return false;
-        }
-        const int64_t size = read_size(symbol, words[at[i]]);
-        work *= size > 0 ? (double)size : 0;
-    }
-    return work < least[routine->level];
-}
-
 size_t opscope__blas_sizes(const struct opscope__blas_symbol *symbol, const uint64_t *words,
                            int64_t out[OPSCOPE__BLAS_SIZES])
 {
@@ -194,13 +158,14 @@ size_t opscope__blas_sizes(const struct opscope__blas_symbol *symbol, const uint
     const int8_t *at = symbol->is_cblas ? routine->cblas_sizes : routine->sizes;
     size_t count = 0;
     if (opscope__blas_is_small(symbol, words, routine->words) ||
-        (routine->workspace != NONE && read_size(symbol, words[routine->workspace]) == -1)) {
+        (routine->workspace != NONE &&
+         opscope__blas_read_size(symbol, words[routine->workspace]) == -1)) {
         return 0;
     }
     for (size_t i = 0; i < OPSCOPE__BLAS_SIZES && at[i] != NONE; i++) {
         const bool is_new = (i < 1 || at[i] != at[0]) && (i < 2 || at[i] != at[1]);
         if (is_new) {
-            out[count++] = read_size(symbol, words[at[i]]);
+            out[count++] = opscope__blas_read_size(symbol, words[at[i]]);
         }
     }
     return count;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { OPSCOPE__BLAS_SIZES = 3, OPSCOPE__BLAS_NAME_BYTES = 24 };
 
@@ -37,12 +38,48 @@ bool opscope__blas_parse(const char *symbol, struct opscope__blas_symbol *out);
 /* The operator's name, such as "blas::dgemm" or "lapack::dgesv". */
 void opscope__blas_op_name(const struct opscope__blas_symbol *symbol,
                            char out[OPSCOPE__BLAS_NAME_BYTES]);
+/* A size among the words. A library may take wider integers than its names say. Their lower halves
+ * are read then, which are the sizes that occur: both machines store the lower half first. */
+static inline int64_t opscope__blas_read_size(const struct opscope__blas_symbol *symbol,
+                                              uint64_t word)
+{
+    if (symbol->is_cblas) {
+        return symbol->has_64_bit ? (int64_t)word : (int32_t)word;
+    }
+    const void *place = (const void *)(uintptr_t)word;
+    if (symbol->has_64_bit) {
+        int64_t wide;
+        memcpy(&wide, place, sizeof wide);
+        return wide;
+    }
+    int32_t narrow;
+    memcpy(&narrow, place, sizeof narrow);
+    return narrow;
+}
+
 /* Whether a call with those arguments is too short for a range, less than about a microsecond: a
  * product of matrices with fewer than 32,768 multiplications, one of a matrix and a vector with
  * fewer than 10,000, a matrix of fewer than 400 elements for LAPACK. false also if the first
- * `count` words do not tell. */
-bool opscope__blas_is_small(const struct opscope__blas_symbol *symbol, const uint64_t *words,
-                            size_t count);
+ * `count` words do not tell. Inline: calls of 20 ns ask this. */
+static inline bool opscope__blas_is_small(const struct opscope__blas_symbol *symbol,
+                                          const uint64_t *words, size_t count)
+{
+    static const uint16_t least[] = {400, 0, 10000, 32768};
+    enum { MOST = UINT16_MAX }; /* three factors of it fit into 64 bits */
+    const struct opscope__blas_routine *routine = symbol->routine;
+    const int8_t *at = symbol->is_cblas ? routine->cblas_sizes : routine->sizes;
+    const size_t factors = routine->level == 3 ? 3 : 2;
+    uint64_t work = 1;
+    for (size_t i = 0; i < factors; i++) {
+        if ((size_t)at[i] >= count) {
+            return false;
+        }
+        const int64_t size = opscope__blas_read_size(symbol, words[at[i]]);
+        work *= (uint64_t)(size < 0 ? 0 : size > MOST ? MOST : size);
+    }
+    return work < least[routine->level];
+}
+
 /* The sizes of a call, each once; returns their number. 0: it gets no range, because it is small or
  * asks for the size of a workspace. */
 size_t opscope__blas_sizes(const struct opscope__blas_symbol *symbol, const uint64_t *words,

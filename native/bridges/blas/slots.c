@@ -137,12 +137,22 @@ static bool open_range(struct call *call, struct slot *slot, const uint64_t *wor
 static inline bool may_open(IN_REGISTERS(PARAMETERS), const struct slot *slot)
 {
     const uint64_t words[] = {IN_REGISTERS(WORDS)};
-    if (!opscope__blas_is_small(&slot->symbol, words, sizeof words / sizeof *words)) {
-        return true;
-    }
-    /* Updates the thread's snapshot: a thread that only makes small calls would never be idle. */
+    return !opscope__blas_is_small(&slot->symbol, words, sizeof words / sizeof *words);
+}
+
+/* Updates the thread's snapshot, and then goes on to the function: a thread that only makes small
+ * calls would never be idle. In a function of its own, so that what calls it saves no register. */
+static __attribute__((noinline)) uint64_t catch_up(IN_REGISTERS(PARAMETERS), NUMBERS, double place)
+{
+    const struct slot *slot = ((union place){.number = place}).slot;
     (void)opscope_has_callbacks();
-    return false;
+    JUMP((jump_target)slot->original)(IN_REGISTERS(WORDS), x0, x1, place);
+}
+
+static inline bool is_late(void)
+{
+    /* Relaxed: as in opscope__range_is_skipped(). */
+    return opscope__hot.version != opscope__load_relaxed(&opscope__version);
 }
 
 /* For all trampolines of a pool: a call that may get a range, and any call while a callback wants
@@ -169,7 +179,8 @@ static inline bool may_open(IN_REGISTERS(PARAMETERS), const struct slot *slot)
         const struct slot *slot = ((union place){.number = place}).slot;                           \
         const opscope__slot_function target = may_open(IN_REGISTERS(WORDS), slot)                  \
                                                   ? (opscope__slot_function)seen_##kind            \
-                                                  : slot->original;                                \
+                                              : is_late() ? (opscope__slot_function)catch_up       \
+                                                          : slot->original;                        \
         JUMP((jump_target)target)(IN_REGISTERS(WORDS), x0, x1, place);                             \
     }
 DEFINE_CALL(short, 16)
