@@ -29,6 +29,7 @@ uint64_t opscope__gap_draw(opscope__gap *gap, uint64_t now_ns, uint64_t seed)
     if (gap->periods > 1) {
         if (!opscope__gap_is_long(gap, now_ns)) {
             gap->look_ns = now_ns + OPSCOPE__GAP_LOOK_NS;
+            gap->looked_ns = 0;
         }
         gap->long_to_ns = gap->start_ns;
     }
@@ -51,12 +52,13 @@ bool opscope__gap_is_long(const opscope__gap *gap, uint64_t now_ns)
 
 bool opscope__gap_look(opscope__gap *gap, uint64_t cpu_ns, uint64_t now_ns)
 {
+    const bool is_first = gap->looked_ns == 0;
     const double cpu = cpu_ns > gap->looked_cpu_ns ? (double)(cpu_ns - gap->looked_cpu_ns) : 0.0;
     const double wall = (double)(now_ns - gap->looked_ns);
     gap->looked_ns = now_ns;
     gap->looked_cpu_ns = cpu_ns;
     gap->look_ns += (1 + (now_ns - gap->look_ns) / OPSCOPE__GAP_LOOK_NS) * OPSCOPE__GAP_LOOK_NS;
-    if (cpu <= STILL_SHARE * wall) {
+    if (is_first || cpu <= STILL_SHARE * wall) {
         return false;
     }
     gap->still = 0;

@@ -36,7 +36,7 @@ typedef struct opscope__gap {
     unsigned still;      /* windows in a row, up to each of which the program did almost nothing */
     unsigned periods;    /* of the stretch of the window drawn last: the factor of its weight */
     uint64_t look_ns;    /* the next look, within a long stretch */
-    uint64_t looked_ns, looked_cpu_ns; /* the last look */
+    uint64_t looked_ns, looked_cpu_ns; /* the last look; 0: none in this long stretch */
     opscope__random random;
     bool is_seeded;
 } opscope__gap;
@@ -51,7 +51,7 @@ void opscope__gap_note(opscope__gap *gap, double cpu_ns, double wall_ns);
 /* Whether this is within a long stretch. */
 bool opscope__gap_is_long(const opscope__gap *gap, uint64_t now_ns);
 /* A look, at `look_ns` of a long stretch or soon after. `cpu_ns`: of the program so far. Returns
- * whether it has worked since the last look: the stretch is over, draw again. */
+ * whether it has worked since the look before: the stretch is over, draw again. */
 bool opscope__gap_look(opscope__gap *gap, uint64_t cpu_ns, uint64_t now_ns);
 
 #endif

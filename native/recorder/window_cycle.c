@@ -133,8 +133,7 @@ static double count(const struct moment *start, const struct moment *stop, doubl
     const double cost = since(start->cost.sampled_ns, stop->cost.sampled_ns);
     const double cost_outside = since(last->cost.sampled_ns, start->cost.sampled_ns);
     const double rest_share = stop->cpu.has_new && rest > 0.0 ? rest / (known + rest) : 0.0;
-    /* The window of a long stretch has a factor, and tells nothing of the share of time in others.
-     */
+    /* A window with a factor tells nothing of the share of time in others. */
     const bool is_usual = cycle.gap.periods == 1;
     struct opscope__window_weight_cycle part = {
         .weight = known_weight,
