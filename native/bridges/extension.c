@@ -6,18 +6,17 @@
 #include "bridges/outer.h"
 #include "bridges/python_op.h"
 
-static int attach_one(const opscope_extension_target *target, uint32_t owner, const char *library,
+static int attach_one(const opscope_extension_target *target, uint32_t owner,
                       const struct opscope__pages *pages)
 {
     PyObject *object = (PyObject *)target->object;
     if (opscope__is_callable(object)) {
-        return opscope__callable_attach(object, target->name, owner, library, pages);
+        return opscope__callable_attach(object, target->name, owner, target->library, pages);
     }
-    return opscope__builtin_attach(object, target->name, owner, library, pages);
+    return opscope__builtin_attach(object, target->name, owner, target->library, pages);
 }
 
-int opscope_extension_attach(uint32_t owner, const char *library, opscope_extension_target *targets,
-                             size_t count)
+int opscope_extension_attach(uint32_t owner, opscope_extension_target *targets, size_t count)
 {
     struct opscope__pages pages;
     const int status = opscope__pages_read(&pages);
@@ -31,7 +30,7 @@ int opscope_extension_attach(uint32_t owner, const char *library, opscope_extens
         opscope__python_op_set_cost(0); /* NumPy's bridge, which measures it, is not attached */
     }
     for (size_t i = 0; i < count; i++) {
-        targets[i].status = attach_one(&targets[i], owner, library, &pages);
+        targets[i].status = attach_one(&targets[i], owner, &pages);
     }
     opscope_recording_set(recording);
     PyGILState_Release(gil);

@@ -29,6 +29,9 @@ _Functions = tuple[
     Callable[[], "BridgeStatus"],
     Callable[[], list[str]],
 ]
+_Target = tuple[object, str, str | None]
+"""An object, its operator's name, the path of the library that must have its code."""
+
 _FUNCTIONS = ("builtin_function_or_method", "cython_function_or_method")
 _METHODS = ("method_descriptor", "cython_function_or_method", "builtin_function_or_method")
 _BOUND_LATER = "instancemethod"  # pybind11's methods
@@ -86,15 +89,17 @@ class ExtensionModules:
             if sys.implementation.name != "cpython" or "t" in sys.abiflags:
                 raise BridgeError("not CPython with the GIL")
             self._is_attached = True
+            targets: list[_Target] = []
             for name in [name for name in self._awaited if name in sys.modules]:
                 module = sys.modules[name]
                 # One whose import goes on may get more functions; that import ends in a call of
                 # this method.
                 if not getattr(module.__spec__, "_initializing", False):
                     del self._awaited[name]
-                self._attach_module(module, name)
+                targets += self._targets_of(module, name)
             if self._objects is not None:
-                self._attach(None, list(self._objects()))
+                targets += ((subject, of, None) for subject, of in self._objects())
+            self._attach(targets)
             for owner, method, name in self._methods() if self._methods is not None else ():
                 self._attach_method(owner, method, name)
 
@@ -136,24 +141,31 @@ class ExtensionModules:
         else:
             self._missed[seen] = _text(code)
 
-    def _attach_module(self, module: ModuleType, name: str) -> None:
+    def _targets_of(self, module: ModuleType, name: str) -> "Iterator[_Target]":
         library = getattr(module, "__file__", None)
         if isinstance(library, str):  # else built into the interpreter, or no extension module
             prefix = self._prefixes.get(name, operator_prefix(name))
-            found = functions_of(module, name, prefix)
-            self._attach(library, [target for target in found if not self._is_tiny(target[1])])
+            for subject, of in functions_of(module, name, prefix):
+                if not self._is_tiny(of):
+                    yield subject, of, library
 
-    def _attach(self, library: str | None, targets: list[tuple[object, str]]) -> None:
-        path = ffi.NULL if library is None else library.encode()
-        names = [ffi.new("char[]", name.encode()) for _, name in targets]
+    def _attach(self, targets: "list[_Target]") -> None:
+        """All at once: each call reads the process's memory map."""
+        if not targets:
+            return
+        paths = {path: ffi.new("char[]", path.encode()) for _, _, path in targets if path}
+        names = [ffi.new("char[]", name.encode()) for _, name, _ in targets]
         array = ffi.new(
             "opscope_extension_target[]",
-            [(id(subject), name) for (subject, _), name in zip(targets, names, strict=True)],
+            [
+                (id(subject), name, paths.get(path, ffi.NULL))
+                for (subject, _, path), name in zip(targets, names, strict=True)
+            ],
         )
-        code = lib.opscope_extension_attach(self._owner, path, array, len(targets))
+        code = lib.opscope_extension_attach(self._owner, array, len(targets))
         if code != lib.OPSCOPE_OK:
             raise BridgeError(f"cannot read the memory map: {_text(code)}")
-        for native, (_, name) in zip(array, targets, strict=True):
+        for native, (_, name, _) in zip(array, targets, strict=True):
             # Busy: another name of the same function.
             if native.status in (lib.OPSCOPE_OK, lib.OPSCOPE_ERR_BUSY):
                 self._seen.add(name)
