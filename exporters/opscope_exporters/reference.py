@@ -137,8 +137,8 @@ histograms and with classic ones for each value of `octaves`:
 
 | program | operators | native | 4 | 2 | 1 (default) | 0.5 | 0.125 |
 |---|---|---|---|---|---|---|---|
-| PyTorch training | 207 | 855 | 2,449 | 3,668 | 5,990 | 10,629 | 38,456 |
-| NumPy server | 22 | 106 | 282 | 428 | 701 | 1,241 | 4,498 |
+| PyTorch training | 207 | 910 | 2,482 | 3,642 | 5,874 | 10,338 | 37,072 |
+| NumPy server | 25 | 129 | 327 | 478 | 762 | 1,333 | 4,761 |
 
 The training trains a transformer of two layers, with AdamW and a DataLoader; the server ranks items
 for HTTP requests, with a thread for each. `python -m tests.exporters.series_counts` measures this:

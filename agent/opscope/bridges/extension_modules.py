@@ -158,7 +158,7 @@ class ExtensionModules:
         array = ffi.new(
             "opscope_extension_target[]",
             [
-                (id(subject), name, paths.get(path, ffi.NULL))
+                (id(subject), name, paths[path] if path else ffi.NULL)
                 for (subject, _, path), name in zip(targets, names, strict=True)
             ],
         )
