@@ -53,6 +53,7 @@ FORKS_DURING_AN_IMPORT = """
 import importlib, os, sys, threading
 import opscope
 
+opscope._LOADING_LIMIT_S = 200  # an import takes long on a crowded machine
 is_importing, is_forking = threading.Event(), threading.Event()
 load = importlib.import_module
 
