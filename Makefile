@@ -92,7 +92,7 @@ lint: $(VENV)/installed ## ruff and clang-format, checks and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	@echo "$(BIN)/clang-format --dry-run --Werror (all C files)"
-	@$(BIN)/clang-format --dry-run --Werror $(C_SOURCES)
+	@printf '%s\0' $(C_SOURCES) | xargs -0 -n 50 -P $(JOBS) $(BIN)/clang-format --dry-run --Werror
 
 # The files with tests that run one by one.
 ALONE = $(shell grep -rl "pytest\.mark\.alone" tests --include="test_*.py")

@@ -94,8 +94,7 @@ def _has(operator: str, promql: str, *, native: bool) -> bool:
     if "_op_slowness" in promql and "host_op" not in promql and operator in REAL_OPERATORS:
         return False  # Compared between hosts, of which it has one.
     if "memory" in promql:
-        # NumPy does not report them; PyTorch's belong to the operators that mm calls.
-        return operator not in ("numpy::dot", "aten::mm")
+        return operator != "numpy::dot"  # NumPy does not report them.
     # The operator that fails.
     return operator == "aten::mm" or "errors" not in promql
 
