@@ -60,7 +60,8 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("the bridge is compiled with cc")
     library = tmp_path_factory.mktemp("bridge") / "libbridge.so"
     native = REPOSITORY / "native"
-    sources = [*(native / "bridges" / "torch").glob("*.c"), native / "bridges" / "pages.c"]
+    bridges = native / "bridges"
+    sources = [*(bridges / "torch").glob("*.c"), bridges / "pages.c", bridges / "slot.c"]
     links = [f"-L{LIBOPSCOPE}", f"-Wl,-rpath,{LIBOPSCOPE}", "-lopscope"]
     flags = ["-O1", "-fPIC", "-shared", "-std=gnu11", "-ftls-model=initial-exec"]
     places = [f"-I{native}", f"-I{native / 'include'}"]

@@ -59,7 +59,7 @@ def attacher() -> Path:
     ]
     shared = ["-O1", "-fPIC", "-shared", *places]
     bridge = [str(path) for path in sorted((native / "bridges" / "torch").glob("*.c"))]
-    bridge.append(str(native / "bridges" / "pages.c"))
+    bridge += [str(native / "bridges" / name) for name in ("pages.c", "slot.c")]
     own = ["-std=gnu11", "-ftls-model=initial-exec", "-o", "libbridge.so", *bridge, "-lopscope"]
     pytorch = [f"-I{TORCH / 'include'}", f"-L{TORCH / 'lib'}", f"-Wl,-rpath,{TORCH / 'lib'}"]
     libraries = ["-L.", "-Wl,-rpath,$ORIGIN", "-lbridge", "-lopscope", "-ltorch_cpu", "-lc10"]
