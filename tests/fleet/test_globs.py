@@ -36,6 +36,9 @@ def test_the_services_are_those_of_the_glob(
 @example("[!b-a]", "b")
 @example("[]-a]", "]")
 @example("[a-]", "-")
+@example("[]", "[]")
+@example("[!]", "[!]")
+@example("[!!]", "!")
 def test_it_is_the_glob_of_set(glob: str, name: str) -> None:
     expression = globs.regex(glob)
     assert bool(re.fullmatch(expression, name)) == matches(name, glob)

@@ -11,7 +11,8 @@ import re
 
 _NEVER = r"\b\B"
 _ANY = "(?s:.)"
-_PIECE = re.compile(r"\*|\?|\[(!?)(\]?[^\]]*)\]|.", re.DOTALL)
+# A class has members, of which the first may be "]"; without its end, "[" is a character.
+_PIECE = re.compile(r"\*|\?|\[(?:(!)|(?!!))(\][^\]]*|[^\]]+)\]|.", re.DOTALL)
 
 
 def regex(glob: str) -> str:
