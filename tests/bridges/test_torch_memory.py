@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch.profiler import ProfilerActivity
 
 import opscope
 from opscope.bridges import torch as bridge
 from opscope.host.host import Host
 from opscope.record import recorder
 from opscope.timeline.averages import Average
+
+from .torch_observed import profiler
 
 pytestmark = pytest.mark.usefixtures("torch_attached")
 
@@ -41,9 +42,7 @@ def train() -> list[torch.Tensor]:
 def in_profiler(run: Callable[[], object]) -> tuple[int, dict[str, int]]:
     """All that was allocated; what each operator allocated less what it freed."""
     run()
-    with torch.profiler.profile(
-        activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True
-    ) as profiled:
+    with profiler(memory=True) as profiled:
         kept = run()
     del kept
     results: Any = profiled.profiler

@@ -58,12 +58,12 @@ def counts(directory: Path | str) -> Counts:
     return Counts(calls, self_s, phases, snapshot)
 
 
-def profiler(*more: ProfilerActivity) -> profile:
+def profiler(*more: ProfilerActivity, memory: bool = False) -> profile:
     """torch.profiler, of operators and `more`. It keeps its events, which PyTorch 2.4 does
     unasked."""
     is_asked = "acc_events" in inspect.signature(profile).parameters
     keeps: dict[str, Any] = {"acc_events": True} if is_asked else {}
-    return profile(activities=[ProfilerActivity.CPU, *more], **keeps)
+    return profile(activities=[ProfilerActivity.CPU, *more], profile_memory=memory, **keeps)
 
 
 def profiled_calls(profiled: profile) -> Counter[str]:
