@@ -120,13 +120,15 @@ tsan: build/tsan/build.ninja ## the C tests with the thread sanitizer
 	TSAN_OPTIONS=die_after_fork=0:second_deadlock_stack=1:atexit_sleep_ms=0 \
 	$(FIXED_ADDRESSES) $(CTEST) --test-dir build/tsan
 
-fuzz: build/fuzz/build.ninja ## the fuzz targets, FUZZ_SECONDS (30) each
+fuzz: build/fuzz/build.ninja ## the fuzz targets, FUZZ_SECONDS (30) each, JOBS at a time
 	cmake --build build/fuzz
-	@set -e; for target in $$(find build/fuzz/tests -maxdepth 1 -name 'fuzz_*' -type f -perm -u+x); do \
-	    corpus=build/corpus/$${target##*/}; mkdir -p $$corpus; \
-	    echo "$$target, $(FUZZ_SECONDS) s"; \
-	    $$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$corpus; \
-	done
+	@find build/fuzz/tests -maxdepth 1 -name 'fuzz_*' -type f -perm -u+x -print0 | \
+	    xargs -0 -n 1 -P $(JOBS) sh -c '$(FUZZ_ONE)' sh
+
+# Shows the whole output of a target that finds a fault, and stops those that have not begun.
+FUZZ_ONE = log=$$1.log; corpus=build/corpus/$${1\#\#*/}; mkdir -p $$corpus; \
+    $$1 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$corpus >$$log 2>&1 || { cat $$log; exit 255; }; \
+    echo "$$1, $(FUZZ_SECONDS) s, $$(grep -o "number_of_executed_units:.*" $$log)"
 
 fuzz-agent: $(VENV)/installed ## fuzz the host agent's readers: FUZZ_SEGMENTS in all, then FUZZ_SECONDS; with atheris if available
 	-$(BIN)/python -m pip install --quiet atheris
