@@ -51,9 +51,9 @@ test: lint $(VENV)/torch ## tests, types by mypy, and lint; stops at the first f
 beside = @echo "$(BIN)/$(1), beside $(2)"; $(BIN)/$(1) & checker=$$!; $(MAKE) $(2); others=$$?; \
     wait $$checker && exit $$others
 
-test-c: build/c/build.ninja ## only the C tests
-	cmake --build build/c
-	$(CTEST) --test-dir build/c $(C_TESTS)
+test-c: $(VENV)/installed ## only the C tests
+	cmake --build build/editable
+	$(CTEST) --test-dir build/editable $(C_TESTS)
 
 test-long: $(VENV)/installed $(VENV)/torch ## types by pyright, the Python tests that make test leaves out, more examples
 	$(call beside,pyright,test-python-long)
@@ -200,7 +200,8 @@ $(VENV)/tools: pyproject.toml
 $(VENV)/installed: $(VENV)/tools $(NATIVE)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --group test --group dashboards \
 	    --editable ".[all,demo]" --config-settings=build-dir=build/editable \
-	    --config-settings=cmake.define.OPSCOPE_WERROR=ON
+	    --config-settings=cmake.define.OPSCOPE_WERROR=ON \
+	    --config-settings=cmake.define.OPSCOPE_BUILD_TESTS=ON --config-settings=build.targets="opscope;_native;opscope_marks;_tensor"
 	touch $@
 
 $(VENV)/torch: $(VENV)/tools
@@ -242,9 +243,6 @@ $(VENV)/torch: $(VENV)/tools
 
 C_BUILD = cmake -S native -B $(@D) -G Ninja -DOPSCOPE_BUILD_PYTHON=OFF -DOPSCOPE_BUILD_TESTS=ON \
     -DOPSCOPE_WERROR=ON
-
-build/c/build.ninja: $(VENV)/tools
-	$(C_BUILD) -DCMAKE_BUILD_TYPE=Release
 
 # One CPU level is enough: the sanitizers find the same faults at each.
 SANITIZED = -DCMAKE_C_COMPILER=clang -DOPSCOPE_CPU_LEVELS=OFF
