@@ -14,6 +14,7 @@
 #include "bridges/blas/slots.h"
 
 #include "base/atomics.h"
+#include "base/hot.h"
 #include "bridges/each.h"
 #include "opscope/recorder.h"
 #include "record/callback.h"
@@ -189,7 +190,7 @@ DEFINE_CALL(long, 28)
 /* ---- pools ------------------------------------------------------------------------------------ */
 
 #define DEFINE_TRAMPOLINE(kind, n)                                                                 \
-    static uint64_t kind##_##n(IN_REGISTERS(PARAMETERS), NUMBERS, double x2)                       \
+    static OPSCOPE__IN_ONE_LINE uint64_t kind##_##n(IN_REGISTERS(PARAMETERS), NUMBERS, double x2)  \
     {                                                                                              \
         if (!is_idle()) {                                                                          \
             const union place place = {.slot = &kind##_slots[n]};                                  \

@@ -88,8 +88,9 @@ static __attribute__((noinline)) OPSCOPE__HOT PyObject *call_seen(PyObject *ufun
     return opscope__python_range_close(&range, original(ufunc, args, nargsf, names));
 }
 
-static OPSCOPE__HOT PyObject *trampoline(PyObject *ufunc, PyObject *const *args, size_t nargsf,
-                                         PyObject *names)
+static OPSCOPE__HOT OPSCOPE__IN_ONE_LINE PyObject *trampoline(PyObject *ufunc,
+                                                              PyObject *const *args, size_t nargsf,
+                                                              PyObject *names)
 {
     if (opscope__python_range_is_skipped()) {
         return original(ufunc, args, nargsf, names);
