@@ -1,5 +1,6 @@
 """The bytes that PyTorch's operators allocate are those that torch.profiler counts."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -112,6 +113,29 @@ def test_a_detached_bridge_sees_no_allocation() -> None:
     bridge.attach()
     again = in_profile(lambda: torch.empty(4))["all"].cpu_memory_usage
     assert (seen, unseen, again) == (16, None, 16)
+
+
+def pointers_to_the_allocation() -> int:
+    """Words of libc10's own writable memory that have the address of c10::alloc_cpu."""
+    with open("/proc/self/maps") as maps:
+        lines = [line.split() for line in maps if line.rstrip().endswith("/libc10.so")]
+    function = ctypes.CDLL(lines[0][5])["_ZN3c109alloc_cpuEm"]
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    count = 0
+    for place, rights, *_ in lines:
+        if rights.startswith("rw"):
+            start, end = (int(part, 16) for part in place.split("-"))
+            words = memoryview(ctypes.string_at(start, end - start)).cast("Q")
+            count += sum(word == address for word in words)
+    return count
+
+
+def test_pytorch_calls_its_allocation_itself_unless_operators_are_recorded() -> None:
+    torch.empty(4)
+    before = pointers_to_the_allocation()
+    with opscope.profile():
+        assert pointers_to_the_allocation() == before - 1
+    assert pointers_to_the_allocation() == before
 
 
 INTERPOSED = r"""

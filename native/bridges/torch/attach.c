@@ -162,6 +162,10 @@ static void follow_demand(void)
     if (is_attached && !is_closed) {
         opscope__demand_read(&demand);
     }
+    const bool wants_memory = demand.scopes != 0;
+    if (wants_memory) {
+        opscope__torch_want_memory(true);
+    }
     /* Partner: the load in torch/range.c, which may see the change slightly late. */
     opscope__store_relaxed(&opscope__torch_is_sampled, demand.outer_scopes != 0);
     const bool follows_blocks = can_follow_blocks(&demand);
@@ -176,6 +180,9 @@ static void follow_demand(void)
         const struct opscope__torch_callback outer = outer_callback_for(&demand);
         register_now(OPERATORS, (demand.scopes & ~demand.outer_scopes) != 0 ? &operators : NULL);
         register_now(OUTER_RANGES, demand.outer_scopes != 0 ? &outer : NULL);
+    }
+    if (!wants_memory) {
+        opscope__torch_want_memory(false);
     }
     if (follows_blocks) {
         /* Partner: torch/python/blocks.c, which follows a block only if it reads this before the

@@ -6,11 +6,15 @@
  * allocations (ProfiledCPUMemoryReporter::New); it would need an object of a C++ class in each
  * thread's debug info, in the place that torch.profiler takes for its own.
  *
+ * The slot leads here only while a callback wants operators: a step of training allocates a hundred
+ * times. If the loader has made its page read-only, it leads here all the time, because two changes
+ * of the page's protection for each window would cost more.
+ *
  * Memory of other devices, pinned memory, and what a program allocates by an allocator of its own
  * (c10::SetCPUAllocator) is not seen.
  *
- * Threads: the bridge's lock is held around follow and leave; others may allocate meanwhile, and a
- * call in flight finishes normally. Forks: nothing to do, slots are per process.
+ * Threads: the bridge's lock is held around follow, want and leave; others may allocate meanwhile,
+ * and a call in flight finishes normally. Forks: nothing to do, slots are per process.
  */
 #define _GNU_SOURCE
 #include "bridges/torch/memory.h"
@@ -31,6 +35,7 @@ static const char name_of_function[] = "_ZN3c109alloc_cpuEm";
 static void *(*original)(size_t bytes);
 static opscope__slot_function *slot;
 static bool is_read_only;
+static bool is_followed;
 
 /* c10::alloc_cpu throws if no memory is left: this file is compiled with -fexceptions, and what
  * was not allocated is not noted. */
@@ -82,30 +87,40 @@ static const char *find(void)
     return reason;
 }
 
+static bool lead_here(bool is_here)
+{
+    const opscope__slot_function ours = (opscope__slot_function)allocate;
+    const opscope__slot_function theirs = (opscope__slot_function)original;
+    return opscope__slot_replace(slot, is_read_only, is_here ? theirs : ours,
+                                 is_here ? ours : theirs);
+}
+
 const char *opscope__torch_follow_memory(void)
 {
     const char *reason = find();
     if (reason != NULL) {
         return reason;
     }
-    const opscope__slot_function before = (opscope__slot_function)original;
-    const opscope__slot_function after = (opscope__slot_function)allocate;
     const opscope__slot_function present = opscope__load_relaxed(slot);
-    if (present == after) {
-        return NULL;
+    if (present == (opscope__slot_function)original) {
+        is_followed = !is_read_only || lead_here(true);
+        return is_followed ? NULL : "the page of libc10's slot cannot be made writable";
     }
-    if (present != before) {
-        return "libc10 calls another function in place of c10::alloc_cpu";
+    is_followed = present == (opscope__slot_function)allocate;
+    return is_followed ? NULL : "libc10 calls another function in place of c10::alloc_cpu";
+}
+
+void opscope__torch_want_memory(bool is_wanted)
+{
+    if (is_followed && !is_read_only) {
+        (void)lead_here(is_wanted);
     }
-    return opscope__slot_replace(slot, is_read_only, before, after)
-               ? NULL
-               : "the page of libc10's slot cannot be made writable";
 }
 
 void opscope__torch_leave_memory(void)
 {
-    if (slot != NULL) {
-        (void)opscope__slot_replace(slot, is_read_only, (opscope__slot_function)allocate,
-                                    (opscope__slot_function)original);
+    if (is_followed) {
+        (void)lead_here(false);
     }
+    is_followed = false;
 }
