@@ -1,16 +1,20 @@
 /* recorder/window_weight.h -- the weight of a window: how many ranges each recorded one represents.
  *
- * In the long run the weight is total time divided by time in windows. This holds if the program
- * does as much work in a moment of a window as in any other moment. It fails on an oversubscribed
- * processor: waking the thread that opens a window preempts another thread, often one of its own
- * program, and other processes get the next time slice. It also fails if recording takes a
- * considerable part of the time of small operators: windows then contain less work.
+ * A weight of total time divided by time in windows would be right if the program did as much work
+ * in a moment of a window as in any other moment. It does not on an oversubscribed processor:
+ * the kernel lets the threads of a process run after each other, so that the program gets the
+ * processor when the thread that opens the window does, or loses it then. Neither does it if
+ * recording takes a considerable part of the time of small operators: windows then contain less
+ * work.
  *
  * Therefore an account (a "book") tracks the work: the CPU time of the program's threads minus the
  * cost of recording. There are two: one for the threads known before the window opened, which is
  * exact; one for the rest of the process, whose threads come and go (for example one per request)
  * and are observed only if they open a range in a window. Ranges get the weight of their thread's
  * account, so that spinning BLAS threads, in the rest, do not disturb the first account.
+ *
+ * In the long run the weight is therefore total work divided by work in windows. That is known only
+ * after some windows: until then, the quotient of times makes up for what is missing.
  *
  * All windows together represent all of the work. Work that earlier windows do not represent is
  * owed; each later window pays back a part. The weights are therefore right on average, however
@@ -30,6 +34,8 @@ typedef struct opscope__window_weight {
     double planned_on, planned_wall; /* ns, of one window: used in place of measured values for the
                                         first few windows */
     double on, wall;                 /* ns, over all windows of this plan */
+    double all, met;                 /* ns of work, all and in windows, over the last windows */
+    double recent;                   /* the number of those windows */
     double owed;                     /* ns of work that no window represents yet */
     double typical;                  /* ns of work in a window that has any; 0: unknown */
     double count;                    /* windows of this plan */
