@@ -30,6 +30,13 @@ static const double RELIABLE = 4.0;
  * square of its width by this, divided by n - 1. */
 static const double FEW = 4.0;
 
+/* The mean square of what is owed is over this many windows, earlier ones with less weight. By
+ * simulation of crowded hosts and of bursts, 95 % intervals then hold in 95 to 99 % of programs of
+ * 15 s and more; with the largest square so far they hold in 99 to 100 %, and are twice as wide. */
+static const double OWED_WINDOWS = 8.0;
+/* Half of a 95 % interval in standard errors. */
+static const double SURE_ERRORS = 1.96;
+
 /* State of one key. */
 struct known {
     uint64_t key;                     /* 0: free */
@@ -40,7 +47,9 @@ struct known {
     double sum[QUANTITIES];           /* of the squared deviations */
     double stated[QUANTITIES];        /* the same, for few windows more */
     double added[QUANTITIES];         /* to them in this window, for its deviations */
-    double owed[QUANTITIES];          /* the largest square so far of the estimate for owed work */
+    double owed[QUANTITIES];          /* of the estimate for owed work */
+    double owed_square[QUANTITIES];   /* the mean of its square, over the last windows */
+    double owed_count;                /* of those windows */
     double measured, measured_before; /* self time alone, without that of ranges cut by windows */
     double growth, excess;            /* of the self time in this window */
     double counted;                   /* stops in this window, squared */
@@ -186,12 +195,14 @@ static double squared_deviation(const struct known *known, int quantity, double 
 
 static void deviate(struct known *known, double work, double owed)
 {
+    known->owed_count = fmin(known->owed_count + 1.0, OWED_WINDOWS);
     for (int i = 0; i < QUANTITIES; i++) {
         known->added[i] = work_sum > 0.0 ? squared_deviation(known, i, work) : 0.0;
         known->sum[i] += known->added[i];
         const double all_work = work_sum + work;
         const double missing = all_work > 0.0 ? known->now[i] / all_work * owed : 0.0;
-        known->owed[i] = fmax(known->owed[i], missing * missing);
+        known->owed[i] = missing;
+        known->owed_square[i] += (missing * missing - known->owed_square[i]) / known->owed_count;
         const double part = known->now[i] - known->before[i];
         known->squares += i == CALLS ? part * part : 0.0;
         known->window_count += i == CALLS && part > 0.0;
@@ -332,12 +343,20 @@ static double few_windows(const struct known *known)
     return 1.0 + FEW / fmax(0.5, count - 1.0);
 }
 
+/* The part of the variance for work that no window represents yet. */
+static double for_owed(const struct known *known, int quantity)
+{
+    const double now = known->owed[quantity] / SURE_ERRORS;
+    return fmax(known->owed_square[quantity], now * now);
+}
+
 static void publish(opscope__segment *segment, struct known *known)
 {
     if (known->is_outer) {
         known->sum[CALLS] = known->sum[TOTAL] = 0.0;
         known->sum[SELF] = opscope__outer_inside(known->key).variance + known->stops_inside;
         memset(known->owed, 0, sizeof known->owed);
+        memset(known->owed_square, 0, sizeof known->owed_square);
     }
     if (known->entry == NULL && known->window_count > 0) {
         known->entry = add_entry(segment, known->key);
@@ -348,9 +367,9 @@ static void publish(opscope__segment *segment, struct known *known)
         for (int i = 0; i < QUANTITIES; i++) {
             known->stated[i] = fmax(known->stated[i], known->sum[i] * factor);
         }
-        show(&known->entry->calls, known->stated[CALLS] + known->owed[CALLS]);
-        show(&known->entry->total_ticks, known->stated[TOTAL] + known->owed[TOTAL]);
-        show(&known->entry->self_ticks, known->stated[SELF] + known->owed[SELF]);
+        show(&known->entry->calls, known->stated[CALLS] + for_owed(known, CALLS));
+        show(&known->entry->total_ticks, known->stated[TOTAL] + for_owed(known, TOTAL));
+        show(&known->entry->self_ticks, known->stated[SELF] + for_owed(known, SELF));
     }
 }
 

@@ -25,8 +25,9 @@
  * far, because n grows.
  *
  * The work that windows do not represent yet is missing from the estimate, R times as much for each
- * operator; its square is added. It becomes smaller later, but its maximum stays, so that a
- * variance only grows: the stated variance is too large rather than too small.
+ * operator. It changes from window to window, in both directions, so its mean square over the last
+ * windows is added. What is missing now is known: the interval that is stated contains it. This
+ * part can become smaller; the agent exports the largest variance so far.
  *
  * Outer ranges are always recorded: recorder/outer_variance.h.
  *

@@ -1,10 +1,10 @@
 """Recognise a segment in which nothing was counted since it was read.
 
-Most processes of a host are idle at any moment. All counters of cells and variances only grow, so
-the sum of their words stays if and only if each of them does (a sum that grew by a multiple of 2^64
-would be missed). A process counts a range in its cell before it counts it in the cell's line, so a
-read may find the lines behind; but then they have fewer calls than the cells. A mark is settled
-once they have as many.
+Most processes of a host are idle at any moment. All counters of cells only grow, and variances
+change by amounts that have nothing to do with them, so the sum of all words stays if and only if
+each of them does (a change by a multiple of 2^64 would be missed). A process counts a range in its
+cell before it counts it in the cell's line, so a read may find the lines behind; but then they have
+fewer calls than the cells. A mark is settled once they have as many.
 """
 
 from __future__ import annotations

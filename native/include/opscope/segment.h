@@ -226,8 +226,9 @@ typedef struct opscope_exemplar {
  * each window closes, the squared deviations of its contributions are added here. A key without an
  * entry was recorded by probability or always: the variance of its calls is then weight^2 /
  * sample_count - weight. Operator 0 has the sums over all operators of a phase, without labels.
- * Owner: the window thread; all fields only grow, each with a relaxed store. The doubles are IEEE
- * 754, little-endian. */
+ * Owner: the window thread, with relaxed stores, as a window closes. `window_count` only grows. A
+ * variance falls by what becomes known: recorder/variance.h. The doubles are IEEE 754,
+ * little-endian. */
 typedef struct opscope_variance {
     uint64_t key;          /* as in a cell */
     uint64_t window_count; /* windows with a range of this key */
