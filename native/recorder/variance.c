@@ -29,6 +29,8 @@ static const double RELIABLE = 4.0;
 /* A 95 % interval from n deviations is wider than one from many, by Student's distribution: the
  * square of its width by this, divided by n - 1. */
 static const double FEW = 4.0;
+/* From this many windows on, their spread tells the error. */
+static const double ONE_WINDOW = 2.0;
 
 /* The mean square of what is owed is over this many windows, earlier ones with less weight. By
  * simulation of crowded hosts and of bursts, 95 % intervals then hold in 95 to 99 % of programs of
@@ -335,12 +337,30 @@ static double count_alike(double sum, double squares)
     return squares > 0.0 ? sum * sum / squares : 1.0;
 }
 
-/* The factor for the variance from few windows: few in all, or few that met the operator. */
-static double few_windows(const struct known *known)
+/* The number of windows alike that the estimate rests on: of all, or of those that met the
+ * operator. */
+static double rests_on(const struct known *known)
 {
     const double met = count_alike(known->before[CALLS], known->squares);
-    const double count = fmin(met, count_alike(work_sum, square_sum));
-    return 1.0 + FEW / fmax(0.5, count - 1.0);
+    return fmin(met, count_alike(work_sum, square_sum));
+}
+
+/* From few windows, their spread is uncertain itself. The largest so far, because they become more.
+ */
+static void state_spread(struct known *known)
+{
+    const double factor = known->is_outer ? 1.0 : 1.0 + FEW / fmax(0.5, rests_on(known) - 1.0);
+    for (int i = 0; i < QUANTITIES; i++) {
+        known->stated[i] = fmax(known->stated[i], known->sum[i] * factor);
+    }
+}
+
+/* One window has no spread, and an error as large as the estimate. */
+static double of_windows(const struct known *known, int quantity)
+{
+    const double estimate = known->is_outer ? 0.0 : known->before[quantity];
+    const double single = fmin(1.0, fmax(0.0, ONE_WINDOW - rests_on(known)));
+    return fmax(known->stated[quantity], single * estimate * estimate);
 }
 
 /* The part of the variance for work that no window represents yet. */
@@ -363,13 +383,10 @@ static void publish(opscope__segment *segment, struct known *known)
     }
     if (known->entry != NULL) {
         opscope__store_relaxed(&known->entry->window_count, known->window_count);
-        const double factor = known->is_outer ? 1.0 : few_windows(known);
-        for (int i = 0; i < QUANTITIES; i++) {
-            known->stated[i] = fmax(known->stated[i], known->sum[i] * factor);
-        }
-        show(&known->entry->calls, known->stated[CALLS] + for_owed(known, CALLS));
-        show(&known->entry->total_ticks, known->stated[TOTAL] + for_owed(known, TOTAL));
-        show(&known->entry->self_ticks, known->stated[SELF] + for_owed(known, SELF));
+        state_spread(known);
+        show(&known->entry->calls, of_windows(known, CALLS) + for_owed(known, CALLS));
+        show(&known->entry->total_ticks, of_windows(known, TOTAL) + for_owed(known, TOTAL));
+        show(&known->entry->self_ticks, of_windows(known, SELF) + for_owed(known, SELF));
     }
 }
 

@@ -22,7 +22,8 @@
  * work hardly count: n = sum(E)^2 / sum(E E), which is their number if all have the same work. An
  * operator that only few of them meet, an optimizer's in a model with long steps, has the n of
  * those: sum(y)^2 / sum(y y) of its calls, if that is less. The variance is the largest product so
- * far, because n grows.
+ * far, because n grows. One window has no spread: then the standard error is the estimate itself,
+ * and between one and two windows a part of it.
  *
  * The work that windows do not represent yet is missing from the estimate, R times as much for each
  * operator. It changes from window to window, in both directions, so its mean square over the last

@@ -281,6 +281,25 @@ static void an_interval_contains_what_is_owed_now(void)
     CHECK(fabs(half / 2e6 - 1.0) < 1e-9);
 }
 
+/* A large window with both operators, then small ones with one of them. */
+static void what_one_window_met_may_as_well_be_missing(void)
+{
+    struct made made;
+    make(&made);
+    for (int i = 0; i < 5; i++) {
+        see(&made.cells[0], i == 0 ? 100.0 : 1.0, 10.0);
+        see(&made.cells[1], i == 0 ? 3.0 : 0.0, 10.0);
+        close_window(&made.segment, i == 0 ? 1e5 : 1e3, 0.0);
+        CHECK(sqrt(variance_of(11)->calls) > 0.9 * 30.0);
+    }
+    for (int i = 0; i < 5; i++) {
+        see(&made.cells[0], 100.0, 10.0);
+        see(&made.cells[1], 3.0, 10.0);
+        close_window(&made.segment, 1e5, 0.0);
+    }
+    CHECK(sqrt(variance_of(11)->calls) < 2.0 * 30.0); /* of 180 */
+}
+
 static void what_is_recorded_always_is_exact(void)
 {
     struct made made;
@@ -360,6 +379,7 @@ int main(void)
     RUN(the_phase_has_the_sum_of_its_operators);
     RUN(work_that_windows_have_not_stood_for_is_an_error);
     RUN(an_interval_contains_what_is_owed_now);
+    RUN(what_one_window_met_may_as_well_be_missing);
     RUN(what_is_recorded_always_is_exact);
     RUN(variances_only_grow);
     RUN(a_window_without_work_changes_no_slope);
