@@ -21,8 +21,17 @@ enum {
     /* Servers have 1 to 4 MiB of the last cache for each processor, and virtual machines report
      * that of the whole host. At operands and results of 30 MB together, streaming is faster on a
      * Xeon with 260 MB, even if the next operator reads the result. */
-    CACHE_LIMIT = 24 << 20
+    CACHE_LIMIT = 24 << 20,
+    /* Virtual machines of AMD report the cache of a few cores, not that of the host. */
+    FAST_CACHE_LIMIT = 96 << 20
 };
+
+/* On a Zen 5 with 32 MB, an operand and a result of 16 MB each stay in the last cache: streaming
+ * takes a third longer. On a Zen 3 with as much it is a quarter faster. */
+static bool has_fast_cache(void)
+{
+    return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f");
+}
 
 static int64_t cache_bytes(void)
 {
@@ -33,7 +42,8 @@ static int64_t cache_bytes(void)
 #if defined(_SC_LEVEL3_CACHE_SIZE)
         last = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
-        bytes = last > 0 && last < CACHE_LIMIT ? last : CACHE_LIMIT;
+        const int64_t limit = has_fast_cache() ? FAST_CACHE_LIMIT : CACHE_LIMIT;
+        bytes = last > 0 && last < limit ? last : limit;
         opscope__store_relaxed(&known, bytes);
     }
     return bytes;
