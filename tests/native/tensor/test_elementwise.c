@@ -137,7 +137,7 @@ static void large_tensors_are_split_over_threads_with_the_same_result(void)
 /* Operands and result are larger than what kernels/stream.c takes for the cache. */
 static void results_larger_than_the_cache_are_the_same(void)
 {
-    enum { LARGE = 3500013 };
+    enum { LARGE = 8500013 };
     opscope_tensor *a = empty(OPSCOPE_FLOAT32, SIZES(LARGE + 3));
     float *x = opscope_tensor_data(a);
     for (int i = 0; i < LARGE + 3; i++) {
