@@ -387,6 +387,7 @@ static void publish(opscope__segment *segment, struct known *known)
         show(&known->entry->calls, of_windows(known, CALLS) + for_owed(known, CALLS));
         show(&known->entry->total_ticks, of_windows(known, TOTAL) + for_owed(known, TOTAL));
         show(&known->entry->self_ticks, of_windows(known, SELF) + for_owed(known, SELF));
+        show(&known->entry->calls_squared, known->squares);
     }
 }
 

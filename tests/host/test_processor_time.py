@@ -166,7 +166,7 @@ def test_standard_errors_contain_waiting_that_no_window_has_met(
     found = observed(tmp_path, 4.0, monkeypatch, window_ns=3_000_000)
     errors = dict(zip((key.op for key in found.keys), found.self_variance, strict=True))
     assert errors == pytest.approx({"a": 0.25 + 3.0**2, "b": 0.25 + 1.0**2})
-    phases = {phase: self_s2 for (_, phase), (_, self_s2) in found.phase_variances.items()}
+    phases = {phase: one.self_s2 for (_, phase), one in found.phase_variances.items()}
     assert sorted(phases.values()) == pytest.approx([0.25 + 1.0**2, 0.25 + 3.0**2])
     assert found.calls_variance.tolist() == [1.0, 1.0]
     assert found.cpu_wait_s == {("job",): 4.0}

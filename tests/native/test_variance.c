@@ -252,6 +252,21 @@ static void the_phase_has_the_sum_of_its_operators(void)
     CHECK(fabs(phase->calls / of_both * of_one / seldom->calls - 1.0) < 0.05);
 }
 
+static void the_squares_of_the_windows_calls_are_summed(void)
+{
+    const double samples[3][2] = {{50.0, 25.0}, {0.0, 25.0}, {150.0, 0.0}};
+    struct made made;
+    make(&made);
+    for (int i = 0; i < 3; i++) {
+        see(&made.cells[0], samples[i][0], 2.0);
+        see(&made.cells[1], samples[i][1], 2.0);
+        close_window(&made.segment, 1e5, 0.0);
+    }
+    CHECK(variance_of(10)->calls_squared == 1e4 + 9e4);
+    CHECK(variance_of(11)->calls_squared == 2.5e3 + 2.5e3);
+    CHECK(variance_of(0)->calls_squared == 150.0 * 150.0 + 50.0 * 50.0 + 300.0 * 300.0);
+}
+
 /* 10,000 calls for 1e5 ns of work in each window, and no other error than what is owed. */
 static double variance_with(double owed_at_first, double owed, double owed_at_last)
 {
@@ -377,6 +392,7 @@ int main(void)
     RUN(intervals_hold_for_what_few_windows_meet);
     RUN(what_every_window_holds_alike_is_certain);
     RUN(the_phase_has_the_sum_of_its_operators);
+    RUN(the_squares_of_the_windows_calls_are_summed);
     RUN(work_that_windows_have_not_stood_for_is_an_error);
     RUN(an_interval_contains_what_is_owed_now);
     RUN(what_one_window_met_may_as_well_be_missing);

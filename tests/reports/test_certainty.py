@@ -18,7 +18,13 @@ from opscope.reports.table import screen
 from opscope.reports.view import View, by_operator, view
 from opscope.server.live import Live
 from opscope_exporters.jsonl import lines
-from tests.segments.segment_writer import Process, Range, SegmentWriter
+from tests.segments.segment_writer import (
+    PHASE_BACKWARD,
+    PHASE_FORWARD,
+    Process,
+    Range,
+    SegmentWriter,
+)
 
 SURE, UNSURE = "numpy::add", "numpy::inv"
 A_SECOND = 1_000_000_000
@@ -116,9 +122,29 @@ def test_nothing_is_missing_where_every_range_is_recorded(tmp_path: Path) -> Non
     assert "missing" not in top(tmp_path)
 
 
+def test_few_windows_may_all_miss_a_part_of_the_program(tmp_path: Path) -> None:
+    """However many ranges they recorded."""
+    writer = SegmentWriter(window_ns=2_000_000, period_ns=40_000_000, created_unix_ns=A_SECOND)
+    writer.add([Range(SURE, 1e-3, 4000, 10.0, self_s=1e-3)])
+    for phase in (PHASE_FORWARD, PHASE_BACKWARD):
+        # A window has half of its calls in each phase: of four with 10,000 calls.
+        writer.variance(None, 500.0**2, calls_squared=4 * 5_000.0**2, phase=phase)
+    writer.variance(SURE, 500.0**2)
+    writer.write(tmp_path)
+    # Together the four miss a share of the program that they have a chance of 5 % to miss.
+    assert seen(tmp_path).unseen_calls == pytest.approx(40_000 * (1 - 0.05 ** (1 / 4)))
+
+
+@pytest.mark.parametrize("windows", [1, 4, 100])
+def test_a_part_of_that_many_calls_is_missing_in_one_run_of_twenty(windows: int) -> None:
+    calls = windows * 1000.0
+    share = certainty.unseen_calls(1e9, calls, windows * 1000.0**2) / calls
+    assert (1 - share) ** windows == pytest.approx(0.05)
+
+
 @pytest.mark.parametrize("probability", [0.5, 0.01])
 def test_at_that_many_calls_an_operator_is_missing_in_one_run_of_twenty(probability: float) -> None:
-    calls = certainty.unseen_calls(1000 * probability, 1000)
+    calls = certainty.unseen_calls(1000 * probability, 1000, 0.0)
     assert (1 - probability) ** calls <= 0.05
     assert math.exp(-calls * probability) == pytest.approx(0.05)
 

@@ -19,6 +19,7 @@ from opscope.segments import layout
 
 TICKS_PER_SECOND = 1_000_000_000
 PHASE_FORWARD = 1
+PHASE_BACKWARD = 2
 
 
 @dataclass(frozen=True)
@@ -158,13 +159,17 @@ class SegmentWriter:
         *,
         phase: int = PHASE_FORWARD,
         labels: tuple[tuple[str, str], ...] = (),
+        calls_squared: float = 0.0,
     ) -> None:
-        """States the errors of the estimates for a key; `op` None: for all of the phase."""
+        """States the errors of the estimates for a key; `op` None: for all of the phase.
+
+        `calls_squared`: the sum of the squares of the windows' calls."""
         rate: int = self.header.get("ticks_per_second", TICKS_PER_SECOND)
         key = (self.op_id(op) if op else 0) | phase << 32 | self._labels_id(labels) << 40
         entry = np.zeros(1, layout.VARIANCE)
         entry["key"], entry["window_count"], entry["calls"] = key, 2, calls
         entry["self_ticks"] = entry["total_ticks"] = self_s2 * rate**2
+        entry["calls_squared"] = calls_squared
         self._variances[key] = entry
 
     def _chunk_list(self) -> list[tuple[int, int, int, int, bytes]]:

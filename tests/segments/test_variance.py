@@ -19,6 +19,7 @@ from opscope.segments import layout
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.segment import Segment, read_header, read_segment
 from opscope.segments.segment_file import SegmentError
+from opscope.segments.variance import PhaseVariance
 from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
 from tests.waiting import until
 
@@ -53,13 +54,17 @@ def off(snapshot: Snapshot, op: str) -> tuple[float, float]:
     return float(snapshot.calls_variance[rows].sum()), float(snapshot.self_variance[rows].sum())
 
 
+WINDOW_CALLS2 = 4e5
+"""Of two windows with 200 and 600 calls."""
+
+
 def windows(process: Process | None = None) -> SegmentWriter:
     """A process that is sampled in windows, in which 100 ms count for 1 s."""
     writer = SegmentWriter(process, window_ns=2_000_000, period_ns=40_000_000, created_unix_ns=1)
     writer.note("service.name", "trainer")
     writer.add([Range("add", 1e-3, 100, weight=10.0, self_s=1e-3), Range("mm", 1e-3, 4)])
     writer.variance("add", 2500.0, 0.04)
-    writer.variance(None, 9000.0, 0.09)
+    writer.variance(None, 9000.0, 0.09, calls_squared=WINDOW_CALLS2)
     return writer
 
 
@@ -67,7 +72,9 @@ def test_stated_variances_are_used(tmp_path: Path) -> None:
     windows().write(tmp_path)
     snapshot = collected(tmp_path)
     assert off(snapshot, "add") == approx((2500.0, 0.04))
-    assert snapshot.phase_variances == {("trainer", "forward"): approx((9000.0, 0.09))}
+    assert snapshot.phase_variances == {
+        ("trainer", "forward"): approx((9000.0, 0.09, WINDOW_CALLS2))
+    }
 
 
 def test_a_stated_variance_is_that_of_the_whole_estimate(tmp_path: Path) -> None:
@@ -102,7 +109,7 @@ def test_without_a_statement_it_follows_from_the_weights(tmp_path: Path) -> None
     calls, self_s2 = off(snapshot, "add")
     assert calls == approx(50 * 100**2 - 50 * 100)
     assert self_s2 == approx(5e-4**2 * calls)
-    assert snapshot.phase_variances["unknown", "forward"] == approx((calls, self_s2))
+    assert snapshot.phase_variances["unknown", "forward"] == approx((calls, self_s2, 0.0))
 
 
 def test_exact_recordings_have_no_variance(tmp_path: Path) -> None:
@@ -128,7 +135,7 @@ def test_a_variance_without_a_cell_is_ignored_until_it_has_one() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, -math.inf, 1e300])
-@pytest.mark.parametrize("field", ["calls", "self_ticks", "total_ticks"])
+@pytest.mark.parametrize("field", ["calls", "self_ticks", "total_ticks", "calls_squared"])
 def test_an_impossible_variance_is_corrupt(field: str, value: float) -> None:
     writer = windows()
     next(iter(writer._variances.values()))[field] = value
@@ -161,7 +168,9 @@ def test_processes_add_up_and_what_ended_stays(tmp_path: Path) -> None:
     for _ in range(2):
         snapshot = host.collect()
         assert off(snapshot, "add") == approx((5000.0, 0.08))
-        assert snapshot.phase_variances["trainer", "forward"] == approx((18000.0, 0.18))
+        assert snapshot.phase_variances["trainer", "forward"] == approx(
+            (18000.0, 0.18, 2 * WINDOW_CALLS2)
+        )
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -214,7 +223,7 @@ def old_state(raw: bytes) -> bytes:
     body = raw[head.size :]
     facts = json.loads(body[:text_size])
     sizes = facts.pop("variances")
-    for name in ("services", "overhead_ns", "phase_variances"):
+    for name in ("services", "overhead_ns", "phase_variances", "window_calls2"):
         del facts[name]
     arrays = body[text_size : len(body) - 16 * sum(sizes)]
     text = json.dumps(facts).encode()
@@ -239,14 +248,15 @@ def test_an_older_agents_state_is_read(tmp_path: Path) -> None:
 
 def test_a_states_variances_are_not_trusted() -> None:
     state = State.none(bytes(16), 10)
-    phases = {("a", "data"): (1.0, 2.0)}
+    phases = {("a", "data"): PhaseVariance(1.0, 2.0, 3.0), ("a", "other"): PhaseVariance(1.0, 0.0)}
     state.held = Held(np.zeros(0, np.uint64), np.zeros((0, 2)), phases, 7)
     assert decode(encode(state)).held.phase_variances == phases
     assert decode(encode(state)).held.overhead_ns == 7
     for bad in (math.nan, math.inf, -1.0):
-        state.held.phase_variances = {("a", "data"): (bad, 0.0)}
-        with pytest.raises(Exception, match="variances"):
-            decode(encode(state))
+        for values in ((bad, 0.0, 0.0), (0.0, bad, 0.0), (0.0, 0.0, bad)):
+            state.held.phase_variances = {("a", "data"): PhaseVariance(*values)}
+            with pytest.raises(Exception, match="variances"):
+                decode(encode(state))
 
 
 def test_groups_add_up_and_a_difference_is_of_what_came_between(tmp_path: Path) -> None:
@@ -256,11 +266,11 @@ def test_groups_add_up_and_a_difference_is_of_what_came_between(tmp_path: Path) 
     before = host.collect()
     later = windows(process).add([Range("add", 1e-3, 10, 10.0, self_s=1e-3)])
     later.variance("add", 2600.0, 0.05)
-    later.variance(None, 9500.0, 0.09)
+    later.variance(None, 9500.0, 0.09, calls_squared=WINDOW_CALLS2 + 1e4)
     later.write(tmp_path)
     ran = host.collect().since(before)
     assert off(ran, "add") == approx((100.0, 0.01))
-    assert ran.phase_variances["trainer", "forward"] == approx((500.0, 0.0))
+    assert ran.phase_variances["trainer", "forward"] == approx((500.0, 0.0, 1e4))
     whole = ran.grouped(lambda key: key._replace(op="all"))
     assert whole.calls_variance.sum() == approx(ran.calls_variance.sum())
 
@@ -279,7 +289,7 @@ def test_services_without_number_are_bounded(
     until(lambda: len(host.collect().phase_variances) > 1000, "all files are read")
     snapshot = host.collect()
     assert len(snapshot.phase_variances) == 1001
-    assert sum(calls for calls, _ in snapshot.phase_variances.values()) == 1020 * 2.0
+    assert sum(one.calls for one in snapshot.phase_variances.values()) == 1020 * 2.0
 
 
 def test_what_recording_costs_has_the_programs_factor() -> None:

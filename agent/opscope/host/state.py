@@ -42,7 +42,7 @@ from opscope.host.totals import Sums
 from opscope.segments import layout, variance
 from opscope.segments.dictionary import Labels
 from opscope.segments.layout import U64
-from opscope.segments.variance import F64, PhaseVariances
+from opscope.segments.variance import F64, PhaseVariance, PhaseVariances
 
 _MAGIC = b"OPSCOPE STATE\0\0\0"
 _VERSION = 1
@@ -160,6 +160,8 @@ def encode(state: State) -> bytes:
             },
             "containers": [*tables.containers.facts()],
             "phase_variances": [_items_of(dead.phase_variances), _items_of(held.phase_variances)],
+            # Apart, because agents before it read the two others only.
+            "window_calls2": [_windows_of(dead.phase_variances), _windows_of(held.phase_variances)],
             **{
                 fact: [
                     (service, ns) for (of, service), ns in held.processor_ns.items() if of == time
@@ -197,7 +199,11 @@ def _items(counts: Mapping[Any, int]) -> list[list[Any]]:
 
 
 def _items_of(phases: PhaseVariances) -> list[list[Any]]:
-    return [[*key, *values] for key, values in phases.items()]
+    return [[*key, one.calls, one.self_s2] for key, one in phases.items()]
+
+
+def _windows_of(phases: PhaseVariances) -> list[list[Any]]:
+    return [[*key, one.window_calls2] for key, one in phases.items() if one.window_calls2]
 
 
 def decode(raw: bytes) -> State:
@@ -279,7 +285,11 @@ def _decode(facts: dict[str, Any], arrays: memoryview) -> State:
     counters = np.frombuffer(parts[0], "<u8").reshape(rows, COUNTER_COLUMNS)
     self_ns = np.frombuffer(parts[1], "<u8")
     dense, first_octave = _dense(np.frombuffer(parts[2], _BUCKET), rows)
-    phases, phases_held = map(_phase_variances, facts.get("phase_variances", ((), ())))
+    phases, phases_held = map(
+        _phase_variances,
+        facts.get("phase_variances", ((), ())),
+        facts.get("window_calls2", ((), ())),
+    )
     dead = Sums(
         counters.astype(np.uint64),
         dense,
@@ -338,13 +348,15 @@ def _variances(raw: memoryview) -> F64:
     return found
 
 
-def _phase_variances(items: Iterable[list[Any]]) -> PhaseVariances:
+def _phase_variances(items: Iterable[list[Any]], windows: Iterable[list[Any]]) -> PhaseVariances:
+    window_calls2 = {(service, phase): value for service, phase, value in windows}
     found: PhaseVariances = {}
-    for service, phase, *values in items:
-        calls, self_s2 = map(float, values)
-        if not (0 <= calls < math.inf and 0 <= self_s2 < math.inf):
+    for service, phase, calls, self_s2 in items:
+        values = calls, self_s2, window_calls2.get((service, phase), 0.0)
+        one = PhaseVariance(*map(float, values))
+        if not all(0 <= value < math.inf for value in one):
             raise ValueError("variances")
-        found[_text(service), _text(phase)] = calls, self_s2
+        found[_text(service), _text(phase)] = one
     return found
 
 

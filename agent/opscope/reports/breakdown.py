@@ -55,8 +55,8 @@ def _variances(ran: Snapshot, kind: str) -> dict[str, float]:
     if kind == "framework":
         for key, one in zip(ran.keys, np.nan_to_num(ran.self_variance).tolist(), strict=True):
             found[key.framework] += one
-    for (service, phase), (_, self_s2) in ran.phase_variances.items():
-        found[phase if kind == "phase" else service] += self_s2
+    for (service, phase), one in ran.phase_variances.items():
+        found[phase if kind == "phase" else service] += one.self_s2
     return found
 
 

@@ -7,9 +7,14 @@ cannot be told from the maximum. So p95 takes 20 samples and p99 takes 100. Of
 5 samples, the median lies between the smallest and the largest with probability 94 %. If every
 range was recorded, nothing is estimated, and everything is shown.
 
-An operator that no window met has no row, and so no error either. If each recorded call has the
-weight w, windows miss an operator of n calls with the probability exp(-n / w) or less. Of operators
-with more than 3 w calls, at most one in 20 is missing. A view states this number (`unseen_calls`).
+An operator that no window met has no row, and so no error either. A view states how many calls
+such an operator may have had (`unseen_calls`): of operators with more, at most one in 20 is
+missing. If its calls are independent of each other and each recorded call has the weight w, n calls
+are missed with the probability exp(-n / w), so this number is 3 w. If they are close together, in a
+share s of the program, n windows miss them with the probability (1 - s)^n, so s is at most
+1 - 0.05^(1/n), about 3 / n, and that share is taken to have as many calls as others of its size.
+Windows with few calls hardly count: n is the calls, squared, divided by the sum of the squares of
+the windows' calls. The larger number is stated.
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from opscope.host.snapshot import Snapshot
     from opscope.segments.variance import F64
 
@@ -68,11 +75,21 @@ def is_unsure(value: float | None, error: float | None) -> bool:
     return value is not None and error is not None and error > UNSURE_ABOVE * value
 
 
-def unseen_calls(samples: float, calls: float) -> float:
+def unseen_calls(samples: float, calls: float, window_calls2: float) -> float:
     """The calls that an operator without a row may have had, at 95 % confidence; 0: none.
 
-    `samples` recorded ranges stand for `calls`, of the operators that are estimated."""
-    return _UNSEEN * calls / samples if samples else 0.0
+    `samples` recorded ranges stand for `calls`, of the operators that are estimated;
+    `window_calls2`: the sum of the squares of the windows' calls; 0: they were not in windows."""
+    if not samples:
+        return 0.0
+    missed_share = -math.expm1(-_UNSEEN * window_calls2 / calls**2)
+    return max(_UNSEEN * calls / samples, missed_share * calls)
+
+
+def window_calls2(phases: Iterable[float]) -> float:
+    """At most the sum of the squares of the windows' calls in all phases together, from that of
+    each phase: as much if all windows have the same part of their calls in a phase."""
+    return sum(map(math.sqrt, phases)) ** 2
 
 
 def error_of(variance: float) -> float | None:

@@ -180,14 +180,23 @@ def _least_s(snapshot: Snapshot) -> float:
 def _unseen_calls(snapshot: Snapshot) -> float:
     """Of the service whose calls are sampled most rarely: a sum over services would be about those
     with the most samples."""
-    sums: dict[str, list[float]] = {}
+    sums: dict[str, tuple[float, float]] = {}
     estimated = np.flatnonzero(certainty.calls_variance(snapshot) > 0).tolist()
     samples, calls = snapshot.samples, snapshot.calls
     for row in estimated:
-        of_service = sums.setdefault(snapshot.keys[row].service, [0.0, 0.0])
-        of_service[0] += float(samples[row])
-        of_service[1] += float(calls[row])
-    return max((certainty.unseen_calls(*both) for both in sums.values()), default=0.0)
+        service = snapshot.keys[row].service
+        known = sums.get(service, (0.0, 0.0))
+        sums[service] = known[0] + float(samples[row]), known[1] + float(calls[row])
+    windows: dict[str, list[float]] = {}
+    for (service, _), one in snapshot.phase_variances.items():
+        windows.setdefault(service, []).append(one.window_calls2)
+    return max(
+        (
+            certainty.unseen_calls(*known, certainty.window_calls2(windows.get(service, ())))
+            for service, known in sums.items()
+        ),
+        default=0.0,
+    )
 
 
 def _view(

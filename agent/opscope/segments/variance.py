@@ -9,6 +9,7 @@ increase between two snapshots is the difference. Standard errors are their squa
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,17 +25,31 @@ F64 = NDArray[np.float64]
 # Columns: calls squared, seconds squared.
 CALLS, SELF_S2 = range(2)
 COLUMNS = 2
+# Of phases also the calls of each window, squared: their sum over the windows.
+WINDOW_CALLS2 = 2
+PHASE_COLUMNS = 3
 
 _ALL_OPS = 0
 """The operator id of the sums over all operators of a phase."""
 # Above the square of any accepted counter; the sum over all accepted files stays finite.
 _LIMIT = float(1 << 124)
-_STATED = "calls", "total_ticks", "self_ticks"
+_STATED = "calls", "total_ticks", "self_ticks", "calls_squared"
 
 _ZERO = bytes(8)
 
-PhaseVariances = dict[tuple[str, str], tuple[float, float]]
-"""By service and phase, of all operators together."""
+
+class PhaseVariance(NamedTuple):
+    """Of all operators of a phase together."""
+
+    calls: float
+    self_s2: float
+    window_calls2: float = 0.0
+    """Sum over the windows of their calls, squared; 0: no windows, or an older process."""
+
+
+PhaseVariances = dict[tuple[str, str], PhaseVariance]
+"""By service and phase."""
+_NO_VARIANCE = PhaseVariance(0.0, 0.0)
 
 
 class Variances(NamedTuple):
@@ -42,7 +57,7 @@ class Variances(NamedTuple):
     """(n, COLUMNS) of each row of a segment; never NaN, even if the self time is unknown. Those of
     exact counts may be read-only."""
     phases: F64
-    """(phases, COLUMNS) of all operators of a phase together, whose errors correlate."""
+    """(phases, PHASE_COLUMNS) of all operators of a phase together, whose errors correlate."""
 
 
 def checked(entries: NDArray[Any], dictionary: Dictionary) -> NDArray[Any]:
@@ -88,7 +103,7 @@ def variances(
     """
     calls = weights / layout.WEIGHT_ONE
     if not len(entries) and (calls <= samples).all():
-        return Variances(_none(len(keys)), _none(len(layout.PHASES)))
+        return Variances(_none(len(keys), COLUMNS), _none(len(layout.PHASES), PHASE_COLUMNS))
     rows = np.zeros((len(keys), COLUMNS))
     if len(keys):
         # Not negative even for weights below 1, which valid files do not have.
@@ -103,53 +118,54 @@ def variances(
         at, of_rows = at[known], entries[known]
         rows[at, CALLS] = of_rows["calls"]
         rows[at, SELF_S2] = of_rows["self_ticks"] / float(ticks_per_second) ** 2
-    phases = sum_by(_phases(keys).astype(np.intp), rows, len(layout.PHASES))
+    phases = np.zeros((len(layout.PHASES), PHASE_COLUMNS))
+    phases[:, :COLUMNS] = sum_by(_phases(keys).astype(np.intp), rows, len(layout.PHASES))
     whole = entries[entries["key"] & np.uint64(layout.KEY_OP_MASK) == _ALL_OPS]
     whole = whole[whole["key"] >> np.uint64(layout.KEY_LABELS_SHIFT) == 0]
     at = _phases(whole["key"]).astype(np.intp)
     phases[at, CALLS] = whole["calls"]
     phases[at, SELF_S2] = whole["self_ticks"] / float(ticks_per_second) ** 2
+    phases[at, WINDOW_CALLS2] = whole["calls_squared"]
     return Variances(rows, phases)
 
 
-def _none(count: int) -> F64:
-    """(count, COLUMNS) zeros, read-only and without memory of their own."""
-    return np.ndarray((count, COLUMNS), np.float64, _ZERO, strides=(0, 0))
+def _none(count: int, columns: int) -> F64:
+    """(count, columns) zeros, read-only and without memory of their own."""
+    return np.ndarray((count, columns), np.float64, _ZERO, strides=(0, 0))
 
 
 def by_phase(phases: F64, service: str) -> PhaseVariances:
     """The nonzero variances of a segment, by service and phase."""
     return {
-        (service, layout.PHASES[number]): (calls, self_s2)
-        for number, (calls, self_s2) in enumerate(phases.tolist())
-        if calls or self_s2
+        (service, layout.PHASES[number]): PhaseVariance(*values)
+        for number, values in enumerate(phases.tolist())
+        if any(values)
     }
 
 
 def summed(parts: Iterable[PhaseVariances]) -> PhaseVariances:
     found: PhaseVariances = {}
     for part in parts:
-        for key, (calls, self_s2) in part.items():
-            known = found.get(key, (0.0, 0.0))
-            found[key] = known[0] + calls, known[1] + self_s2
+        for key, values in part.items():
+            found[key] = PhaseVariance(*map(add, found.get(key, _NO_VARIANCE), values))
     return found
 
 
 def held(now: PhaseVariances, before: PhaseVariances) -> PhaseVariances:
     """`now`, but no less than `before`."""
     return {
-        key: (max(a[0], b[0]), max(a[1], b[1]))
+        key: PhaseVariance(*map(max, now.get(key, _NO_VARIANCE), before.get(key, _NO_VARIANCE)))
         for key in now.keys() | before.keys()
-        for a, b in [(now.get(key, (0.0, 0.0)), before.get(key, (0.0, 0.0)))]
     }
 
 
 def since(now: PhaseVariances, before: PhaseVariances) -> PhaseVariances:
     """The increase after `before`."""
     return {
-        key: (max(calls - then[0], 0.0), max(self_s2 - then[1], 0.0))
-        for key, (calls, self_s2) in now.items()
-        for then in [before.get(key, (0.0, 0.0))]
+        key: PhaseVariance(
+            *(max(a - b, 0.0) for a, b in zip(values, before.get(key, _NO_VARIANCE), strict=True))
+        )
+        for key, values in now.items()
     }
 
 

@@ -226,8 +226,8 @@ typedef struct opscope_exemplar {
  * each window closes, the squared deviations of its contributions are added here. A key without an
  * entry was recorded by probability or always: the variance of its calls is then weight^2 /
  * sample_count - weight. Operator 0 has the sums over all operators of a phase, without labels.
- * Owner: the window thread, with relaxed stores, as a window closes. `window_count` only grows. A
- * variance falls by what becomes known: recorder/variance.h. The doubles are IEEE 754,
+ * Owner: the window thread, with relaxed stores, as a window closes. `window_count` and
+ * `calls_squared` only grow. A variance falls by what becomes known: recorder/variance.h. The doubles are IEEE 754,
  * little-endian. */
 typedef struct opscope_variance {
     uint64_t key;          /* as in a cell */
@@ -235,7 +235,8 @@ typedef struct opscope_variance {
     double calls;          /* variance of the sum of weights, weights as plain numbers */
     double total_ticks;    /* variance of total_ticks, ticks squared */
     double self_ticks;     /* variance of the self time, ticks squared */
-    uint64_t reserved[3];
+    double calls_squared;  /* sum over the windows of the squares of their weights' sums */
+    uint64_t reserved[2];
 } opscope_variance;
 
 #define OPSCOPE_EXEMPLAR_SEED 0x6f7073636f706521

@@ -219,7 +219,9 @@ def _unseen_calls(sums: Sums) -> float:
     """The calls that an operator without a row may have had, as a view states them."""
     estimated = {key for key, variance in sums.calls_variance.items() if variance and key[0]}
     return certainty.unseen_calls(
-        sum(sums.samples[key] for key in estimated), sum(sums.calls[key] for key in estimated)
+        sum(sums.samples[key] for key in estimated),
+        sum(sums.calls[key] for key in estimated),
+        certainty.window_calls2(sums.window_calls2.values()),
     )
 
 

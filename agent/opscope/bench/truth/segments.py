@@ -36,6 +36,8 @@ class Sums:
     calls_variance: dict[Key, float] = field(default_factory=dict)
     """The operator "" has that of all operators of the phase together."""
     self_variance: dict[Key, float] = field(default_factory=dict)
+    window_calls2: dict[Key, float] = field(default_factory=dict)
+    """Of all operators of a phase together: the sum of the squares of the windows' calls."""
     overhead_ns: int = 0
 
     @property
@@ -74,7 +76,15 @@ class Sums:
         return replace(self, self_variance=variance)
 
 
-_SUMMED = ("calls", "total_s", "whole_s", "known_self_s", "calls_variance", "self_variance")
+_SUMMED = (
+    "calls",
+    "total_s",
+    "whole_s",
+    "known_self_s",
+    "calls_variance",
+    "self_variance",
+    "window_calls2",
+)
 
 
 def read(directory: str) -> Sums:
@@ -144,6 +154,7 @@ def _add(sums: Sums, possible: _Possible, read: Reader) -> None:
         for column, value in (
             (sums.calls_variance, float(entry["calls"])),
             (sums.self_variance, float(entry["self_ticks"]) / second**2),
+            *([] if op else [(sums.window_calls2, float(entry["calls_squared"]))]),
         ):
             column[key] = column.get(key, 0.0) + value
 
