@@ -38,10 +38,8 @@ def _sums(calls: dict[Key, float], self_s: dict[Key, float], overhead_ns: int = 
     """Counts as if every range were recorded."""
     samples = Counter({key: round(count) for key, count in calls.items()})
     seconds = {key: self_s.get(key, 0.0) for key in calls}
-    nothing = dict.fromkeys(calls, 0.0)
-    return Sums(
-        samples, calls, seconds, seconds, seconds, nothing, dict(nothing), overhead_ns=overhead_ns
-    )
+    none = dict.fromkeys(calls, 0.0)
+    return Sums(samples, calls, seconds, seconds, seconds, none, dict(none), {}, overhead_ns)
 
 
 # ---- truth ------------------------------------------------------------------------------------
