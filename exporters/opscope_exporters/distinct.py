@@ -67,5 +67,6 @@ def _added(snapshot: Snapshot, rows: NDArray[np.intp]) -> Snapshot:
         counters=counters,
         buckets=buckets,
         variances=variances,
+        variance_parts=None,
         exemplars=exemplars,
     )

@@ -388,6 +388,8 @@ static void publish(opscope__segment *segment, struct known *known)
         show(&known->entry->total_ticks, of_windows(known, TOTAL) + for_owed(known, TOTAL));
         show(&known->entry->self_ticks, of_windows(known, SELF) + for_owed(known, SELF));
         show(&known->entry->calls_squared, known->squares);
+        show(&known->entry->calls_owed, for_owed(known, CALLS));
+        show(&known->entry->self_owed, for_owed(known, SELF));
     }
 }
 

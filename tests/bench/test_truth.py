@@ -21,13 +21,12 @@ from typing import Any
 import pytest
 
 from opscope.bench import Effort
-from opscope.bench.truth import cases, cost, judge, loads, segments
+from opscope.bench.truth import cases, cost, judge, loads
 from opscope.bench.truth.judge import Estimate
 from opscope.bench.truth.observed import EVERY_RANGE, Observed, run
 from opscope.bench.truth.programs import PROGRAMS, Done, in_turn
 from opscope.bench.truth.segments import Key, Sums
 from opscope.errors import OpscopeError
-from tests.segments.segment_writer import Process, Range, SegmentWriter
 
 OUTER: Key = ("outer", "forward")
 INNER: Key = ("inner", "forward")
@@ -39,7 +38,7 @@ def _sums(calls: dict[Key, float], self_s: dict[Key, float], overhead_ns: int = 
     samples = Counter({key: round(count) for key, count in calls.items()})
     seconds = {key: self_s.get(key, 0.0) for key in calls}
     none = dict.fromkeys(calls, 0.0)
-    return Sums(samples, calls, seconds, seconds, seconds, none, dict(none), {}, overhead_ns)
+    return Sums(samples, calls, seconds, seconds, seconds, none, dict(none), overhead_ns)
 
 
 # ---- truth ------------------------------------------------------------------------------------
@@ -268,52 +267,6 @@ def test_a_program_with_one_thread_is_compared_with_runs_without_a_load(
     assert next(cases.measure(Effort(seconds=10.0, only="*_much"))).case == "bursty_much"
     assert [how for how, is_every in asked[1:] if is_every] == [reference] * 6
     assert [how for how, is_every in asked if not is_every] == ["much"]
-
-
-# ---- reading ----------------------------------------------------------------------------------
-
-
-def _written(directory: Path, writer: SegmentWriter) -> Path:
-    path = directory / writer.process.file_name
-    path.write_bytes(writer.to_bytes())
-    return path
-
-
-def test_variances_are_summed_over_labels_and_processes(tmp_path: Path) -> None:
-    for _ in range(2):
-        writer = SegmentWriter(Process(random_id=os.urandom(16)), window_ns=2_000_000)
-        writer.add([Range("one", 1e-3, count=4, weight=10.0, self_s=1e-3)])
-        writer.variance("one", 3.0, 1.0)
-        writer.variance("one", 2.0, labels=(("model_id", "m"),))
-        writer.variance(None, 7.0, 4.0)
-        _written(tmp_path, writer)
-    sums = segments.read(str(tmp_path))
-    assert sums.calls[("one", "forward")] == 80.0
-    assert sums.self_s[("one", "forward")] == pytest.approx(0.08)
-    assert sums.calls_variance == {("one", "forward"): 10.0, ("", "forward"): 14.0}
-    assert sums.self_variance == {("one", "forward"): 2.0, ("", "forward"): 8.0}
-
-
-@pytest.mark.parametrize(("window_ns", "stated"), [(0, True), (2_000_000, False)])
-def test_without_windows_the_variance_of_calls_follows_from_their_weight(
-    tmp_path: Path, window_ns: int, stated: bool
-) -> None:
-    writer = SegmentWriter(window_ns=window_ns)
-    _written(tmp_path, writer.add([Range("one", 1e-3, count=4, weight=10.0)]))
-    variance = segments.read(str(tmp_path)).calls_variance
-    assert variance == ({("one", "forward"): 40.0**2 / 4 - 40.0} if stated else {})
-
-
-def test_the_increase_between_two_readings_is_their_difference(tmp_path: Path) -> None:
-    writer = SegmentWriter()
-    path = _written(tmp_path, writer.add([Range("one", 1e-3, count=4, self_s=5e-4)]))
-    before = segments.read(str(tmp_path))
-    writer.add([Range("one", 1e-3, count=2, self_s=1e-3), Range("two", 1.0, self_s=1.0)])
-    path.write_bytes(writer.to_bytes())
-    between = segments.read(str(tmp_path)).since(before)
-    assert between.samples == {("one", "forward"): 2, ("two", "forward"): 1}
-    assert between.calls == {("one", "forward"): 2.0, ("two", "forward"): 1.0}
-    assert between.self_s[("one", "forward")] == pytest.approx(2e-3)
 
 
 # ---- programs ---------------------------------------------------------------------------------

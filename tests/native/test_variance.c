@@ -279,7 +279,12 @@ static double variance_with(double owed_at_first, double owed, double owed_at_la
                      : i == WINDOWS - 1 ? owed_at_last
                                         : owed);
     }
-    return variance_of(10)->calls;
+    const opscope_variance *variance = variance_of(10);
+    /* All of it is owed. */
+    CHECK(fabs(variance->calls_owed - variance->calls) <= 1e-9 * variance->calls);
+    /* A call takes 100 ticks, half of them its own. */
+    CHECK(fabs(variance->self_owed - 2.5e3 * variance->calls_owed) <= 1e-6 * variance->self_owed);
+    return variance->calls;
 }
 
 static void work_that_windows_have_not_stood_for_is_an_error(void)

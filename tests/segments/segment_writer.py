@@ -160,16 +160,19 @@ class SegmentWriter:
         phase: int = PHASE_FORWARD,
         labels: tuple[tuple[str, str], ...] = (),
         calls_squared: float = 0.0,
+        owed: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         """States the errors of the estimates for a key; `op` None: for all of the phase.
 
-        `calls_squared`: the sum of the squares of the windows' calls."""
+        `calls_squared`: the sum of the squares of the windows' calls; `owed`: the parts of both
+        variances for work that no window represents yet."""
         rate: int = self.header.get("ticks_per_second", TICKS_PER_SECOND)
         key = (self.op_id(op) if op else 0) | phase << 32 | self._labels_id(labels) << 40
         entry = np.zeros(1, layout.VARIANCE)
         entry["key"], entry["window_count"], entry["calls"] = key, 2, calls
         entry["self_ticks"] = entry["total_ticks"] = self_s2 * rate**2
         entry["calls_squared"] = calls_squared
+        entry["calls_owed"], entry["self_owed"] = owed[0], owed[1] * rate**2
         self._variances[key] = entry
 
     def _chunk_list(self) -> list[tuple[int, int, int, int, bytes]]:

@@ -63,8 +63,8 @@ def windows(process: Process | None = None) -> SegmentWriter:
     writer = SegmentWriter(process, window_ns=2_000_000, period_ns=40_000_000, created_unix_ns=1)
     writer.note("service.name", "trainer")
     writer.add([Range("add", 1e-3, 100, weight=10.0, self_s=1e-3), Range("mm", 1e-3, 4)])
-    writer.variance("add", 2500.0, 0.04)
-    writer.variance(None, 9000.0, 0.09, calls_squared=WINDOW_CALLS2)
+    writer.variance("add", 2500.0, 0.04, owed=(900.0, 0.01))
+    writer.variance(None, 9000.0, 0.09, calls_squared=WINDOW_CALLS2, owed=(4000.0, 0.04))
     return writer
 
 
@@ -73,7 +73,7 @@ def test_stated_variances_are_used(tmp_path: Path) -> None:
     snapshot = collected(tmp_path)
     assert off(snapshot, "add") == approx((2500.0, 0.04))
     assert snapshot.phase_variances == {
-        ("trainer", "forward"): approx((9000.0, 0.09, WINDOW_CALLS2))
+        ("trainer", "forward"): approx((9000.0, 0.09, WINDOW_CALLS2, 4000.0, 0.04))
     }
 
 
@@ -109,7 +109,7 @@ def test_without_a_statement_it_follows_from_the_weights(tmp_path: Path) -> None
     calls, self_s2 = off(snapshot, "add")
     assert calls == approx(50 * 100**2 - 50 * 100)
     assert self_s2 == approx(5e-4**2 * calls)
-    assert snapshot.phase_variances["unknown", "forward"] == approx((calls, self_s2, 0.0))
+    assert snapshot.phase_variances["unknown", "forward"] == approx((calls, self_s2, 0.0, 0.0, 0.0))
 
 
 def test_exact_recordings_have_no_variance(tmp_path: Path) -> None:
@@ -169,7 +169,8 @@ def test_processes_add_up_and_what_ended_stays(tmp_path: Path) -> None:
         snapshot = host.collect()
         assert off(snapshot, "add") == approx((5000.0, 0.08))
         assert snapshot.phase_variances["trainer", "forward"] == approx(
-            (18000.0, 0.18, 2 * WINDOW_CALLS2)
+            # The one that has ended owes nothing.
+            (18000.0, 0.18, 2 * WINDOW_CALLS2, 4000.0, 0.04)
         )
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -195,8 +196,21 @@ def test_they_never_decrease(tmp_path: Path) -> None:
     SegmentWriter(process).add(both).write(tmp_path)
     after = host.collect()
     assert off(before, "add")[0] == off(after, "add")[0] == 900.0
-    assert after.phase_variances == before.phase_variances
     assert off(after.since(before), "add")[0] == 0.0
+
+
+def test_a_differences_variance_may_be_more_than_that_of_the_exported_ones(tmp_path: Path) -> None:
+    """Exported ones are the largest so far; what was owed falls."""
+    process = Process()
+    windows(process).write(tmp_path)
+    host = Host([str(tmp_path)], consume=False)
+    before = host.collect()
+    later = windows(process)
+    later.variance("add", 2000.0, 0.04, owed=(100.0, 0.0))
+    later.write(tmp_path)
+    after = host.collect()
+    assert off(after, "add")[0] == 2500.0
+    assert off(after.since(before), "add")[0] == approx(1900.0 - 1600.0 + 900.0 + 100.0)
 
 
 def agent(place: Path) -> Host:
@@ -249,12 +263,13 @@ def test_an_older_agents_state_is_read(tmp_path: Path) -> None:
 def test_a_states_variances_are_not_trusted() -> None:
     state = State.none(bytes(16), 10)
     phases = {("a", "data"): PhaseVariance(1.0, 2.0, 3.0), ("a", "other"): PhaseVariance(1.0, 0.0)}
-    state.held = Held(np.zeros(0, np.uint64), np.zeros((0, 2)), phases, 7)
-    assert decode(encode(state)).held.phase_variances == phases
+    state.held = Held(np.zeros(0, np.uint64), np.zeros((0, 2)), 7)
+    state.dead.phase_variances = phases
+    assert decode(encode(state)).dead.phase_variances == phases
     assert decode(encode(state)).held.overhead_ns == 7
     for bad in (math.nan, math.inf, -1.0):
         for values in ((bad, 0.0, 0.0), (0.0, bad, 0.0), (0.0, 0.0, bad)):
-            state.held.phase_variances = {("a", "data"): PhaseVariance(*values)}
+            state.dead.phase_variances = {("a", "data"): PhaseVariance(*values)}
             with pytest.raises(Exception, match="variances"):
                 decode(encode(state))
 
@@ -265,12 +280,14 @@ def test_groups_add_up_and_a_difference_is_of_what_came_between(tmp_path: Path) 
     host = Host([str(tmp_path)], consume=False)
     before = host.collect()
     later = windows(process).add([Range("add", 1e-3, 10, 10.0, self_s=1e-3)])
-    later.variance("add", 2600.0, 0.05)
-    later.variance(None, 9500.0, 0.09, calls_squared=WINDOW_CALLS2 + 1e4)
+    later.variance("add", 2600.0, 0.05, owed=(400.0, 0.01))
+    later.variance(None, 9500.0, 0.09, calls_squared=WINDOW_CALLS2 + 1e4, owed=(5000.0, 0.05))
     later.write(tmp_path)
     ran = host.collect().since(before)
-    assert off(ran, "add") == approx((100.0, 0.01))
-    assert ran.phase_variances["trainer", "forward"] == approx((500.0, 0.0, 1e4))
+    # What is not owed has grown from 1600 to 2200, and from 0.03 to 0.04; both ends owe.
+    assert off(ran, "add") == approx((600.0 + 900.0 + 400.0, 0.01 + 0.01 + 0.01))
+    ran_forward = ran.phase_variances["trainer", "forward"]
+    assert ran_forward == approx((0.0 + 9000.0, 0.0 + 0.09, 1e4, 9000.0, 0.09))
     whole = ran.grouped(lambda key: key._replace(op="all"))
     assert whole.calls_variance.sum() == approx(ran.calls_variance.sum())
 

@@ -116,6 +116,7 @@ class Amounts:
             series=self.series,
             counters=self.counters,
             variances=self.variances,
+            owed=np.zeros((len(self.series), variance.COLUMNS)),
             phase_variances={},
             buckets=_buckets(number.astype(np.int32), octave.astype(np.uint8)),
             bucket_weights=self.weights,
@@ -157,6 +158,7 @@ def without(whole: Contribution, numbers: NDArray[np.intp]) -> Contribution:
         series=whole.series[rows],
         counters=whole.counters[rows],
         variances=whole.variances[rows],
+        owed=whole.owed[rows],
         buckets=_buckets(whole.buckets.series[octaves], whole.buckets.octave[octaves]),
         bucket_weights=whole.bucket_weights[octaves],
     )

@@ -34,7 +34,8 @@ from opscope.host.state_file import StateFile
 from opscope.host.take_back import TakeBack
 from opscope.host.totals import Contribution, Sums
 from opscope.host.tracked_segment import TrackedSegment
-from opscope.segments import directories, liveness, variance
+from opscope.segments import directories, liveness
+from opscope.segments.variance import Parts
 
 # Existing directories that one pass examines for new segments.
 _LOOK_LIMIT = 16_384
@@ -365,9 +366,8 @@ class Host:
     # ---- the sums ----------------------------------------------------------------------------
 
     def _sums(self) -> Sums:
-        live = [file.contribution for file in self._files()]
-        count = len(self._state.tables.series.keys)
-        return self._state.dead.plus([one for one in live if one is not None], count)
+        live = [file.contribution for file in self._files() if file.contribution is not None]
+        return self._state.dead.plus(live, len(self._state.tables.series.keys))
 
     def _hold_estimates(self, sums: Sums) -> None:
         """Keeps exported estimates (self time, variances, cost of recording, processor time) from
@@ -377,12 +377,11 @@ class Host:
         counters[:n, SELF_NS] = np.maximum(counters[:n, SELF_NS], held.self_ns)
         n = len(held.variances)
         sums.variances[:n] = np.maximum(sums.variances[:n], held.variances)
-        sums.phase_variances = variance.held(sums.phase_variances, held.phase_variances)
         overhead_ns = max(sums.health.overhead_ns, held.overhead_ns)
         sums.health = sums.health._replace(overhead_ns=overhead_ns)
         processor_ns = self._processor.hold(sums.measured, held.processor_ns)
         self_ns, variances = counters[:, SELF_NS].copy(), sums.variances.copy()
-        self._state.held = Held(self_ns, variances, sums.phase_variances, overhead_ns, processor_ns)
+        self._state.held = Held(self_ns, variances, overhead_ns, processor_ns)
 
     def _snapshot(self, sums: Sums, now_ns: int, started: float) -> Snapshot:
         series = self._state.tables.series
@@ -416,6 +415,7 @@ class Host:
             exemplars={row_of[number]: found for number, found in newest.items()},
             own=self._self_metrics(),
             variances=sums.variances if is_whole else sums.variances[rows],
+            variance_parts=Parts(*(p if is_whole else p[rows] for p in sums.variance_parts)),
             phase_variances=sums.phase_variances,
         )
 

@@ -317,4 +317,4 @@ def with_unseen(
         minlength=len(phases),
     )
     phases[:, variance.SELF_S2] += of_phases[: len(phases)] ** 2
-    return Variances(rows, phases)
+    return Variances(rows, phases, off.owed)

@@ -25,7 +25,7 @@ from opscope.processes.cgroups import Container
 from opscope.segments import bounds, layout, variance
 from opscope.segments.dictionary import Labels
 from opscope.segments.layout import OTHER_OP, U64
-from opscope.segments.variance import F64, PhaseVariances
+from opscope.segments.variance import F64, Parts, PhaseVariances
 
 # Prefixes of operator names that are frameworks, in addition to those of bridges.
 _OWN = {"core": "opscope", "serving": "opscope"}
@@ -190,6 +190,8 @@ class Snapshot:
     """(n, variance.COLUMNS) variances of calls and self times; (0, ...) if all are exact."""
     phase_variances: PhaseVariances = field(default_factory=dict)
     """The same for all operators of a service and phase together, whose errors correlate."""
+    variance_parts: Parts | None = None
+    """Of `variances`, which are the largest so far; None: unknown."""
 
     def __post_init__(self) -> None:
         if len(self.variances) < len(self.keys):
@@ -389,39 +391,40 @@ class Snapshot:
         """The snapshot with series summed that `by` maps to the same key."""
         index: dict[SeriesKey, int] = {}
         group = np.array([index.setdefault(by(key), len(index)) for key in self.keys], np.intp)
-        counters = bounds.sum_by(group, self.counters, len(index))
-        buckets = bounds.sum_by(group, self.buckets, len(index))
+        buckets, parts = bounds.sum_by(group, self.buckets, len(index)), self.variance_parts
         created = np.full(len(index), np.iinfo(np.int64).max)
         np.minimum.at(created, group, self.created_unix_ns)
         return replace(
             self,
             keys=tuple(index),
             created_unix_ns=created,
-            counters=counters,
+            counters=bounds.sum_by(group, self.counters, len(index)),
             buckets=buckets,
             exemplars={},
             variances=variance.sum_by(group, self.variances, len(index)),
+            variance_parts=parts.summed(group, len(index)) if parts else None,
         )
 
     def since(self, earlier: Snapshot) -> Snapshot:
-        """The increase since an earlier snapshot of the same host.
-
-        Series may have been added or restarted since; none may have been retired.
-        """
-        counters, buckets = self.counters.copy(), self.buckets.copy()
+        """The increase since an earlier snapshot of the same host. Series may have been added or
+        restarted since; none may have been retired."""
         now, then = self._same_series(earlier)
-        # If a process changed its service, its old series lost what the new ones gained.
+        # Of a process that changed its service, the old series lost what the new ones gained.
+        counters = self.counters.copy()
         counters[now] -= np.minimum(counters[now], earlier.counters[then])
         # An overwritten file may have had ranges in octaves that no process has now.
         held = earlier.buckets_within(self.first_octave, self.buckets.shape[1])
+        buckets = self.buckets.copy()
         buckets[now] -= np.minimum(buckets[now], held[then])
-        variances = self.variances.copy()
-        variances[now] = np.maximum(variances[now] - earlier.variances[then], 0)
+        parts = self.variance_parts or Parts.without_owed(self.variances)
+        before = earlier.variance_parts or Parts.without_owed(earlier.variances)
+        parts = parts.since(before, now, then)
         return replace(
             self,
             counters=counters,
             buckets=buckets,
-            variances=variances,
+            variances=parts.settled + parts.owed,
+            variance_parts=parts,
             phase_variances=variance.since(self.phase_variances, earlier.phase_variances),
         )
 

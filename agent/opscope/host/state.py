@@ -42,7 +42,7 @@ from opscope.host.totals import Sums
 from opscope.segments import layout, variance
 from opscope.segments.dictionary import Labels
 from opscope.segments.layout import U64
-from opscope.segments.variance import F64, PhaseVariance, PhaseVariances
+from opscope.segments.variance import F64, Parts, PhaseVariance, PhaseVariances
 
 _MAGIC = b"OPSCOPE STATE\0\0\0"
 _VERSION = 1
@@ -66,14 +66,13 @@ class Held:
     """(n,) one for each series."""
     variances: F64
     """(m, variance.COLUMNS) one row for each series."""
-    phase_variances: PhaseVariances
     overhead_ns: int
     processor_ns: Mapping[ServiceTime, int] = field(default_factory=dict)
     """Time on a processor and time waiting for one."""
 
     @classmethod
     def none(cls) -> Held:
-        return cls(np.zeros(0, np.uint64), np.zeros((0, variance.COLUMNS)), {}, 0)
+        return cls(np.zeros(0, np.uint64), np.zeros((0, variance.COLUMNS)), 0)
 
     def make_room(self, count: int) -> None:
         """Extends the arrays to `count` series; new ones start at zero."""
@@ -159,9 +158,9 @@ def encode(state: State) -> bytes:
                 for path, files in state.moved.items()
             },
             "containers": [*tables.containers.facts()],
-            "phase_variances": [_items_of(dead.phase_variances), _items_of(held.phase_variances)],
-            # Apart, because agents before it read the two others only.
-            "window_calls2": [_windows_of(dead.phase_variances), _windows_of(held.phase_variances)],
+            # A pair for earlier agents, which held exported values of these too.
+            "phase_variances": [_items_of(dead.phase_variances), []],
+            "window_calls2": _windows_of(dead.phase_variances),
             **{
                 fact: [
                     (service, ns) for (of, service), ns in held.processor_ns.items() if of == time
@@ -285,10 +284,8 @@ def _decode(facts: dict[str, Any], arrays: memoryview) -> State:
     counters = np.frombuffer(parts[0], "<u8").reshape(rows, COUNTER_COLUMNS)
     self_ns = np.frombuffer(parts[1], "<u8")
     dense, first_octave = _dense(np.frombuffer(parts[2], _BUCKET), rows)
-    phases, phases_held = map(
-        _phase_variances,
-        facts.get("phase_variances", ((), ())),
-        facts.get("window_calls2", ((), ())),
+    phases = _phase_variances(
+        facts.get("phase_variances", ((), ()))[0], facts.get("window_calls2", ())
     )
     dead = Sums(
         counters.astype(np.uint64),
@@ -303,6 +300,7 @@ def _decode(facts: dict[str, Any], arrays: memoryview) -> State:
         _count(facts["folded_rows"]),
         variance.rows_of(rows, _variances(parts[3])),
         phases,
+        Parts.without_owed(np.zeros((0, variance.COLUMNS))),
     )
     return State(
         boot_id=bytes.fromhex(facts["boot_id"]),
@@ -311,7 +309,6 @@ def _decode(facts: dict[str, Any], arrays: memoryview) -> State:
         held=Held(
             self_ns.astype(np.uint64),
             _variances(parts[4]),
-            phases_held,
             _count(facts.get("overhead_ns", 0)),
             {
                 (time, _text(service)): _count(ns)

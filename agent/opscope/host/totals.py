@@ -34,7 +34,7 @@ from opscope.segments import bounds, layout, variance
 from opscope.segments.layout import U64
 from opscope.segments.segment import COLUMNS, Rows, Segment
 from opscope.segments.self_time import PossibleTimes
-from opscope.segments.variance import F64, PhaseVariances
+from opscope.segments.variance import F64, Parts, PhaseVariances
 
 _SAMPLES, _WEIGHT, _WHOLE, _TOTAL, _, _ERRORS, _BYTES = range(len(COLUMNS))
 assert (_SAMPLES, _WEIGHT, _ERRORS, _BYTES) == (SAMPLES, WEIGHT, ERROR_WEIGHT, BYTES)
@@ -65,6 +65,8 @@ class Contribution:
     """(n, COUNTER_COLUMNS)."""
     variances: F64
     """(n, variance.COLUMNS)."""
+    owed: F64
+    """(n, variance.COLUMNS) the part of `variances` for owed work; may be read-only."""
     phase_variances: PhaseVariances
     buckets: Buckets
     bucket_weights: U64 | NDArray[np.uint32]
@@ -86,6 +88,7 @@ class Contribution:
             self.series,
             self.counters,
             self.variances,
+            self.owed,
             self.buckets.series,
             self.buckets.octave,
         )
@@ -109,6 +112,8 @@ class Sums:
     variances: F64
     """(n, variance.COLUMNS)."""
     phase_variances: PhaseVariances
+    variance_parts: Parts
+    """(n, ...) of `variances`; what is owed, by the processes added last."""
 
     @classmethod
     def none(cls) -> Sums:
@@ -121,12 +126,14 @@ class Sums:
             Counter(),
             Counter(),
             0,
-            variance.rows_of(0, np.zeros((0, variance.COLUMNS))),
+            np.zeros((0, variance.COLUMNS)),
             {},
+            Parts.without_owed(np.zeros((0, variance.COLUMNS))),
         )
 
     def plus(self, contributions: Sequence[Contribution], series_count: int) -> Sums:
-        """New sums over `series_count` series: these plus the contributions."""
+        """New sums over `series_count` series: these, of processes that have ended, plus the
+        contributions."""
         counters = np.zeros((series_count, COUNTER_COLUMNS), np.uint64)
         counters[: len(self.counters)] = self.counters
         buckets, first_octave = self._room_for(contributions, series_count)
@@ -141,14 +148,20 @@ class Sums:
             self.folded_rows,
             variance.rows_of(series_count, self.variances),
             variance.summed(
-                (self.phase_variances, *(one.phase_variances for one in contributions))
+                (
+                    variance.nothing_owed(self.phase_variances),
+                    *(one.phase_variances for one in contributions),
+                )
             ),
+            Parts(*(np.zeros((series_count, variance.COLUMNS)) for _ in Parts._fields)),
         )
         # An upper bound of all sums; below the limit, none needs a check.
         most = int(max(self.counters.max(initial=0), self.buckets.max(initial=0)))
         for one in contributions:
             most += one.most
             sums._add(one, may_saturate=most > bounds.SUM_LIMIT)
+        parts = sums.variance_parts
+        np.subtract(sums.variances, parts.owed, out=parts.settled)
         return sums
 
     def _room_for(
@@ -171,6 +184,7 @@ class Sums:
         self.counters.reshape(-1).view(_COUNTERS)[one.series] = _items(counters, _COUNTERS)
         if one.variances.any():
             self.variances[one.series] += one.variances
+            self.variance_parts.owed[one.series] += one.owed
         octave = one.buckets.octave - np.uint8(self.first_octave)
         place = one.buckets.series.astype(np.intp) * self.buckets.shape[1] + octave
         octaves = self.buckets.reshape(-1, layout.BUCKETS_PER_OCTAVE)
@@ -257,10 +271,11 @@ def contribution(
     if segment.header.window_ns:
         sampled = rows.values[:, _WEIGHT] != rows.values[:, _SAMPLES] * layout.WEIGHT_ONE
         off = with_unseen(off, rows.keys, sampled, counters[:, SELF_NS] / 1e9, processor)
-    variances = off.rows
+    variances, owed = off.rows, off.owed
     if series_map.group is not None:
         counters = bounds.sum_by(series_map.group, counters, len(series_map.series))
         variances = variance.sum_by(series_map.group, variances, len(series_map.series))
+        owed = variance.sum_by(series_map.group, owed, len(series_map.series))
     buckets, weights = series_map.buckets(rows.buckets), rows.bucket_weights
     if buckets.group is not None:
         weights = bounds.sum_by(buckets.group, weights, len(buckets.series))
@@ -269,6 +284,7 @@ def contribution(
         series=series_map.series,
         counters=counters,
         variances=variances,
+        owed=owed,
         phase_variances=variance.by_phase(off.phases, service),
         buckets=buckets,
         bucket_weights=compact,

@@ -2,8 +2,12 @@
 
 With window sampling, the process states them (`opscope_variance` in opscope/segment.h). With
 sampling by probability they follow from the records: n ranges of total weight W have the variance
-W^2/n - W in calls, and exact counts have none. Variances of processes add up; the variance of an
-increase between two snapshots is the difference. Standard errors are their square roots.
+W^2/n - W in calls, and exact counts have none. Variances of processes add up. Standard errors are
+their square roots.
+
+A part of a stated variance is for work that no window represents yet, and is owed. The variance of
+an increase between two snapshots is the difference without this part, plus this part of both: what
+was owed at the first may have come since, and what is owed at the second is missing.
 """
 
 from __future__ import annotations
@@ -25,17 +29,40 @@ F64 = NDArray[np.float64]
 # Columns: calls squared, seconds squared.
 CALLS, SELF_S2 = range(2)
 COLUMNS = 2
-# Of phases also the calls of each window, squared: their sum over the windows.
+# Of phases also the sum over the windows of their calls, squared; and the parts for owed work.
 WINDOW_CALLS2 = 2
-PHASE_COLUMNS = 3
+OWED = slice(3, 5)
+PHASE_COLUMNS = 5
 
 _ALL_OPS = 0
 """The operator id of the sums over all operators of a phase."""
 # Above the square of any accepted counter; the sum over all accepted files stays finite.
 _LIMIT = float(1 << 124)
-_STATED = "calls", "total_ticks", "self_ticks", "calls_squared"
+_STATED = "calls", "total_ticks", "self_ticks", "calls_squared", "calls_owed", "self_owed"
 
 _ZERO = bytes(8)
+
+
+class Parts(NamedTuple):
+    """Both parts of variances, (n, COLUMNS) each, as the processes state them now."""
+
+    settled: F64
+    """Without the part for owed work. They fall if one window turns out not to be the only one."""
+    owed: F64
+
+    @classmethod
+    def without_owed(cls, variances: F64) -> Parts:
+        return cls(variances, np.zeros_like(variances))
+
+    def summed(self, group: NDArray[np.intp], count: int) -> Parts:
+        return Parts(sum_by(group, self.settled, count), sum_by(group, self.owed, count))
+
+    def since(self, earlier: Parts, now: NDArray[np.intp], then: NDArray[np.intp]) -> Parts:
+        """Those of the increase; `now`, `then`: the rows, here and earlier, of the same things."""
+        settled, owed = self.settled.copy(), self.owed.copy()
+        settled[now] = np.maximum(settled[now] - earlier.settled[then], 0)
+        owed[now] += earlier.owed[then]
+        return Parts(settled, owed)
 
 
 class PhaseVariance(NamedTuple):
@@ -45,6 +72,9 @@ class PhaseVariance(NamedTuple):
     self_s2: float
     window_calls2: float = 0.0
     """Sum over the windows of their calls, squared; 0: no windows, or an older process."""
+    calls_owed: float = 0.0
+    """The part of `calls` for owed work."""
+    self_s2_owed: float = 0.0
 
 
 PhaseVariances = dict[tuple[str, str], PhaseVariance]
@@ -58,6 +88,8 @@ class Variances(NamedTuple):
     exact counts may be read-only."""
     phases: F64
     """(phases, PHASE_COLUMNS) of all operators of a phase together, whose errors correlate."""
+    owed: F64
+    """(n, COLUMNS) the part of `rows` for owed work; may be read-only."""
 
 
 def checked(entries: NDArray[Any], dictionary: Dictionary) -> NDArray[Any]:
@@ -103,7 +135,10 @@ def variances(
     """
     calls = weights / layout.WEIGHT_ONE
     if not len(entries) and (calls <= samples).all():
-        return Variances(_none(len(keys), COLUMNS), _none(len(layout.PHASES), PHASE_COLUMNS))
+        none = _none(len(keys), COLUMNS)
+        return Variances(none, _none(len(layout.PHASES), PHASE_COLUMNS), none)
+    second2 = float(ticks_per_second) ** 2
+    owed = _none(len(keys), COLUMNS)
     rows = np.zeros((len(keys), COLUMNS))
     if len(keys):
         # Not negative even for weights below 1, which valid files do not have.
@@ -117,16 +152,21 @@ def variances(
         known = keys[at] == entries["key"]
         at, of_rows = at[known], entries[known]
         rows[at, CALLS] = of_rows["calls"]
-        rows[at, SELF_S2] = of_rows["self_ticks"] / float(ticks_per_second) ** 2
+        rows[at, SELF_S2] = of_rows["self_ticks"] / second2
+        if of_rows["calls_owed"].any():
+            owed = np.zeros((len(keys), COLUMNS))
+            owed[at, CALLS] = of_rows["calls_owed"]
+            owed[at, SELF_S2] = of_rows["self_owed"] / second2
     phases = np.zeros((len(layout.PHASES), PHASE_COLUMNS))
     phases[:, :COLUMNS] = sum_by(_phases(keys).astype(np.intp), rows, len(layout.PHASES))
     whole = entries[entries["key"] & np.uint64(layout.KEY_OP_MASK) == _ALL_OPS]
     whole = whole[whole["key"] >> np.uint64(layout.KEY_LABELS_SHIFT) == 0]
     at = _phases(whole["key"]).astype(np.intp)
     phases[at, CALLS] = whole["calls"]
-    phases[at, SELF_S2] = whole["self_ticks"] / float(ticks_per_second) ** 2
+    phases[at, SELF_S2] = whole["self_ticks"] / second2
     phases[at, WINDOW_CALLS2] = whole["calls_squared"]
-    return Variances(rows, phases)
+    phases[at, OWED] = np.stack((whole["calls_owed"], whole["self_owed"] / second2), axis=1)
+    return Variances(rows, phases, owed)
 
 
 def _none(count: int, columns: int) -> F64:
@@ -151,22 +191,25 @@ def summed(parts: Iterable[PhaseVariances]) -> PhaseVariances:
     return found
 
 
-def held(now: PhaseVariances, before: PhaseVariances) -> PhaseVariances:
-    """`now`, but no less than `before`."""
-    return {
-        key: PhaseVariance(*map(max, now.get(key, _NO_VARIANCE), before.get(key, _NO_VARIANCE)))
-        for key in now.keys() | before.keys()
-    }
+def nothing_owed(phases: PhaseVariances) -> PhaseVariances:
+    """Those of processes that have ended."""
+    return {key: one._replace(calls_owed=0.0, self_s2_owed=0.0) for key, one in phases.items()}
 
 
 def since(now: PhaseVariances, before: PhaseVariances) -> PhaseVariances:
-    """The increase after `before`."""
-    return {
-        key: PhaseVariance(
-            *(max(a - b, 0.0) for a, b in zip(values, before.get(key, _NO_VARIANCE), strict=True))
-        )
-        for key, values in now.items()
-    }
+    """Those of the increase after `before`."""
+    return {key: _since(one, before.get(key, _NO_VARIANCE)) for key, one in now.items()}
+
+
+def _since(now: PhaseVariance, before: PhaseVariance) -> PhaseVariance:
+    settled = now.calls - now.calls_owed - (before.calls - before.calls_owed)
+    settled_s2 = now.self_s2 - now.self_s2_owed - (before.self_s2 - before.self_s2_owed)
+    owed = now.calls_owed + before.calls_owed
+    owed_s2 = now.self_s2_owed + before.self_s2_owed
+    windows = max(now.window_calls2 - before.window_calls2, 0.0)
+    return PhaseVariance(
+        max(settled, 0.0) + owed, max(settled_s2, 0.0) + owed_s2, windows, owed, owed_s2
+    )
 
 
 def sum_by(group: NDArray[np.intp], values: F64, count: int) -> F64:

@@ -79,6 +79,7 @@ class SeriesFilter:
             counters=snapshot.counters[rows],
             buckets=snapshot.buckets[rows],
             variances=snapshot.variances[rows],
+            variance_parts=None,
             exemplars={new: exemplars[row] for new, row in enumerate(rows) if row in exemplars},
         )
 

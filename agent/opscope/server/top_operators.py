@@ -86,6 +86,7 @@ class TopOperators:
             counters=snapshot.counters - np.minimum(snapshot.counters, counted),
             buckets=snapshot.buckets - np.minimum(snapshot.buckets, held),
             variances=np.maximum(snapshot.variances - off, 0),
+            variance_parts=None,
             created_unix_ns=since_ns,
         )
 

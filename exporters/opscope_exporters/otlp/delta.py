@@ -92,6 +92,7 @@ def since(snapshot: Snapshot, base: Base) -> tuple[Snapshot, NDArray[np.int64]]:
         counters=snapshot.counters - np.minimum(snapshot.counters, sent),
         buckets=buckets - np.minimum(buckets, sent_buckets),
         variances=np.maximum(snapshot.variances - sent_variances, 0),
+        variance_parts=None,
     )
     return left, starts
 

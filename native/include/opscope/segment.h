@@ -227,8 +227,10 @@ typedef struct opscope_exemplar {
  * entry was recorded by probability or always: the variance of its calls is then weight^2 /
  * sample_count - weight. Operator 0 has the sums over all operators of a phase, without labels.
  * Owner: the window thread, with relaxed stores, as a window closes. `window_count` and
- * `calls_squared` only grow. A variance falls by what becomes known: recorder/variance.h. The doubles are IEEE 754,
- * little-endian. */
+ * `calls_squared` only grow. A variance falls by what becomes known: recorder/variance.h. The
+ * variance of what came between two readings is the difference without the parts for owed work,
+ * plus these parts of both: what was owed at the first may have come since, and what is owed at the
+ * second is missing. The doubles are IEEE 754, little-endian. */
 typedef struct opscope_variance {
     uint64_t key;          /* as in a cell */
     uint64_t window_count; /* windows with a range of this key */
@@ -236,7 +238,8 @@ typedef struct opscope_variance {
     double total_ticks;    /* variance of total_ticks, ticks squared */
     double self_ticks;     /* variance of the self time, ticks squared */
     double calls_squared;  /* sum over the windows of the squares of their weights' sums */
-    uint64_t reserved[2];
+    double calls_owed;     /* the parts of `calls` and `self_ticks` for work that no window */
+    double self_owed;      /* represents yet */
 } opscope_variance;
 
 #define OPSCOPE_EXEMPLAR_SEED 0x6f7073636f706521

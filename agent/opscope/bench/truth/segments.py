@@ -36,9 +36,12 @@ class Sums:
     calls_variance: dict[Key, float] = field(default_factory=dict)
     """The operator "" has that of all operators of the phase together."""
     self_variance: dict[Key, float] = field(default_factory=dict)
+    overhead_ns: int = 0
+    calls_owed: dict[Key, float] = field(default_factory=dict)
+    """The part of `calls_variance` for work that no window represents yet."""
+    self_owed: dict[Key, float] = field(default_factory=dict)
     window_calls2: dict[Key, float] = field(default_factory=dict)
     """Of all operators of a phase together: the sum of the squares of the windows' calls."""
-    overhead_ns: int = 0
 
     @property
     def self_s(self) -> dict[Key, float]:
@@ -53,6 +56,12 @@ class Sums:
         for name in _SUMMED:
             now, before = getattr(self, name), getattr(earlier, name)
             setattr(difference, name, {key: now[key] - before.get(key, 0.0) for key in now})
+        for name, owed in (("calls_variance", "calls_owed"), ("self_variance", "self_owed")):
+            # What was owed at the earlier reading may have come since; see segments/variance.py.
+            column, change = getattr(difference, name), getattr(difference, owed)
+            for key in change:
+                column[key] = max(column[key], change[key])
+                column[key] += 2 * getattr(earlier, owed).get(key, 0.0)
         difference.overhead_ns = self.overhead_ns - earlier.overhead_ns
         return difference
 
@@ -83,6 +92,8 @@ _SUMMED = (
     "known_self_s",
     "calls_variance",
     "self_variance",
+    "calls_owed",
+    "self_owed",
     "window_calls2",
 )
 
@@ -154,6 +165,8 @@ def _add(sums: Sums, possible: _Possible, read: Reader) -> None:
         for column, value in (
             (sums.calls_variance, float(entry["calls"])),
             (sums.self_variance, float(entry["self_ticks"]) / second**2),
+            (sums.calls_owed, float(entry["calls_owed"])),
+            (sums.self_owed, float(entry["self_owed"]) / second**2),
             *([] if op else [(sums.window_calls2, float(entry["calls_squared"]))]),
         ):
             column[key] = column.get(key, 0.0) + value
