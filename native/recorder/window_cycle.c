@@ -9,9 +9,10 @@
  *   tail      ranges have weight 0 again; those that started before and are still open get a
  *             little CPU time to end, so that their self time is known
  *
- * recorder/window_weight.c computes the weight. This file measures its inputs, CPU time and cost of
- * recording at the ends of the counted part, so that late steps change weights but do not bias
- * estimates. recorder/variance.c computes the uncertainty of the estimates.
+ * recorder/window_length.c computes how long the counted part is, recorder/window_weight.c the
+ * weight. This file measures its inputs, CPU time and cost of recording at the ends of the counted
+ * part, so that late steps change weights but do not bias estimates. recorder/variance.c computes
+ * the uncertainty of the estimates.
  */
 #include "recorder/window_cycle.h"
 
@@ -24,6 +25,7 @@
 #include "recorder/gap.h"
 #include "recorder/state.h"
 #include "recorder/variance.h"
+#include "recorder/window_length.h"
 #include "recorder/window_weight.h"
 
 /* A window's first ranges run cold: neither PyTorch's code and data for callbacks nor ours have
@@ -95,6 +97,7 @@ static struct cycle {
     enum part part;
     uint64_t due_ns;                   /* end of the current part */
     double planned_on, planned_period; /* ns */
+    opscope__window_length length;     /* of the counted part */
     opscope__gap gap;                  /* before the next window */
     struct moment last; /* the end of the last counted part, or the plan's beginning */
     uint64_t opened_ns, warm_up_ns;
@@ -252,13 +255,13 @@ static void begin_to_count(void)
     struct books *books = &cycle.books;
     cycle.start = this_moment();
     note_lateness(books, (double)cycle.warm_up_ns, since(cycle.opened_ns, cycle.start.wall_ns));
-    opscope__window_weight_expect(&books->known, cycle.planned_on + books->late_ns);
-    opscope__window_weight_expect(&books->rest, cycle.planned_on + books->late_ns);
+    opscope__window_weight_expect(&books->known, cycle.length.now + books->late_ns);
+    opscope__window_weight_expect(&books->rest, cycle.length.now + books->late_ns);
     cycle.known_weight = cycle.gap.periods * opscope__window_weight_now(&books->known);
     cycle.rest_weight = cycle.gap.periods * opscope__window_weight_now(&books->rest);
     opscope__recorder_set_weights(units(cycle.known_weight), units(cycle.rest_weight));
     cycle.part = COUNTED;
-    cycle.due_ns = opscope__monotonic_ns() + (uint64_t)cycle.planned_on;
+    cycle.due_ns = opscope__monotonic_ns() + (uint64_t)cycle.length.now;
 }
 
 static void stop_to_count(void)
@@ -268,7 +271,7 @@ static void stop_to_count(void)
         compare_cost();
     }
     opscope__recorder_set_weights(0, 0);
-    note_lateness(&cycle.books, cycle.planned_on, since(cycle.start.wall_ns, cycle.stop.wall_ns));
+    note_lateness(&cycle.books, cycle.length.now, since(cycle.start.wall_ns, cycle.stop.wall_ns));
     cycle.part = TAIL;
     cycle.tail = cycle.stop;
     cycle.tail_step_ns = (uint64_t)cycle.planned_on / TAIL_PART + 1;
@@ -280,6 +283,16 @@ static void stop_to_count(void)
 static double missing_work(const opscope__window_weight *book)
 {
     return hypot(book->owed, opscope__window_weight_uncertain(book, cycle.stop.cost.factor_error));
+}
+
+/* The next window may be longer or shorter. */
+static void choose_length(void)
+{
+    const struct opscope__cost *from = &cycle.start.cost, *to = &cycle.stop.cost;
+    const double ratio = opscope__window_length_note(
+        &cycle.length, since(from->sampled_ns, to->sampled_ns) * to->factor, used_ns(&cycle.stop));
+    opscope__window_weight_resize(&cycle.books.known, ratio);
+    opscope__window_weight_resize(&cycle.books.rest, ratio);
 }
 
 static void close_window(void)
@@ -300,6 +313,7 @@ static void close_window(void)
     opscope__recorder_window_vary(&window);
     opscope__gap_note(&cycle.gap, used_ns(&cycle.stop),
                       since(cycle.last.wall_ns, cycle.stop.wall_ns));
+    choose_length();
     cycle.last = cycle.stop;
     draw_gap();
 }
@@ -359,6 +373,7 @@ void opscope__cycle_begin(uint64_t window_ns, uint64_t period_ns)
 {
     cycle.planned_on = (double)window_ns;
     cycle.planned_period = (double)period_ns;
+    opscope__window_length_plan(&cycle.length, cycle.planned_on, cycle.planned_period);
     opscope__window_weight_plan(&cycle.books.known, cycle.planned_on, cycle.planned_period);
     opscope__window_weight_plan(&cycle.books.rest, cycle.planned_on, cycle.planned_period);
     cycle.last = this_moment();

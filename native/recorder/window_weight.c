@@ -43,6 +43,15 @@ void opscope__window_weight_plan(opscope__window_weight *book, double window_ns,
     book->all = book->met = book->recent = 0.0;
 }
 
+void opscope__window_weight_resize(opscope__window_weight *book, double ratio)
+{
+    /* As if the windows before had been that long: what is known of the program stays known. */
+    book->planned_on *= ratio;
+    book->on *= ratio;
+    book->met *= ratio;
+    book->typical *= ratio;
+}
+
 void opscope__window_weight_expect(opscope__window_weight *book, double on_ns)
 {
     book->planned_on = on_ns;

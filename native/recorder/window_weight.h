@@ -58,6 +58,9 @@ struct opscope__window_weight_cycle {
 /* Starts another plan of windows. Owed work stays. */
 void opscope__window_weight_plan(opscope__window_weight *book, double window_ns, double period_ns);
 
+/* The next windows are this many times as long as those before. */
+void opscope__window_weight_resize(opscope__window_weight *book, double ratio);
+
 /* Sets the expected length of a window, including the usual delay of timers. */
 void opscope__window_weight_expect(opscope__window_weight *book, double on_ns);
 

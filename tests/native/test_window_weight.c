@@ -17,6 +17,8 @@ struct program {
     double warm_up;   /* ns before each window in which ranges are recorded and not counted */
     int unknown;      /* the number of windows after which the cost is known; before, half of it */
     double burst, rest;
+    double rise; /* each window is this many times as long as the one before, up to 50 ms; 0: all
+                    are alike */
 };
 
 struct sums {
@@ -40,26 +42,26 @@ static struct sums run(const struct program *program, opscope__window_weight *bo
     opscope__random random;
     opscope__random_seed(&random, seed, 1);
     struct sums sums = {0};
-    double now = exponential(&random, program->burst * 10.0 + 1.0);
+    double now = exponential(&random, program->burst * 10.0 + 1.0), on = ON;
     opscope__window_weight_plan(book, ON, PERIOD);
     for (int i = 0; i < windows; i++) {
-        double gap = exponential(&random, PERIOD - ON), outside = 0.0;
+        double gap = exponential(&random, PERIOD - on), outside = 0.0;
         for (double step = 0.0; step < gap;
              step += 1e6) { /* in steps, because bursts begin and end */
             const double length = fmin(1e6, gap - step);
             outside += is_at_work(program, now + step) ? program->outside_share * length : 0.0;
         }
         now += gap;
-        const double inside = is_at_work(program, now) ? program->inside_share * ON : 0.0;
-        now += ON;
+        const double inside = is_at_work(program, now) ? program->inside_share * on : 0.0;
+        now += on;
         const double count = inside / (program->range + program->recording);
         const double weight = opscope__window_weight_now(book);
         const double in_warm_up = program->outside_share * program->warm_up;
         const double warm_up_count = in_warm_up / (program->range + program->recording);
         const struct opscope__window_weight_cycle cycle = {
             .weight = weight,
-            .on = ON,
-            .wall = gap + ON,
+            .on = on,
+            .wall = gap + on,
             .inside = inside,
             .outside = outside + in_warm_up,
             .recording = count * program->recording / 2.0,
@@ -69,6 +71,11 @@ static struct sums run(const struct program *program, opscope__window_weight *bo
         sums.ranges += outside / program->range + warm_up_count + count;
         sums.estimate += weight * count;
         sums.last_weight = weight;
+        const double ratio = fmin(program->rise, 50e6 / on);
+        if (program->rise != 0.0) {
+            on *= ratio;
+            opscope__window_weight_resize(book, ratio);
+        }
     }
     return sums;
 }
@@ -217,6 +224,23 @@ static void a_program_that_mostly_rests_is_estimated_without_bias(void)
     CHECK(spread.deviation < 0.2);
 }
 
+static void windows_that_become_longer_are_estimated_without_bias(void)
+{
+    struct program busy = {.outside_share = 0.7, .inside_share = 0.7, .range = 1000.0, .rise = 1.2};
+    const struct spread longer = spread_of(&busy, 60, 200);
+    busy.rise = 0.0;
+    const struct spread alike = spread_of(&busy, 60, 200);
+    CHECK(fabs(longer.mean - 1.0) < 0.01);
+    CHECK(longer.deviation < 1.2 * alike.deviation);
+    const struct program bursts = {.outside_share = 1.0,
+                                   .inside_share = 1.0,
+                                   .range = 1000.0,
+                                   .burst = 100e6,
+                                   .rest = 4.0,
+                                   .rise = 1.2};
+    CHECK(fabs(spread_of(&bursts, 240, 200).mean - 1.0) < 0.05);
+}
+
 static void nothing_done_leaves_the_weight_by_time(void)
 {
     const struct program program = {.outside_share = 0.0, .inside_share = 0.0, .range = 1000.0};
@@ -276,6 +300,7 @@ int main(void)
     RUN(an_uncertain_cost_makes_the_counted_work_uncertain);
     RUN(a_process_of_a_quarter_of_a_minute_owes_little_at_its_end);
     RUN(a_program_that_mostly_rests_is_estimated_without_bias);
+    RUN(windows_that_become_longer_are_estimated_without_bias);
     RUN(nothing_done_leaves_the_weight_by_time);
     RUN(weights_follow_a_program_that_changes);
     RUN(weights_keep_within_limits_whatever_is_measured);

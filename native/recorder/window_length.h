@@ -1,0 +1,34 @@
+/* recorder/window_length.h -- how long the next window is.
+ *
+ * A window meets the operators that begin in it. Windows of milliseconds meet few of those that
+ * take tens of milliseconds, and to record them costs next to nothing. Therefore a window is longer
+ * than planned as long as recording in windows takes less than 0.05 % of the program's CPU time: up
+ * to a fifth of the period, and to 50 ms. The limit is for a program that turns from long operators
+ * to many small ones: then one window costs what a long window of them does, up to half of its
+ * length, and the next ones are shorter.
+ *
+ * The length depends on earlier windows only, so that estimates stay unbiased: a window that ended
+ * once it has met an operator would meet too many of those after long ones.
+ *
+ * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
+ */
+#ifndef OPSCOPE_RECORDER_WINDOW_LENGTH_H
+#define OPSCOPE_RECORDER_WINDOW_LENGTH_H
+
+/* All in ns. */
+typedef struct opscope__window_length {
+    double planned, limit;
+    double now;       /* of the next window */
+    double cost, cpu; /* of recording in a window, and of the program in a period: means over the
+                         last windows, as if all had been as long as the next one */
+    double count;     /* of those windows */
+} opscope__window_length;
+
+/* Starts another plan, with windows of the planned length. */
+void opscope__window_length_plan(opscope__window_length *length, double window_ns,
+                                 double period_ns);
+/* After a window. `cost`: of recording in it, in CPU time; `cpu`: the program's, from the end of
+ * the last window to the end of this one. Returns the next one's length divided by this one's. */
+double opscope__window_length_note(opscope__window_length *length, double cost, double cpu);
+
+#endif
