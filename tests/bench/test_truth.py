@@ -110,6 +110,21 @@ def test_the_truths_slack_is_no_error() -> None:
     assert Estimate("self", "some", 100.0, 103.0, None, slack=3.0).error == 0.0
 
 
+@pytest.mark.parametrize(("windows", "may_be_missing"), [(10, True), (1000, False)])
+def test_an_operator_that_no_window_met_may_have_the_stated_share_of_the_time(
+    windows: int, may_be_missing: bool
+) -> None:
+    known = judge.Truth({OUTER: 1.0, DATA: 99.0}, [{OUTER: 0.95, DATA: 0.05}])
+    sums = replace(
+        _sums({OUTER: 100.0}, {OUTER: 9.5}),
+        calls_variance={OUTER: 25.0},
+        window_calls2={("", "forward"): 100.0**2 / windows},
+    )
+    found = _judged(known, Done(100, 10.0), sums)
+    assert found["calls", "load"].is_within_interval == may_be_missing
+    assert ("self", "load") not in found or not may_be_missing
+
+
 def test_operators_whose_errors_cancel_have_a_certain_sum() -> None:
     shares = [{OUTER: 0.3 + 0.1 * run, DATA: 0.7 - 0.1 * run} for run in range(6)]
     known = judge.Truth({OUTER: 1.0, DATA: 1.0}, shares)

@@ -102,9 +102,10 @@ def test_each_quantile_takes_its_samples(tmp_path: Path, samples: int, known: in
 
 def test_a_view_states_how_many_calls_an_operator_without_a_row_may_have(place: Path) -> None:
     shown = seen(place)  # 404 samples with a weight of 11.2 on average: 4,520 calls
-    assert shown.unseen_calls == pytest.approx(-math.log(0.05) * 4520 / 404)
-    assert "an operator with fewer than 33.5 calls in this time may be missing" in top(place)
-    assert json.loads(top(place, "--json"))["unseen_calls"] == shown.unseen_calls
+    assert shown.unseen.calls == pytest.approx(-math.log(0.05) * 4520 / 404)
+    assert shown.unseen.time_share == 0.0
+    assert "an operator with fewer than 33.5 calls may be missing" in top(place)
+    assert json.loads(top(place, "--json"))["unseen_calls"] == shown.unseen.calls
 
 
 def test_it_is_that_of_the_service_with_the_fewest_samples(place: Path) -> None:
@@ -113,12 +114,12 @@ def test_it_is_that_of_the_service_with_the_fewest_samples(place: Path) -> None:
     )
     often.note("service.name", "sampled often")
     often.add([Range(SURE, 1e-3, 1_000_000, 2.0)]).write(place)
-    assert seen(place).unseen_calls == pytest.approx(-math.log(0.05) * 4520 / 404)
+    assert seen(place).unseen.calls == pytest.approx(-math.log(0.05) * 4520 / 404)
 
 
 def test_nothing_is_missing_where_every_range_is_recorded(tmp_path: Path) -> None:
     SegmentWriter().add([Range("a", 1e-3, 2)]).write(tmp_path)
-    assert seen(tmp_path).unseen_calls == 0
+    assert seen(tmp_path).unseen == certainty.NOTHING_UNSEEN
     assert "missing" not in top(tmp_path)
 
 
@@ -131,20 +132,23 @@ def test_few_windows_may_all_miss_a_part_of_the_program(tmp_path: Path) -> None:
         writer.variance(None, 500.0**2, calls_squared=4 * 5_000.0**2, phase=phase)
     writer.variance(SURE, 500.0**2)
     writer.write(tmp_path)
-    # Together the four miss a share of the program that they have a chance of 5 % to miss.
-    assert seen(tmp_path).unseen_calls == pytest.approx(40_000 * (1 - 0.05 ** (1 / 4)))
+    shown = seen(tmp_path)
+    # A part that the four miss with a probability of 5 %.
+    assert shown.unseen.time_share == pytest.approx(1 - 0.05 ** (1 / 4))
+    assert shown.unseen.calls == 0.0
+    assert "an operator with less than 53 % of the time may be missing" in top(tmp_path)
+    assert json.loads(top(tmp_path, "--json"))["unseen_time_share"] == shown.unseen.time_share
 
 
 @pytest.mark.parametrize("windows", [1, 4, 100])
-def test_a_part_of_that_many_calls_is_missing_in_one_run_of_twenty(windows: int) -> None:
-    calls = windows * 1000.0
-    share = certainty.unseen_calls(1e9, calls, windows * 1000.0**2) / calls
-    assert (1 - share) ** windows == pytest.approx(0.05)
+def test_a_part_of_that_size_is_missing_in_one_run_of_twenty(windows: int) -> None:
+    unseen = certainty.unseen(1e9, windows * 1000.0, [windows * 1000.0**2])
+    assert (1 - unseen.time_share) ** windows == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.01])
 def test_at_that_many_calls_an_operator_is_missing_in_one_run_of_twenty(probability: float) -> None:
-    calls = certainty.unseen_calls(1000 * probability, 1000, 0.0)
+    calls = certainty.unseen(1000 * probability, 1000, []).calls
     assert (1 - probability) ** calls <= 0.05
     assert math.exp(-calls * probability) == pytest.approx(0.05)
 

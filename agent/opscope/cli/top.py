@@ -232,7 +232,8 @@ def _for_scripts(shown: View) -> dict[str, Any]:
     return {
         "seconds": shown.seconds,
         "samples": shown.samples,
-        "unseen_calls": shown.unseen_calls,
+        "unseen_calls": shown.unseen.calls,
+        "unseen_time_share": shown.unseen.time_share,
         "cpu_s": shown.cpu_s,
         "shares_of": {
             "seconds": shown.base_s,

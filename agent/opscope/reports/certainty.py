@@ -7,23 +7,23 @@ cannot be told from the maximum. So p95 takes 20 samples and p99 takes 100. Of
 5 samples, the median lies between the smallest and the largest with probability 94 %. If every
 range was recorded, nothing is estimated, and everything is shown.
 
-An operator that no window met has no row, and so no error either. A view states how many calls
-such an operator may have had (`unseen_calls`): of operators with more, at most one in 20 is
-missing. If its calls are independent of each other and each recorded call has the weight w, n calls
-are missed with the probability exp(-n / w), so this number is 3 w. If they are close together, in a
-share s of the program, n windows miss them with the probability (1 - s)^n, so s is at most
-1 - 0.05^(1/n), about 3 / n, and that share is taken to have as many calls as others of its size.
-Windows with few calls hardly count: n is the calls, squared, divided by the sum of the squares of
-the windows' calls. The larger number is stated.
+An operator that was never recorded has no row, and so no error either. A view states how much of
+it there may have been (`Unseen`): of operators with more, at most one in 20 is missing. If calls
+are sampled by probability and each recorded one has the weight w, n calls are missed with the
+probability exp(-n / w), so this is 3 w calls. Windows may miss an operator however many calls it
+has, if these are close together: in a share s of the program's time, n windows miss all of them
+with the probability (1 - s)^n. So this is a share of the time, 1 - 0.05^(1/n), about 3 / n. Windows
+with few calls hardly count: n is the calls, squared, divided by the sum of the squares of the
+windows' calls.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from opscope.host.snapshot import Snapshot
     from opscope.segments.variance import F64
@@ -75,21 +75,42 @@ def is_unsure(value: float | None, error: float | None) -> bool:
     return value is not None and error is not None and error > UNSURE_ABOVE * value
 
 
-def unseen_calls(samples: float, calls: float, window_calls2: float) -> float:
-    """The calls that an operator without a row may have had, at 95 % confidence; 0: none.
+class Unseen(NamedTuple):
+    """How much of an operator without a row there may have been, at 95 % confidence; 0: nothing."""
 
-    `samples` recorded ranges stand for `calls`, of the operators that are estimated;
-    `window_calls2`: the sum of the squares of the windows' calls; 0: they were not in windows."""
+    calls: float
+    """If calls are sampled by probability."""
+    time_share: float
+    """Of the time that the programs work, if windows sample it."""
+
+    def most(self, other: Unseen) -> Unseen:
+        return Unseen(max(self.calls, other.calls), max(self.time_share, other.time_share))
+
+    def in_words(self, calls: Callable[[float], str]) -> str:
+        """For a view, which has its own way to write a number of calls; "": nothing is missing."""
+        limits = []
+        if self.time_share:
+            limits.append(f"less than {100 * self.time_share:.2g} % of the time")
+        if self.calls:
+            limits.append(f"fewer than {calls(self.calls)} calls")
+        return f"an operator with {' or '.join(limits)} may be missing" if limits else ""
+
+
+NOTHING_UNSEEN = Unseen(0.0, 0.0)
+
+
+def unseen(samples: float, calls: float, window_calls2: Iterable[float]) -> Unseen:
+    """`samples` recorded ranges stand for `calls`, of the operators that are estimated.
+
+    `window_calls2`: of each phase, the sum of the squares of the windows' calls; none, or 0, if
+    they were not in windows."""
     if not samples:
-        return 0.0
-    missed_share = -math.expm1(-_UNSEEN * window_calls2 / calls**2)
-    return max(_UNSEEN * calls / samples, missed_share * calls)
-
-
-def window_calls2(phases: Iterable[float]) -> float:
-    """At most the sum of the squares of the windows' calls in all phases together, from that of
-    each phase: as much if all windows have the same part of their calls in a phase."""
-    return sum(map(math.sqrt, phases)) ** 2
+        return NOTHING_UNSEEN
+    # At most that of all phases together, which it is if windows have the same part in a phase.
+    squares = sum(map(math.sqrt, window_calls2)) ** 2
+    if squares:
+        return Unseen(0.0, -math.expm1(-_UNSEEN * squares / calls**2))
+    return Unseen(_UNSEEN * calls / samples, 0.0)
 
 
 def error_of(variance: float) -> float | None:

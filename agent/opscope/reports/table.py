@@ -227,9 +227,8 @@ def _footer(snapshot: Snapshot, shown: View, rows: Sequence[Row], more: str) -> 
         )
     if any(row.is_unsure for row in rows):
         lines.append(certainty.in_words())
-    if shown.unseen_calls:
-        calls = rate(shown.unseen_calls)
-        lines.append(f"an operator with fewer than {calls} calls in this time may be missing")
+    if missing := shown.unseen.in_words(rate):
+        lines.append(missing)
     alive = tuple(process for process in snapshot.processes if process.is_alive)
     health = snapshot.health
     share = overhead(alive, snapshot.time_unix_ns)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from opscope.host.snapshot import SELF_NS, SELF_UNKNOWN, WEIGHT, Process, SeriesKey, Snapshot
 from opscope.reports import certainty
+from opscope.reports.certainty import Unseen
 from opscope.reports.choices import GROUPED_BY, SORT_FIELDS
 
 _ROUNDED = 1e-6
@@ -87,8 +88,8 @@ class View:
     """Whether more was spent than the known self times, or than the exact time of outer ranges."""
     samples: int
     """Ranges recorded in the period."""
-    unseen_calls: float
-    """An operator with fewer calls in the period may be missing (certainty.py); 0: none is."""
+    unseen: Unseen
+    """What may be missing of the period."""
     cpu_s: float | None
     """What the programs used of the processors, in seconds; None if it is unknown."""
 
@@ -134,7 +135,7 @@ def view(
     else:
         snapshot, since_ns = snapshot.since(before), before.time_unix_ns
     seconds = (snapshot.time_unix_ns - since_ns) / 1e9
-    unseen = _unseen_calls(snapshot)
+    unseen = _unseen(snapshot)
     least_s = _least_s(snapshot)
     return _view(snapshot.grouped(grouping), seconds, before is None, sort, unseen, cpu_s, least_s)
 
@@ -177,9 +178,9 @@ def _least_s(snapshot: Snapshot) -> float:
     return sum(by_service.values())
 
 
-def _unseen_calls(snapshot: Snapshot) -> float:
-    """Of the service whose calls are sampled most rarely: a sum over services would be about those
-    with the most samples."""
+def _unseen(snapshot: Snapshot) -> Unseen:
+    """Of the service that is sampled most rarely: a sum over services would be about those with the
+    most samples."""
     sums: dict[str, tuple[float, float]] = {}
     estimated = np.flatnonzero(certainty.calls_variance(snapshot) > 0).tolist()
     samples, calls = snapshot.samples, snapshot.calls
@@ -190,13 +191,11 @@ def _unseen_calls(snapshot: Snapshot) -> float:
     windows: dict[str, list[float]] = {}
     for (service, _), one in snapshot.phase_variances.items():
         windows.setdefault(service, []).append(one.window_calls2)
-    return max(
-        (
-            certainty.unseen_calls(*known, certainty.window_calls2(windows.get(service, ())))
-            for service, known in sums.items()
-        ),
-        default=0.0,
-    )
+    most = certainty.NOTHING_UNSEEN
+    for service, (recorded, stands_for) in sums.items():
+        of_it = certainty.unseen(recorded, stands_for, windows.get(service, ()))
+        most = most.most(of_it)
+    return most
 
 
 def _view(
@@ -204,7 +203,7 @@ def _view(
     seconds: float,
     is_since_start: bool,
     sort: str,
-    unseen_calls: float,
+    unseen: Unseen,
     cpu_s: float | None,
     least_s: float,
 ) -> View:
@@ -247,7 +246,7 @@ def _view(
         base_is_self,
         base_is_least,
         int(snapshot.samples.sum()),
-        unseen_calls,
+        unseen,
         cpu_s,
     )
 

@@ -147,7 +147,8 @@ def _answer(
         "seconds": None if shown.is_since_start else shown.seconds,
         "by": breakdown(sample.kinds, earlier.kinds, shown.seconds) if earlier else None,
         "samples": shown.samples,
-        "unseen_calls": shown.unseen_calls,
+        "unseen_calls": shown.unseen.calls,
+        "unseen_time_share": shown.unseen.time_share,
         "cpu_s": shown.cpu_s,
         "busy": shown.base_s / shown.seconds if is_busy_known else None,
         "dropped": now.health.dropped,
@@ -194,10 +195,8 @@ def _about(shown: View) -> str:
     left_out = f"; {more} more operators ran" if more > 0 else ""
     is_unsure = any(row.is_unsure for row in shown.rows[:_OPERATORS_SHOWN])
     legend = f"; {certainty.in_words()}" if is_unsure else ""
-    missing = ""
-    if shown.unseen_calls:
-        missing = f"; an operator with fewer than {shown.unseen_calls:.0f} calls may be missing"
-    return f"{span}; {base}{used}{left_out}{legend}{missing}"
+    missing = shown.unseen.in_words(lambda calls: f"{calls:.0f}")
+    return f"{span}; {base}{used}{left_out}{legend}{missing and '; '}{missing}"
 
 
 def _operator(

@@ -26,7 +26,7 @@ allowed 5 % of a tenth. Judged are the totals, each phase, the self time of oper
 2 % of it, and the calls of these and of operators with at least 2 % of calls. A case is a program
 and a load; its value is the worst of its errors, each the median of several rounds; `detail` names
 it. Without a stated standard error, only the 5 % apply. An operator that no window met has no row;
-it may have had as many calls as a view states (`unseen_calls`), and nothing is said of its time.
+it may have had as much of the time as a view states (reports/certainty.py).
 
 `coverage_...` is the share of (program, operator) pairs whose calls lie within 1.96 stated
 standard errors, over the requested cases; an estimate without a standard error covers nothing, and

@@ -206,31 +206,38 @@ def _judged(truth: Truth) -> list[str]:
 
 def _of_calls(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
     variance = sums.calls_variance
-    unseen = _unseen_calls(sums)
     for op in ("", *_judged(truth)):
         true = (_of(truth.calls, op) if op else _total(truth.calls)) * done.steps
         estimated = _of(sums.calls, op) if op else _total(sums.calls)
-        is_missing = op and not _of(sums.samples, op)
-        error = unseen / SURE_ERRORS if is_missing else _error_of(variance, op)
+        is_unseen = _is_unseen(op, truth, done, sums)
+        # Of one that may be missing, the truth is within what is stated: at an interval's end.
+        error = true / SURE_ERRORS if is_unseen else _error_of(variance, op)
         yield Estimate("calls", op, true, estimated, error)
 
 
-def _unseen_calls(sums: Sums) -> float:
-    """The calls that an operator without a row may have had, as a view states them."""
+def _is_unseen(op: str, truth: Truth, done: Done, sums: Sums) -> bool:
+    """Whether the operator has no row, and no more than may be missing as a view states it."""
+    if not op or _of(sums.samples, op):
+        return False
     estimated = {key for key, variance in sums.calls_variance.items() if variance and key[0]}
-    return certainty.unseen_calls(
+    unseen = certainty.unseen(
         sum(sums.samples[key] for key in estimated),
         sum(sums.calls[key] for key in estimated),
-        certainty.window_calls2(sums.window_calls2.values()),
+        sums.window_calls2.values(),
+    )
+    share, slack = truth.share(_is_op(op)) if truth.shares else (0.0, 0.0)
+    return (
+        share - slack <= unseen.time_share
+        if unseen.time_share
+        else _of(truth.calls, op) * done.steps <= unseen.calls
     )
 
 
 def _of_self_times(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
     self_s = sums.self_s
-    unseen = _unseen_calls(sums)
     for op in ("", *_top(truth.shares_by_op())):
-        if op and _of(sums.samples, op) == 0 and _of(truth.calls, op) * done.steps <= unseen:
-            continue  # nothing is stated of its time; its calls are judged
+        if _is_unseen(op, truth, done, sums):
+            continue
         share, slack = truth.share(_is_op(op) if op else _is_any)
         if share * done.active_s > 0:
             yield Estimate(
