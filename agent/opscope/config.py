@@ -84,7 +84,7 @@ class Config(SimpleNamespace):
     sampling: float
     """Probability in [0, 1] of recording each range, if windows are off."""
     window_ms: float
-    """Length of a sampling window; 0: windows are off."""
+    """Least length of a sampling window; 0: windows are off."""
     period_ms: float
     """Mean time from the start of one window to the next; above `window_ms`."""
     label_keys: tuple[str, ...]

@@ -44,8 +44,8 @@ def start(
     """Record this process's ranges into a new segment in `directory` (an absolute path).
 
     `sampling` is the probability of each range. With `window_ms`, the recorder samples every range
-    inside windows of that length, at random times, `period_ms` apart on average. `label_keys`: at
-    most two debug-info keys that become labels. `max_overhead_ppb`: the share of the process's CPU
+    inside windows of that length (longer ones where that costs next to nothing), at random times,
+    `period_ms` apart on average. `label_keys`: at most two debug-info keys that become labels. `max_overhead_ppb`: the share of the process's CPU
     time, times 1e9, above which the recorder samples less; 0: no limit. With `budget_is_default`
     there is no limit either while every range is recorded. Raises RecorderError with the reason.
     """

@@ -27,7 +27,7 @@ typedef struct opscope_recorder_options {
     const char *directory;     /* of the segment; created with mode 0700 if it is missing */
     const char *label_keys;    /* debug-info keys for labels: at most two, separated by a comma */
     double sampling_prob;      /* [0, 1]: of each range; ignored unless window_ns is 0 */
-    uint64_t window_ns;        /* length of a window; 0: no windows */
+    uint64_t window_ns;        /* least length of a window; 0: no windows */
     uint64_t period_ns;        /* mean time from the start of one window to the next; > window_ns */
     uint32_t scopes;           /* as in opscope_callback; 0: all */
     uint64_t max_overhead_ppb; /* maximum share of the process's CPU time for recording, times 1e9:
