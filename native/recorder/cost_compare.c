@@ -12,8 +12,10 @@ static const double FEW_COST_ERROR = 0.5;
 static const double MATTERS = 0.02, WELL_KNOWN = 0.04;
 /* The older windows' share shrinks by one of this many with each window: a minute's windows. */
 static const double HORIZON_WINDOWS = 240.0;
-/* The standard error of a factor known otherwise, relative to it. */
-static const double KNOWN_ERROR = 0.5;
+/* The standard error of a factor known otherwise, relative to it or to 1. That one is of the
+ * callbacks; a framework's own code for recorded operators, outside of them, costs as much again.
+ */
+static const double KNOWN_ERROR = 1.0;
 /* It does not hold for this program if it is that many standard errors of their difference from the
  * one of comparisons, by that many windows: a few windows' errors are uncertain themselves. */
 static const double FAR = 3.0, MANY_WINDOWS = 30.0;
@@ -82,11 +84,12 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
                                                          double known)
 {
     const struct found found = find(compare);
+    const double known_error = KNOWN_ERROR * fmax(1.0, known);
     if (isinf(found.variance)) {
-        return (struct opscope__cost_factor){known, KNOWN_ERROR * known};
+        return (struct opscope__cost_factor){known, known_error};
     }
     const double difference = found.factor - known;
-    const double usual_variance = KNOWN_ERROR * known * KNOWN_ERROR * known;
+    const double usual_variance = known_error * known_error;
     const double excess = difference * difference - FAR * FAR * (usual_variance + found.variance);
     const bool is_far = excess > 0.0 && compare->count >= MANY_WINDOWS;
     const double known_variance = usual_variance + (is_far ? excess : 0.0);
