@@ -45,9 +45,10 @@ def start(
 
     `sampling` is the probability of each range. With `window_ms`, the recorder samples every range
     inside windows of that length (longer ones where that costs next to nothing), at random times,
-    `period_ms` apart on average. `label_keys`: at most two debug-info keys that become labels. `max_overhead_ppb`: the share of the process's CPU
-    time, times 1e9, above which the recorder samples less; 0: no limit. With `budget_is_default`
-    there is no limit either while every range is recorded. Raises RecorderError with the reason.
+    `period_ms` apart on average. `label_keys`: at most two debug-info keys that become labels.
+    `max_overhead_ppb`: the share of the process's CPU time, times 1e9, above which the recorder
+    samples less; 0: no limit. With `budget_is_default` there is no limit either while every range
+    is recorded. Raises RecorderError with the reason.
     """
     _check_sampling(sampling, window_ms, period_ms)
     options = ffi.new("opscope_recorder_options *")
