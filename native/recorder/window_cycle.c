@@ -285,14 +285,18 @@ static double missing_work(const opscope__window_weight *book)
     return hypot(book->owed, opscope__window_weight_uncertain(book, cycle.stop.cost.factor_error));
 }
 
+static void resize(double ratio)
+{
+    opscope__window_weight_resize(&cycle.books.known, ratio);
+    opscope__window_weight_resize(&cycle.books.rest, ratio);
+}
+
 /* The next window may be longer or shorter. */
 static void choose_length(void)
 {
     const struct opscope__cost *from = &cycle.start.cost, *to = &cycle.stop.cost;
-    const double ratio = opscope__window_length_note(
-        &cycle.length, since(from->sampled_ns, to->sampled_ns) * to->factor, used_ns(&cycle.stop));
-    opscope__window_weight_resize(&cycle.books.known, ratio);
-    opscope__window_weight_resize(&cycle.books.rest, ratio);
+    const double cost = since(from->sampled_ns, to->sampled_ns) * to->factor;
+    resize(opscope__window_length_note(&cycle.length, cost, used_ns(&cycle.stop)));
 }
 
 static void close_window(void)
@@ -373,7 +377,7 @@ void opscope__cycle_begin(uint64_t window_ns, uint64_t period_ns)
 {
     cycle.planned_on = (double)window_ns;
     cycle.planned_period = (double)period_ns;
-    opscope__window_length_plan(&cycle.length, cycle.planned_on, cycle.planned_period);
+    resize(opscope__window_length_plan(&cycle.length, cycle.planned_on, cycle.planned_period));
     opscope__window_weight_plan(&cycle.books.known, cycle.planned_on, cycle.planned_period);
     opscope__window_weight_plan(&cycle.books.rest, cycle.planned_on, cycle.planned_period);
     cycle.last = this_moment();

@@ -15,8 +15,10 @@ static const double RISE_LIMIT = 1.5;
  * does would meet one. */
 static const double LEAST_COST_NS = 2000.0;
 
-void opscope__window_length_plan(opscope__window_length *length, double window_ns, double period_ns)
+double opscope__window_length_plan(opscope__window_length *length, double window_ns,
+                                   double period_ns)
 {
+    const double ratio = length->now > 0.0 ? window_ns / length->now : 1.0;
     *length =
         (opscope__window_length){.planned = window_ns,
                                  .limit = fmax(window_ns, fmin(LIMIT_NS, LIMIT_PART * period_ns)),
@@ -25,6 +27,7 @@ void opscope__window_length_plan(opscope__window_length *length, double window_n
                                  .cost = SHARE * period_ns,
                                  .cpu = period_ns,
                                  .count = PLANNED_WINDOWS};
+    return ratio;
 }
 
 double opscope__window_length_note(opscope__window_length *length, double cost, double cpu)

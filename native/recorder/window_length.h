@@ -24,9 +24,10 @@ typedef struct opscope__window_length {
     double count;     /* of those windows */
 } opscope__window_length;
 
-/* Starts another plan, with windows of the planned length. */
-void opscope__window_length_plan(opscope__window_length *length, double window_ns,
-                                 double period_ns);
+/* Starts another plan, with windows of the planned length. Returns the next window's length divided
+ * by that of the last plan's; 1 if this is the first plan. */
+double opscope__window_length_plan(opscope__window_length *length, double window_ns,
+                                   double period_ns);
 /* After a window. `cost`: of recording in it, in CPU time; `cpu`: the program's, from the end of
  * the last window to the end of this one. Returns the next one's length divided by this one's. */
 double opscope__window_length_note(opscope__window_length *length, double cost, double cpu);

@@ -23,8 +23,8 @@ static double after(opscope__window_length *length, int windows, double share, d
 
 static opscope__window_length planned(double window_ns, double period_ns)
 {
-    opscope__window_length length;
-    opscope__window_length_plan(&length, window_ns, period_ns);
+    opscope__window_length length = {0};
+    CHECK(opscope__window_length_plan(&length, window_ns, period_ns) == 1.0);
     CHECK(length.now == window_ns);
     return length;
 }
@@ -38,6 +38,14 @@ static void windows_of_long_operators_become_long(void)
     CHECK(after(&often, 100, 0.0, 40e6) == 0.2 * 40e6);
     opscope__window_length all = planned(40e6, 50e6);
     CHECK(after(&all, 100, 0.0, 50e6) == 40e6);
+}
+
+static void another_plan_starts_with_its_own_length(void)
+{
+    opscope__window_length length = planned(ON, PERIOD);
+    (void)after(&length, 100, 0.0, PERIOD);
+    CHECK(opscope__window_length_plan(&length, 3e6, PERIOD) == 3e6 / 50e6);
+    CHECK(length.now == 3e6);
 }
 
 static void windows_of_small_operators_are_as_planned(void)
@@ -92,6 +100,7 @@ static void bursts_of_small_operators_cost_little_on_average(void)
 int main(void)
 {
     RUN(windows_of_long_operators_become_long);
+    RUN(another_plan_starts_with_its_own_length);
     RUN(windows_of_small_operators_are_as_planned);
     RUN(recording_takes_its_share_of_the_programs_time);
     RUN(a_program_that_turns_to_small_operators_has_one_long_window);
