@@ -279,7 +279,8 @@ def _mode(process: Process) -> str:
     if process.is_disabled:
         return "turned off by opscope set"
     if process.window_ns:
-        return f"{process.window_ns / 1e6:g} ms windows every {process.period_ns / 1e6:g} ms"
+        window_ms, period_ms = process.window_ns / 1e6, process.period_ns / 1e6
+        return f"windows of {window_ms:g} ms or more every {period_ms:g} ms"
     if process.sampling_prob == 1:
         return "every range"
     return f"{process.sampling_prob * 100:.3g} % of ranges"
