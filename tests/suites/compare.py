@@ -26,7 +26,9 @@ class Ran(NamedTuple):
 
 def run(mode: str, directory: Path, arguments: Sequence[str], limit_s: float) -> Ran:
     """Raises AssertionError with the output if the tests could not run to their end."""
-    file = directory / f"{mode}.json"
+    directory = directory / mode
+    directory.mkdir(exist_ok=True)
+    file = directory / "outcomes.json"
     file.unlink(missing_ok=True)
     variables = MODES[mode]
     # One thread, as more of them only waste CPU time on small matrices.
