@@ -34,9 +34,10 @@ def test_own_tests_end_attached_as_they_do_bare(
 
 
 def test_a_suite_in_which_nothing_runs_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "test_broken.py").write_text("import a_module_that_is_not_installed\n")
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "test_broken.py").write_text("import a_module_that_is_not_installed\n")
     broken = run("bare", tmp_path, ("test_broken.py",), 60)
     assert broken.outcomes == {"test_broken.py collect": "failed"}
-    (tmp_path / "test_empty.py").write_text("")
+    (tmp_path / "bare" / "test_empty.py").write_text("")
     with pytest.raises(AssertionError, match="no test ran"):
         run("bare", tmp_path, ("test_empty.py",), 60)
