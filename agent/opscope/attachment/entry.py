@@ -46,26 +46,32 @@ def arriving(name: str) -> None:
     if os.environ.get("OPSCOPE_ENABLED", "").strip().lower() in _OFF:
         _write_ledger("disabled", "OPSCOPE_ENABLED")
         return
+    if _session is None:
+        _session = _found_session(name)
+    if _session is not None:
+        _session.arriving(name)
+
+
+def _found_session(framework: str) -> "Any":
+    """The session, or None with the reason recorded."""
     interpreter = _about_interpreter()
     if unsupported := interpreter.unsupported_python():
         _write_ledger("unsupported-python", unsupported)
-        return
+        return None
     if not interpreter.is_main():
-        _write_ledger("subinterpreter", f"{name} imported in a subinterpreter")
-        return
+        _write_ledger("subinterpreter", f"{framework} imported in a subinterpreter")
+        return None
     before = set(sys.modules)
     try:
-        _session = _take_session()
+        return _take_session()
     except _NotBuiltError as error:
         _write_ledger("unsupported-python", str(error))
-        return
     except Exception as error:
         for module in set(sys.modules) - before:
             if module.partition(".")[0] == "opscope":
                 del sys.modules[module]
         _write_ledger("opscope-missing", str(error))
-        return
-    _session.arriving(name)
+    return None
 
 
 def arrived(name: str) -> Sequence[str]:

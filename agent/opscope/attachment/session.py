@@ -102,11 +102,11 @@ def arriving(name: str) -> None:
     with _guarded():
         if _session.code == "idle":
             _begin(asked=False)
-        if _session.code == ATTACHED and _wants_bridge(name):
+        if _session.code == ATTACHED and name == _framework(name) and _wants_bridge(name):
             # Attaching, which comes later, reports a bridge's error.
             with suppress(Exception, SystemExit):
-                bridge = bridges.configured(_framework(name), _session.config)
-                if name == _framework(name) and hasattr(bridge, "arriving"):
+                bridge = bridges.configured(name, _session.config)
+                if hasattr(bridge, "arriving"):
                     bridge.arriving()
                 for guest, host in bridges.GUESTS.items():
                     if name == host and _wants_bridge(guest):
@@ -295,8 +295,9 @@ def _attach_bridge(module: str) -> Sequence[str]:
         except (Exception, SystemExit) as error:
             # The ranges work; only the additional request failed.
             _write_ledger("bridge", f"{framework}: {error!r}")
-    _note(f"bridge.{framework}", outcome)
-    _note(framework, str(getattr(sys.modules.get(framework), "__version__", "")))
+    if outcome != known:
+        _note(f"bridge.{framework}", outcome)
+        _note(framework, str(getattr(sys.modules.get(framework), "__version__", "")))
     return late
 
 

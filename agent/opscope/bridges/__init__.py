@@ -66,6 +66,8 @@ def load(framework: str) -> "Any":
     Raises BridgeError if there is no bridge, or if the module is a bridge to another framework;
     otherwise any exception of its import.
     """
+    if framework in _loaded:
+        return _loaded[framework]
     own = os.path.join(os.path.dirname(__file__), framework)
     is_own = framework in GUESTS or os.path.isdir(own)
     module = f"{__name__}.{framework}" if is_own else modules().get(framework)
@@ -78,7 +80,13 @@ def load(framework: str) -> "Any":
         from opscope.record.ranges import name_phases
 
         name_phases(phases)
+    if is_own:
+        _loaded[framework] = bridge
     return bridge
+
+
+_loaded: "dict[str, Any]" = {}
+"""Opscope's own bridges; a session asks for one at each module of the framework that arrives."""
 
 
 def configured(framework: str, config: "Config | None") -> "Any":
