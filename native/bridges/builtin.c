@@ -130,15 +130,21 @@ OPSCOPE__TRAMPOLINES(fast_keywords_trampolines, FAST_KEYWORDS_SIZE, fast_keyword
 
 /* ---- attach and detach ---------------------------------------------------------------------- */
 
-static const struct pool {
+static uint16_t plain_index[2 * POOL_SIZE], keywords_index[2 * KEYWORDS_SIZE],
+    fast_index[2 * POOL_SIZE], fast_keywords_index[2 * FAST_KEYWORDS_SIZE];
+
+static struct pool {
     struct slot *slots;
     void (*trampolines)(void);
+    uint16_t *index; /* twice the size; where a definition's hash leads, or after it: its slot's
+                        number + 1; 0: none */
     size_t size;
+    size_t first_free; /* all slots below are taken */
 } pools[] = {
-    {plain_slots, plain_trampolines, POOL_SIZE},
-    {keywords_slots, keywords_trampolines, KEYWORDS_SIZE},
-    {fast_slots, fast_trampolines, POOL_SIZE},
-    {fast_keywords_slots, fast_keywords_trampolines, FAST_KEYWORDS_SIZE},
+    {plain_slots, plain_trampolines, plain_index, POOL_SIZE, 0},
+    {keywords_slots, keywords_trampolines, keywords_index, KEYWORDS_SIZE, 0},
+    {fast_slots, fast_trampolines, fast_index, POOL_SIZE, 0},
+    {fast_keywords_slots, fast_keywords_trampolines, fast_keywords_index, FAST_KEYWORDS_SIZE, 0},
 };
 
 static PyCFunction trampoline_at(const struct pool *pool, size_t at)
@@ -147,7 +153,7 @@ static PyCFunction trampoline_at(const struct pool *pool, size_t at)
 }
 
 /* The pool for a definition's calling convention; NULL: there is none. */
-static const struct pool *find_pool(const PyMethodDef *definition)
+static struct pool *find_pool(const PyMethodDef *definition)
 {
     switch (definition->ml_flags & ~(METH_STATIC | METH_CLASS)) {
     case METH_VARARGS:
@@ -165,16 +171,30 @@ static const struct pool *find_pool(const PyMethodDef *definition)
     }
 }
 
-/* The index of the definition's slot, or of a free one; the size: there is none. */
-static size_t find_slot(const struct pool *pool, const PyMethodDef *definition)
+/* Where the index has the definition, or would have it. Half of it is free at least. */
+static uint16_t *find_entry(const struct pool *pool, const PyMethodDef *definition)
 {
-    for (size_t i = 0; i < pool->size; i++) {
-        const struct slot *slot = &pool->slots[i];
-        if ((slot->definition == NULL && !slot->is_lost) || slot->definition == definition) {
-            return i;
-        }
+    const uint64_t hash = ((uintptr_t)definition >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    size_t at = (size_t)(hash >> 32) % (2 * pool->size);
+    while (pool->index[at] != 0 && pool->slots[pool->index[at] - 1].definition != definition) {
+        at = (at + 1) % (2 * pool->size);
     }
-    return pool->size;
+    return &pool->index[at];
+}
+
+/* The number of the definition's slot, or of a free one; the size: there is none. */
+static size_t find_slot(struct pool *pool, const PyMethodDef *definition)
+{
+    const uint16_t entry = *find_entry(pool, definition);
+    if (entry != 0) {
+        return entry - 1u;
+    }
+    size_t *next = &pool->first_free;
+    while (*next < pool->size &&
+           (pool->slots[*next].definition != NULL || pool->slots[*next].is_lost)) {
+        ++*next;
+    }
+    return *next;
 }
 
 /* A method of a class of Cython's takes its object as a further argument, and refuses a call
@@ -223,7 +243,7 @@ static int attach(PyObject *object, const char *name, uint32_t owner, const char
 {
     bool is_bound;
     PyMethodDef *definition = opscope__definition(object, pages, &is_bound);
-    const struct pool *pool = definition != NULL ? find_pool(definition) : NULL;
+    struct pool *pool = definition != NULL ? find_pool(definition) : NULL;
     if (pool == NULL) {
         return OPSCOPE_ERR_UNSUPPORTED;
     }
@@ -256,6 +276,9 @@ static int attach(PyObject *object, const char *name, uint32_t owner, const char
             give_up(slot);
         }
         return OPSCOPE_ERR_UNSUPPORTED;
+    }
+    if (is_new) {
+        *find_entry(pool, definition) = (uint16_t)(at + 1);
     }
     opscope__store_relaxed(&slot->op, opscope__python_op(name)); /* partner: op_of() */
     return OPSCOPE_OK;
