@@ -1,22 +1,24 @@
 /* extension.c -- attaches and detaches functions of extension modules, of whatever kind. */
 #include "private/extension.h"
 
+#include <string.h>
+
 #include "bridges/builtin.h"
 #include "bridges/callable.h"
 #include "bridges/outer.h"
 #include "bridges/python_op.h"
 
-static int attach_one(const opscope_extension_target *target, uint32_t owner,
+static int attach_one(PyObject *object, const char *name, uint32_t owner, const char *library,
                       const struct opscope__pages *pages)
 {
-    PyObject *object = (PyObject *)target->object;
     if (opscope__is_callable(object)) {
-        return opscope__callable_attach(object, target->name, owner, target->library, pages);
+        return opscope__callable_attach(object, name, owner, library, pages);
     }
-    return opscope__builtin_attach(object, target->name, owner, target->library, pages);
+    return opscope__builtin_attach(object, name, owner, library, pages);
 }
 
-int opscope_extension_attach(uint32_t owner, opscope_extension_target *targets, size_t count)
+int opscope_extension_attach(uint32_t owner, size_t count, const uintptr_t *objects,
+                             const char *names, const char *libraries, int *statuses)
 {
     struct opscope__pages pages;
     const int status = opscope__pages_read(&pages);
@@ -30,7 +32,10 @@ int opscope_extension_attach(uint32_t owner, opscope_extension_target *targets, 
         opscope__python_op_set_cost(0); /* NumPy's bridge, which measures it, is not attached */
     }
     for (size_t i = 0; i < count; i++) {
-        targets[i].status = attach_one(&targets[i], owner, &pages);
+        const char *library = *libraries != '\0' ? libraries : NULL;
+        statuses[i] = attach_one((PyObject *)objects[i], names, owner, library, &pages);
+        names += strlen(names) + 1;
+        libraries += strlen(libraries) + 1;
     }
     opscope_recording_set(recording);
     PyGILState_Release(gil);

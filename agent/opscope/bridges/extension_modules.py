@@ -11,7 +11,7 @@ function's: `scipy::sparse.csgraph.dijkstra` is in the module `scipy.sparse.csgr
 
 import sys
 from _thread import allocate_lock
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -29,10 +29,11 @@ _Functions = tuple[
     Callable[[], "BridgeStatus"],
     Callable[[], list[str]],
 ]
-_Target = tuple[object, str, str | None]
-"""An object, its operator's name, the path of the library that must have its code."""
+Found = list[tuple[object, str]]
+"""Objects to attach, each with its operator's name."""
 
-_FUNCTIONS = ("builtin_function_or_method", "cython_function_or_method")
+_FUSED = "fused_cython_function"
+_FUNCTIONS = ("builtin_function_or_method", "cython_function_or_method", _FUSED)
 _METHODS = ("method_descriptor", "cython_function_or_method", "builtin_function_or_method")
 _BOUND_LATER = "instancemethod"  # pybind11's methods
 _owners = count(lib.OPSCOPE_EXTENSION_NUMPY + 1)
@@ -43,10 +44,11 @@ class ExtensionModules:
 
     `prefixes` gives what operators' names begin with, for modules whose names say nothing to users.
     `objects()` gives single functions of any library, each with its operator's name, and objects of
-    types of functions (native/bridges/callable.h), with what the names begin with. `methods()`
-    gives methods in Python to put outer ranges around: the class that has the method, its name, and
-    the operator's name, or, if that ends in "::", what it begins with. `is_tiny(name)` tells the
-    operators to leave out, because they take less time than their range.
+    types of functions (native/bridges/callable.h), with what the names begin with. `methods(name)`
+    gives methods in Python to put outer ranges around, for each of the modules `outer`: the class
+    that has the method, its name, and the operator's name, or, if that ends in "::", what it begins
+    with. `is_tiny(name)` tells the operators to leave out, because they take less time than their
+    range.
     """
 
     def __init__(
@@ -56,20 +58,23 @@ class ExtensionModules:
         *,
         prefixes: Mapping[str, str] | None = None,
         objects: "Callable[[], Iterable[tuple[object, str]]] | None" = None,
-        methods: "Callable[[], Iterable[tuple[type, str, str]]] | None" = None,
-        is_tiny: "Callable[[str], object]" = lambda name: False,
+        methods: "Callable[[str], Iterable[tuple[type, str, str]]]" = lambda name: (),
+        outer: Sequence[str] = (),
+        is_tiny: "Callable[[str], object] | None" = None,
     ) -> None:
         self._package = package
         self._modules = modules
         self._prefixes = prefixes or {}
         self._objects = objects
         self._methods = methods
+        self._outer = outer
         self._is_tiny = is_tiny
         self._owner = next(_owners)
         self._lock = allocate_lock()
         self._is_attached = False
         self._awaited = dict.fromkeys(modules)
         """In the order of the list: a function that two modules have is named after the first."""
+        self._awaited_outer = dict.fromkeys(outer)
         self._seen: set[str] = set()
         self._missed: dict[str, str] = {}
 
@@ -89,19 +94,21 @@ class ExtensionModules:
             if sys.implementation.name != "cpython" or "t" in sys.abiflags:
                 raise BridgeError("not CPython with the GIL")
             self._is_attached = True
-            targets: list[_Target] = []
-            for name in [name for name in self._awaited if name in sys.modules]:
-                module = sys.modules[name]
-                # One whose import goes on may get more functions; that import ends in a call of
-                # this method.
-                if not getattr(module.__spec__, "_initializing", False):
-                    del self._awaited[name]
-                targets += self._targets_of(module, name)
+            found: Found = []
+            libraries: list[str] = []
+            for name, module in _arrived(self._awaited):
+                library = getattr(module, "__file__", None)
+                if isinstance(library, str):  # else built into the interpreter, or no extension
+                    prefix = self._prefixes.get(name, operator_prefix(name))
+                    found += functions_of(module, name, prefix, self._is_tiny)
+                    libraries += [library] * (len(found) - len(libraries))
             if self._objects is not None:
-                targets += ((subject, of, None) for subject, of in self._objects())
-            self._attach(targets)
-            for owner, method, name in self._methods() if self._methods is not None else ():
-                self._attach_method(owner, method, name)
+                found += self._objects()
+                libraries += [""] * (len(found) - len(libraries))
+            self._attach(found, libraries)
+            for name, _ in _arrived(self._awaited_outer):
+                for owner, method, operator in self._methods(name):
+                    self._attach_method(owner, method, operator)
 
     def detach(self) -> None:
         """Restores every pointer. Running calls finish normally; does nothing unless attached."""
@@ -109,6 +116,7 @@ class ExtensionModules:
             lib.opscope_extension_detach(self._owner)
             self._is_attached = False
             self._awaited = dict.fromkeys(self._modules)
+            self._awaited_outer = dict.fromkeys(self._outer)
             for known in (self._seen, self._missed):
                 known.clear()
 
@@ -141,84 +149,113 @@ class ExtensionModules:
         else:
             self._missed[seen] = _text(code)
 
-    def _targets_of(self, module: ModuleType, name: str) -> "Iterator[_Target]":
-        library = getattr(module, "__file__", None)
-        if isinstance(library, str):  # else built into the interpreter, or no extension module
-            prefix = self._prefixes.get(name, operator_prefix(name))
-            for subject, of in functions_of(module, name, prefix):
-                if not self._is_tiny(of):
-                    yield subject, of, library
-
-    def _attach(self, targets: "list[_Target]") -> None:
-        """All at once: each call reads the process's memory map."""
-        if not targets:
+    def _attach(self, found: Found, libraries: "list[str]") -> None:
+        """All at once: each call reads the process's memory map. The program waits in its import
+        for hundreds of objects, so their strings are not made one by one."""
+        if not found:
             return
-        paths = {path: ffi.new("char[]", path.encode()) for _, _, path in targets if path}
-        names = [ffi.new("char[]", name.encode()) for _, name, _ in targets]
-        array = ffi.new(
-            "opscope_extension_target[]",
-            [
-                (id(subject), name, paths[path] if path else ffi.NULL)
-                for (subject, _, path), name in zip(targets, names, strict=True)
-            ],
+        statuses = ffi.new("int[]", len(found))
+        code = lib.opscope_extension_attach(
+            self._owner,
+            len(found),
+            ffi.new("uintptr_t[]", [id(subject) for subject, _ in found]),
+            _strings([name for _, name in found]),
+            _strings(libraries),
+            statuses,
         )
-        code = lib.opscope_extension_attach(self._owner, array, len(targets))
         if code != lib.OPSCOPE_OK:
             raise BridgeError(f"cannot read the memory map: {_text(code)}")
-        for native, (_, name, _) in zip(array, targets, strict=True):
-            # Busy: another name of the same function.
-            if native.status in (lib.OPSCOPE_OK, lib.OPSCOPE_ERR_BUSY):
+        # Busy: another name of the same function.
+        is_seen = (lib.OPSCOPE_OK, lib.OPSCOPE_ERR_BUSY)
+        of_another_module = lib.OPSCOPE_ERR_INVALID
+        for status, (_, name) in zip(ffi.unpack(statuses, len(found)), found, strict=True):
+            if status in is_seen:
                 self._seen.add(name)
-            elif native.status != lib.OPSCOPE_ERR_INVALID:  # not a function of another module
-                self._missed[name] = _text(native.status)
+            elif status != of_another_module:
+                self._missed[name] = _text(status)
 
 
-def functions_of(module: ModuleType, name: str, prefix: str) -> Iterator[tuple[object, str]]:
-    """Each callable that C code of the module defines, with its operator's name."""
-    has_callable = False
-    for key, value in list(vars(module).items()):
-        kind = type(value).__name__
-        if kind in _FUNCTIONS or kind == "fused_cython_function":
-            yield from _function(prefix, key, value)
-        elif kind == "fortran" and not has_callable:
-            has_callable = True  # attaching one attaches all of its module
-            yield value, prefix
-        elif isinstance(value, type) and getattr(value, "__module__", None) == name:
-            yield from methods_of(value, f"{prefix}{key}.")
-
-
-def library_functions(
-    module: str, name: str, prefix: str
-) -> Callable[[], Iterator[tuple[object, str]]]:
-    """For `objects`: the functions of the library that ctypes has loaded as `module._LIB`, of which
-    one is called `name`. All functions of a library have one type, so one shows them all."""
-
-    def found() -> Iterator[tuple[object, str]]:
-        function = getattr(getattr(sys.modules.get(module), "_LIB", None), name, None)
-        if function is not None:
-            yield function, prefix
-
+def _arrived(awaited: "dict[str, None]") -> "list[tuple[str, ModuleType]]":
+    """The modules that are imported. They are not awaited any more, except those whose import goes
+    on: such a module may get more functions, and the end of its import calls `attach` again."""
+    found = [(name, sys.modules[name]) for name in awaited if name in sys.modules]
+    for name, module in found:
+        if not getattr(getattr(module, "__spec__", None), "_initializing", False):
+            del awaited[name]
     return found
 
 
-def methods_of(owner: type, prefix: str) -> Iterator[tuple[object, str]]:
+def _strings(texts: "list[str]") -> bytes:
+    """The strings one after the other, as C reads them."""
+    return "".join([text.replace("\0", " ") + "\0" for text in texts]).encode()
+
+
+def functions_of(
+    module: ModuleType,
+    name: str,
+    prefix: str,
+    is_tiny: "Callable[[str], object] | None" = None,
+) -> Found:
+    """Each callable that C code of the module defines, with its operator's name."""
+    found: Found = []
+    kinds: dict[int, str] = {}
+    has_callable = False
+    for key, value in list(vars(module).items()):
+        kind = _kind(value, kinds)
+        if kind in _FUNCTIONS:
+            _add(found, prefix, key, value, kind)
+        elif kind == "fortran" and not has_callable:
+            has_callable = True  # attaching one attaches all of its module
+            found.append((value, prefix))
+        elif isinstance(value, type) and getattr(value, "__module__", None) == name:
+            found += methods_of(value, f"{prefix}{key}.", kinds)
+    return found if is_tiny is None else [one for one in found if not is_tiny(one[1])]
+
+
+def methods_of(owner: type, prefix: str, kinds: "dict[int, str] | None" = None) -> Found:
     """Each method that C code defines in the class itself, with its operator's name."""
+    found: Found = []
+    kinds = {} if kinds is None else kinds
     for key, method in list(vars(owner).items()):
-        function = method.__func__ if type(method).__name__ == _BOUND_LATER else method
-        if type(function).__name__ in _METHODS:
-            yield from _function(prefix, key, function)
+        kind = _kind(method, kinds)
+        if kind == _BOUND_LATER:
+            method = method.__func__
+            kind = _kind(method, kinds)
+        if kind in _METHODS:
+            _add(found, prefix, key, method, kind)
+    return found
 
 
-def _function(prefix: str, key: str, function: Any) -> Iterator[tuple[object, str]]:
+def _kind(value: object, kinds: "dict[int, str]") -> str:
+    """The name of the object's type. Each reading of a type's name makes a string; `kinds` has them
+    by the types' identities, while their objects exist."""
+    of = type(value)
+    kind = kinds.get(id(of))
+    if kind is None:
+        kind = kinds[id(of)] = of.__name__
+    return kind
+
+
+def _add(found: Found, prefix: str, key: str, function: Any, kind: str) -> None:
     if key.startswith("__"):
         return  # the interpreter's and Cython's own
     name = prefix + key.lstrip("_")
-    if type(function).__name__ == "fused_cython_function":
+    if kind == _FUSED:
         # The function itself only chooses the one for the types of the arguments.
-        for of_types in (function.__signatures__ or {}).values():
-            yield of_types, name
+        found += [(of_types, name) for of_types in (function.__signatures__ or {}).values()]
     else:
-        yield function, name
+        found.append((function, name))
+
+
+def library_functions(module: str, name: str, prefix: str) -> Callable[[], Found]:
+    """For `objects`: the functions of the library that ctypes has loaded as `module._LIB`, of which
+    one is called `name`. All functions of a library have one type, so one shows them all."""
+
+    def found() -> Found:
+        function = getattr(getattr(sys.modules.get(module), "_LIB", None), name, None)
+        return [] if function is None else [(function, prefix)]
+
+    return found
 
 
 def operator_prefix(module: str) -> str:

@@ -6,9 +6,8 @@ network within `cv2::dnn_Net.forward`.
 """
 
 import sys
-from collections.abc import Iterator
 
-from opscope.bridges.extension_modules import ExtensionModules, functions_of
+from opscope.bridges.extension_modules import ExtensionModules, Found, functions_of
 
 FRAMEWORK = "cv2"
 
@@ -17,7 +16,7 @@ PREFIXES = ("cv2",)
 PROBE = ("", "cv2.norm((1.0, 2.0))")
 
 
-def _functions() -> Iterator[tuple[object, str]]:
+def _functions() -> Found:
     module = sys.modules[FRAMEWORK]
     return functions_of(getattr(module, "_native", module), FRAMEWORK, "cv2::")
 

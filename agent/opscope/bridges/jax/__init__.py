@@ -7,20 +7,18 @@ compiles is counted as metrics (compile.py).
 """
 
 import sys
-from collections.abc import Iterator
 
-from opscope.bridges.extension_modules import ExtensionModules
+from opscope.bridges.extension_modules import ExtensionModules, Found
 
 FRAMEWORK = "jax"
 
 PREFIXES = ("jax",)
 
 
-def _functions() -> Iterator[tuple[object, str]]:
+def _functions() -> Found:
     jit = getattr(sys.modules.get(FRAMEWORK), "jit", None)
-    if jit is not None:
-        # Any object shows the type of all; this one is never compiled.
-        yield jit(_nothing), "jax::"
+    # Any object shows the type of all; this one is never compiled.
+    return [] if jit is None else [(jit(_nothing), "jax::")]
 
 
 def _nothing() -> None:

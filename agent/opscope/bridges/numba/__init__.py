@@ -5,20 +5,18 @@ seen: what one compiled function calls in another, and ufuncs, which belong to N
 """
 
 import sys
-from collections.abc import Iterator
 
-from opscope.bridges.extension_modules import ExtensionModules
+from opscope.bridges.extension_modules import ExtensionModules, Found
 
 FRAMEWORK = "numba"
 
 PREFIXES = ("numba",)
 
 
-def _functions() -> Iterator[tuple[object, str]]:
+def _functions() -> Found:
     dispatcher = getattr(sys.modules.get("numba.core.registry"), "CPUDispatcher", None)
-    if dispatcher is not None:
-        # Any object shows the type of all; this one is never compiled.
-        yield dispatcher(_nothing), "numba::"
+    # Any object shows the type of all; this one is never compiled.
+    return [] if dispatcher is None else [(dispatcher(_nothing), "numba::")]
 
 
 def _nothing() -> None:

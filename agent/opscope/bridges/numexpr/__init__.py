@@ -5,20 +5,18 @@ compilation of its expression, which is Python.
 """
 
 import sys
-from collections.abc import Iterator
 
-from opscope.bridges.extension_modules import ExtensionModules
+from opscope.bridges.extension_modules import ExtensionModules, Found
 
 FRAMEWORK = "numexpr"
 
 PREFIXES = ("numexpr",)
 
 
-def _functions() -> Iterator[tuple[object, str]]:
+def _functions() -> Found:
     compiled = getattr(sys.modules.get("numexpr.interpreter"), "NumExpr", None)
-    if compiled is not None:
-        # Any object shows the type of all; this one has no expression.
-        yield compiled.__new__(compiled), "numexpr::"
+    # Any object shows the type of all; this one has no expression.
+    return [] if compiled is None else [(compiled.__new__(compiled), "numexpr::")]
 
 
 _modules = ExtensionModules(FRAMEWORK, objects=_functions)

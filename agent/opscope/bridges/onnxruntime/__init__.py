@@ -10,9 +10,8 @@ Opscope makes no session of its own of a program's model: it would take the mode
 """
 
 import sys
-from collections.abc import Iterator
 
-from opscope.bridges.extension_modules import ExtensionModules, methods_of
+from opscope.bridges.extension_modules import ExtensionModules, Found, methods_of
 
 FRAMEWORK = "onnxruntime"
 
@@ -23,11 +22,10 @@ _STATE = "onnxruntime.capi.onnxruntime_pybind11_state"
 _METHODS = ("initialize_session", "run", "run_async", "run_with_iobinding", "run_with_ort_values")
 
 
-def _functions() -> Iterator[tuple[object, str]]:
+def _functions() -> Found:
     session = getattr(sys.modules.get(_STATE), "InferenceSession", object)
-    for function, name in methods_of(session, "onnxruntime::InferenceSession."):
-        if name.rpartition(".")[2] in _METHODS:
-            yield function, name
+    methods = methods_of(session, "onnxruntime::InferenceSession.")
+    return [one for one in methods if one[1].rpartition(".")[2] in _METHODS]
 
 
 _modules = ExtensionModules(FRAMEWORK, objects=_functions)

@@ -52,12 +52,18 @@ _OUTER = (
 operator. `frame.groupby(...)` itself computes nothing."""
 
 
-def _methods() -> Iterator[tuple[type, str, str]]:
-    for module, name, method, operator in _OUTER:
-        owner = getattr(sys.modules.get(module), name, None)
+def _methods(module: str) -> Iterator[tuple[type, str, str]]:
+    for of, name, method, operator in _OUTER:
+        owner = getattr(sys.modules.get(module), name, None) if of == module else None
         if isinstance(owner, type) and type(vars(owner).get(method)) is FunctionType:
             yield owner, method, operator
 
 
-_modules = ExtensionModules(FRAMEWORK, LATE_MODULES, methods=_methods, is_tiny=_TINY.match)
+_modules = ExtensionModules(
+    FRAMEWORK,
+    LATE_MODULES,
+    methods=_methods,
+    outer=[module for module, _, _, _ in _OUTER],
+    is_tiny=_TINY.match,
+)
 attach, detach, facts, status, seen = _modules.functions

@@ -5,9 +5,8 @@ threads is in its time. Not seen: what builds a plan (expressions), and the step
 """
 
 import sys
-from collections.abc import Iterator
 
-from opscope.bridges.extension_modules import ExtensionModules, methods_of
+from opscope.bridges.extension_modules import ExtensionModules, Found, methods_of
 
 FRAMEWORK = "polars"
 
@@ -20,15 +19,13 @@ LATE_MODULES = ("polars._plr",)
 _EXECUTING = ("collect", "sink", "profile", "describe", "fetch")
 
 
-def _functions() -> Iterator[tuple[object, str]]:
+def _functions() -> Found:
     module = sys.modules.get(LATE_MODULES[0])
+    found: Found = []
     for name in ("PyDataFrame", "PySeries"):
-        yield from methods_of(getattr(module, name, object), f"polars::{name}.")
-    for function, name in methods_of(
-        getattr(module, "PyLazyFrame", object), "polars::PyLazyFrame."
-    ):
-        if name.rpartition(".")[2].startswith(_EXECUTING):
-            yield function, name
+        found += methods_of(getattr(module, name, object), f"polars::{name}.")
+    lazy = methods_of(getattr(module, "PyLazyFrame", object), "polars::PyLazyFrame.")
+    return found + [one for one in lazy if one[1].rpartition(".")[2].startswith(_EXECUTING)]
 
 
 _modules = ExtensionModules(FRAMEWORK, objects=_functions)

@@ -64,17 +64,16 @@ _METHODS = ("fit", "fit_predict", "fit_transform", "partial_fit", "predict", "tr
 LATE_MODULES = (*_EXTENSIONS, *_ESTIMATORS)
 
 
-def _methods() -> Iterator[tuple[type, str, str]]:
-    """The methods of the estimators in the packages that are imported by now."""
+def _methods(module: str) -> Iterator[tuple[type, str, str]]:
+    """The methods of the estimators in a package."""
     seen: set[type] = {object}
-    for name in _ESTIMATORS:
-        for value in list(vars(sys.modules.get(name, object)).values()):
-            if not isinstance(value, type) or not hasattr(value, "get_params"):
-                continue
-            for owner in value.__mro__:
-                if owner not in seen and owner.__module__.startswith("sklearn."):
-                    yield from _methods_of(owner)
-                seen.add(owner)
+    for value in list(vars(sys.modules[module]).values()):
+        if not isinstance(value, type) or not hasattr(value, "get_params"):
+            continue
+        for owner in value.__mro__:
+            if owner not in seen and owner.__module__.startswith("sklearn."):
+                yield from _methods_of(owner)
+            seen.add(owner)
 
 
 def _methods_of(owner: type) -> Iterator[tuple[type, str, str]]:
@@ -84,5 +83,5 @@ def _methods_of(owner: type) -> Iterator[tuple[type, str, str]]:
             yield owner, method, "sklearn::"
 
 
-_modules = ExtensionModules(FRAMEWORK, _EXTENSIONS, methods=_methods)
+_modules = ExtensionModules(FRAMEWORK, _EXTENSIONS, methods=_methods, outer=_ESTIMATORS)
 attach, detach, facts, status, seen = _modules.functions
