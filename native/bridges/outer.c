@@ -56,8 +56,12 @@ static const opscope_op *intern(const struct outer *outer, PyObject *class_name)
 /* The operator for a call on `object`. */
 static const opscope_op *op_of(const struct outer *outer, PyObject *object)
 {
-    PyObject *class_name = outer->ops != NULL && object != NULL
-                               ? PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__")
+    static PyObject *name_attribute;
+    if (name_attribute == NULL) {
+        name_attribute = PyUnicode_InternFromString("__name__");
+    }
+    PyObject *class_name = outer->ops != NULL && object != NULL && name_attribute != NULL
+                               ? PyObject_GetAttr((PyObject *)Py_TYPE(object), name_attribute)
                                : NULL;
     if (class_name == NULL || !PyUnicode_Check(class_name)) {
         PyErr_Clear();
@@ -175,9 +179,12 @@ static PyObject *outer_type(void)
         {Py_tp_call, call},      {Py_tp_descr_get, bind},  {Py_tp_getattro, get},
         {Py_tp_setattro, set},   {Py_tp_repr, represent},  {Py_tp_methods, methods},
         {Py_tp_getset, members}, {Py_tp_members, offsets}, {0, NULL}};
+    /* The interpreter calls a method descriptor with the object as an argument more, and makes no
+     * bound method for the call. */
     static PyType_Spec spec = {.name = "opscope._native.outer",
                                .basicsize = (int)sizeof(struct outer),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                                        Py_TPFLAGS_METHOD_DESCRIPTOR,
                                .slots = slots};
     static PyObject *type;
     if (type == NULL) {
