@@ -34,12 +34,17 @@ _NUMPY = (
 )
 
 LATE_MODULES = (
-    *("scipy.integrate._odepack", "scipy.integrate._vode", "scipy.linalg._batched_linalg"),
-    *("scipy.linalg._fblas", "scipy.linalg._flapack", "scipy.linalg._matfuncs_expm"),
-    *("scipy.linalg._matfuncs_schur_sqrtm", "scipy.linalg.cython_blas"),
-    *("scipy.linalg.cython_lapack", "scipy.odr.__odrpack", "scipy.optimize._lbfgsb"),
-    *("scipy.optimize._slsqplib", "scipy.sparse.linalg._dsolve._superlu"),
-    *("scipy.sparse.linalg._eigen.arpack._arpacklib", "scipy.sparse.linalg._propack"),
+    *("scipy.integrate._lsoda", "scipy.integrate._odepack", "scipy.integrate._vode"),
+    *("scipy.linalg._batched_linalg", "scipy.linalg._fblas", "scipy.linalg._flapack"),
+    *("scipy.linalg._flinalg", "scipy.linalg._internal_matfuncs", "scipy.linalg._interpolative"),
+    *("scipy.linalg._matfuncs_expm", "scipy.linalg._matfuncs_schur_sqrtm"),
+    *("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack", "scipy.odr.__odrpack"),
+    *("scipy.optimize._lbfgsb", "scipy.optimize._slsqplib", "scipy.optimize._trlib._trlib"),
+    *("scipy.sparse.linalg._dsolve._superlu", "scipy.sparse.linalg._eigen.arpack._arpack"),
+    *("scipy.sparse.linalg._eigen.arpack._arpacklib", "scipy.sparse.linalg._isolve._iterative"),
+    *("scipy.sparse.linalg._propack", "scipy.sparse.linalg._propack._cpropack"),
+    *("scipy.sparse.linalg._propack._dpropack", "scipy.sparse.linalg._propack._spropack"),
+    *("scipy.sparse.linalg._propack._zpropack",),
 )
 """Extension modules that call BLAS or LAPACK, besides those that `import numpy` imports; those that
 a release lacks are never imported."""

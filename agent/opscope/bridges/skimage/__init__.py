@@ -25,6 +25,7 @@ LATE_MODULES = (
     *("skimage.morphology._convex_hull", "skimage.morphology._extrema_cy"),
     *("skimage.morphology._flood_fill_cy", "skimage.morphology._grayreconstruct"),
     *("skimage.morphology._max_tree", "skimage.morphology._misc_cy"),
+    *("skimage.morphology._skeletonize_3d_cy", "skimage.morphology._skeletonize_cy"),
     *("skimage.morphology._skeletonize_lee_cy", "skimage.morphology._skeletonize_various_cy"),
     *("skimage.restoration._denoise_cy", "skimage.restoration._inpaint"),
     *("skimage.restoration._nl_means_denoising", "skimage.restoration._rolling_ball_cy"),
