@@ -1,9 +1,9 @@
 """Functions that JAX compiles as operators: `jax::NAME`, also those of `jax.numpy`.
 
-Tried with JAX 0.10. The first call of a function for some shapes contains its compilation. A range
-is a dispatch: what runs after the call has returned, on JAX's own threads, is not in its time. Not
-seen: primitives within a compiled function, and operators that JAX calls without `jit`. What JAX
-compiles is counted as metrics (compile.py).
+Tried with JAX 0.10 and 0.12. The first call of a function for some shapes contains its compilation.
+A range is a dispatch: what runs after the call has returned, on JAX's own threads, is not in its
+time. Not seen: primitives within a compiled function, and operators that JAX calls without `jit`.
+What JAX compiles is counted as metrics (compile.py).
 """
 
 import sys
