@@ -254,11 +254,12 @@ static int attach(PyObject *object, const char *name, uint32_t owner, const char
     struct slot *slot = &pool->slots[at];
     const PyCFunction trampoline = trampoline_at(pool, at);
     const PyCFunction found = definition->ml_meth;
+    const PyCFunction code = found == trampoline ? slot->original : found;
+    if (library != NULL && !opscope__is_in_library((void *)code, library)) {
+        return OPSCOPE_ERR_INVALID;
+    }
     if (found == trampoline) {
         return OPSCOPE_ERR_BUSY;
-    }
-    if (library != NULL && !opscope__is_in_library((void *)found, library)) {
-        return OPSCOPE_ERR_INVALID;
     }
     const bool is_new = slot->definition == NULL;
     if (is_new) {

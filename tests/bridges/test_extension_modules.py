@@ -123,6 +123,37 @@ print(json.dumps(names))
     assert counts[_FFT] == counts["scipy::special.gamma"] == 1
 
 
+def test_a_second_attach_sees_what_the_first_saw(directory: dict[str, str]) -> None:
+    """Each function has its trampoline for ever."""
+    found = _run(
+        """
+from scipy import cluster, fft, linalg, ndimage, optimize, signal, sparse, spatial, stats
+from scipy.cluster import vq
+from opscope.bridges import scipy as bridge
+seen, missed = [], []
+for _ in range(3):
+    names.clear()
+    fft.fft(np.ones(4)), ndimage.gaussian_filter(np.ones((8, 8)), 1.0)
+    vq.vq(np.ones((2, 2)), np.ones((1, 2)))
+    seen.append([bridge.seen(), dict(names)])
+    missed.append(bridge.status().missed)
+    opscope.detach()
+    names.clear()
+    fft.fft(np.ones(4))
+    assert not names
+    opscope.attach()
+print(json.dumps([seen, missed]))
+""",
+        **directory,
+    )
+    seen, missed = found
+    assert len(seen[0][0]) > 500
+    for operators, counts in seen:
+        assert operators == seen[0][0]
+        assert counts[_FFT] == counts["scipy::cluster.vq"] == 1
+    assert missed[0] == missed[1] == missed[2]
+
+
 def test_the_name_of_a_ufunc_begins_below_an_entry_of_the_search_path(
     directory: dict[str, str], tmp_path: Path
 ) -> None:
