@@ -71,6 +71,42 @@ print(json.dumps({name: count for name, count in names.items() if name[:9] == "s
     assert {name: counts.get(name) for name in expected} == expected
 
 
+def test_every_way_to_call_a_method_is_counted(said: Any) -> None:
+    """Of classes that were imported before attaching, and of those that arrive later."""
+    counts = said(
+        """
+opscope.detach()
+from sklearn.preprocessing import FunctionTransformer
+opscope.attach()
+from sklearn.decomposition import PCA
+
+class Own(FunctionTransformer):
+    def fit(self, X, y=None):
+        return super().fit(X, y)
+
+one = FunctionTransformer()
+assert one.fit(x) is one.fit(X=x) is FunctionTransformer.fit(one, x) is one
+bound = one.fit
+assert bound(x) is one and bound.__self__ is one and type(bound) is types.MethodType
+assert functools.partial(FunctionTransformer.fit, one)(x) is one
+assert list(map(one.fit, [x, x])) == [one, one]
+own = Own()
+assert own.fit(x) is own
+assert PCA(2).fit(x).fit(x).n_components == 2
+for wrong in (lambda: one.fit(), lambda: FunctionTransformer.fit(), lambda: one.fit(x, z=1)):
+    try:
+        wrong()
+    except TypeError as error:
+        assert "fit() " in str(error), error
+print(json.dumps(names))
+"""
+    )
+    # The calls with wrong arguments end in errors within ranges.
+    assert counts["sklearn::FunctionTransformer.fit"] == 9
+    assert counts["sklearn::Own.fit"] == 1
+    assert counts["sklearn::PCA.fit"] == 2
+
+
 def test_a_method_that_calls_that_of_its_base_class_is_one_range(said: Any) -> None:
     """TfidfVectorizer.fit calls CountVectorizer.fit_transform, whose object is the same."""
     counts = said(
