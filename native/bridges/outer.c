@@ -27,6 +27,8 @@ struct outer {
     PyObject *method;   /* its name */
     PyObject *ops;      /* a dict from names of classes to operators; NULL: `op` is that of all */
     const opscope_op *op;
+    PyObject *last_class; /* a weak reference to that of the last call's object; NULL: none */
+    const opscope_op *last_op;
     struct outer *next;
     uint32_t owner;
     char name[NAME_BYTES];
@@ -53,42 +55,51 @@ static const opscope_op *intern(const struct outer *outer, PyObject *class_name)
     return opscope__python_outer_op(text);
 }
 
-/* The operator for a call on `object`. */
-static const opscope_op *op_of(const struct outer *outer, PyObject *object)
+/* The operator of the objects of a class; NULL: its name is no text. */
+static const opscope_op *op_of_class(const struct outer *outer, PyObject *type)
 {
-    static PyObject *name_attribute;
-    if (name_attribute == NULL) {
-        name_attribute = PyUnicode_InternFromString("__name__");
-    }
-    PyObject *class_name = outer->ops != NULL && object != NULL && name_attribute != NULL
-                               ? PyObject_GetAttr((PyObject *)Py_TYPE(object), name_attribute)
-                               : NULL;
-    if (class_name == NULL || !PyUnicode_Check(class_name)) {
-        PyErr_Clear();
-        Py_XDECREF(class_name);
-        return outer->op;
-    }
-    PyObject *known = PyDict_GetItemWithError(outer->ops, class_name);
-    const opscope_op *op;
-    if (known != NULL) {
-        op = PyLong_AsVoidPtr(known);
-    } else {
-        op = intern(outer, class_name);
-        PyObject *number = PyLong_FromVoidPtr((void *)(uintptr_t)op);
+    PyObject *class_name = PyObject_GetAttrString(type, "__name__");
+    const opscope_op *op = NULL;
+    if (class_name != NULL && PyUnicode_Check(class_name)) {
+        PyObject *known = PyDict_GetItemWithError(outer->ops, class_name);
+        op = known != NULL ? PyLong_AsVoidPtr(known) : intern(outer, class_name);
+        PyObject *number = known == NULL ? PyLong_FromVoidPtr((void *)(uintptr_t)op) : NULL;
         if (number != NULL) {
             (void)PyDict_SetItem(outer->ops, class_name, number);
         }
         Py_XDECREF(number);
     }
+    Py_XDECREF(class_name);
+    return op;
+}
+
+/* The operator for a call on `object`. */
+static const opscope_op *op_of(struct outer *outer, PyObject *object)
+{
+    if (outer->ops == NULL || object == NULL) {
+        return outer->op;
+    }
+    PyObject *type = (PyObject *)Py_TYPE(object);
+    if (outer->last_class != NULL && PyWeakref_GetObject(outer->last_class) == type) {
+        return outer->last_op;
+    }
+    const opscope_op *op = op_of_class(outer, type);
     PyErr_Clear();
-    Py_DECREF(class_name);
+    if (op == NULL) {
+        return outer->op;
+    }
+    PyObject *before = outer->last_class;
+    outer->last_class = PyWeakref_NewRef(type, NULL);
+    outer->last_op = op;
+    Py_XDECREF(before);
+    PyErr_Clear();
     return op;
 }
 
 static PyObject *call(PyObject *self, PyObject *args, PyObject *names)
 {
     static const opscope_op any = {.scope = OPSCOPE_USER_SCOPE};
-    const struct outer *outer = (const struct outer *)(void *)self;
+    struct outer *outer = (struct outer *)(void *)self;
     PyObject *object = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : NULL;
     const bool is_nested = innermost.method == outer->method && innermost.object == object;
     if (outer->type == NULL || is_nested || opscope__range_is_skipped(&any)) {
