@@ -15,8 +15,8 @@ subtracted from these shares: a quarter of a range's cost lies within it, the re
 enclosing range; callbacks in a further run count how often one range encloses another. The cost
 is assumed to be between 0.5 and 2 times the recorder's stated cost, and the change that this makes
 to the share is added to the slack. Under a load, the kernel's stops hit operators at random in the
-judged run too: each step's time without a processor, squared, gives the spread of an operator's
-true time, whose 95 % interval is slack as well.
+judged run too: the time without a processor in every 20 ms of steps, squared, gives the spread of
+an operator's true time, whose 95 % interval is slack as well.
 
 `phase shares`: from the same self times, summed by phase.
 
