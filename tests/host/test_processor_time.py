@@ -141,7 +141,11 @@ def test_each_stretch_of_time_has_the_error_of_its_own_waiting() -> None:
 
 
 def observed(
-    directory: Path, waited_s: float, monkeypatch: pytest.MonkeyPatch, window_ns: int = 0
+    directory: Path,
+    waited_s: float,
+    monkeypatch: pytest.MonkeyPatch,
+    window_ns: int = 0,
+    *outer: Range,
 ) -> Snapshot:
     """A program of this process's pid with 6 s and 2 s of self time in 8 s of CPU time."""
     directory.chmod(0o700)
@@ -152,6 +156,9 @@ def observed(
     )
     writer.variance("a", 1.0, 0.25)
     writer.variance("b", 1.0, 0.25, phase=2)
+    for one in outer:
+        writer.add([one])
+        writer.variance(one.op, 0.0, 0.5)
     writer.write(directory)
     of = {1: ProcessorTime(8 * S, int(waited_s * S))}
     monkeypatch.setattr(
@@ -171,6 +178,17 @@ def test_standard_errors_contain_waiting_that_no_window_has_met(
     assert found.calls_variance.tolist() == [1.0, 1.0]
     assert found.cpu_wait_s == {("job",): 4.0}
     assert found.cpu_time_s == {("job",): 8.0}
+
+
+def test_an_outer_range_has_the_waiting_that_is_not_taken_off_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """6 s of which 3 s are operators', which lack half as much of waiting."""
+    step = Range("step", 0.1, 60, 1, self_s=0.05)
+    found = observed(tmp_path, 4.0, monkeypatch, 3_000_000, step)
+    errors = dict(zip((key.op for key in found.keys), found.self_variance, strict=True))
+    assert errors["step"] == pytest.approx(0.5 + 1.5**2)
+    assert errors["a"] == pytest.approx(0.25 + 3.0**2)
 
 
 def test_times_that_are_no_estimates_of_windows_have_no_such_error(

@@ -292,12 +292,19 @@ def unseen_s(self_s: float, process: ProcessorTime) -> float:
 
 
 def with_unseen(
-    off: Variances, keys: U64, is_estimate: np.ndarray, self_s: F64, process: ProcessorTimes
+    off: Variances,
+    keys: U64,
+    is_estimate: np.ndarray,
+    total_s: F64,
+    self_s: F64,
+    process: ProcessorTimes,
 ) -> Variances:
-    """The variances with waiting that no window has met: any operator may lack its share of it.
+    """The variances with waiting that no window has met: any operator may lack its share of it. The
+    self time of an outer range has too much then: its total time has all waiting, and the estimates
+    for the ranges inside, which are taken off, lack theirs. Sums by phase have both.
 
     `keys`: (n,) of the rows; `is_estimate`: (n,) whether the row's times are estimates by windows;
-    `self_s`: (n,) its self time; `process`: read for this pass.
+    `total_s`, `self_s`: (n,) its times; `process`: read for this pass.
     """
     if process.waited_little:
         return off
@@ -306,9 +313,13 @@ def with_unseen(
     lacked_s2 = process.lacked_s2(all_s)
     if lacked_s2 == 0.0 or all_s == 0.0:
         return off
-    lacking = estimated * (lacked_s2**0.5 / all_s)
+    lacked_share = lacked_s2**0.5 / all_s
+    lacking = estimated * lacked_share
+    # Outer ranges whose self time depends on estimates; those inside them may be exact in part.
+    is_outer = ~is_estimate & (off.rows[:, variance.SELF_S2] > 0)
+    inside = np.where(is_outer, np.minimum(total_s - self_s, all_s), 0.0)
     rows, phases = off.rows.copy(), off.phases.copy()
-    rows[:, variance.SELF_S2] += lacking**2
+    rows[:, variance.SELF_S2] += lacking**2 + (inside * lacked_share) ** 2
     of_phases = np.bincount(
         (keys >> np.uint64(layout.KEY_PHASE_SHIFT) & np.uint64(layout.KEY_PHASE_MASK)).astype(
             np.intp

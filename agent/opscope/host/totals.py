@@ -270,7 +270,8 @@ def contribution(
     )
     if segment.header.window_ns:
         sampled = rows.values[:, _WEIGHT] != rows.values[:, _SAMPLES] * layout.WEIGHT_ONE
-        off = with_unseen(off, rows.keys, sampled, counters[:, SELF_NS] / 1e9, processor)
+        total_s, self_s = counters[:, TOTAL_NS] / 1e9, counters[:, SELF_NS] / 1e9
+        off = with_unseen(off, rows.keys, sampled, total_s, self_s, processor)
     variances, owed = off.rows, off.owed
     if series_map.group is not None:
         counters = bounds.sum_by(series_map.group, counters, len(series_map.series))

@@ -77,7 +77,13 @@ class Sums:
         of_phases: dict[Key, float] = {}
         for (_, phase), seconds in lacking.items():
             of_phases["", phase] = of_phases.get(("", phase), 0.0) + seconds
-        more = {key: seconds**2 for key, seconds in (lacking | of_phases).items()}
+        # The self time of an outer range has too much: what is taken off it for those inside lacks.
+        too_much = {
+            key: unseen * min(1.0, (self.total_s[key] - self_s[key]) / all_s)
+            for key, variance in self.self_variance.items()
+            if unseen and all_s and variance and key in self_s and key not in lacking
+        }
+        more = {key: seconds**2 for key, seconds in (lacking | too_much | of_phases).items()}
         variance = {
             key: self.self_variance.get(key, 0.0) + more.get(key, 0.0)
             for key in self.self_variance.keys() | more.keys()
