@@ -4,7 +4,7 @@
  *
  *   few       ranges are only counted, and few of them: recorder/cost_compare.h
  *   warm-up   ranges are recorded with weight 0: the code and data of recording get into the
- *             caches, and the recorder learns which ranges enclose later ones
+ *             caches, and the recorder learns which ranges enclose later ones: recorder/warm_up.h
  *   counted   ranges that start now have the window's weight
  *   tail      ranges have weight 0 again; those that started before and are still open get a
  *             little CPU time to end, so that their self time is known
@@ -25,17 +25,10 @@
 #include "recorder/gap.h"
 #include "recorder/state.h"
 #include "recorder/variance.h"
+#include "recorder/warm_up.h"
 #include "recorder/window_length.h"
 #include "recorder/window_weight.h"
 
-/* A window's first ranges run cold: neither PyTorch's code and data for callbacks nor ours have
- * been used since the last window. During the warm-up, ranges are recorded with weight 0, so that
- * the recorder knows what encloses later ones. Measured on PyTorch: of the operators that a small
- * training step runs in a millisecond, the first 0.1 ms of a window observe 55 %, the fifth 84 %,
- * the tenth 97 %. */
-static const uint64_t WARM_UP_LIMIT_NS = 1000000;
-/* A short window has a short warm-up: at most this fraction of its length. */
-enum { WARM_UP_PART = 2 };
 /* Counted ranges that are open at a window's end get some time to end, in steps that double: the
  * first is this fraction of the window's length. */
 enum { TAIL_PART = 4 };
@@ -100,7 +93,7 @@ static struct cycle {
     opscope__window_length length;     /* of the counted part */
     opscope__gap gap;                  /* before the next window */
     struct moment last; /* the end of the last counted part, or the plan's beginning */
-    uint64_t opened_ns, warm_up_ns;
+    opscope__warm_up warm_up;
     uint64_t number;                            /* of windows so far */
     bool is_compared;                           /* the cost of recording, in this window */
     struct opscope__cost_comparison comparison; /* of this window, as far as it is known */
@@ -172,20 +165,31 @@ static void draw_gap(void)
     cycle.due_ns = opscope__gap_draw(&cycle.gap, opscope__monotonic_ns(), opscope__ticks());
 }
 
-/* The first ranges in another state are slower: their code is not in the caches. */
-static uint64_t warm_up_ns(void)
+static void warm_up(enum part part)
 {
-    const uint64_t wanted_ns = (uint64_t)cycle.planned_on / WARM_UP_PART;
-    return wanted_ns < WARM_UP_LIMIT_NS ? wanted_ns : WARM_UP_LIMIT_NS;
+    cycle.part = part;
+    cycle.due_ns =
+        opscope__warm_up_begin(&cycle.warm_up, cycle.planned_on, opscope__monotonic_ns());
+}
+
+/* Whether the warm-up has been stopped, and a second one has begun. */
+static bool warms_up_again(void)
+{
+    const opscope__warm_up first = cycle.warm_up;
+    const uint64_t now_ns = opscope__monotonic_ns();
+    const double unit = opscope__random_unit(&cycle.gap.random);
+    const uint64_t due_ns = opscope__warm_up_again(&cycle.warm_up, now_ns, unit);
+    if (due_ns != 0) {
+        note_lateness(&cycle.books, (double)first.length_ns, since(first.start_ns, now_ns));
+        cycle.due_ns = due_ns;
+    }
+    return due_ns != 0;
 }
 
 static void open_window(void)
 {
-    cycle.warm_up_ns = warm_up_ns();
-    cycle.opened_ns = opscope__monotonic_ns();
     opscope__recorder_window_open();
-    cycle.part = WARM_UP;
-    cycle.due_ns = opscope__monotonic_ns() + cycle.warm_up_ns;
+    warm_up(WARM_UP);
 }
 
 /* Whether the CPU time is that of threads known before. The clock of threads that come and go is
@@ -206,8 +210,7 @@ static void begin_few(void)
     }
     cycle.few_start = opscope__recorder_few_count();
     opscope__recorder_count_few(true);
-    cycle.part = FEW_WARM_UP;
-    cycle.due_ns = opscope__monotonic_ns() + warm_up_ns();
+    warm_up(FEW_WARM_UP);
 }
 
 static void begin_to_compare(void)
@@ -254,7 +257,8 @@ static void begin_to_count(void)
 {
     struct books *books = &cycle.books;
     cycle.start = this_moment();
-    note_lateness(books, (double)cycle.warm_up_ns, since(cycle.opened_ns, cycle.start.wall_ns));
+    note_lateness(books, (double)cycle.warm_up.length_ns,
+                  since(cycle.warm_up.start_ns, cycle.start.wall_ns));
     opscope__window_weight_expect(&books->known, cycle.length.now + books->late_ns);
     opscope__window_weight_expect(&books->rest, cycle.length.now + books->late_ns);
     cycle.known_weight = cycle.gap.periods * opscope__window_weight_now(&books->known);
@@ -356,13 +360,17 @@ static void step(bool is_hurried)
         begin_few();
         break;
     case FEW_WARM_UP:
-        begin_to_compare();
+        if (is_hurried || !warms_up_again()) {
+            begin_to_compare();
+        }
         break;
     case FEW:
         end_few();
         break;
     case WARM_UP:
-        begin_to_count();
+        if (is_hurried || !warms_up_again()) {
+            begin_to_count();
+        }
         break;
     case COUNTED:
         stop_to_count();

@@ -1,0 +1,35 @@
+/* recorder/warm_up.c -- see recorder/warm_up.h. */
+#include "recorder/warm_up.h"
+
+static const uint64_t LIMIT_NS = 1000000;
+/* A short window has a short warm-up: at most this fraction of its length. */
+enum { PART = 2 };
+/* A timer that is later has been stopped. */
+static const uint64_t STOPPED_NS = 1000000;
+/* A second warm-up has at least the length of the first, and at most this many times as much. */
+static const double MOST_AGAIN = 4.0;
+
+static uint64_t begin(opscope__warm_up *warm_up, uint64_t length_ns, uint64_t now_ns)
+{
+    warm_up->start_ns = now_ns;
+    warm_up->length_ns = length_ns;
+    return now_ns + length_ns;
+}
+
+uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, uint64_t now_ns)
+{
+    const uint64_t wanted_ns = (uint64_t)on_ns / PART;
+    warm_up->is_second = false;
+    return begin(warm_up, wanted_ns < LIMIT_NS ? wanted_ns : LIMIT_NS, now_ns);
+}
+
+uint64_t opscope__warm_up_again(opscope__warm_up *warm_up, uint64_t now_ns, double unit)
+{
+    const bool was_stopped = now_ns > warm_up->start_ns + warm_up->length_ns + STOPPED_NS;
+    if (warm_up->is_second || !was_stopped) {
+        return 0;
+    }
+    warm_up->is_second = true;
+    const double times = 1.0 + (MOST_AGAIN - 1.0) * unit;
+    return begin(warm_up, (uint64_t)(times * (double)warm_up->length_ns), now_ns);
+}

@@ -1,0 +1,56 @@
+/* tests/native/test_warm_up.c -- how long a window warms up. */
+#include "check.h"
+#include "recorder/warm_up.h"
+
+enum { MS = 1000000 };
+
+static void half_of_a_window_and_at_most_a_millisecond(void)
+{
+    opscope__warm_up warm_up = {0};
+    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 2.0 * MS, 5 * MS), 6 * MS);
+    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 20.0 * MS, 5 * MS), 6 * MS);
+    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 0.5 * MS, 5 * MS), 5 * MS + MS / 4);
+}
+
+static void one_that_ends_in_time_is_over(void)
+{
+    opscope__warm_up warm_up = {0};
+    opscope__warm_up_begin(&warm_up, 2.0 * MS, 5 * MS);
+    CHECK_EQUAL(opscope__warm_up_again(&warm_up, 6 * MS, 0.5), 0);
+    CHECK_EQUAL(opscope__warm_up_again(&warm_up, 7 * MS, 0.5), 0);
+}
+
+static void one_that_was_stopped_has_a_second_and_no_third(void)
+{
+    const struct {
+        double unit;
+        uint64_t length_ns;
+    } draws[] = {{0.0, MS}, {0.5, 5 * MS / 2}, {1.0, 4 * MS}};
+    for (size_t i = 0; i < sizeof draws / sizeof *draws; i++) {
+        opscope__warm_up warm_up = {0};
+        opscope__warm_up_begin(&warm_up, 2.0 * MS, 5 * MS);
+        const uint64_t end_ns = 50 * MS + draws[i].length_ns;
+        CHECK_EQUAL(opscope__warm_up_again(&warm_up, 50 * MS, draws[i].unit), end_ns);
+        CHECK_EQUAL(opscope__warm_up_again(&warm_up, end_ns + 40 * MS, 0.5), 0);
+        /* The next window begins with a first one. */
+        opscope__warm_up_begin(&warm_up, 2.0 * MS, 200 * MS);
+        CHECK(opscope__warm_up_again(&warm_up, 250 * MS, 0.0) != 0);
+    }
+}
+
+static void a_window_that_hurries_does_not_warm_up_again(void)
+{
+    /* Its step comes before its time. */
+    opscope__warm_up warm_up = {0};
+    opscope__warm_up_begin(&warm_up, 2.0 * MS, 5 * MS);
+    CHECK_EQUAL(opscope__warm_up_again(&warm_up, 5 * MS, 0.5), 0);
+}
+
+int main(void)
+{
+    half_of_a_window_and_at_most_a_millisecond();
+    one_that_ends_in_time_is_over();
+    one_that_was_stopped_has_a_second_and_no_third();
+    a_window_that_hurries_does_not_warm_up_again();
+    return 0;
+}
