@@ -22,16 +22,16 @@ OPSCOPE_BEGIN_DECLS
 enum { OPSCOPE_EXTENSION_NUMPY = 0 };
 
 /* Attaches each object it can: a builtin, a method of a type, a function of Cython's, or an object
- * of a type of functions (f2py, ctypes, Numba), whose code is in its library. `objects` has PyObject
- * pointers, as id() gives them. `names` has the operators' names, one string after the other, and
- * `libraries` likewise the paths of the extension modules that have the code, or "" for any. A
- * module also holds functions of others, and of the interpreter, which recognises some of its own by
- * their pointers; so only objects that are known one by one may have any library.
+ * of a type of functions (f2py, ctypes, Numba), whose code is in its library. `objects` has
+ * PyObject pointers, as id() gives them. `names` has the operators' names, one string after the
+ * other, and `libraries` likewise the paths of the extension modules that have the code, or "" for
+ * any. A module also holds functions of others, and of the interpreter, which recognises some of
+ * its own by their pointers; so only objects that are known one by one may have any library.
  *
- * The others stay unchanged, and their status gives the reason: ERR_BUSY: attached before; ERR_FULL:
- * no trampoline left; ERR_UNSUPPORTED: an unexpected layout or kind of object; ERR_INVALID: a
- * function of another library. If the process's memory map cannot be read, it changes nothing and
- * returns ERR_IO or ERR_NO_MEMORY; one call for many objects reads it once. */
+ * The others stay unchanged, and their status gives the reason: ERR_BUSY: attached before;
+ * ERR_FULL: no trampoline left; ERR_UNSUPPORTED: an unexpected layout or kind of object;
+ * ERR_INVALID: a function of another library. If the process's memory map cannot be read, it
+ * changes nothing and returns ERR_IO or ERR_NO_MEMORY; one call for many objects reads it once. */
 OPSCOPE_API int opscope_extension_attach(uint32_t owner, size_t count, const uintptr_t *objects,
                                          const char *names, const char *libraries, int *statuses);
 /* Puts an outer range around a method that the class `type` (a pointer as id() gives it) has itself
