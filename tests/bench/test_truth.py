@@ -320,6 +320,28 @@ def test_steps_are_counted_and_timed_without_the_pauses(monkeypatch: pytest.Monk
     assert in_turn(lambda: move(2.0), waits=True)(0.0) == Done(1, 2.0)
 
 
+def test_short_steps_read_the_cpu_time_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel may stop a thread at such a read, and then never within a step."""
+    clock, reads = [0.0], [0]
+
+    def thread_time() -> float:
+        reads[0] += 1
+        return 0.5 * clock[0]
+
+    def step() -> None:
+        clock[0] += 0.001
+
+    programs = import_module("opscope.bench.truth.programs")
+    monkeypatch.setattr(programs.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(programs.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(programs.time, "thread_time", thread_time)
+    done = in_turn(step)(1.0)
+    assert done.steps == pytest.approx(1000, abs=2)
+    assert done.active_s == pytest.approx(1.0, abs=0.002)
+    assert reads[0] == pytest.approx(2 * 50, abs=6)
+    assert done.stopped_s2 == pytest.approx(50 * 0.01**2, rel=0.1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["numpy_small", "short_processes", "threaded_server"])
 def test_a_run_that_records_every_range_is_exact(name: str) -> None:

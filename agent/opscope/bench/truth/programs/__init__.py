@@ -130,7 +130,9 @@ def in_turn(
                 look_s += time.perf_counter() - start
                 steps += 1
                 if pause is not None:
+                    pause_start = time.thread_time()
                     pause()
+                    cpu_start += time.thread_time() - pause_start
             active_s += look_s
             stopped_s = look_s - (time.thread_time() - cpu_start)
             stopped_s2 += 0.0 if waits else max(0.0, stopped_s) ** 2
