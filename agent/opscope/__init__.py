@@ -145,7 +145,7 @@ def __getattr__(name: str) -> object:
             extras = importlib.import_module("opscope.extras")
             what = extras.line(f"opscope.{name}", "agent")
             raise ModuleNotFoundError(what, name=error.name) from error
-    globals()[name] = value
+        globals()[name] = value
     if name in _LOGGED:
         from opscope.record.usage import log_api_usage_once
 
