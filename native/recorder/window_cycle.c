@@ -180,8 +180,10 @@ static bool warms_up_again(void)
     const double unit = opscope__random_unit(&cycle.gap.random);
     const uint64_t due_ns = opscope__warm_up_again(&cycle.warm_up, now_ns, unit);
     if (due_ns != 0) {
-        note_lateness(&cycle.books, (double)first.length_ns, since(first.start_ns, now_ns));
         cycle.due_ns = due_ns;
+    }
+    if (due_ns != 0 && cycle.part == WARM_UP) { /* begin_to_count() notes all the others */
+        note_lateness(&cycle.books, (double)first.length_ns, since(first.start_ns, now_ns));
     }
     return due_ns != 0;
 }
