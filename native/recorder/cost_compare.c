@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { FEWEST_WINDOWS = 4, SELDOM = 8, EARLY = 16 };
+enum { FEWEST_WINDOWS = 4, SELDOM = 8, EARLY = 16, TRIES = 32 };
 
 /* The standard error of what drawn ranges cost, relative to it. */
 static const double FEW_COST_ERROR = 0.5;
@@ -30,12 +30,13 @@ static void add(double *sum, double value)
 void opscope__cost_compare_add(opscope__cost_compare *compare,
                                const struct opscope__cost_comparison *window)
 {
-    if (window->few_count <= 0.0 && window->recorded_count <= 0.0) {
-        return; /* says nothing, and would make the others' errors look small */
-    }
+    compare->tried += window->few_count > 0.0 || window->recorded_count > 0.0;
     const double slower =
         window->recorded_ns * window->few_count - window->recorded_count * window->few_ns;
     const double cost = (window->cost_ns - window->few_cost_ns) * window->few_count;
+    if (!window->is_of_known || (slower == 0.0 && cost == 0.0)) {
+        return; /* says nothing, and would make the others' errors look small */
+    }
     add(&compare->count, 1.0);
     add(&compare->recorded_ns, window->recorded_ns);
     add(&compare->cost_ns, window->cost_ns);
@@ -69,11 +70,12 @@ static struct found find(const opscope__cost_compare *compare)
 
 bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint64_t window_number)
 {
-    if (window_number % SELDOM == 0 || (compare->count < FEWEST_WINDOWS && window_number < EARLY)) {
+    if (window_number % SELDOM == 0) {
         return true;
     }
     if (compare->count < FEWEST_WINDOWS) {
-        return false; /* its threads come and go, or it runs nothing */
+        /* Later only while it runs ranges, and not if its threads come and go. */
+        return compare->tried < TRIES && (compare->tried > 0 || window_number < EARLY);
     }
     const struct found found = find(compare);
     return compare->cost_ns > MATTERS * compare->recorded_ns &&

@@ -40,6 +40,7 @@
 /* Sums over windows; older windows have less influence. */
 typedef struct opscope__cost_compare {
     double count;
+    unsigned tried; /* windows with ranges, also those whose comparison says nothing */
     double recorded_ns, cost_ns; /* of the windows' recorded parts */
     double slower, cost;         /* the left side above; the right one without the factor */
     double few_cost;             /* C_few N_few */
@@ -51,13 +52,16 @@ struct opscope__cost_comparison {
     double recorded_ns, recorded_count, cost_ns;
     double few_cost_ns;       /* of as many ranges where few are drawn */
     double few_ns, few_count; /* `few_count`: estimated, the drawn ones by the probability */
+    bool is_of_known;         /* whether both CPU times are those of threads known before */
 };
 
 void opscope__cost_compare_add(opscope__cost_compare *compare,
                                const struct opscope__cost_comparison *window);
 
 /* Whether the next window should compare too. While the cost is a small part of the time, and once
- * the factor is known well, one window in some does. */
+ * the factor is known well, one window in some does; also if the program runs no ranges, or its
+ * threads come and go. Beside many other processes most windows meet nothing, and those say nothing
+ * of the program. */
 bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint64_t window_number);
 
 /* The factor by which recording costs more than in loops, and its standard error; `known`: as known

@@ -228,8 +228,8 @@ static void end_few(void)
     const struct moment now = this_moment();
     const double count = opscope__recorder_few_count();
     cycle.few_all = count - cycle.few_start;
-    cycle.is_compared = is_of_known(&cycle.start.cpu, &now.cpu);
     cycle.comparison = (struct opscope__cost_comparison){
+        .is_of_known = is_of_known(&cycle.start.cpu, &now.cpu),
         .few_ns = since(cycle.start.cpu.known_ns, now.cpu.known_ns),
         .few_count = count - cycle.few_count};
     opscope__recorder_count_few(false);
@@ -243,9 +243,8 @@ static void compare_cost(void)
     cycle.comparison.recorded_count = since(from->counted_count, to->counted_count);
     cycle.comparison.cost_ns = since(from->counted_ns, to->counted_ns);
     cycle.comparison.few_cost_ns = since(from->few_ns, to->few_ns);
-    if (is_of_known(&cycle.start.cpu, &cycle.stop.cpu)) {
-        opscope__recorder_compare_cost(&cycle.comparison);
-    }
+    cycle.comparison.is_of_known &= is_of_known(&cycle.start.cpu, &cycle.stop.cpu);
+    opscope__recorder_compare_cost(&cycle.comparison);
     /* To count has a cost as well: of the drawn ranges, and what arises for all. */
     const double cost = cycle.comparison.few_cost_ns + since(from->sampled_ns, to->sampled_ns) -
                         cycle.comparison.cost_ns;

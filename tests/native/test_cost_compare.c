@@ -46,7 +46,8 @@ static void add_window(opscope__cost_compare *compare, const struct program *pro
         .cost_ns = count * LOOP_NS,
         .few_cost_ns = IN_FEW * count * LOOP_NS,
         .few_ns = FEW_NS,
-        .few_count = drawn(random, FEW_NS / few_ns) / OPSCOPE__COST_COMPARE_PROB};
+        .few_count = drawn(random, FEW_NS / few_ns) / OPSCOPE__COST_COMPARE_PROB,
+        .is_of_known = true};
     opscope__cost_compare_add(compare, &window);
 }
 
@@ -166,7 +167,8 @@ static void the_first_ranges_after_many_windows_without_are_still_few(void)
     const struct program program = {
         .range_ns = 900.0, .spread = 0.2, .factor = 5.0, .inside = IN_FEW};
     opscope__cost_compare compare = {0};
-    const struct opscope__cost_comparison none = {.recorded_ns = ON_NS, .few_ns = FEW_NS};
+    const struct opscope__cost_comparison none = {
+        .recorded_ns = ON_NS, .few_ns = FEW_NS, .is_of_known = true};
     for (int i = 0; i < 100; i++) {
         opscope__cost_compare_add(&compare, &none);
     }
@@ -179,13 +181,47 @@ static void the_first_ranges_after_many_windows_without_are_still_few(void)
 static void windows_without_ranges_change_nothing(void)
 {
     opscope__cost_compare compare = {0};
-    const struct opscope__cost_comparison window = {.recorded_ns = ON_NS, .few_ns = FEW_NS};
+    const struct opscope__cost_comparison window = {
+        .recorded_ns = ON_NS, .few_ns = FEW_NS, .is_of_known = true};
     for (int i = 0; i < 100; i++) {
         opscope__cost_compare_add(&compare, &window);
     }
     CHECK(opscope__cost_compare_factor(&compare, KNOWN).factor == KNOWN);
     CHECK(!opscope__cost_compare_is_wanted(&compare, 17));
     CHECK(opscope__cost_compare_is_wanted(&compare, 8)); /* the program may change */
+}
+
+/* Beside many other processes, or while a program imports its modules, most windows meet none. */
+static void a_program_whose_first_ranges_are_late_is_compared(void)
+{
+    const struct program program = {
+        .range_ns = 900.0, .spread = 0.2, .factor = 2.1, .inside = IN_FEW};
+    opscope__cost_compare compare = {0};
+    opscope__random random;
+    opscope__random_seed(&random, 1, 1);
+    for (int i = 0; i < 3; i++) {
+        add_window(&compare, &program, &random);
+        CHECK(opscope__cost_compare_is_wanted(&compare, 101));
+        /* One of the two stretches has no CPU time. */
+        const struct opscope__cost_comparison half = {
+            .recorded_ns = ON_NS, .recorded_count = 2000.0, .is_of_known = true};
+        opscope__cost_compare_add(&compare, &half);
+        CHECK(opscope__cost_compare_is_wanted(&compare, 101));
+    }
+    CHECK(opscope__cost_compare_factor(&compare, KNOWN).factor == KNOWN);
+}
+
+static void a_program_whose_threads_come_and_go_is_seldom_compared(void)
+{
+    opscope__cost_compare compare = {0};
+    const struct opscope__cost_comparison window = {
+        .recorded_ns = ON_NS, .recorded_count = 2000.0, .few_ns = FEW_NS, .few_count = 3000.0};
+    for (int i = 0; i < 100; i++) {
+        opscope__cost_compare_add(&compare, &window);
+    }
+    CHECK(opscope__cost_compare_factor(&compare, KNOWN).factor == KNOWN);
+    CHECK(!opscope__cost_compare_is_wanted(&compare, 17));
+    CHECK(opscope__cost_compare_is_wanted(&compare, 8));
 }
 
 int main(void)
@@ -200,5 +236,7 @@ int main(void)
     RUN(a_factor_far_from_the_known_one_is_found_without_its_pull);
     RUN(the_first_ranges_after_many_windows_without_are_still_few);
     RUN(windows_without_ranges_change_nothing);
+    RUN(a_program_whose_first_ranges_are_late_is_compared);
+    RUN(a_program_whose_threads_come_and_go_is_seldom_compared);
     return 0;
 }
