@@ -47,7 +47,6 @@ struct known {
     double before[QUANTITIES];        /* when the last window closed */
     double squares;                   /* sum over the windows of their calls, squared */
     double sum[QUANTITIES];           /* of the squared deviations */
-    double stated[QUANTITIES];        /* the same, for few windows more */
     double added[QUANTITIES];         /* to them in this window, for its deviations */
     double owed[QUANTITIES];          /* of the estimate for owed work */
     double owed_square[QUANTITIES];   /* the mean of its square, over the last windows */
@@ -345,29 +344,34 @@ static double rests_on(const struct known *known)
     return fmin(met, count_alike(work_sum, square_sum));
 }
 
-/* From few windows, their spread is uncertain itself. The largest so far, because they become more.
- */
-static void state_spread(struct known *known)
+/* From few windows, their spread is uncertain itself. One window has none, and an error as large as
+ * the estimate. */
+static double for_few(const struct known *known, int quantity)
 {
-    const double factor = known->is_outer ? 1.0 : 1.0 + FEW / fmax(0.5, rests_on(known) - 1.0);
-    for (int i = 0; i < QUANTITIES; i++) {
-        known->stated[i] = fmax(known->stated[i], known->sum[i] * factor);
+    if (known->is_outer) {
+        return 0.0;
     }
+    const double windows = rests_on(known);
+    const double estimate = known->before[quantity], sum = known->sum[quantity];
+    const double single = fmin(1.0, fmax(0.0, ONE_WINDOW - windows));
+    return fmax(sum * FEW / fmax(0.5, windows - 1.0), single * estimate * estimate - sum);
 }
 
-/* One window has no spread, and an error as large as the estimate. */
-static double of_windows(const struct known *known, int quantity)
-{
-    const double estimate = known->is_outer ? 0.0 : known->before[quantity];
-    const double single = fmin(1.0, fmax(0.0, ONE_WINDOW - rests_on(known)));
-    return fmax(known->stated[quantity], single * estimate * estimate);
-}
-
-/* The part of the variance for work that no window represents yet. */
 static double for_owed(const struct known *known, int quantity)
 {
     const double now = known->owed[quantity] / SURE_ERRORS;
     return fmax(known->owed_square[quantity], now * now);
+}
+
+/* The part of the variance that may fall. */
+static double passing(const struct known *known, int quantity)
+{
+    return for_few(known, quantity) + for_owed(known, quantity);
+}
+
+static double variance(const struct known *known, int quantity)
+{
+    return known->sum[quantity] + passing(known, quantity);
 }
 
 static void publish(opscope__segment *segment, struct known *known)
@@ -383,13 +387,12 @@ static void publish(opscope__segment *segment, struct known *known)
     }
     if (known->entry != NULL) {
         opscope__store_relaxed(&known->entry->window_count, known->window_count);
-        state_spread(known);
-        show(&known->entry->calls, of_windows(known, CALLS) + for_owed(known, CALLS));
-        show(&known->entry->total_ticks, of_windows(known, TOTAL) + for_owed(known, TOTAL));
-        show(&known->entry->self_ticks, of_windows(known, SELF) + for_owed(known, SELF));
+        show(&known->entry->calls, variance(known, CALLS));
+        show(&known->entry->total_ticks, variance(known, TOTAL));
+        show(&known->entry->self_ticks, variance(known, SELF));
         show(&known->entry->calls_squared, known->squares);
-        show(&known->entry->calls_owed, for_owed(known, CALLS));
-        show(&known->entry->self_owed, for_owed(known, SELF));
+        show(&known->entry->calls_owed, passing(known, CALLS));
+        show(&known->entry->self_owed, passing(known, SELF));
     }
 }
 

@@ -21,14 +21,17 @@
  * which makes two standard errors a 95 % interval by Student's distribution. Windows with little
  * work hardly count: n = sum(E)^2 / sum(E E), which is their number if all have the same work. An
  * operator that only few of them meet, an optimizer's in a model with long steps, has the n of
- * those: sum(y)^2 / sum(y y) of its calls, if that is less. The variance is the largest product so
- * far, because n grows. One window has no spread: then the standard error is the estimate itself,
- * and between one and two windows a part of it.
+ * those: sum(y)^2 / sum(y y) of its calls, if that is less. One window has no spread: then the
+ * standard error is the estimate itself, and between one and two windows a part of it.
  *
  * The work that windows do not represent yet is missing from the estimate, R times as much for each
  * operator. It changes from window to window, in both directions, so its mean square over the last
- * windows is added. What is missing now is known: the interval that is stated contains it. This
- * part can become smaller; the agent exports the largest variance so far.
+ * windows is added. What is missing now is known: the interval that is stated contains it.
+ *
+ * The parts for few windows and for owed work can become smaller; the agent exports the largest
+ * variance so far. They are also stated apart: the variance of what came between two readings is
+ * the growth of the sum, and these parts of both readings. Otherwise the part for the first few
+ * windows would hide the deviations of many later ones.
  *
  * Outer ranges are always recorded: recorder/outer_variance.h.
  *

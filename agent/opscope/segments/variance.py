@@ -5,9 +5,10 @@ sampling by probability they follow from the records: n ranges of total weight W
 W^2/n - W in calls, and exact counts have none. Variances of processes add up. Standard errors are
 their square roots.
 
-A part of a stated variance is for work that no window represents yet, and is owed. The variance of
-an increase between two snapshots is the difference without this part, plus this part of both: what
-was owed at the first may have come since, and what is owed at the second is missing.
+A part of a stated variance, here called owed, may fall: it is for work that no window represents
+yet, and because few windows tell their spread imprecisely. The variance of an increase between two
+snapshots is the difference without this part, plus this part of both: what was owed at the first
+may have come since, and what is owed at the second is missing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ F64 = NDArray[np.float64]
 # Columns: calls squared, seconds squared.
 CALLS, SELF_S2 = range(2)
 COLUMNS = 2
-# Of phases also the sum over the windows of their calls, squared; and the parts for owed work.
+# Of phases also the sum over the windows of their calls, squared; and the owed parts.
 WINDOW_CALLS2 = 2
 OWED = slice(3, 5)
 PHASE_COLUMNS = 5
@@ -47,7 +48,7 @@ class Parts(NamedTuple):
     """Both parts of variances, (n, COLUMNS) each, as the processes state them now."""
 
     settled: F64
-    """Without the part for owed work. They fall if one window turns out not to be the only one."""
+    """Without the owed part: these only grow."""
     owed: F64
 
     @classmethod
@@ -73,7 +74,7 @@ class PhaseVariance(NamedTuple):
     window_calls2: float = 0.0
     """Sum over the windows of their calls, squared; 0: no windows, or an older process."""
     calls_owed: float = 0.0
-    """The part of `calls` for owed work."""
+    """The owed part of `calls`."""
     self_s2_owed: float = 0.0
 
 
@@ -89,7 +90,7 @@ class Variances(NamedTuple):
     phases: F64
     """(phases, PHASE_COLUMNS) of all operators of a phase together, whose errors correlate."""
     owed: F64
-    """(n, COLUMNS) the part of `rows` for owed work; may be read-only."""
+    """(n, COLUMNS) the owed part of `rows`; may be read-only."""
 
 
 def checked(entries: NDArray[Any], dictionary: Dictionary) -> NDArray[Any]:

@@ -228,8 +228,8 @@ typedef struct opscope_exemplar {
  * sample_count - weight. Operator 0 has the sums over all operators of a phase, without labels.
  * Owner: the window thread, with relaxed stores, as a window closes. `window_count` and
  * `calls_squared` only grow. A variance falls by what becomes known: recorder/variance.h. The
- * variance of what came between two readings is the difference without the parts for owed work,
- * plus these parts of both: what was owed at the first may have come since, and what is owed at the
+ * variance of what came between two readings is the difference without the parts `..._owed`, plus
+ * these parts of both: what was owed at the first may have come since, and what is owed at the
  * second is missing. The doubles are IEEE 754, little-endian. */
 typedef struct opscope_variance {
     uint64_t key;          /* as in a cell */
@@ -238,8 +238,8 @@ typedef struct opscope_variance {
     double total_ticks;    /* variance of total_ticks, ticks squared */
     double self_ticks;     /* variance of the self time, ticks squared */
     double calls_squared;  /* sum over the windows of the squares of their weights' sums */
-    double calls_owed;     /* the parts of `calls` and `self_ticks` for work that no window */
-    double self_owed;      /* represents yet */
+    double calls_owed;     /* the parts of `calls` and `self_ticks` that may fall: for work that no */
+    double self_owed;      /* window represents yet, and as long as windows are few */
 } opscope_variance;
 
 #define OPSCOPE_EXEMPLAR_SEED 0x6f7073636f706521

@@ -38,7 +38,7 @@ class Sums:
     self_variance: dict[Key, float] = field(default_factory=dict)
     overhead_ns: int = 0
     calls_owed: dict[Key, float] = field(default_factory=dict)
-    """The part of `calls_variance` for work that no window represents yet."""
+    """The part of `calls_variance` that may fall; see segments/variance.py."""
     self_owed: dict[Key, float] = field(default_factory=dict)
     window_calls2: dict[Key, float] = field(default_factory=dict)
     """Of all operators of a phase together: the sum of the squares of the windows' calls."""
