@@ -1,8 +1,11 @@
 /* recorder/gap.c -- see recorder/gap.h. */
 #include "recorder/gap.h"
 
+#include <math.h>
+
 /* Of a processor: less than this is almost nothing. */
 static const double STILL_SHARE = 0.001;
+static const uint64_t LATE_NS = 1000000;
 
 void opscope__gap_begin(opscope__gap *gap, uint64_t period_ns, uint64_t now_ns)
 {
@@ -26,6 +29,8 @@ uint64_t opscope__gap_draw(opscope__gap *gap, uint64_t now_ns, uint64_t seed)
     }
     const uint64_t due_ns = gap->start_ns + (uint64_t)(opscope__random_unit(&gap->random) * length);
     gap->start_ns += (uint64_t)length;
+    gap->due_ns = due_ns > now_ns ? due_ns : now_ns;
+    gap->again = 0;
     if (gap->periods > 1) {
         if (!opscope__gap_is_long(gap, now_ns)) {
             gap->look_ns = now_ns + OPSCOPE__GAP_LOOK_NS;
@@ -33,7 +38,18 @@ uint64_t opscope__gap_draw(opscope__gap *gap, uint64_t now_ns, uint64_t seed)
         }
         gap->long_to_ns = gap->start_ns;
     }
-    return due_ns;
+    return gap->due_ns;
+}
+
+uint64_t opscope__gap_again(opscope__gap *gap, uint64_t now_ns)
+{
+    if (now_ns < gap->due_ns + LATE_NS || gap->again == OPSCOPE__GAP_AGAIN_TIMES) {
+        return 0;
+    }
+    gap->again++;
+    const double within = fmin(OPSCOPE__GAP_AGAIN_NS, 2.0 * gap->period_ns);
+    gap->due_ns = now_ns + (uint64_t)(opscope__random_unit(&gap->random) * within);
+    return gap->due_ns;
 }
 
 void opscope__gap_note(opscope__gap *gap, double cpu_ns, double wall_ns)

@@ -15,6 +15,13 @@
  * depend on where its window is or was. So a look ends it whether or not its window has been there,
  * and looks have moments of their own; an end by what the window saw would be wrong.
  *
+ * A driver that wakes up late was stopped, by a quota of CPU time or for other processes, and the
+ * program probably too. A window that opened then would meet what the program does first after a
+ * stop: with a quota that lets it run for a quarter of the time, three of four windows would. Stops
+ * often come at the same points of a program's step, so such windows would also meet the same
+ * operators again and again. So the moment is drawn anew, a few times at most. That depends on the
+ * driver's own timer, never on what the program does.
+ *
  * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c. Simulations:
  * tests/native/test_gap.c.
  */
@@ -28,6 +35,8 @@
 
 enum { OPSCOPE__GAP_STILL_WINDOWS = 40, OPSCOPE__GAP_STILL_PERIODS = 8 };
 enum { OPSCOPE__GAP_LOOK_NS = 500000000 };
+/* A moment drawn again is within this time: half of the kernel's usual period of a quota. */
+enum { OPSCOPE__GAP_AGAIN_NS = 50000000, OPSCOPE__GAP_AGAIN_TIMES = 4 };
 
 typedef struct opscope__gap {
     double period_ns;    /* planned */
@@ -35,6 +44,8 @@ typedef struct opscope__gap {
     uint64_t long_to_ns; /* the end of the last long stretch */
     unsigned still;      /* windows in a row, up to each of which the program did almost nothing */
     unsigned periods;    /* of the stretch of the window drawn last: the factor of its weight */
+    uint64_t due_ns;     /* that window's moment */
+    unsigned again;      /* how often it was drawn again */
     uint64_t look_ns;    /* the next look, within a long stretch */
     uint64_t looked_ns, looked_cpu_ns; /* the last look; 0: none in this long stretch */
     opscope__random random;
@@ -46,6 +57,9 @@ void opscope__gap_begin(opscope__gap *gap, uint64_t period_ns, uint64_t now_ns);
 /* Draws the moment of the next window. A process stopped for longer than a period does not catch up
  * on the missed windows. `seed` is used once. */
 uint64_t opscope__gap_draw(opscope__gap *gap, uint64_t now_ns, uint64_t seed);
+/* The driver opens the window at `now_ns`. Returns 0, or another moment to open it, if it is late.
+ */
+uint64_t opscope__gap_again(opscope__gap *gap, uint64_t now_ns);
 /* What the program did from the end of a window to that of the next. */
 void opscope__gap_note(opscope__gap *gap, double cpu_ns, double wall_ns);
 /* Whether this is within a long stretch. */

@@ -358,7 +358,10 @@ static void step(bool is_hurried)
 {
     switch (cycle.part) {
     case BETWEEN:
-        begin_few();
+        cycle.due_ns = opscope__gap_again(&cycle.gap, opscope__monotonic_ns());
+        if (cycle.due_ns == 0) {
+            begin_few();
+        }
         break;
     case FEW_WARM_UP:
         if (is_hurried || !warms_up_again()) {

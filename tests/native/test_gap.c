@@ -158,11 +158,59 @@ static void after_a_wait_work_is_noticed_within_a_second(void)
           next <= start + 2 * OPSCOPE__GAP_LOOK_NS + PERIOD_NS);
 }
 
+/* The share of windows that open in the first fifth of a turn, for a program that a quota stops
+ * after each turn of `run_ns`, for the rest of 100 ms. A stopped driver opens its window as the
+ * next turn begins, or draws again. */
+static double share_after_stops(uint64_t run_ns, bool draws_again)
+{
+    enum { WINDOWS = 20000 };
+    const uint64_t every_ns = 100 * (uint64_t)MS;
+    opscope__gap gap = {0};
+    opscope__gap_begin(&gap, PERIOD_NS, 0);
+    double first = 0.0;
+    uint64_t now_ns = 0;
+    for (int i = 0; i < WINDOWS; i++) {
+        uint64_t due_ns = opscope__gap_draw(&gap, now_ns, 31);
+        do {
+            const uint64_t turn_ns = due_ns % every_ns;
+            now_ns = turn_ns < run_ns ? due_ns : due_ns - turn_ns + every_ns;
+            due_ns = opscope__gap_again(&gap, now_ns);
+        } while (draws_again && due_ns != 0);
+        first += now_ns % every_ns < run_ns / 5;
+        opscope__gap_note(&gap, (double)run_ns, (double)every_ns);
+        now_ns += ON_NS;
+    }
+    return first / WINDOWS;
+}
+
+static void a_window_is_not_drawn_to_the_end_of_a_stop(void)
+{
+    CHECK(share_after_stops(25 * (uint64_t)MS, false) > 0.7);
+    /* The spread of a share of 20,000: 0.003. */
+    CHECK(fabs(share_after_stops(50 * (uint64_t)MS, true) - 0.2) < 0.015);
+    const double share = share_after_stops(25 * (uint64_t)MS, true);
+    CHECK(share > 0.185 && share < 0.27); /* the fourth moment is the last */
+}
+
+static void a_driver_in_time_opens_its_window(void)
+{
+    opscope__gap gap = {0};
+    opscope__gap_begin(&gap, PERIOD_NS, 0);
+    const uint64_t due_ns = opscope__gap_draw(&gap, 0, 37);
+    CHECK_EQUAL(opscope__gap_again(&gap, due_ns), 0);
+    CHECK_EQUAL(opscope__gap_again(&gap, due_ns + 900000), 0);
+    /* One that was drawn for a moment that has passed, while the window before was open. */
+    const uint64_t now_ns = due_ns + 10 * (uint64_t)PERIOD_NS;
+    CHECK(opscope__gap_draw(&gap, now_ns, 0) >= now_ns);
+}
+
 int main(void)
 {
     a_program_that_works_has_a_window_in_each_period();
     one_that_waits_has_an_eighth_of_them();
     what_is_done_after_a_long_wait_is_estimated_without_bias();
     after_a_wait_work_is_noticed_within_a_second();
+    a_window_is_not_drawn_to_the_end_of_a_stop();
+    a_driver_in_time_opens_its_window();
     return 0;
 }
