@@ -218,20 +218,6 @@ static void intervals_hold_for_what_few_windows_meet(void)
     }
 }
 
-/* The increase since a reading, with the variance that a reader computes for it. */
-struct increase {
-    double calls, variance;
-};
-
-static struct increase since(const struct made *made, const struct increase *sums, double owed)
-{
-    const opscope_variance *now = variance_of(10);
-    const double calls = (double)made->cells[0].weight / (double)ONE;
-    return (struct increase){
-        calls - sums->calls,
-        fmax(0.0, now->calls - now->calls_owed - sums->variance) + now->calls_owed + owed};
-}
-
 /* The first two windows have ten times the weight of later ones, and of two little is known. That
  * does not hide the error of later ones. */
 static void the_variance_of_an_increase_has_all_its_windows(void)
@@ -246,18 +232,18 @@ static void the_variance_of_an_increase_has_all_its_windows(void)
         close_window(&made.segment, 1e6, 0.0);
         see(&made.cells[0], 150.0, 1000.0);
         close_window(&made.segment, 1e6, 0.0);
-        const opscope_variance *then = variance_of(10);
-        const double owed = then->calls_owed;
-        const struct increase sums = {(double)made.cells[0].weight / (double)ONE,
-                                      then->calls - owed};
+        const opscope_variance then = *variance_of(10);
+        const uint64_t before = made.cells[0].weight;
         for (int k = 0; k < WINDOWS; k++) {
             const bool has_many = opscope__random_unit(&random) < 0.5;
             see(&made.cells[0], has_many ? 150.0 : 50.0, 100.0);
             close_window(&made.segment, 1e5, 0.0);
         }
-        const struct increase increase = since(&made, &sums, owed);
-        const double off = increase.calls - WINDOWS * 1e4;
-        covered += fabs(off) <= 1.96 * sqrt(increase.variance);
+        const opscope_variance now = *variance_of(10);
+        const double sum = now.calls - now.calls_owed - (then.calls - then.calls_owed);
+        const double variance = fmax(0.0, sum) + now.calls_owed + then.calls_owed;
+        const double off = (double)(made.cells[0].weight - before) / (double)ONE - WINDOWS * 1e4;
+        covered += fabs(off) <= 1.96 * sqrt(variance);
     }
     CHECK(covered >= 0.92 * PROCESSES);
 }

@@ -238,8 +238,9 @@ typedef struct opscope_variance {
     double total_ticks;    /* variance of total_ticks, ticks squared */
     double self_ticks;     /* variance of the self time, ticks squared */
     double calls_squared;  /* sum over the windows of the squares of their weights' sums */
-    double calls_owed;     /* the parts of `calls` and `self_ticks` that may fall: for work that no */
-    double self_owed;      /* window represents yet, and as long as windows are few */
+    double calls_owed;     /* the part of `calls` that may fall: for work that no window represents
+                              yet, and as long as windows are few */
+    double self_owed;      /* the same part of `self_ticks` */
 } opscope_variance;
 
 #define OPSCOPE_EXEMPLAR_SEED 0x6f7073636f706521
