@@ -40,7 +40,7 @@
 /* Sums over windows; older windows have less influence. */
 typedef struct opscope__cost_compare {
     double count;
-    unsigned tried; /* windows with ranges, also those whose comparison says nothing */
+    unsigned tried;              /* windows with ranges, also those whose comparison says nothing */
     double recorded_ns, cost_ns; /* of the windows' recorded parts */
     double slower, cost;         /* the left side above; the right one without the factor */
     double few_cost;             /* C_few N_few */
