@@ -187,9 +187,12 @@ static void a_window_is_not_drawn_to_the_end_of_a_stop(void)
 {
     CHECK(share_after_stops(25 * (uint64_t)MS, false) > 0.7);
     /* The spread of a share of 20,000: 0.003. */
-    CHECK(fabs(share_after_stops(50 * (uint64_t)MS, true) - 0.2) < 0.015);
+    CHECK(share_after_stops(50 * (uint64_t)MS, false) > 0.58);
+    /* A fifth of all moments are late by less. */
+    CHECK(fabs(share_after_stops(50 * (uint64_t)MS, true) - 0.36) < 0.015);
+    /* Likewise; and the fourth moment is the last. */
     const double share = share_after_stops(25 * (uint64_t)MS, true);
-    CHECK(share > 0.185 && share < 0.27); /* the fourth moment is the last */
+    CHECK(share > 0.35 && share < 0.42);
 }
 
 static void a_driver_in_time_opens_its_window(void)
@@ -198,7 +201,7 @@ static void a_driver_in_time_opens_its_window(void)
     opscope__gap_begin(&gap, PERIOD_NS, 0);
     const uint64_t due_ns = opscope__gap_draw(&gap, 0, 37);
     CHECK_EQUAL(opscope__gap_again(&gap, due_ns), 0);
-    CHECK_EQUAL(opscope__gap_again(&gap, due_ns + 900000), 0);
+    CHECK_EQUAL(opscope__gap_again(&gap, due_ns + 19 * (uint64_t)MS), 0);
     /* One that was drawn for a moment that has passed, while the window before was open. */
     const uint64_t now_ns = due_ns + 10 * (uint64_t)PERIOD_NS;
     CHECK(opscope__gap_draw(&gap, now_ns, 0) >= now_ns);
