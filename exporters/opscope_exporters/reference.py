@@ -96,7 +96,9 @@ increase of `calls` is `sqrt(increase(opscope_op_calls_variance_total[5m]))`; se
 same way. If every call is recorded, the variances are 0 and not exported. On a crowded host, use
 intervals of five minutes or more: at both ends of an interval some seconds of work are not yet in
 the counts, and this part of the error is in views of the agent (`opscope top`, `record`, the live
-page), but not in the increase of a counter. Variances of hosts and
+page), but not in the increase of a counter. In the first minutes of a process that increase can
+also be too small: an operator that two windows have met has a large variance, which the counter
+keeps until that of all windows exceeds it. Variances of hosts and
 services add up exactly; those of operators of one process only approximately, because one window
 samples them together. The rule `opscope:op_calls:relative_error5m` (`dashboards/rules/fleet.yml`)
 computes the relative error of calls by operator. In JSON lines, `opscope.op.calls.error` and

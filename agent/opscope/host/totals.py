@@ -66,7 +66,7 @@ class Contribution:
     variances: F64
     """(n, variance.COLUMNS)."""
     owed: F64
-    """(n, variance.COLUMNS) the part of `variances` for owed work; may be read-only."""
+    """(n, variance.COLUMNS) the owed part of `variances`; may be read-only."""
     phase_variances: PhaseVariances
     buckets: Buckets
     bucket_weights: U64 | NDArray[np.uint32]
