@@ -186,9 +186,8 @@ static double share_after_stops(uint64_t run_ns, bool draws_again)
 static void a_window_is_not_drawn_to_the_end_of_a_stop(void)
 {
     CHECK(share_after_stops(25 * (uint64_t)MS, false) > 0.7);
-    /* The spread of a share of 20,000: 0.003. */
     CHECK(share_after_stops(50 * (uint64_t)MS, false) > 0.58);
-    /* A fifth of all moments are late by less. */
+    /* A fifth of all moments are late by less than 20 ms. The spread of such a share: 0.003. */
     CHECK(fabs(share_after_stops(50 * (uint64_t)MS, true) - 0.36) < 0.015);
     /* Likewise; and the fourth moment is the last. */
     const double share = share_after_stops(25 * (uint64_t)MS, true);
