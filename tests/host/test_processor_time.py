@@ -127,7 +127,7 @@ def test_each_stretch_of_time_has_the_error_of_its_own_waiting() -> None:
     variances, lacking = [0.0], [0.0]
     for used, waited, self_s in passes:
         times.add({1: ProcessorTime(used * S, waited * S)})
-        variances.append(times.lacked_s2(self_s))
+        variances.append(times.lacked_s2(self_s, 1.0))
         lacking.append(waited - (self_s - used))
     assert lacking == [0, 3, 5, -1, 1, 3]
     assert variances == pytest.approx([0, 9, 25, 25, 26, 34])

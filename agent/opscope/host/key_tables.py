@@ -16,6 +16,7 @@ from opscope.host.containers import Containers
 from opscope.host.kept_back import KeptBack
 from opscope.host.process_metrics import MeasureTable
 from opscope.host.series_table import SeriesTable
+from opscope.host.usual_waiting import UsualWaiting
 
 # One user gets at most half of each.
 _USAGE_LIMIT = 2000
@@ -44,6 +45,7 @@ class KeyTables:
         self.usage = BoundedNames(_USAGE_LIMIT, limited=self.limited)
         self.services = BoundedNames(_SERVICE_LIMIT, limited=self.limited)
         """Services with sums by phase."""
+        self.usual_waiting = UsualWaiting()
         self.results = BoundedNames(_RESULT_LIMIT, ("process", *ledger.CODES), self.limited)
 
     def usage_of(self, api: str, service: str, user: int = 0) -> tuple[str, str]:

@@ -35,6 +35,10 @@ _LOOKUPS = 3
 _KNOWN_LIMIT = 4096
 # Of the CPU time: with so little waiting, what windows missed of it changes no error.
 _NEGLIGIBLE = 0.003
+# A process of less CPU time says little of how long it waits.
+_ENOUGH_NS = 10**9
+# A stop rarely lasts longer: it is the kernel's default period of quotas.
+_STOP_S = 0.1
 _THREAD_BYTES = 250  # of Python objects
 
 
@@ -130,7 +134,10 @@ class ProcessorTimes:
         "_ended",
         "_lacked_s2",
         "_lookups",
+        "_noted",
         "_pid",
+        "_rest",
+        "_self_s",
         "_threads",
         "_unseen_s",
         "_used",
@@ -144,9 +151,12 @@ class ProcessorTimes:
         self._alone: dict[int, ProcessorTime] | None = None
         """What the process's only thread had before that count; None: it was not read before."""
         self._threads: dict[int, ProcessorTime] = {}
-        self._begun = self._ended = ProcessorTime()
-        self._unseen_s = self._lacked_s2 = 0.0
+        self._begun = self._ended = self._noted = ProcessorTime()
+        self._unseen_s = self._lacked_s2 = self._self_s = 0.0
         self._used = 0
+        self._rest: ProcessorTime | None = None
+        """The process has ended: how long threads as its own wait in how much time on a
+        processor."""
 
     def read(self, header: Header, pids: Pids, known: KnownTimes) -> None:
         """Reads the counts of the segment's process, which lives."""
@@ -188,6 +198,12 @@ class ProcessorTimes:
             found = _plus(found, one)
         return found
 
+    def since_last(self) -> ProcessorTime:
+        """What its threads have had since the last call."""
+        sums, noted = self.sums, self._noted
+        self._noted = sums
+        return ProcessorTime(sums.used - noted.used, sums.waited - noted.waited)
+
     @property
     def _counted(self) -> ProcessorTime:
         """With the time of threads that began and ended between two readings, as far as known."""
@@ -197,19 +213,28 @@ class ProcessorTimes:
     @property
     def waited_little(self) -> bool:
         """Whether its threads waited so little for a processor that estimates need not tell."""
-        sums = self.sums
-        return sums.waited <= _NEGLIGIBLE * sums.used
+        sums, rest = self.sums, self._rest or ProcessorTime()
+        return all(one.waited <= _NEGLIGIBLE * one.used for one in (sums, rest))
 
-    def lacked_s2(self, self_s: float) -> float:
+    def ends(self, usual: ProcessorTime) -> None:
+        """The process has ended, some time after the last reading, or without one. In that time it
+        waited as before; if little was read of it, as is `usual` for its service."""
+        self._rest = usual if self.sums.used < _ENOUGH_NS else self.sums
+
+    def lacked_s2(self, self_s: float, weight: float) -> float:
         """The variance of the estimates from waiting that no window has met; once for each pass.
 
-        `self_s`: as of `unseen_s`. It grows by what the square of the lacking has grown, and does
-        not fall when a window meets a stop: between two passes it has then grown by at least the
-        square of what the estimates lack of that time.
+        `self_s`: as of `unseen_s`; `weight`: as of `unread_s2`. It grows by what the square of the
+        lacking has grown, and does not fall when a window meets a stop: between two passes it has
+        then grown by at least the square of what the estimates lack of that time.
         """
-        unseen = unseen_s(self_s, self.sums)
-        self._lacked_s2 += max(0.0, unseen**2 - self._unseen_s**2)
-        self._unseen_s = unseen
+        if self._rest is None:
+            unseen = unseen_s(self_s, self.sums)
+            self._lacked_s2 += max(0.0, unseen**2 - self._unseen_s**2)
+            self._unseen_s = unseen
+        else:
+            self._lacked_s2 += unread_s2(self_s - self._self_s, weight, self._rest)
+        self._self_s = self_s
         return self._lacked_s2
 
     def measures(self, service: str) -> Keyed:
@@ -291,12 +316,33 @@ def unseen_s(self_s: float, process: ProcessorTime) -> float:
     return max(0.0, share * waited_s - max(0.0, self_s - used_s))
 
 
+def unread_s2(self_s: float, weight: float, usual: ProcessorTime) -> float:
+    """The variance of estimated self times from waiting in a time for which no count was read.
+
+    `self_s`: in that time; `weight`: by how much windows extrapolate, on average; `usual`: how long
+    such threads wait in how much time on a processor. A stop is rarely in a window, and then
+    extrapolated, so processes of one stop or two have large errors of their own.
+    """
+    if usual.used <= 0 or self_s <= 0.0:
+        return 0.0
+    lacking = self_s * usual.waited / usual.used
+    return lacking * (lacking + (max(1.0, weight) - 1.0) * min(lacking, _STOP_S))
+
+
+def mean_weight(samples: U64, weights: U64) -> float:
+    """By how much windows extrapolate, on average; `weights`: in units of 1 / WEIGHT_ONE."""
+    # As doubles, because sums of what a damaged file states may exceed integers.
+    weight = float(weights.sum(dtype=float)) / layout.WEIGHT_ONE
+    return weight / max(1.0, float(samples.sum(dtype=float)))
+
+
 def with_unseen(
     off: Variances,
     keys: U64,
     is_estimate: np.ndarray,
     total_s: F64,
     self_s: F64,
+    weight: float,
     process: ProcessorTimes,
 ) -> Variances:
     """The variances with waiting that no window has met: any operator may lack its share of it. The
@@ -304,13 +350,13 @@ def with_unseen(
     for the ranges inside, which are taken off, lack theirs. Sums by phase have both.
 
     `keys`: (n,) of the rows; `is_estimate`: (n,) whether the row's times are estimates by windows;
-    `total_s`, `self_s`: (n,) its times; `process`: read for this pass.
+    `total_s`, `self_s`: (n,) its times; `weight`: as of `unread_s2`; `process`: read for this pass.
     """
     if process.waited_little:
         return off
     estimated = np.where(is_estimate, self_s, 0.0)
     all_s = float(estimated.sum())
-    lacked_s2 = process.lacked_s2(all_s)
+    lacked_s2 = process.lacked_s2(all_s, weight)
     if lacked_s2 == 0.0 or all_s == 0.0:
         return off
     lacked_share = lacked_s2**0.5 / all_s

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from opscope.host import processor_time
 from opscope.host.health import Health
 from opscope.host.process_metrics import MeasureKey
 from opscope.host.processor_time import ProcessorTimes, with_unseen
@@ -269,9 +270,11 @@ def contribution(
         ticks_per_second,
     )
     if segment.header.window_ns:
-        sampled = rows.values[:, _WEIGHT] != rows.values[:, _SAMPLES] * layout.WEIGHT_ONE
+        samples, weights = rows.values[:, _SAMPLES], rows.values[:, _WEIGHT]
+        sampled = weights != samples * layout.WEIGHT_ONE
         total_s, self_s = counters[:, TOTAL_NS] / 1e9, counters[:, SELF_NS] / 1e9
-        off = with_unseen(off, rows.keys, sampled, total_s, self_s, processor)
+        weight = processor_time.mean_weight(samples[sampled], weights[sampled])
+        off = with_unseen(off, rows.keys, sampled, total_s, self_s, weight, processor)
     variances, owed = off.rows, off.owed
     if series_map.group is not None:
         counters = bounds.sum_by(series_map.group, counters, len(series_map.series))

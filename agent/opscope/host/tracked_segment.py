@@ -178,6 +178,9 @@ class TrackedSegment:
             *tables.measures.keyed(self.service, segment.measures, self.user),
             *self.processor.measures(service),
         )
+        tables.usual_waiting.note((self.user, service), self.processor.since_last())
+        if not is_alive:
+            self.processor.ends(tables.usual_waiting.of((self.user, service)))
         whole = contribution(
             segment,
             series_map,
