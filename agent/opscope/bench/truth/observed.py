@@ -59,16 +59,18 @@ def run(
             with _processor_time(process.pid) as processor:
                 said, _ = process.communicate("\n" if ready else None)
         done, children = json.loads(said)
-        sums = segments.read(directory).since(before).with_waiting(processor.since_first)
+        sums = segments.read(directory).since(before).with_waiting(*processor.since_first)
     return Observed(Done(*done), sums, Counter(children))
 
 
 class _Processor:
-    """A process's times on a processor and waiting for one, read as long as it lives."""
+    """Times on a processor and waiting for one, of a process and those of its group, read as long
+    as it lives."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._times = ProcessorTimes()
+        self._children: dict[int, ProcessorTimes] = {}
         self._times.add(of_threads(pid))
         self._first = self._times.sums
         self.is_over = threading.Event()
@@ -76,11 +78,30 @@ class _Processor:
     def read(self) -> None:
         while not self.is_over.wait(_READ_S):
             self._times.add(of_threads(self._pid))
+            for child in _children(self._pid):
+                self._children.setdefault(child, ProcessorTimes()).add(of_threads(child))
 
     @property
-    def since_first(self) -> ProcessorTime:
+    def since_first(self) -> tuple[ProcessorTime, ProcessorTime]:
+        """Of the process, and of its children."""
         now, first = self._times.sums, self._first
-        return ProcessorTime(now.used - first.used, now.waited - first.waited)
+        children = [times.sums for times in self._children.values()]
+        return (
+            ProcessorTime(now.used - first.used, now.waited - first.waited),
+            ProcessorTime(sum(one.used for one in children), sum(one.waited for one in children)),
+        )
+
+
+def _children(group: int) -> list[int]:
+    """The processes of that group, without the one that leads it."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and int(name) != group and os.getpgid(int(name)) == group:
+                found.append(int(name))
+        except ProcessLookupError:
+            continue
+    return found
 
 
 @contextmanager

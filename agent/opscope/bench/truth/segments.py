@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import sqrt
 from pathlib import Path
 
 from opscope.host import processor_time
@@ -42,6 +43,8 @@ class Sums:
     self_owed: dict[Key, float] = field(default_factory=dict)
     window_calls2: dict[Key, float] = field(default_factory=dict)
     """Of all operators of a phase together: the sum of the squares of the windows' calls."""
+    of_segments: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By file name: the seconds of its self times that are estimates, and their mean weight."""
 
     @property
     def self_s(self) -> dict[Key, float]:
@@ -63,14 +66,24 @@ class Sums:
                 column[key] = max(column[key], change[key])
                 column[key] += 2 * getattr(earlier, owed).get(key, 0.0)
         difference.overhead_ns = self.overhead_ns - earlier.overhead_ns
+        difference.of_segments = {
+            name: one for name, one in self.of_segments.items() if name not in earlier.of_segments
+        }
         return difference
 
-    def with_waiting(self, processor: ProcessorTime) -> Sums:
-        """The same with the waiting that no window has met, as the agent adds it."""
+    def with_waiting(self, processor: ProcessorTime, children: ProcessorTime) -> Sums:
+        """The same with the waiting that no window has met, as the agent adds it. `children`: of
+        the processes that have begun and ended since the earlier reading."""
         self_s = self.self_s
         estimates = [key for key, variance in self.calls_variance.items() if variance and key[0]]
         all_s = sum(self_s.get(key, 0.0) for key in estimates)
-        unseen = processor_time.unseen_s(all_s, processor)
+        unseen = sqrt(
+            processor_time.unseen_s(all_s, processor) ** 2
+            + sum(
+                processor_time.unread_s2(own_s, weight, children)
+                for own_s, weight in self.of_segments.values()
+            )
+        )
         lacking = {
             key: unseen * self_s.get(key, 0.0) / all_s for key in estimates if unseen and all_s
         }
@@ -113,7 +126,7 @@ def read(directory: str) -> Sums:
     for path in sorted(Path(directory).glob("*.seg")):
         fd = os.open(path, os.O_RDONLY)
         try:
-            _add(sums, possible, partial(_pread, fd))
+            _add(sums, possible, path.name, partial(_pread, fd))
         finally:
             os.close(fd)
     sums.known_self_s = {key: possible.share * s for key, s in sums.known_self_s.items()}
@@ -136,7 +149,7 @@ def _pread(fd: int, offset: int, size: int) -> bytes:
     return os.pread(fd, size, offset)
 
 
-def _add(sums: Sums, possible: _Possible, read: Reader) -> None:
+def _add(sums: Sums, possible: _Possible, name: str, read: Reader) -> None:
     header = read_header(read)
     segment = read_segment(read, header, Dictionary())
     second = header.ticks_per_second
@@ -144,7 +157,14 @@ def _add(sums: Sums, possible: _Possible, read: Reader) -> None:
     variances = segment.variances
     stated = {int(entry["key"]) for entry in variances}
     rows = segment.rows
-    possible.estimated_s += float(estimated(rows.values).sum()) / second
+    self_s = estimated(rows.values) / second
+    possible.estimated_s += float(self_s.sum())
+    of_row, weights = rows.values[:, 0], rows.values[:, 1]
+    is_estimate = weights != of_row * layout.WEIGHT_ONE
+    sums.of_segments[name] = (
+        float(self_s[is_estimate].sum()),
+        processor_time.mean_weight(of_row[is_estimate], weights[is_estimate]),
+    )
     possible.elapsed_s += segment.elapsed_ticks / second
     for number, values in zip(rows.keys.tolist(), rows.values.tolist(), strict=True):
         samples, weight, whole, total, own = values[:5]
