@@ -6,8 +6,10 @@
 /* Of a processor: less than this is almost nothing. */
 static const double STILL_SHARE = 0.001;
 /* A driver that is later was stopped by a quota: beside four times as many busy threads as
- * processors, it is up to 18 ms late. */
-static const uint64_t LATE_NS = 20000000;
+ * processors, it is up to 18 ms late. One that is less late than the other is in time. */
+static const uint64_t LATE_NS = 20000000, LITTLE_NS = 1000000;
+/* Of late moments, the older half counts half once there are this many. */
+static const double LATE_MOMENTS = 64.0, FEWEST = 4.0;
 
 void opscope__gap_begin(opscope__gap *gap, uint64_t period_ns, uint64_t now_ns)
 {
@@ -43,9 +45,27 @@ uint64_t opscope__gap_draw(opscope__gap *gap, uint64_t now_ns, uint64_t seed)
     return gap->due_ns;
 }
 
+/* Whether a moment that is this late was in a stop by a quota. Moments are equally likely anywhere
+ * in a stop, so most of those in stops of 40 ms are very late; beside other processes hardly any
+ * is. */
+static bool was_stopped(opscope__gap *gap, uint64_t late_ns)
+{
+    if (late_ns < LITTLE_NS) {
+        return false;
+    }
+    if (gap->late_little + gap->late_much >= LATE_MOMENTS) {
+        gap->late_little /= 2.0;
+        gap->late_much /= 2.0;
+    }
+    const bool is_much = late_ns >= LATE_NS;
+    *(is_much ? &gap->late_much : &gap->late_little) += 1.0;
+    return is_much || (gap->late_much >= FEWEST && 2.0 * gap->late_much > gap->late_little);
+}
+
 uint64_t opscope__gap_again(opscope__gap *gap, uint64_t now_ns)
 {
-    if (now_ns < gap->due_ns + LATE_NS || gap->again == OPSCOPE__GAP_AGAIN_TIMES) {
+    const uint64_t late_ns = now_ns > gap->due_ns ? now_ns - gap->due_ns : 0;
+    if (!was_stopped(gap, late_ns) || gap->again == OPSCOPE__GAP_AGAIN_TIMES) {
         return 0;
     }
     gap->again++;

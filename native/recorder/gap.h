@@ -21,9 +21,12 @@
  * often come at the same points of a program's step, so such windows would also meet the same
  * operators again and again. So if the driver wakes up very late, the moment is drawn anew, a few
  * times at most. That depends on the driver's own timer, never on what the program does. A driver
- * that is a little late waited for other processes. If those moments were drawn anew as well, more
- * windows would open while the program waits, which is when the kernel lets the driver run at once:
- * calls of a small training were 13 % too low then, and 4 % otherwise.
+ * that is a little late mostly waited for other processes. If those moments were drawn anew as
+ * well, more windows would open while the program waits, which is when the kernel lets the driver
+ * run at once: calls of a small training were 13 % too low then, and 4 % otherwise. But if a third
+ * of the late moments were very late, a quota stops the driver, and a little late one was in the
+ * last part of a stop: it is drawn anew too. Otherwise calls under a quota of a half were a fifth
+ * too low.
  *
  * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c. Simulations:
  * tests/native/test_gap.c.
@@ -49,7 +52,8 @@ typedef struct opscope__gap {
     unsigned periods;    /* of the stretch of the window drawn last: the factor of its weight */
     uint64_t due_ns;     /* that window's moment */
     unsigned again;      /* how often it was drawn again */
-    uint64_t look_ns;    /* the next look, within a long stretch */
+    double late_little, late_much;     /* moments that were so; older ones count less */
+    uint64_t look_ns;                  /* the next look, within a long stretch */
     uint64_t looked_ns, looked_cpu_ns; /* the last look; 0: none in this long stretch */
     opscope__random random;
     bool is_seeded;
