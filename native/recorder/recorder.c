@@ -92,7 +92,7 @@ int OPSCOPE__COLD opscope__recorder_start_slow(const opscope_range *fn, bool is_
     const uint64_t now = opscope__ticks();
     frame->start_ticks = is_outer && outer_began != 0 ? outer_began
                          : is_outer || is_async(fn)   ? now
-                                                      : opscope__range_clock_read(state, now);
+                                                      : opscope__range_clock_begin(state, now);
     return OPSCOPE_OK;
 }
 
@@ -111,7 +111,7 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
     }
     struct opscope__frame *frame = state->top++;
     begin(frame, opscope__count_key(fn->op, frame[-1].key), fn, thread, context);
-    frame->start_ticks = opscope__range_clock_read(state, opscope__counter());
+    frame->start_ticks = opscope__range_clock_begin(state, opscope__counter());
     return OPSCOPE_OK;
 }
 

@@ -102,6 +102,30 @@ static void a_cost_that_is_stated_too_high_never_makes_a_parent_shorter_than_its
     segment_free(segment);
 }
 
+/* Each dear range is followed at once by one that lasts longer than what the dear one costs. */
+static void a_cost_that_is_stated_too_high_is_not_taken_off_the_next_range(void)
+{
+    start(10000000);
+    const opscope_op *dear = op_named("child"), *next = op_named("next");
+    uint64_t least = 0;
+    CHECK_EQUAL(opscope_recorder_window_begin(1.0), OPSCOPE_OK);
+    for (int i = 0; i < CHILDREN; i++) {
+        opscope_range range;
+        opscope_range_open(&range, dear, NULL);
+        opscope_range_close(&range);
+        opscope_range_open(&range, next, NULL);
+        const uint64_t begun = opscope__ticks();
+        work(ticks_of(3000.0));
+        least += opscope__ticks() - begun;
+        opscope_range_close(&range);
+    }
+    const uint64_t own = CHILDREN * cost_ticks(0);
+    CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
+    struct segment *segment = stop_and_read();
+    CHECK(segment_sum_of(segment, "next").total_ticks + own >= least);
+    segment_free(segment);
+}
+
 static void with_every_range_recorded_durations_are_the_time_that_passed(void)
 {
     start(0);
@@ -118,6 +142,7 @@ int main(void)
     opscope_recorder_extra_cost(op_named("child")->id, EXTRA_PS);
     RUN(in_windows_a_parent_lasts_as_long_as_without_recording);
     RUN(a_cost_that_is_stated_too_high_never_makes_a_parent_shorter_than_its_children);
+    RUN(a_cost_that_is_stated_too_high_is_not_taken_off_the_next_range);
     RUN(with_every_range_recorded_durations_are_the_time_that_passed);
     remove_directory();
     return 0;
