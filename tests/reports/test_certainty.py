@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.console import Console
 from opscope.cli._group import main
 from opscope.host import processor_time
 from opscope.host.host import Host
+from opscope.host.processor_time import ProcessorTime, ProcessStat
 from opscope.reports import certainty
 from opscope.reports.recording import Recording, Selection, record
 from opscope.reports.table import screen
@@ -24,6 +26,7 @@ from tests.segments.segment_writer import (
     Process,
     Range,
     SegmentWriter,
+    start_of,
 )
 
 SURE, UNSURE = "numpy::add", "numpy::inv"
@@ -135,8 +138,12 @@ def test_few_windows_may_all_miss_a_part_of_the_program(tmp_path: Path) -> None:
     shown = seen(tmp_path)
     # A part that the four miss with a probability of 5 %.
     assert shown.unseen.time_share == pytest.approx(1 - 0.05 ** (1 / 4))
-    assert shown.unseen.calls == 0.0
-    assert "an operator with less than 53 % of the time may be missing" in top(tmp_path)
+    # Few and long calls may be in no window, whatever their time: each has a weight of ten.
+    assert shown.unseen.calls == pytest.approx(-math.log(0.05) * 10)
+    missing = "an operator with less than 53 % of the time or fewer than 30.0 calls may be missing"
+    assert missing in " ".join(top(tmp_path).split())
+    page = json.loads(Live(host(tmp_path).collect, lambda _: [], lambda: 0.0).answer())
+    assert page["unseen_time_share"] == shown.unseen.time_share
     assert json.loads(top(tmp_path, "--json"))["unseen_time_share"] == shown.unseen.time_share
 
 
@@ -151,6 +158,57 @@ def test_at_that_many_calls_an_operator_is_missing_in_one_run_of_twenty(probabil
     calls = certainty.unseen(1000 * probability, 1000, []).calls
     assert (1 - probability) ** calls <= 0.05
     assert math.exp(-calls * probability) == pytest.approx(0.05)
+
+
+def used(monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float]) -> None:
+    """These processes had a processor for so long."""
+    monkeypatch.setattr(
+        processor_time,
+        "of_threads",
+        lambda pid, _: {pid: ProcessorTime(int(seconds[pid] * A_SECOND))},
+    )
+    monkeypatch.setattr(processor_time, "of_process", lambda pid: ProcessStat())
+
+
+def nightly(**settings: int) -> SegmentWriter:
+    """A process of another service, which has no operator."""
+    writer = SegmentWriter(Process(1, start_of(1)), created_unix_ns=A_SECOND, **settings)
+    writer.note("service.name", "nightly")
+    return writer
+
+
+def test_a_service_of_which_windows_met_nothing_is_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used(monkeypatch, {os.getpid(): 12.0, 1: 0.31})
+    nightly(window_ns=2_000_000, period_ns=40_000_000).write(place)
+    assert dict(seen(place).unmet) == {"nightly": pytest.approx(0.31)}
+    named = "windows met no operator of nightly (CPU time: 310 ms)"
+    assert named in " ".join(top(place).split())
+    page = json.loads(Live(host(place).collect, lambda _: [], lambda: 0.0).answer())
+    assert page["about"].endswith(named)
+    assert list(json.loads(top(place, "--json"))["unmet_cpu_s"]) == ["nightly"]
+
+
+def test_one_that_did_next_to_nothing_is_not_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used(monkeypatch, {os.getpid(): 12.0, 1: 0.1})
+    nightly(window_ns=2_000_000, period_ns=40_000_000).write(place)
+    assert not seen(place).unmet
+
+
+def test_one_whose_ranges_are_all_recorded_is_not_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used(monkeypatch, {os.getpid(): 12.0, 1: 5.0})
+    nightly().write(place)
+    assert not seen(place).unmet
+
+
+def test_a_line_names_three_services() -> None:
+    unmet = {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0, "e": 0.5}
+    assert certainty.unmet_in_words(unmet).endswith("c (CPU time: 2.00 s), 2 more")
 
 
 def test_exact_recordings_have_all_quantiles(tmp_path: Path) -> None:

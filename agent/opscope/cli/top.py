@@ -234,6 +234,7 @@ def _for_scripts(shown: View) -> dict[str, Any]:
         "samples": shown.samples,
         "unseen_calls": shown.unseen.calls,
         "unseen_time_share": shown.unseen.time_share,
+        "unmet_cpu_s": shown.unmet,
         "cpu_s": shown.cpu_s,
         "shares_of": {
             "seconds": shown.base_s,

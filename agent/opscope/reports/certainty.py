@@ -10,11 +10,11 @@ range was recorded, nothing is estimated, and everything is shown.
 An operator that was never recorded has no row, and so no error either. A view states how much of
 it there may have been (`Unseen`): of operators with more, at most one in 20 is missing. If calls
 are sampled by probability and each recorded one has the weight w, n calls are missed with the
-probability exp(-n / w), so this is 3 w calls. Windows may miss an operator however many calls it
-has, if these are close together: in a share s of the program's time, n windows miss all of them
-with the probability (1 - s)^n. So this is a share of the time, 1 - 0.05^(1/n), about 3 / n. Windows
-with few calls hardly count: n is the calls, squared, divided by the sum of the squares of the
-windows' calls.
+probability exp(-n / w), so this is 3 w calls, however long they last. Windows may also miss an operator with
+more calls, if these are close together: in a share s of the program's time, n windows miss all of
+them with the probability (1 - s)^n. So there is also a share of the time, 1 - 0.05^(1/n), about
+3 / n. Windows with few calls hardly count: n is the calls, squared, divided by the sum of the
+squares of the windows' calls.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from opscope.reports import numbers
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from opscope.host.snapshot import Snapshot
     from opscope.segments.variance import F64
 
+_NAMED = 3
+"""Services that a line names."""
 UNSURE_ABOVE = 0.2
 """Standard error over estimate."""
 LEAST_SAMPLES = {0.5: 5, 0.95: 20, 0.99: 100}
@@ -79,9 +83,9 @@ class Unseen(NamedTuple):
     """How much of an operator without a row there may have been, at 95 % confidence; 0: nothing."""
 
     calls: float
-    """If calls are sampled by probability."""
     time_share: float
-    """Of the time that the programs work, if windows sample it."""
+    """Of the time that the programs work, if windows sample it. An operator that has less of the
+    time, or fewer calls, may be missing."""
 
     def most(self, other: Unseen) -> Unseen:
         return Unseen(max(self.calls, other.calls), max(self.time_share, other.time_share))
@@ -108,9 +112,20 @@ def unseen(samples: float, calls: float, window_calls2: Iterable[float]) -> Unse
         return NOTHING_UNSEEN
     # At most that of all phases together, which it is if windows have the same part in a phase.
     squares = sum(map(math.sqrt, window_calls2)) ** 2
-    if squares:
-        return Unseen(0.0, -math.expm1(-_UNSEEN * squares / calls**2))
-    return Unseen(_UNSEEN * calls / samples, 0.0)
+    return Unseen(_UNSEEN * calls / samples, -math.expm1(-_UNSEEN * squares / calls**2))
+
+
+def unmet_in_words(unmet: Mapping[str, float]) -> str:
+    """`unmet`: services of which windows met no operator, and their CPU time in seconds. "" if there
+    are none."""
+    if not unmet:
+        return ""
+    named = [
+        f"{service} (CPU time: {numbers.seconds(used_s)})" for service, used_s in unmet.items()
+    ]
+    if len(named) > _NAMED:
+        named[_NAMED:] = [f"{len(named) - _NAMED} more"]
+    return f"windows met no operator of {', '.join(named)}"
 
 
 def error_of(variance: float) -> float | None:

@@ -227,8 +227,8 @@ def _footer(snapshot: Snapshot, shown: View, rows: Sequence[Row], more: str) -> 
         )
     if any(row.is_unsure for row in rows):
         lines.append(certainty.in_words())
-    if missing := shown.unseen.in_words(rate):
-        lines.append(missing)
+    missing = shown.unseen.in_words(rate), certainty.unmet_in_words(shown.unmet)
+    lines += filter(None, missing)
     alive = tuple(process for process in snapshot.processes if process.is_alive)
     health = snapshot.health
     share = overhead(alive, snapshot.time_unix_ns)

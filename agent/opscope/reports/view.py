@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ from opscope.reports.choices import GROUPED_BY, SORT_FIELDS
 
 _ROUNDED = 1e-6
 """What roundings change."""
+_WORTH_TELLING = 0.01
+"""Of all CPU time: a service with less has hardly any operators that windows could meet."""
 
 Grouping = Callable[[SeriesKey], SeriesKey]
 
@@ -90,6 +92,9 @@ class View:
     """Ranges recorded in the period."""
     unseen: Unseen
     """What may be missing of the period."""
+    unmet: Mapping[str, float]
+    """Services of which windows met no operator in the period: the CPU time of each in seconds, the
+    largest first. Those with little of all CPU time are left out."""
     cpu_s: float | None
     """What the programs used of the processors, in seconds; None if it is unknown."""
 
@@ -125,19 +130,35 @@ GROUPINGS: dict[str, Grouping] = dict(
 
 
 def view(
-    snapshot: Snapshot, before: Snapshot | None, grouping: Grouping, sort: str = "total"
+    snapshot: Snapshot,
+    before: Snapshot | None,
+    grouping: Grouping,
+    sort: str = "total",
+    services: Snapshot | None = None,
 ) -> View:
-    """The view of the increase since an earlier snapshot of the same host, or of everything."""
-    cpu_s = _cpu_s(snapshot, before)
+    """The view of the increase since an earlier snapshot of the same host, or of everything.
+
+    `services`: the increase by service, if `snapshot` has sums over services."""
+    used_s = _used_s(snapshot, before)
     if before is None:
         created = snapshot.created_unix_ns[snapshot.samples > 0]
         since_ns = int(created.min()) if len(created) else snapshot.time_unix_ns
     else:
         snapshot, since_ns = snapshot.since(before), before.time_unix_ns
     seconds = (snapshot.time_unix_ns - since_ns) / 1e9
-    unseen = _unseen(snapshot)
-    least_s = _least_s(snapshot)
-    return _view(snapshot.grouped(grouping), seconds, before is None, sort, unseen, cpu_s, least_s)
+    services = services or snapshot
+    unseen, unmet = _unseen(services), _unmet(services, used_s)
+    cpu_s = sum(used_s.values()) or None
+    return _view(
+        snapshot.grouped(grouping),
+        seconds,
+        before is None,
+        sort,
+        unseen,
+        unmet,
+        cpu_s,
+        _least_s(services),
+    )
 
 
 def is_self_known(snapshot: Snapshot) -> bool:
@@ -154,10 +175,11 @@ def known_self_s(snapshot: Snapshot) -> NDArray[np.float64]:
     return snapshot.counters[:, SELF_NS] / 1e9
 
 
-def _cpu_s(snapshot: Snapshot, before: Snapshot | None) -> float | None:
-    used_s = sum(snapshot.cpu_time_s.values())
-    earlier_s = sum(before.cpu_time_s.values()) if before is not None else 0.0
-    return used_s - earlier_s if used_s > earlier_s else None
+def _used_s(snapshot: Snapshot, before: Snapshot | None) -> dict[str, float]:
+    """The CPU time of each service in the period, in seconds."""
+    earlier = before.cpu_time_s if before is not None else {}
+    used = {key: seconds - earlier.get(key, 0.0) for key, seconds in snapshot.cpu_time_s.items()}
+    return {service: seconds for (service,), seconds in used.items() if seconds > 0}
 
 
 def _least_s(snapshot: Snapshot) -> float:
@@ -198,12 +220,26 @@ def _unseen(snapshot: Snapshot) -> Unseen:
     return most
 
 
+def _unmet(snapshot: Snapshot, used_s: Mapping[str, float]) -> dict[str, float]:
+    in_windows = {one.service for one in snapshot.processes if one.window_ns}
+    is_met = (certainty.calls_variance(snapshot) > 0) & (snapshot.samples > 0)
+    met = {snapshot.keys[row].service for row in np.flatnonzero(is_met).tolist()}
+    least_s = _WORTH_TELLING * sum(used_s.values())
+    found = {
+        service: seconds
+        for service, seconds in used_s.items()
+        if service in in_windows - met and seconds >= least_s
+    }
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
 def _view(
     snapshot: Snapshot,
     seconds: float,
     is_since_start: bool,
     sort: str,
     unseen: Unseen,
+    unmet: Mapping[str, float],
     cpu_s: float | None,
     least_s: float,
 ) -> View:
@@ -247,6 +283,7 @@ def _view(
         base_is_least,
         int(snapshot.samples.sum()),
         unseen,
+        unmet,
         cpu_s,
     )
 

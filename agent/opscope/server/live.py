@@ -133,8 +133,10 @@ def _answer(
     others: Sequence[Unobserved],
 ) -> dict[str, Any]:
     now, pids = sample.operators, Pids()
-    shown = view(now, earlier.operators if earlier else None, by_operator)
-    ran = now.since(earlier.operators) if earlier else now
+    services = sample.parts.since(earlier.parts) if earlier else sample.parts
+    before = earlier.operators if earlier else None
+    shown = view(now, before, by_operator, services=services)
+    ran = now.since(before) if before else now
     octaves = ran.buckets.sum(axis=2) / layout.WEIGHT_ONE
     rows = {key: octaves[number] for number, key in enumerate(now.keys)}
     parts = _parts(sample, earlier)
@@ -149,6 +151,7 @@ def _answer(
         "samples": shown.samples,
         "unseen_calls": shown.unseen.calls,
         "unseen_time_share": shown.unseen.time_share,
+        "unmet_cpu_s": shown.unmet,
         "cpu_s": shown.cpu_s,
         "busy": shown.base_s / shown.seconds if is_busy_known else None,
         "dropped": now.health.dropped,
@@ -195,8 +198,11 @@ def _about(shown: View) -> str:
     left_out = f"; {more} more operators ran" if more > 0 else ""
     is_unsure = any(row.is_unsure for row in shown.rows[:_OPERATORS_SHOWN])
     legend = f"; {certainty.in_words()}" if is_unsure else ""
-    missing = shown.unseen.in_words(lambda calls: f"{calls:.0f}")
-    return f"{span}; {base}{used}{left_out}{legend}{missing and '; '}{missing}"
+    missing = (
+        shown.unseen.in_words(lambda calls: f"{calls:.0f}"),
+        certainty.unmet_in_words(shown.unmet),
+    )
+    return "; ".join([span, f"{base}{used}{left_out}{legend}", *filter(None, missing)])
 
 
 def _operator(
