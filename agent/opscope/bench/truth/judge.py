@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import sqrt
+from math import log, sqrt
 from statistics import median
 
 from opscope.bench import median_interval
@@ -16,6 +16,8 @@ from opscope.bench.truth.programs import Done
 from opscope.bench.truth.segments import Key, Sums
 from opscope.reports import certainty
 
+_LONGEST_UNMET = -log(0.05)
+"""Periods of a program's time that windows miss with a probability of 5 %."""
 ALLOWED = 0.05
 ALLOWED_ERRORS = 3.0
 SURE_ERRORS = 1.96
@@ -156,7 +158,7 @@ def _shares(done: Done, sums: Sums, children: Mapping[str, int]) -> dict[Key, tu
 def estimates(truth: Truth, done: Done, sums: Sums) -> list[Estimate]:
     """The judged estimates of a run: totals, top operators, phases."""
     found = list(_of_calls(truth, done, sums))
-    if truth.shares:
+    if truth.shares and not _is_unmet(done, sums):
         found += _of_self_times(truth, done, sums)
         found += _of_phases(truth, done, sums)
     return found
@@ -204,12 +206,20 @@ def _judged(truth: Truth) -> list[str]:
     return sorted(by_time.keys() | by_calls.keys(), key=lambda op: -by_time.get(op, 0.0))
 
 
+def _is_unmet(done: Done, sums: Sums) -> bool:
+    """Whether windows met nothing, as a view then states, of so little time that they may.
+
+    There is one in each period, at a random moment: of some time in any number of pieces, n periods
+    long together, they all miss everything with a probability of at most exp(-n)."""
+    return not sums.samples and done.active_s <= _LONGEST_UNMET * sums.period_s
+
+
 def _of_calls(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
     variance = sums.calls_variance
     for op in ("", *_judged(truth)):
         true = (_of(truth.calls, op) if op else _total(truth.calls)) * done.steps
         estimated = _of(sums.calls, op) if op else _total(sums.calls)
-        is_unseen = _is_unseen(op, truth, done, sums)
+        is_unseen = _is_unmet(done, sums) or _is_unseen(op, truth, done, sums)
         # Of one that may be missing, the truth is within what is stated: at an interval's end.
         error = true / SURE_ERRORS if is_unseen else _error_of(variance, op)
         yield Estimate("calls", op, true, estimated, error)
@@ -225,12 +235,11 @@ def _is_unseen(op: str, truth: Truth, done: Done, sums: Sums) -> bool:
         sum(sums.calls[key] for key in estimated),
         sums.window_calls2.values(),
     )
-    share, slack = truth.share(_is_op(op)) if truth.shares else (0.0, 0.0)
-    return (
-        share - slack <= unseen.time_share
-        if unseen.time_share
-        else _of(truth.calls, op) * done.steps <= unseen.calls
-    )
+    has_few_calls = _of(truth.calls, op) * done.steps <= unseen.calls
+    if has_few_calls or not truth.shares:
+        return has_few_calls
+    share, slack = truth.share(_is_op(op))
+    return max(0.0, share - slack) < unseen.time_share
 
 
 def _of_self_times(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:

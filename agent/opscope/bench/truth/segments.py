@@ -43,6 +43,8 @@ class Sums:
     self_owed: dict[Key, float] = field(default_factory=dict)
     window_calls2: dict[Key, float] = field(default_factory=dict)
     """Of all operators of a phase together: the sum of the squares of the windows' calls."""
+    period_s: float = 0.0
+    """The mean time from window to window, the longest of all; 0: no windows."""
     of_segments: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By file name: the seconds of its self times that are estimates, and their mean weight."""
 
@@ -55,7 +57,7 @@ class Sums:
 
     def since(self, earlier: Sums) -> Sums:
         """The increase since an earlier reading of the same directory."""
-        difference = Sums(self.samples - earlier.samples)
+        difference = Sums(self.samples - earlier.samples, period_s=self.period_s)
         for name in _SUMMED:
             now, before = getattr(self, name), getattr(earlier, name)
             setattr(difference, name, {key: now[key] - before.get(key, 0.0) for key in now})
@@ -154,6 +156,8 @@ def _add(sums: Sums, possible: _Possible, name: str, read: Reader) -> None:
     segment = read_segment(read, header, Dictionary())
     second = header.ticks_per_second
     sums.overhead_ns += segment.overhead_ns
+    if header.window_ns:
+        sums.period_s = max(sums.period_s, header.period_ns / 1e9)
     variances = segment.variances
     stated = {int(entry["key"]) for entry in variances}
     rows = segment.rows
