@@ -10,11 +10,11 @@ range was recorded, nothing is estimated, and everything is shown.
 An operator that was never recorded has no row, and so no error either. A view states how much of
 it there may have been (`Unseen`): of operators with more, at most one in 20 is missing. If calls
 are sampled by probability and each recorded one has the weight w, n calls are missed with the
-probability exp(-n / w), so this is 3 w calls, however long they last. Windows may also miss an operator with
-more calls, if these are close together: in a share s of the program's time, n windows miss all of
-them with the probability (1 - s)^n. So there is also a share of the time, 1 - 0.05^(1/n), about
-3 / n. Windows with few calls hardly count: n is the calls, squared, divided by the sum of the
-squares of the windows' calls.
+probability exp(-n / w), so this is 3 w calls, however long they last. Windows may also miss an
+operator with more calls, if these are close together: in a share s of the program's time, n windows
+miss all of them with the probability (1 - s)^n. So there is also a share of the time,
+1 - 0.05^(1/n), about 3 / n. Windows with few calls hardly count: n is the calls, squared, divided
+by the sum of the squares of the windows' calls.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def unseen(samples: float, calls: float, window_calls2: Iterable[float]) -> Unse
 
 
 def unmet_in_words(unmet: Mapping[str, float]) -> str:
-    """`unmet`: services of which windows met no operator, and their CPU time in seconds. "" if there
-    are none."""
+    """`unmet`: services of which windows met no operator, with their CPU time in seconds. Without
+    any, an empty text."""
     if not unmet:
         return ""
     named = [
