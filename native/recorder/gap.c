@@ -8,9 +8,10 @@ static const double STILL_SHARE = 0.001;
 /* A driver that is later was stopped by a quota: beside four times as many busy threads as
  * processors, it is up to 18 ms late. One that is less late than the other is in time. */
 static const uint64_t LATE_NS = 20000000, LITTLE_NS = 1000000;
-/* The counts of late moments are halved once they reach this together, so that older ones count
- * less; and the fewest very late ones that say anything. */
-static const double LATE_MOMENTS = 64.0, FEWEST = 4.0;
+/* After this many late moments, their counts are halved: older ones then count less. */
+static const double LATE_MOMENTS = 64.0;
+/* A quota is assumed only after this many very late moments. */
+static const double FEWEST = 4.0;
 
 void opscope__gap_begin(opscope__gap *gap, uint64_t period_ns, uint64_t now_ns)
 {
