@@ -36,8 +36,8 @@ UNSURE_ABOVE = 0.2
 """Standard error over estimate."""
 LEAST_SAMPLES = {0.5: 5, 0.95: 20, 0.99: 100}
 """Minimum samples for each quantile shown."""
-_UNSEEN = -math.log(0.05)
-"""Calls of an operator that is missing with a probability of 5 %, in weights of a call."""
+UNSEEN = -math.log(0.05)
+"""The expected number of samples of what is missing with a probability of 5 %."""
 
 
 def calls_variance(snapshot: Snapshot) -> F64:
@@ -112,7 +112,7 @@ def unseen(samples: float, calls: float, window_calls2: Iterable[float]) -> Unse
         return NOTHING_UNSEEN
     # At most that of all phases together, which it is if windows have the same part in a phase.
     squares = sum(map(math.sqrt, window_calls2)) ** 2
-    return Unseen(_UNSEEN * calls / samples, -math.expm1(-_UNSEEN * squares / calls**2))
+    return Unseen(UNSEEN * calls / samples, -math.expm1(-UNSEEN * squares / calls**2))
 
 
 def unmet_in_words(unmet: Mapping[str, float]) -> str:

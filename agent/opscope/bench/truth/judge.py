@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import log, sqrt
+from math import sqrt
 from statistics import median
 
 from opscope.bench import median_interval
@@ -16,8 +16,6 @@ from opscope.bench.truth.programs import Done
 from opscope.bench.truth.segments import Key, Sums
 from opscope.reports import certainty
 
-_LONGEST_UNMET = -log(0.05)
-"""Periods of a program's time that windows miss with a probability of 5 %."""
 ALLOWED = 0.05
 ALLOWED_ERRORS = 3.0
 SURE_ERRORS = 1.96
@@ -211,7 +209,7 @@ def _is_unmet(done: Done, sums: Sums) -> bool:
 
     There is one in each period, at a random moment: of some time in any number of pieces, n periods
     long together, they all miss everything with a probability of at most exp(-n)."""
-    return not sums.samples and done.active_s <= _LONGEST_UNMET * sums.period_s
+    return not sums.samples and done.active_s <= certainty.UNSEEN * sums.period_s
 
 
 def _of_calls(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
