@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.host.snapshot import SELF_NS, SELF_UNKNOWN, WEIGHT, Process, SeriesKey, Snapshot
+from opscope.host.snapshot import (
+    SELF_NS,
+    SELF_UNKNOWN,
+    WEIGHT,
+    Process,
+    SeriesKey,
+    Snapshot,
+)
 from opscope.reports import certainty
 from opscope.reports.certainty import Unseen
 from opscope.reports.choices import GROUPED_BY, SORT_FIELDS
@@ -140,6 +147,7 @@ def view(
 
     `services`: the increase by service, if `snapshot` has sums over services."""
     used_s = _used_s(snapshot, before)
+    cpu_s = sum(used_s.values())
     if before is None:
         created = snapshot.created_unix_ns[snapshot.samples > 0]
         since_ns = int(created.min()) if len(created) else snapshot.time_unix_ns
@@ -148,7 +156,6 @@ def view(
     seconds = (snapshot.time_unix_ns - since_ns) / 1e9
     services = services or snapshot
     unseen, unmet = _unseen(services), _unmet(services, used_s)
-    cpu_s = sum(used_s.values()) or None
     return _view(
         snapshot.grouped(grouping),
         seconds,
@@ -156,7 +163,7 @@ def view(
         sort,
         unseen,
         unmet,
-        cpu_s,
+        cpu_s if cpu_s > 0 else None,
         _least_s(services),
     )
 
@@ -176,10 +183,12 @@ def known_self_s(snapshot: Snapshot) -> NDArray[np.float64]:
 
 
 def _used_s(snapshot: Snapshot, before: Snapshot | None) -> dict[str, float]:
-    """The CPU time of each service in the period, in seconds."""
-    earlier = before.cpu_time_s if before is not None else {}
-    used = {key: seconds - earlier.get(key, 0.0) for key, seconds in snapshot.cpu_time_s.items()}
-    return {service: seconds for (service,), seconds in used.items() if seconds > 0}
+    """The CPU time of each service in the period, in seconds. That of a process which has changed
+    its service moves: the service it left may have lost some."""
+    now, earlier = snapshot.cpu_time_s, before.cpu_time_s if before is not None else {}
+    return {
+        key[0]: now.get(key, 0.0) - earlier.get(key, 0.0) for key in dict.fromkeys((*now, *earlier))
+    }
 
 
 def _least_s(snapshot: Snapshot) -> float:
@@ -228,7 +237,7 @@ def _unmet(snapshot: Snapshot, used_s: Mapping[str, float]) -> dict[str, float]:
     found = {
         service: seconds
         for service, seconds in used_s.items()
-        if service in in_windows - met and seconds >= least_s
+        if service in in_windows - met and 0 < seconds >= least_s
     }
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
