@@ -14,6 +14,7 @@ from opscope.cli._group import main
 from opscope.host import processor_time
 from opscope.host.host import Host
 from opscope.host.processor_time import ProcessorTime, ProcessStat
+from opscope.host.snapshot import OTHER
 from opscope.reports import certainty
 from opscope.reports.recording import Recording, Selection, record
 from opscope.reports.table import screen
@@ -204,6 +205,19 @@ def test_one_whose_ranges_are_all_recorded_is_not_named(
     used(monkeypatch, {os.getpid(): 12.0, 1: 5.0})
     nightly().write(place)
     assert not seen(place).unmet
+
+
+def test_none_is_named_if_operators_beyond_the_limit_of_series_may_be_its(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used(monkeypatch, {os.getpid(): 12.0, 1: 5.0})
+    writer = nightly(window_ns=2_000_000, period_ns=40_000_000)
+    writer.add([Range(SURE, 1e-3, 4, 10.0, self_s=1e-3)])
+    writer.variance(SURE, 40.0**2, 0.04**2)
+    writer.write(place)
+    limited = Host([str(place)], consume=False, max_series=1).collect()
+    assert OTHER in limited.keys and len({key.service for key in limited.keys}) < 3
+    assert not view(limited, None, by_operator).unmet
 
 
 def test_a_line_names_three_services() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opscope.host.snapshot import (
+    OTHER,
     SELF_NS,
     SELF_UNKNOWN,
     WEIGHT,
@@ -233,6 +234,8 @@ def _unmet(snapshot: Snapshot, used_s: Mapping[str, float]) -> dict[str, float]:
     in_windows = {one.service for one in snapshot.processes if one.window_ns}
     is_met = (certainty.calls_variance(snapshot) > 0) & (snapshot.samples > 0)
     met = {snapshot.keys[row].service for row in np.flatnonzero(is_met).tolist()}
+    if OTHER.service in met:
+        return {}  # beyond the limit of series: it may be any service's
     least_s = _WORTH_TELLING * sum(used_s.values())
     found = {
         service: seconds
