@@ -29,6 +29,10 @@ Drive = Callable[[float], Done]
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 TWO_THREADS = dict.fromkeys(ONE_THREAD, "2")
 
+LEARNING_RATE = 0.0
+"""So every step of a training takes as long as the first. As a model learns, the moments of its
+optimizer become subnormal numbers, with which some processors calculate several times slower."""
+
 
 @dataclass(frozen=True)
 class Program:

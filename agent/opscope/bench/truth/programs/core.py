@@ -3,7 +3,7 @@
 from typing import Any
 
 from opscope import tensor as ot
-from opscope.bench.truth.programs import Drive, in_turn
+from opscope.bench.truth.programs import LEARNING_RATE, Drive, in_turn
 from opscope.tensor import nn, optim
 
 
@@ -19,7 +19,7 @@ def cnn() -> Drive:
         nn.Flatten(),
         nn.Linear(32 * 4 * 4, 10),
     )
-    optimizer = optim.Adam(model.parameters(), 1e-3)
+    optimizer = optim.Adam(model.parameters(), LEARNING_RATE)
     images = ot.tensor([[[[0.5] * 8] * 8]] * 32)
     digits = ot.tensor([index % 10 for index in range(32)])
 

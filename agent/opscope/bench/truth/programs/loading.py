@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from opscope.bench.truth.programs import Drive, in_turn
+from opscope.bench.truth.programs import LEARNING_RATE, Drive, in_turn
 
 
 class _Rows:
@@ -25,7 +25,7 @@ class _Rows:
 def _training(workers: int) -> Drive:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
-    optimizer = torch.optim.AdamW(model.parameters())
+    optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE)
     loss = nn.CrossEntropyLoss()
     rows: Any = _Rows()
     batches = iter(DataLoader(rows, batch_size=16, num_workers=workers))

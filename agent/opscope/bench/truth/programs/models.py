@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from opscope.bench.truth.programs import Drive, in_turn
+from opscope.bench.truth.programs import LEARNING_RATE, Drive, in_turn
 from opscope.bench.truth.programs.resnet18 import resnet18 as make_resnet18
 
 _VOCABULARY = 1000
@@ -17,7 +17,7 @@ _VOCABULARY = 1000
 def mlp() -> Drive:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 10))
-    optimizer = torch.optim.Adam(model.parameters())
+    optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE)
     inputs, targets = torch.randn(16, 32), torch.randint(10, (16,))
     loss = nn.CrossEntropyLoss()
     return in_turn(_training(optimizer, lambda: loss(model(inputs), targets)), warm=20)
@@ -77,7 +77,7 @@ def bert() -> Drive:
             x = second(x + dropout(wide(x)))
         return functional.cross_entropy(head(x).flatten(0, 1), tokens.flatten())
 
-    return in_turn(_training(torch.optim.AdamW(modules.parameters()), forward))
+    return in_turn(_training(torch.optim.AdamW(modules.parameters(), LEARNING_RATE), forward))
 
 
 def gpt2() -> Drive:
@@ -117,7 +117,7 @@ def convolutions() -> Drive:
     torch.manual_seed(0)
     first, second = (nn.Conv2d(64, 64, 3, padding=1) for _ in range(2))
     net = nn.Sequential(first, nn.ReLU(), second, nn.BatchNorm2d(64), nn.ReLU())
-    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    optimizer = torch.optim.SGD(net.parameters(), LEARNING_RATE)
     images = torch.randn(4, 64, 56, 56)
     return in_turn(_training(optimizer, lambda: net(images).square().mean()))
 
@@ -125,7 +125,7 @@ def convolutions() -> Drive:
 def resnet18() -> Drive:
     """In its published shape, training with SGD on 4 images of 64 x 64."""
     net = make_resnet18(classes=10)
-    optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9, weight_decay=1e-4)
+    optimizer = torch.optim.SGD(net.parameters(), LEARNING_RATE, momentum=0.9, weight_decay=1e-4)
     images, targets = torch.randn(4, 3, 64, 64), torch.randint(10, (4,))
     loss = nn.CrossEntropyLoss()
     return in_turn(_training(optimizer, lambda: loss(net(images), targets)))
