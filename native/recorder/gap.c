@@ -76,6 +76,11 @@ uint64_t opscope__gap_again(opscope__gap *gap, uint64_t now_ns)
     return gap->due_ns;
 }
 
+double opscope__gap_remaining_ns(const opscope__gap *gap, uint64_t now_ns)
+{
+    return gap->periods == 1 ? (double)(int64_t)(gap->start_ns - now_ns) : 0.0;
+}
+
 void opscope__gap_note(opscope__gap *gap, double cpu_ns, double wall_ns)
 {
     if (cpu_ns > STILL_SHARE * wall_ns) {

@@ -68,6 +68,9 @@ uint64_t opscope__gap_draw(opscope__gap *gap, uint64_t now_ns, uint64_t seed);
  * late.
  */
 uint64_t opscope__gap_again(opscope__gap *gap, uint64_t now_ns);
+/* From the end of the window drawn last to that of its period, for which it stands; less than 0 if
+ * it was later. 0 for a long stretch: no work is expected in it. */
+double opscope__gap_remaining_ns(const opscope__gap *gap, uint64_t now_ns);
 /* What the program did from the end of a window to that of the next. */
 void opscope__gap_note(opscope__gap *gap, double cpu_ns, double wall_ns);
 /* Whether this is within a long stretch. */

@@ -194,14 +194,14 @@ static double squared_deviation(const struct known *known, int quantity, double 
     return off * off * reliable * reliable;
 }
 
-static void deviate(struct known *known, double work, double owed)
+static void deviate(struct known *known, double work, double missing_work)
 {
     known->owed_count = fmin(known->owed_count + 1.0, OWED_WINDOWS);
     for (int i = 0; i < QUANTITIES; i++) {
         known->added[i] = work_sum > 0.0 ? squared_deviation(known, i, work) : 0.0;
         known->sum[i] += known->added[i];
         const double all_work = work_sum + work;
-        const double missing = all_work > 0.0 ? known->now[i] / all_work * owed : 0.0;
+        const double missing = all_work > 0.0 ? known->now[i] / all_work * missing_work : 0.0;
         known->owed[i] = missing;
         known->owed_square[i] += (missing * missing - known->owed_square[i]) / known->owed_count;
         const double part = known->now[i] - known->before[i];
@@ -409,7 +409,7 @@ void opscope__variance_window(opscope__segment *segment,
     add_cells(segment);
     for (size_t i = 0; i < slot_count; i++) {
         if (slots[i].key != 0) {
-            deviate(&slots[i], work, window->owed);
+            deviate(&slots[i], work, window->missing);
         }
     }
     share_stops(work,

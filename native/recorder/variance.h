@@ -24,9 +24,10 @@
  * those: sum(y)^2 / sum(y y) of its calls, if that is less. One window has no spread: then the
  * standard error is the estimate itself, and between one and two windows a part of it.
  *
- * The work that windows do not represent yet is missing from the estimate, R times as much for each
- * operator. It changes from window to window, in both directions, so its mean square over the last
- * windows is added. What is missing now is known: the interval that is stated contains it.
+ * The work that windows do not represent, or represent too early (recorder/window_weight.h), is
+ * missing from the estimate, R times as much for each operator. It changes from window to window,
+ * in both directions, so its mean square over the last windows is added. What is missing now is
+ * known: the interval that is stated contains it.
  *
  * The parts for few windows and for owed work can become smaller; the agent exports the largest
  * variance so far. They are also stated apart: the variance of what came between two readings is
@@ -46,10 +47,10 @@
 #include "segment/segment.h"
 
 struct opscope__variance_window {
-    double work; /* ns of work that the window represents */
-    double owed; /* ns of work that no window represents yet */
-    double busy; /* ns of CPU time of the threads whose ranges it recorded, from the window's
-                    beginning until it closed, times its weight */
+    double work;    /* ns of work that the window represents */
+    double missing; /* ns of work that the estimates so far may lack, or have too much */
+    double busy;    /* ns of CPU time of the threads whose ranges it recorded, from the window's
+                       beginning until it closed, times its weight */
 };
 
 /* With the segment lock held, after a window has closed. The contributions are the growth of the

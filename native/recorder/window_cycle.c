@@ -117,9 +117,9 @@ static double busy_ns(const struct moment *until)
 }
 
 /* Accounts for a window whose counted part is over, or with weights of 0 for time without a window.
- * Returns the work that the window represents. */
+ * Returns the work that the window represents. `remaining`: see recorder/window_weight.h. */
 static double count(const struct moment *start, const struct moment *stop, double known_weight,
-                    double rest_weight)
+                    double rest_weight, double remaining)
 {
     struct books *books = &cycle.books;
     const struct moment *last = &cycle.last;
@@ -137,6 +137,7 @@ static double count(const struct moment *start, const struct moment *stop, doubl
         .wall = is_usual ? since(last->wall_ns, stop->wall_ns) : 0.0,
         .inside = known,
         .outside = since(last->cpu.known_ns, start->cpu.known_ns),
+        .remaining = remaining,
         .recording = cost * (1.0 - rest_share),
         .recording_outside = cost_outside * (1.0 - rest_share),
         .factor = stop->cost.factor};
@@ -283,13 +284,6 @@ static void stop_to_count(void)
     cycle.due_ns = cycle.stop.wall_ns;
 }
 
-/* The work that may be missing, or too much, in all estimates so far: owed, or because the cost of
- * recording is uncertain. */
-static double missing_work(const opscope__window_weight *book)
-{
-    return hypot(book->owed, opscope__window_weight_uncertain(book, cycle.stop.cost.factor_error));
-}
-
 static void resize(double ratio)
 {
     opscope__window_weight_resize(&cycle.books.known, ratio);
@@ -312,12 +306,16 @@ static void close_window(void)
     const uint64_t drivers_ns = opscope__registry_drivers_ns();
     opscope__recorder_window_thread(drivers_ns - cycle.drivers_ns);
     cycle.drivers_ns = drivers_ns;
-    const double work = count(&cycle.start, &cycle.stop, cycle.known_weight, cycle.rest_weight);
+    const double remaining = opscope__gap_remaining_ns(&cycle.gap, cycle.stop.wall_ns);
+    const double work =
+        count(&cycle.start, &cycle.stop, cycle.known_weight, cycle.rest_weight, remaining);
     const struct books *books = &cycle.books;
+    const double error = cycle.stop.cost.factor_error;
+    const double of_rest =
+        cycle.stop.cpu.has_new ? opscope__window_weight_missing(&books->rest, error) : 0.0;
     const struct opscope__variance_window window = {
         .work = work,
-        .owed = missing_work(&books->known) +
-                (cycle.stop.cpu.has_new ? missing_work(&books->rest) : 0.0),
+        .missing = opscope__window_weight_missing(&books->known, error) + of_rest,
         .busy = busy_ns(&cycle.tail)};
     opscope__recorder_window_vary(&window);
     opscope__gap_note(&cycle.gap, used_ns(&cycle.stop),
@@ -424,7 +422,7 @@ void opscope__cycle_end(void)
         step(true);
     }
     const struct moment now = this_moment();
-    (void)count(&now, &now, 0.0, 0.0);
+    (void)count(&now, &now, 0.0, 0.0, 0.0);
     cycle.gap.long_to_ns = 0;
 }
 

@@ -26,6 +26,10 @@ static const double LEAST_WORK = 0.02;
 static const double RISE_LIMIT = 4.0;
 /* Whatever the estimated cost of recording, some of the time was work. */
 static const double RECORDING_LIMIT = 0.9;
+/* The variance of what is counted at a moment of a period, relative to the square of its work: at
+ * the part v of it, its window was before with a probability of v, and 1 - v is counted too much;
+ * or v is not counted yet. So it is the mean of v (1 - v). */
+static const double VARIANCE_IN_PERIOD = 1.0 / 6.0;
 
 /* The cost of recording as measured in loops, of a stretch with that CPU time; less if it were more
  * than RECORDING_LIMIT of it. */
@@ -40,7 +44,8 @@ void opscope__window_weight_plan(opscope__window_weight *book, double window_ns,
     book->planned_on = window_ns;
     book->planned_wall = period_ns;
     book->on = book->wall = book->count = 0.0;
-    book->all = book->met = book->recent = 0.0;
+    book->all = book->met = book->all_wall = book->recent = 0.0;
+    book->remaining = 0.0;
 }
 
 void opscope__window_weight_resize(opscope__window_weight *book, double ratio)
@@ -57,18 +62,31 @@ void opscope__window_weight_expect(opscope__window_weight *book, double on_ns)
     book->planned_on = on_ns;
 }
 
+/* The work that is expected in that much time. */
+static double expected(const opscope__window_weight *book, double ns)
+{
+    return book->all_wall > 0.0 ? book->all / book->all_wall * ns : 0.0;
+}
+
 /* How many ns of work there are for each in windows: by what is known of work, and for
  * PRIOR_WORK windows, by the quotient of times. */
 static double by_work(const opscope__window_weight *book, double by_time)
 {
     const double prior = PRIOR_WORK * book->typical;
     const double met = prior + book->met;
-    return met > 0.0 ? (prior * by_time + book->all) / met : by_time;
+    const double all = book->all + expected(book, book->remaining);
+    return met > 0.0 ? (prior * by_time + all) / met : by_time;
+}
+
+/* What is owed beyond the work that was still expected after the last window. */
+static double owed(const opscope__window_weight *book)
+{
+    return book->owed + expected(book, book->remaining);
 }
 
 double opscope__window_weight_now(const opscope__window_weight *book)
 {
-    const double by_time = (PRIOR_WINDOWS * book->planned_wall + book->wall) /
+    const double by_time = (PRIOR_WINDOWS * book->planned_wall + book->wall + book->remaining) /
                            (PRIOR_WINDOWS * book->planned_on + book->on);
     /* Without this factor, the time that recording takes from a window would always leave owed
      * work. */
@@ -78,27 +96,30 @@ double opscope__window_weight_now(const opscope__window_weight *book)
     const double horizon =
         book->count + 2.0 < HORIZON_WINDOWS ? book->count + 2.0 : HORIZON_WINDOWS;
     if (book->typical > LEAST_WORK * book->planned_on) {
-        weight += book->owed / (horizon * book->typical);
+        weight += owed(book) / (horizon * book->typical);
     }
     weight = weight < RISE_LIMIT * by_time ? weight : RISE_LIMIT * by_time;
     return weight > 1.0 ? weight : 1.0;
 }
 
-double opscope__window_weight_uncertain(const opscope__window_weight *book, double error)
+double opscope__window_weight_missing(const opscope__window_weight *book, double error)
 {
-    return error * book->recording;
+    const double in_period = sqrt(VARIANCE_IN_PERIOD) * expected(book, book->planned_wall);
+    return hypot(hypot(owed(book), in_period), error * book->recording);
 }
 
-static void compare(opscope__window_weight *book, double all, double met)
+static void compare(opscope__window_weight *book, double all, double met, double wall)
 {
     if (book->recent >= RECENT_WINDOWS) {
         const double kept = 1.0 - 1.0 / RECENT_WINDOWS;
         book->all *= kept;
         book->met *= kept;
+        book->all_wall *= kept;
         book->recent *= kept;
     }
     book->all += fmax(0.0, all);
     book->met += fmax(0.0, met);
+    book->all_wall += wall;
     book->recent += 1.0;
 }
 
@@ -117,10 +138,11 @@ double opscope__window_weight_count(opscope__window_weight *book,
         book->on += cycle->on;
         book->wall += cycle->wall;
         if (cycle->weight > 0.0 && cycle->on > 0.0) {
-            compare(book, all, work);
+            compare(book, all, work, cycle->wall);
         }
     }
     book->count += cycle->weight > 0.0;
+    book->remaining = cycle->remaining;
     if (work > 0.0) {
         book->inside += cycle->inside;
         book->work += work;

@@ -71,7 +71,7 @@ static const opscope_variance *variance_of(uint64_t key)
 
 static void close_window(opscope__segment *segment, double work, double owed)
 {
-    const struct opscope__variance_window window = {.work = work, .owed = owed};
+    const struct opscope__variance_window window = {.work = work, .missing = owed};
     opscope__variance_window(segment, &window);
 }
 
