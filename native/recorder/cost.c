@@ -22,9 +22,9 @@ void opscope__cost_extra_is_counted(uint32_t op_id)
     opscope__op_cost_set_counted(op_id);
 }
 
-void opscope__cost_of_drawn(uint32_t op_id, double times)
+void opscope__cost_where_few(uint32_t op_id, double share)
 {
-    opscope__op_cost_set_drawn(op_id, times);
+    opscope__op_cost_set_few(op_id, share);
 }
 
 uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_t op_id)
@@ -40,6 +40,8 @@ static const double LEAST_FACTOR = 0.5, MOST_FACTOR = 20.0;
 /* The growth of a framework's own part, relative to that of the recorder's, in programs. Measured
  * with PyTorch 2.13.0 on two processors, for four programs: 1.4 to 2.2. */
 static const double FRAMEWORK_GROWTH = 1.7;
+/* Where few ranges are drawn, the cost of one relative to that of a recorded one. */
+static const double USUAL_FEW = 1.5 * OPSCOPE__COST_COMPARE_PROB;
 
 /* Sums of the probes in the program and in the loop; add_relaxed by any thread. */
 static struct {
@@ -138,8 +140,8 @@ void opscope__cost_add_comparison(const struct opscope__cost_comparison *window)
 struct sums {
     unsigned __int128 sampled_ps, outer_ps, counted_ps;
     unsigned __int128
-        extra_ps;    /* the part of sampled_ps and outer_ps beyond what every range costs */
-    double drawn_ps; /* if all of counted_ps were of drawn ranges */
+        extra_ps;  /* the part of sampled_ps and outer_ps beyond what every range costs */
+    double few_ps; /* of as many ranges as counted_ps, where few are drawn */
     uint64_t counted_count, outer_count;
 };
 
@@ -171,7 +173,8 @@ static void OPSCOPE__UNSYNCHRONIZED add_cell(struct sums *sums,
                                              ? (unsigned __int128)samples * header->record_cost_ps
                                              : cost_ps;
     sums->counted_ps += counted_ps;
-    sums->drawn_ps += opscope__op_cost_drawn(op_id) * (double)counted_ps;
+    const double few = opscope__op_cost_few(op_id);
+    sums->few_ps += (few > 0.0 ? few : USUAL_FEW) * (double)counted_ps;
 }
 
 static struct sums sum_cells(const opscope__segment *segment)
@@ -252,15 +255,14 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
                            opscope__recorder.sampling.window_ns != 0
                                ? (uint64_t)(factor * (1u << OPSCOPE__COST_FACTOR_LOG2))
                                : 0);
-    *out = (struct opscope__cost){
-        .recording_ns =
-            (uint64_t)((sums.sampled_ps + sums.outer_ps) * factor_ppm / ONE_PPM / PS_PER_NS),
-        .outer_ns = (uint64_t)(sums.outer_ps / PS_PER_NS),
-        .sampled_ns = (uint64_t)(sums.sampled_ps / PS_PER_NS),
-        .counted_ns = (uint64_t)(sums.counted_ps / PS_PER_NS),
-        .counted_count = sums.counted_count,
-        .few_ns = (uint64_t)(sums.drawn_ps * OPSCOPE__COST_COMPARE_PROB / PS_PER_NS),
-        .factor = factor,
-        .factor_error = found.error,
-        .outer_factor = of_outer};
+    *out = (struct opscope__cost){.recording_ns = (uint64_t)((sums.sampled_ps + sums.outer_ps) *
+                                                             factor_ppm / ONE_PPM / PS_PER_NS),
+                                  .outer_ns = (uint64_t)(sums.outer_ps / PS_PER_NS),
+                                  .sampled_ns = (uint64_t)(sums.sampled_ps / PS_PER_NS),
+                                  .counted_ns = (uint64_t)(sums.counted_ps / PS_PER_NS),
+                                  .counted_count = sums.counted_count,
+                                  .few_ns = (uint64_t)(sums.few_ps / PS_PER_NS),
+                                  .factor = factor,
+                                  .factor_error = found.error,
+                                  .outer_factor = of_outer};
 }

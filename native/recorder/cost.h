@@ -43,9 +43,10 @@ void opscope__cost_add_comparison(const struct opscope__cost_comparison *window)
 /* For bridges: the operator's extra cost arises also while ranges are only counted, whether they
  * are drawn or not. Comparisons then do not see it. */
 OPSCOPE_API void opscope__cost_extra_is_counted(uint32_t op_id);
-/* For bridges: while few ranges of that operator are drawn, a drawn one costs this many times what
- * one costs when all are recorded. Without a call: 1.5, because its code is not in the caches. */
-OPSCOPE_API void opscope__cost_of_drawn(uint32_t op_id, double times);
+/* For bridges: while few ranges of that operator are drawn, one costs this share on average of what
+ * it costs when all are recorded. Without a call: that of the drawn ones, times 1.5, because their
+ * code is not in the caches. */
+OPSCOPE_API void opscope__cost_where_few(uint32_t op_id, double share);
 
 /* Around the code that prepares the calling thread for its first recorded range, whose time is a
  * cost. In CPU time, because a new thread often waits for a processor. */

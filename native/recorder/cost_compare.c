@@ -13,8 +13,9 @@ static const double MATTERS = 0.02, WELL_KNOWN = 0.04;
 /* The older windows' share shrinks by one of this many with each window: a minute's windows. */
 static const double HORIZON_WINDOWS = 240.0;
 /* The standard error of a factor known otherwise, relative to it or to 1: of what a framework's own
- * code for recorded operators costs, little is measured (recorder/cost.c). */
-static const double KNOWN_ERROR = 0.5;
+ * code for recorded operators costs, little is measured (recorder/cost.c), and beside other
+ * programs that use the processor's caches, ranges cost two to three times as much. */
+static const double KNOWN_ERROR = 1.0;
 /* It does not hold for this program if it is that many standard errors of their difference from the
  * one of comparisons, by that many windows: a few windows' errors are uncertain themselves. */
 static const double FAR = 3.0, MANY_WINDOWS = 30.0;

@@ -5,7 +5,7 @@
  * a range costs up to twice as much, because each operator of a framework has its own code for the
  * case that it is recorded. Part of that code runs before and after the callback, where no clock of
  * ours can measure it. Therefore a window may begin with a stretch in which ranges are only
- * counted, one in 32, drawn by the framework. Such a stretch costs the program little. The CPU
+ * counted, one in 128, drawn by the framework. Such a stretch costs the program little. The CPU
  * time of a range in it, and of a range in the recorded part right afterwards, differ by the cost:
  *
  *     T_rec N_few - N_rec T_few = factor (C_rec - C_few) N_few
@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 /* The probability with which ranges are counted before a window. */
-#define OPSCOPE__COST_COMPARE_PROB (1.0 / 32)
+#define OPSCOPE__COST_COMPARE_PROB (1.0 / 128)
 
 /* Sums over windows; older windows have less influence. */
 typedef struct opscope__cost_compare {

@@ -38,8 +38,9 @@ enum { TAIL_PART = 4 };
  * that it rarely delays the next window. */
 static const double TAIL_CPU = 1.75;
 static const double TAIL_LIMIT_PART = 0.2;
-/* Ranges are counted for this many times as long as recorded. */
-static const double FEW_PART = 1.5;
+/* Ranges are counted for this many times as long as recorded: few are drawn, so that they cost
+ * little, and their number says little of a short time. */
+static const double FEW_PART = 4.0;
 static const double LATE_LIMIT = 32.0;
 
 struct moment {

@@ -16,8 +16,8 @@ static const uint32_t NONE = UINT32_MAX;
 static uint32_t extras[OP_ID_LIMIT + 1];
 
 static uint8_t is_counted[OP_ID_LIMIT + 1]; /* relaxed: likewise */
-static uint8_t drawn[OP_ID_LIMIT + 1];      /* relaxed: in sixteenths; 0: not set */
-static const double DRAWN = 1.5, SIXTEENTHS = 16.0, MOST = 15.0;
+static uint8_t few[OP_ID_LIMIT + 1];        /* relaxed: of FEW_ONE; 0: not set */
+static const double FEW_ONE = 255.0;
 
 static uint32_t settle(uint32_t op_id, uint32_t extra)
 {
@@ -47,17 +47,16 @@ bool opscope__op_cost_is_counted(uint32_t op_id)
     return op_id <= OP_ID_LIMIT && opscope__load_relaxed(&is_counted[op_id]) != 0;
 }
 
-void opscope__op_cost_set_drawn(uint32_t op_id, double times)
+void opscope__op_cost_set_few(uint32_t op_id, double share)
 {
-    if (op_id <= OP_ID_LIMIT && times >= 0.0 && times <= MOST) {
-        opscope__store_relaxed(&drawn[op_id], (uint8_t)(times * SIXTEENTHS));
+    if (op_id <= OP_ID_LIMIT && share >= 0.0 && share <= 1.0) {
+        opscope__store_relaxed(&few[op_id], (uint8_t)(share * FEW_ONE + 0.5));
     }
 }
 
-double opscope__op_cost_drawn(uint32_t op_id)
+double opscope__op_cost_few(uint32_t op_id)
 {
-    const uint8_t set = op_id <= OP_ID_LIMIT ? opscope__load_relaxed(&drawn[op_id]) : 0;
-    return set != 0 ? set / SIXTEENTHS : DRAWN;
+    return op_id <= OP_ID_LIMIT ? opscope__load_relaxed(&few[op_id]) / FEW_ONE : 0.0;
 }
 
 uint32_t opscope__op_cost_settle(uint32_t op_id)

@@ -20,10 +20,10 @@ void opscope__op_cost_set(uint32_t op_id, uint64_t extra_ps);
  */
 void opscope__op_cost_set_counted(uint32_t op_id);
 bool opscope__op_cost_is_counted(uint32_t op_id);
-/* A range that was drawn among few costs this many times what a recorded one costs: at most 15. Not
- * set, or less than a sixteenth: 1.5. */
-void opscope__op_cost_set_drawn(uint32_t op_id, double times);
-double opscope__op_cost_drawn(uint32_t op_id);
+/* While few ranges are drawn, one costs this share of a recorded one on average: from 0 to 1. 0:
+ * not set. */
+void opscope__op_cost_set_few(uint32_t op_id, double share);
+double opscope__op_cost_few(uint32_t op_id);
 /* For the dictionary: settles the extra cost and returns it, in picoseconds. */
 uint32_t opscope__op_cost_settle(uint32_t op_id);
 /* The extra cost of an operator that has a cell; its cost is therefore settled. */

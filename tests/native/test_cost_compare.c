@@ -6,9 +6,9 @@
 #include "record/random.h"
 #include "recorder/cost_compare.h"
 
-static const double ON_NS = 2e6, FEW_NS = 3e6, LOOP_NS = 100.0, KNOWN = 1.2;
+static const double ON_NS = 2e6, FEW_NS = 8e6, LOOP_NS = 100.0, KNOWN = 1.2;
 /* The part of the cost that a range has where few are drawn, as far as the recorder knows. */
-static const double IN_FEW = 0.2;
+static const double IN_FEW = 0.1;
 
 /* A range takes `range_ns` of work on average, in each stretch of time up to `spread` times more or
  * less, and recording it costs `factor` times LOOP_NS. `inside`: as IN_FEW, but in truth. In half
@@ -119,7 +119,7 @@ static void the_stated_error_has_what_the_known_factor_lacks(void)
 /* Also after many windows, of whatever the stretch with few ranges has of the cost. */
 static void the_error_has_what_no_number_of_windows_tells(void)
 {
-    const double inside[] = {0.1, 0.3};
+    const double inside[] = {0.05, 0.15};
     for (int i = 0; i < 2; i++) {
         const struct program program = {
             .range_ns = 900.0, .spread = 0.2, .factor = 2.1, .inside = inside[i]};

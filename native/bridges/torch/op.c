@@ -17,6 +17,7 @@
 #include "base/hot.h"
 #include "opscope/recorder.h"
 #include "recorder/cost.h"
+#include "recorder/cost_compare.h"
 
 enum { CACHE_LOG2 = 12, KNOWN_SLOTS = 1024 };
 
@@ -162,9 +163,10 @@ static void set_extra(const opscope_op *op, uint64_t extra_ps)
     enum { NODE_FACTOR = 4 };
     /* Before a drawn range and after it, PyTorch makes its list of callbacks anew. Measured with
      * 2.13.0: 3 times the cost of a recorded range in a loop of small operators, 5 to 10 around
-     * larger ones. */
-    static const double DRAWN = 6.5;
-    opscope__cost_of_drawn(op->id, DRAWN);
+     * larger ones. To look for callbacks costs a twentieth, for ranges that are not drawn as well.
+     */
+    static const double DRAWN = 6.5, NOT_DRAWN = 0.05;
+    opscope__cost_where_few(op->id, DRAWN * OPSCOPE__COST_COMPARE_PROB + NOT_DRAWN);
     opscope_recorder_extra_cost(op->id,
                                 op->phase == OPSCOPE_BACKWARD ? NODE_FACTOR * extra_ps : extra_ps);
     if (op->scope == OPSCOPE_BACKWARD_FUNCTION) {
