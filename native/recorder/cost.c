@@ -1,6 +1,8 @@
 /* recorder/cost.c -- see recorder/cost.h. */
 #include "recorder/cost.h"
 
+#include <math.h>
+
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "opscope/record.h"
@@ -40,6 +42,10 @@ static const double LEAST_FACTOR = 0.5, MOST_FACTOR = 20.0;
 /* The growth of a framework's own part, relative to that of the recorder's, in programs. Measured
  * with PyTorch 2.13.0 on two processors, for four programs: 1.4 to 2.2. */
 static const double FRAMEWORK_GROWTH = 1.7;
+/* The standard error of the factor for a framework's own part and for the rest, relative to it or
+ * to 1. Of a framework's part little is measured, and beside other programs that use the
+ * processor's caches, it costs many times as much. */
+static const double FRAMEWORK_ERROR = 1.0, USUAL_ERROR = 0.5;
 /* Where few ranges are drawn, the cost of one relative to that of a recorded one. */
 static const double USUAL_FEW = 1.5 * OPSCOPE__COST_COMPARE_PROB;
 
@@ -203,11 +209,14 @@ static double limited(double factor)
 }
 
 /* By how much ranges cost more in the program than in a loop, if comparisons say nothing. */
-static double usual_factor(const struct sums *sums)
+static struct opscope__cost_factor usual_factor(const struct sums *sums)
 {
     const double all_ps = (double)(sums->sampled_ps + sums->outer_ps);
     const double extra_share = all_ps > 0.0 ? (double)sums->extra_ps / all_ps : 0.0;
-    return limited(factor_of_probes()) * (1.0 + (FRAMEWORK_GROWTH - 1.0) * extra_share);
+    const double factor =
+        limited(factor_of_probes()) * (1.0 + (FRAMEWORK_GROWTH - 1.0) * extra_share);
+    const double error = USUAL_ERROR + (FRAMEWORK_ERROR - USUAL_ERROR) * extra_share;
+    return (struct opscope__cost_factor){factor, error * fmax(1.0, factor)};
 }
 
 /* The same of outer ranges: as reported, and for those that nobody reports, the usual one. */
@@ -236,12 +245,13 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
     }
     opscope_segment_header *header = opscope__segment_header(segment);
     struct sums sums = sum_cells(segment);
-    const double usual = usual_factor(&sums);
+    const struct opscope__cost_factor usual = usual_factor(&sums);
     sums.sampled_ps += opscope__load_relaxed(&header->uncounted_cost_ps);
-    const struct opscope__cost_factor found = opscope__cost_compare_factor(&compare, usual);
+    const struct opscope__cost_factor found =
+        opscope__cost_compare_factor(&compare, usual.factor, usual.error);
     const double factor = limited(found.factor);
     const double all_ps = (double)(sums.sampled_ps + sums.outer_ps);
-    const double of_outer = factor_of_outer(header, &sums, usual);
+    const double of_outer = factor_of_outer(header, &sums, usual.factor);
     /* Outer ranges run all the time, so windows say nothing of their cost. */
     const double of_all =
         all_ps > 0.0

@@ -12,10 +12,6 @@ static const double FEW_COST_ERROR = 0.5;
 static const double MATTERS = 0.02, WELL_KNOWN = 0.04;
 /* The older windows' share shrinks by one of this many with each window: a minute's windows. */
 static const double HORIZON_WINDOWS = 240.0;
-/* The standard error of a factor known otherwise, relative to it or to 1: of what a framework's own
- * code for recorded operators costs, little is measured (recorder/cost.c), and beside other
- * programs that use the processor's caches, ranges cost two to three times as much. */
-static const double KNOWN_ERROR = 1.0;
 /* It does not hold for this program if it is that many standard errors of their difference from the
  * one of comparisons, by that many windows: a few windows' errors are uncertain themselves. */
 static const double FAR = 3.0, MANY_WINDOWS = 30.0;
@@ -83,10 +79,9 @@ bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint6
 }
 
 struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_compare *compare,
-                                                         double known)
+                                                         double known, double known_error)
 {
     const struct found found = find(compare);
-    const double known_error = KNOWN_ERROR * fmax(1.0, known);
     if (isinf(found.variance)) {
         return (struct opscope__cost_factor){known, known_error};
     }

@@ -65,11 +65,11 @@ void opscope__cost_compare_add(opscope__cost_compare *compare,
 bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint64_t window_number);
 
 /* The factor by which recording costs more than in loops, and its standard error; `known`: as known
- * otherwise. */
+ * otherwise, with the standard error `known_error`. */
 struct opscope__cost_factor {
     double factor, error;
 };
 struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_compare *compare,
-                                                         double known);
+                                                         double known, double known_error);
 
 #endif

@@ -6,7 +6,8 @@
 #include "record/random.h"
 #include "recorder/cost_compare.h"
 
-static const double ON_NS = 2e6, FEW_NS = 8e6, LOOP_NS = 100.0, KNOWN = 1.2;
+static const double ON_NS = 2e6, FEW_NS = 8e6, LOOP_NS = 100.0;
+static const double KNOWN = 1.2, KNOWN_ERROR = 0.6;
 /* The part of the cost that a range has where few are drawn, as far as the recorder knows. */
 static const double IN_FEW = 0.1;
 
@@ -59,13 +60,14 @@ static struct opscope__cost_factor found(const struct program *program, int wind
     for (int i = 0; i < windows; i++) {
         add_window(&compare, program, &random);
     }
-    return opscope__cost_compare_factor(&compare, KNOWN);
+    return opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR);
 }
 
 static void without_comparisons_the_factor_is_the_known_one(void)
 {
     const opscope__cost_compare none = {0};
-    const struct opscope__cost_factor factor = opscope__cost_compare_factor(&none, KNOWN);
+    const struct opscope__cost_factor factor =
+        opscope__cost_compare_factor(&none, KNOWN, KNOWN_ERROR);
     CHECK(factor.factor == KNOWN && factor.error > 0.0);
     CHECK(opscope__cost_compare_is_wanted(&none, 1));
 }
@@ -175,7 +177,7 @@ static void the_first_ranges_after_many_windows_without_are_still_few(void)
     opscope__random random;
     opscope__random_seed(&random, 1, 1);
     add_window(&compare, &program, &random);
-    CHECK(opscope__cost_compare_factor(&compare, KNOWN).factor == KNOWN);
+    CHECK(opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR).factor == KNOWN);
 }
 
 static void windows_without_ranges_change_nothing(void)
@@ -186,7 +188,7 @@ static void windows_without_ranges_change_nothing(void)
     for (int i = 0; i < 100; i++) {
         opscope__cost_compare_add(&compare, &window);
     }
-    CHECK(opscope__cost_compare_factor(&compare, KNOWN).factor == KNOWN);
+    CHECK(opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR).factor == KNOWN);
     CHECK(!opscope__cost_compare_is_wanted(&compare, 17));
     CHECK(opscope__cost_compare_is_wanted(&compare, 8)); /* the program may change */
 }
@@ -208,7 +210,7 @@ static void a_program_whose_first_ranges_are_late_is_compared(void)
         opscope__cost_compare_add(&compare, &half);
         CHECK(opscope__cost_compare_is_wanted(&compare, 101));
     }
-    CHECK(opscope__cost_compare_factor(&compare, KNOWN).factor == KNOWN);
+    CHECK(opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR).factor == KNOWN);
 }
 
 static void a_program_whose_threads_come_and_go_is_seldom_compared(void)
@@ -219,7 +221,7 @@ static void a_program_whose_threads_come_and_go_is_seldom_compared(void)
     for (int i = 0; i < 100; i++) {
         opscope__cost_compare_add(&compare, &window);
     }
-    CHECK(opscope__cost_compare_factor(&compare, KNOWN).factor == KNOWN);
+    CHECK(opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR).factor == KNOWN);
     CHECK(!opscope__cost_compare_is_wanted(&compare, 17));
     CHECK(opscope__cost_compare_is_wanted(&compare, 8));
 }
