@@ -14,7 +14,7 @@ static const double MATTERS = 0.02, WELL_KNOWN = 0.04;
 static const double HORIZON_WINDOWS = 240.0;
 /* It does not hold for this program if it is that many standard errors of their difference from the
  * one of comparisons, by that many windows: a few windows' errors are uncertain themselves. */
-static const double FAR = 3.0, MANY_WINDOWS = 30.0;
+static const double FAR = 2.5, MANY_WINDOWS = 16.0;
 /* The variance from n deviations is itself uncertain: it is multiplied by 1 + this / (n - 1). */
 static const double FEW = 4.0;
 

@@ -23,8 +23,9 @@
  * the windows' deviations from the sums tell how uncertain the factor is. It is averaged with the
  * factor that recorder/cost.h knows otherwise, each weighted by the inverse of its variance. If
  * operators are long, the deviations are large, and the comparison has no influence; but then the
- * cost is a small part of the time. If, after many windows, the two differ by more than three
- * standard errors, the one known otherwise does not hold for this program, and loses its influence.
+ * cost is a small part of the time. If, after many windows, the two differ by more than two and a
+ * half standard errors, the one known otherwise does not hold for this program, and loses its
+ * influence.
  *
  * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
  */
