@@ -226,8 +226,28 @@ static void a_driver_in_time_opens_its_window(void)
     CHECK(opscope__gap_draw(&gap, now_ns, 0) >= now_ns);
 }
 
+/* Periods follow each other without a gap, so windows stand for all of the time together. */
+static void a_window_stands_for_its_period_until_the_end(void)
+{
+    opscope__gap gap = {0};
+    opscope__gap_begin(&gap, PERIOD_NS, 0);
+    uint64_t now = 0;
+    for (uint64_t end = PERIOD_NS; end < 100 * (uint64_t)PERIOD_NS; end += PERIOD_NS) {
+        now = opscope__gap_draw(&gap, now, 1);
+        CHECK(now + (uint64_t)opscope__gap_remaining_ns(&gap, now) == end);
+        CHECK(opscope__gap_remaining_ns(&gap, end + 5) == -5.0); /* it was late */
+        opscope__gap_note(&gap, PERIOD_NS, PERIOD_NS);
+    }
+    for (int i = 0; i <= OPSCOPE__GAP_STILL_WINDOWS; i++) {
+        now = opscope__gap_draw(&gap, now, 1);
+        opscope__gap_note(&gap, 0.0, PERIOD_NS);
+    }
+    CHECK(gap.periods > 1 && opscope__gap_remaining_ns(&gap, now) == 0.0);
+}
+
 int main(void)
 {
+    a_window_stands_for_its_period_until_the_end();
     a_program_that_works_has_a_window_in_each_period();
     one_that_waits_has_an_eighth_of_them();
     what_is_done_after_a_long_wait_is_estimated_without_bias();
