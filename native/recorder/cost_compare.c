@@ -66,6 +66,9 @@ static struct found find(const opscope__cost_compare *compare)
 
 bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint64_t window_number)
 {
+    if (window_number == 0) {
+        return false;
+    }
     if (window_number % SELDOM == 0) {
         return true;
     }

@@ -59,7 +59,8 @@ struct opscope__cost_comparison {
 void opscope__cost_compare_add(opscope__cost_compare *compare,
                                const struct opscope__cost_comparison *window);
 
-/* Whether the next window should compare too. While the cost is a small part of the time, and once
+/* Whether the next window should compare too. The first one does not: it would come later, and of a
+ * short process never meet the first ranges. While the cost is a small part of the time, and once
  * the factor is known well, one window in some does; also if the program runs no ranges, or its
  * threads come and go. Beside many other processes most windows meet nothing, and those say nothing
  * of the program. */

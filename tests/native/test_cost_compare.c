@@ -70,6 +70,7 @@ static void without_comparisons_the_factor_is_the_known_one(void)
         opscope__cost_compare_factor(&none, KNOWN, KNOWN_ERROR);
     CHECK(factor.factor == KNOWN && factor.error > 0.0);
     CHECK(opscope__cost_compare_is_wanted(&none, 1));
+    CHECK(!opscope__cost_compare_is_wanted(&none, 0));
 }
 
 /* The mean over many processes, within what chance allows: their deviations over the root of their
