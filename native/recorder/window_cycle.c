@@ -39,8 +39,8 @@ enum { TAIL_PART = 4 };
 static const double TAIL_CPU = 1.75;
 static const double TAIL_LIMIT_PART = 0.2;
 /* Ranges are counted for this many times as long as recorded: few are drawn, so that they cost
- * little, and their number says little of a short time. */
-static const double FEW_PART = 4.0;
+ * little, and their number says little of a short time; for less if the period is short. */
+static const double FEW_PART = 4.0, FEW_LEAST_PART = 1.5, FEW_LIMIT_PART = 0.0625;
 static const double LATE_LIMIT = 32.0;
 
 struct moment {
@@ -222,7 +222,8 @@ static void begin_to_compare(void)
     cycle.few_count = opscope__recorder_few_count();
     cycle.start = this_moment();
     cycle.part = FEW;
-    cycle.due_ns = cycle.start.wall_ns + (uint64_t)(FEW_PART * cycle.planned_on);
+    const double part = fmin(FEW_PART, FEW_LIMIT_PART * cycle.planned_period / cycle.planned_on);
+    cycle.due_ns = cycle.start.wall_ns + (uint64_t)(fmax(FEW_LEAST_PART, part) * cycle.planned_on);
 }
 
 static void end_few(void)
