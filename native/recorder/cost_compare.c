@@ -5,7 +5,7 @@
 
 enum { FEWEST_WINDOWS = 4, SELDOM = 8, EARLY = 16, TRIES = 32 };
 
-/* The standard error of what drawn ranges cost, relative to it. */
+/* The standard error of what ranges cost where few are drawn, relative to it. */
 static const double FEW_COST_ERROR = 0.5;
 /* A part of the time below which the cost does not matter, as measured in loops; and the standard
  * error of a factor that is known well, relative to it. */

@@ -2,11 +2,12 @@
  * and without recording.
  *
  * Loops measure the cost of a range with everything in the caches (recorder/cost.h). In a program
- * a range costs up to twice as much, because each operator of a framework has its own code for the
- * case that it is recorded. Part of that code runs before and after the callback, where no clock of
- * ours can measure it. Therefore a window may begin with a stretch in which ranges are only
- * counted, one in 128, drawn by the framework. Such a stretch costs the program little. The CPU
- * time of a range in it, and of a range in the recorded part right afterwards, differ by the cost:
+ * a range costs twice as much, and up to 16 times beside programs that use the processor's caches,
+ * because each operator of a framework has its own code for the case that it is recorded. Part of
+ * that code runs before and after the callback, where no clock of ours can measure it. Therefore a
+ * window may begin with a stretch in which ranges are only counted, one in 128, drawn by the
+ * framework. Such a stretch costs the program little. The CPU time of a range in it, and of a range
+ * in the recorded part right afterwards, differ by the cost:
  *
  *     T_rec N_few - N_rec T_few = factor (C_rec - C_few) N_few
  *
@@ -14,8 +15,8 @@
  *     C   cost of the recorded ranges, and of as many ranges where few are drawn, as measured in
  *         loops (recorder/cost.h)
  *
- * What a drawn range costs is known to a half of it. That is an error of the factor which no
- * number of windows makes smaller.
+ * What a range costs where few are drawn is known to a half of it. That is an error of the factor
+ * which no number of windows makes smaller.
  *
  * Both sides are summed over all windows. A window alone says little: the two stretches may contain
  * different work. The products are those of each window, because sums of T and N over windows with

@@ -22,10 +22,11 @@
  * own contents, so estimates stay unbiased. A program that does little at a time would need many
  * windows before a plain quotient of the two sums were useful; owed work is never wrong.
  *
- * A window stands for its whole period, also for what comes after it, at the rate so far: that work
- * is expected. So at any moment as much is counted before it is done as is done and not counted
- * yet. If windows stood for the work before them only, the work since the last one would always be
- * missing: of a program of 2 s, 9 %.
+ * A window represents the work of its whole period. For the part of the period that follows the
+ * window, the recorder assumes the program's rate of work so far. On average, the work that is
+ * counted too early therefore equals the work that is not counted yet. If windows represented only
+ * the work before them, estimates would always lack the work since the last window: 9 % of a
+ * program of 2 s.
  *
  * The cost of recording becomes known better over time. Each new value also corrects what earlier
  * windows left owed.
@@ -76,9 +77,8 @@ void opscope__window_weight_expect(opscope__window_weight *book, double on_ns);
 /* The weight of the next window: at least 1. */
 double opscope__window_weight_now(const opscope__window_weight *book);
 
-/* The work that may be missing, or too much, at a moment before the next window, in ns: more is
- * owed than expected, part of a period is not over, and the cost is uncertain. `error`: of its
- * factor.
+/* The work, in ns, by which estimates may be wrong before the next window: more may be owed than
+ * was expected, the period is not over, and the cost is uncertain. `error`: of the cost's factor.
  */
 double opscope__window_weight_missing(const opscope__window_weight *book, double error);
 
