@@ -31,6 +31,7 @@
 #include "bridges/torch/registry.h"
 #include "bridges/torch/stack.h"
 #include "bridges/torch/tensor.h"
+#include "bridges/torch/thread_state.h"
 #include "bridges/torch/trial.h"
 #include "bridges/torch/values.h"
 #include "record/demand.h"
@@ -55,7 +56,9 @@ static const char *layout_fault; /* ranges by PyTorch's functions alone */
 static const char *tensors_fault;
 static const char *labels_fault;
 static const char *memory_fault;
-static pid_t forking_pid; /* while a fork is in progress */
+static const char *states_fault;
+static bool declares_state; /* PyTorch's header */
+static pid_t forking_pid;   /* while a fork is in progress */
 
 /* ---- added while wanted ----------------------------------------------------------------------- */
 
@@ -130,11 +133,10 @@ static struct opscope__torch_callback outer_callback_for(const struct opscope__d
     return callback;
 }
 
-/* While PyTorch has a callback for any scope, each node of a backward takes 0.4 us longer:
- * PyTorch sets the node's thread state before and after it, and builds its lists of callbacks anew
- * each time (2,800 instructions in place of 1,800). So if nothing else wants outer ranges, the
- * bridge follows record_function blocks without a callback. It then misses the rare outer ranges
- * that C++ code opens itself. */
+/* While PyTorch has a callback for any scope, and its own function sets the states of threads
+ * (torch/thread_state.h), each node of a backward takes 0.4 us longer. So if nothing else wants
+ * outer ranges, the bridge follows record_function blocks without a callback. It then misses the
+ * rare outer ranges that C++ code opens itself. */
 static bool can_follow_blocks(const struct opscope__demand *demand)
 {
     return has_blocks && demand->outer_scopes == 1u << OPSCOPE_USER_SCOPE &&
@@ -273,6 +275,7 @@ static const char *prepare(const char *header)
         if (layout_fault == NULL && !opscope__torch_header_is_known(header)) {
             layout_fault = "its record_function.h declares unexpected fields";
         }
+        declares_state = opscope__torch_header_declares_state(header);
         tensors_fault = opscope__torch_find_tensors();
         opscope__torch_register_shapes();
     }
@@ -316,6 +319,11 @@ bool opscope_torch_cost_round(void)
 const char *opscope_torch_trial_end(void)
 {
     const char *reason = judge();
+    if (reason == NULL) { /* before the costs are set, which depend on it */
+        pthread_mutex_lock(&lock);
+        states_fault = opscope__torch_keep_states(declares_state);
+        pthread_mutex_unlock(&lock);
+    }
     opscope__torch_cost_end(reason == NULL);
     pthread_mutex_lock(&lock);
     is_trying = false;
@@ -344,6 +352,8 @@ const char *opscope_torch_fault(opscope_torch_part part)
         return labels_fault;
     case OPSCOPE_TORCH_MEMORY:
         return memory_fault;
+    case OPSCOPE_TORCH_STATES:
+        return states_fault;
     case OPSCOPE_TORCH_ARCHIVES:
         return opscope__torch_archives_fault();
     }
@@ -364,6 +374,7 @@ void opscope_torch_detach(void)
     is_attached = false;
     follow_demand();
     opscope__torch_leave_memory();
+    opscope__torch_leave_states();
     pthread_mutex_unlock(&lock);
     opscope__torch_follow_archives(false);
 }

@@ -12,6 +12,10 @@
 
 enum { MOST_BYTES = 1 << 18 };
 
+/* at::RecordFunctionTLS, without its name. */
+static const char known_state[] = "RecordFunctionTLS{RecordFunctionCallbackssorted_tls_callbacks_;"
+                                  "booltls_record_function_enabled_=true;};";
+
 static const uint64_t known_digests[] = {
     0x581a18e9016f523d, /* 2.4.0 to 2.15.0 */
 };
@@ -79,23 +83,39 @@ uint64_t opscope__torch_header_digest(char *text)
     return sum;
 }
 
-bool opscope__torch_header_is_known(const char *path)
+/* To be freed; NULL: the file cannot be read. */
+static char *read_text(const char *path)
 {
     FILE *file = fopen(path, "re");
     char *text = file != NULL ? malloc(MOST_BYTES) : NULL;
-    bool is_known = true;
     if (text != NULL) {
-        const size_t bytes = fread(text, 1, MOST_BYTES - 1, file);
-        text[bytes] = '\0';
-        const uint64_t found = bytes != 0 ? opscope__torch_header_digest(text) : known_digests[0];
-        is_known = false;
-        for (size_t i = 0; i < sizeof known_digests / sizeof known_digests[0]; i++) {
-            is_known = is_known || found == known_digests[i];
-        }
+        text[fread(text, 1, MOST_BYTES - 1, file)] = '\0';
     }
-    free(text);
     if (file != NULL) {
         (void)fclose(file);
     }
+    return text;
+}
+
+bool opscope__torch_header_is_known(const char *path)
+{
+    char *text = read_text(path);
+    bool is_known = text == NULL || *text == '\0';
+    const uint64_t found = !is_known ? opscope__torch_header_digest(text) : 0;
+    for (size_t i = 0; i < sizeof known_digests / sizeof known_digests[0]; i++) {
+        is_known = is_known || found == known_digests[i];
+    }
+    free(text);
     return is_known;
+}
+
+bool opscope__torch_header_declares_state(const char *path)
+{
+    char *text = read_text(path);
+    if (text != NULL) {
+        squeeze(text);
+    }
+    const bool declares = text != NULL && strstr(text, known_state) != NULL;
+    free(text);
+    return declares;
 }

@@ -90,6 +90,7 @@ _PARTS = {
     "shapes": "OPSCOPE_TORCH_TENSORS",
     "labels on other threads": "OPSCOPE_TORCH_LABELS",
     "allocated memory": "OPSCOPE_TORCH_MEMORY",
+    "backward without repeated states": "OPSCOPE_TORCH_STATES",
     "files in archives": "OPSCOPE_TORCH_ARCHIVES",
 }
 """The parts of the bridge that may not work with a PyTorch: as shown, and as in C."""

@@ -116,6 +116,9 @@ uint64_t fake_add(struct callback callback)
 FAKE void fake_remove(uint64_t handle) __asm__("_ZN2at14removeCallbackEm");
 void fake_remove(uint64_t handle)
 {
+    if (fake_remove_own(handle)) {
+        return;
+    }
     lock();
     struct entry *to = registry.first;
     for (struct entry *from = registry.first; from < registry.last; from++) {
@@ -126,6 +129,14 @@ void fake_remove(uint64_t handle)
     registry.last = to;
     __atomic_store_n(&registry.version, registry.version + 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&registry.lock);
+}
+
+uint64_t fake_version(void)
+{
+    lock();
+    const uint64_t version = registry.version;
+    pthread_mutex_unlock(&registry.lock);
+    return version;
 }
 
 FAKE bool fake_has(void) __asm__("_ZN2at18hasGlobalCallbacksEv");

@@ -97,7 +97,9 @@ enum fake_fault {
     FAKE_ASYNC_MOVED,
     FAKE_ASYNC_TWICE,
     FAKE_OVERLOAD_MOVED,
-    FAKE_FAULTS
+    FAKE_FAULTS, /* so many of ranges; these are of threads' states */
+    FAKE_STATE_HAS_MORE,
+    FAKE_STATE_ENABLED_MOVED
 };
 FAKE extern enum fake_fault fake_fault;
 /* The c10::IValue array of ranges that open. */
@@ -117,5 +119,22 @@ FAKE void fake_close_by_exception(struct fake_function *fn);
 FAKE uint64_t fake_last_seed(void);
 /* The number of callbacks registered now. */
 FAKE uint32_t fake_callback_count(void);
+
+/* at::RecordFunctionTLS, in the object in which PyTorch has it. */
+struct fake_state {
+    const void *first, *last, *capacity; /* the thread's own callbacks */
+    bool is_enabled;
+    uint64_t more[2]; /* the version of the callbacks; after a field more with that fault */
+};
+/* The calling thread's. */
+FAKE struct fake_state *fake_state(void);
+/* What PyTorch does around each node of a backward: sets the thread's state. */
+FAKE void fake_enter_node(const struct fake_state *state);
+/* How often PyTorch's function was called by any node of the calling thread. */
+FAKE extern _Thread_local uint64_t fake_state_sets;
+
+/* For the files of the fake alone. */
+uint64_t fake_version(void);
+bool fake_remove_own(uint64_t handle);
 
 #endif

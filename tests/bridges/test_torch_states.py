@@ -1,0 +1,65 @@
+"""PyTorch sets a thread's state around each node of a backward only if it is another one."""
+
+import ctypes
+from collections import Counter
+
+import pytest
+import torch
+
+from opscope.bridges import torch as bridge
+
+from .torch_observed import profiled_calls, profiler
+
+pytestmark = pytest.mark.usefixtures("torch_attached")
+
+PART = "backward without repeated states"
+
+
+def pointers_to_the_function() -> int:
+    """Words of libtorch_cpu's own writable memory that have the address of the function that sets
+    a thread's state."""
+    with open("/proc/self/maps") as maps:
+        lines = [line.split() for line in maps if line.rstrip().endswith("/libtorch_cpu.so")]
+    name = "_ZN2at24set_record_function_tls_ERKNS_17RecordFunctionTLSE"
+    address = ctypes.cast(ctypes.CDLL(lines[0][5])[name], ctypes.c_void_p).value
+    count = 0
+    for place, rights, *_ in lines:
+        if rights.startswith("rw"):
+            start, end = (int(part, 16) for part in place.split("-"))
+            words = memoryview(ctypes.string_at(start, end - start)).cast("Q")
+            count += sum(word == address for word in words)
+    return count
+
+
+def backward() -> None:
+    layer = torch.nn.Linear(4, 4)
+    layer(torch.ones(2, 4)).relu().sum().backward()
+
+
+def profiled() -> Counter[str]:
+    """torch.profiler has callbacks of the threads that it observes; a backward inherits them."""
+    with profiler() as seen:
+        backward()
+    backward()
+    return profiled_calls(seen)
+
+
+def test_the_function_is_not_called_while_the_bridge_is_attached() -> None:
+    assert PART not in bridge.facts().get("torch.without", "")
+    attached = pointers_to_the_function()
+    bridge.detach()
+    try:
+        assert pointers_to_the_function() == attached + 1
+    finally:
+        bridge.attach()
+    assert pointers_to_the_function() == attached
+
+
+def test_a_backward_inherits_the_profiler_s_callbacks_as_without_the_bridge() -> None:
+    attached = profiled()
+    bridge.detach()
+    try:
+        assert attached == profiled()
+    finally:
+        bridge.attach()
+    assert any(name.startswith("AddmmBackward") for name in attached)
