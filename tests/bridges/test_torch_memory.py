@@ -171,5 +171,5 @@ def test_an_interposed_allocator_stays_and_the_part_says_so(tmp_path: Path) -> N
         [sys.executable, "-c", PROGRAM], env=environ, capture_output=True, text=True, check=True
     )
     assert done.stdout == (
-        "None 4.0\nallocated memory (libc10 calls another function in place of c10::alloc_cpu)\n"
+        "None 4.0\nallocated memory (its library calls another function in place of its own)\n"
     )

@@ -1,7 +1,6 @@
 /* torch/thread_state.c -- see torch/thread_state.h.
  *
- * libtorch_cpu calls at::set_record_function_tls_ through a slot, because it exports the function
- * (bridges/slot.h). The slot is replaced only if it leads to PyTorch's function.
+ * libtorch_cpu calls at::set_record_function_tls_ through a slot (torch/replaced.h).
  *
  * The state is an at::RecordFunctionTLS: a std::vector of the thread's own callbacks, and whether
  * ranges are on. Before the slot is replaced, PyTorch's functions show on the calling thread that
@@ -10,21 +9,18 @@
  * one, its own function stays.
  *
  * Threads: each calls the function for its own state, which no other thread accesses. The bridge's
- * lock is held around keep and leave; a call in flight finishes normally. Forks: nothing to do.
+ * lock is held around keep and leave.
  */
 #define _GNU_SOURCE
 #include "bridges/torch/thread_state.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <sys/mman.h>
 
 #include "base/atomics.h"
 #include "bridges/pages.h"
-#include "bridges/slot.h"
+#include "bridges/torch/replaced.h"
 #include "bridges/torch/symbols.h"
-
-static const char name_of_setter[] = "_ZN2at24set_record_function_tls_ERKNS_17RecordFunctionTLSE";
 
 /* at::RecordFunctionTLS, and what follows it in PyTorch's own object for each thread. */
 struct state {
@@ -36,9 +32,8 @@ struct state {
 /* Found once; constant before the slot is first replaced. */
 static const struct state *(*present_state)(void);
 static void (*set_state)(const struct state *state);
-static opscope__slot_function *slot;
-static bool is_read_only;
-static bool is_kept; /* store_relaxed with the bridge's lock, load_relaxed by all */
+static bool is_tried; /* and found as expected */
+static bool is_kept;  /* store_relaxed with the bridge's lock, load_relaxed by all */
 
 static bool is_without_callbacks(const struct state *state)
 {
@@ -143,61 +138,38 @@ static const char *try_state(void *library, const struct opscope__pages *pages)
                : "PyTorch's state of a thread has unexpected fields";
 }
 
-/* ---- the slot --------------------------------------------------------------------------------- */
+/* ---- the function ----------------------------------------------------------------------------- */
 
-static bool find_slot(void *context, opscope__slot_function *found, const char *name)
-{
-    (void)context;
-    if (strcmp(name, name_of_setter) != 0) {
-        return true;
-    }
-    slot = found;
-    return false;
-}
+static struct opscope__torch_replaced replaced = {
+    .library = "libtorch_cpu.so",
+    .symbol = "_ZN2at24set_record_function_tls_ERKNS_17RecordFunctionTLSE",
+    .ours = (opscope__slot_function)set_if_different};
 
-static const char *find_in(void *library)
+static const char *try_in(void *library)
 {
-    struct link_map *map = NULL;
     struct opscope__pages pages;
-    if (!opscope__torch_symbol(library, name_of_setter, &set_state, sizeof set_state) ||
+    if (!opscope__torch_symbol(library, replaced.symbol, &set_state, sizeof set_state) ||
         !opscope__torch_symbol(library, "_ZN2at24get_record_function_tls_Ev", &present_state,
                                sizeof present_state)) {
         return "libtorch_cpu does not export at::set_record_function_tls_";
     }
-    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || opscope__pages_read(&pages) != OPSCOPE_OK) {
+    if (opscope__pages_read(&pages) != OPSCOPE_OK) {
         return "the process's memory map cannot be read";
     }
     const char *reason = try_state(library, &pages);
-    if (reason == NULL && opscope__slots_visit(map, &pages, find_slot, NULL) == OPSCOPE_OK &&
-        slot != NULL) {
-        is_read_only = !opscope__pages_grant(&pages, slot, sizeof *slot, PROT_READ | PROT_WRITE);
-    }
     opscope__pages_release(&pages);
-    return reason != NULL || slot != NULL
-               ? reason
-               : "libtorch_cpu does not call at::set_record_function_tls_ through the loader";
+    is_tried = reason == NULL;
+    return reason;
 }
 
 static const char *find(void)
 {
-    if (slot != NULL) {
-        return NULL;
+    void *library = is_tried ? NULL : opscope__torch_library("libtorch_cpu.so");
+    const char *reason = library != NULL ? try_in(library) : NULL;
+    if (library != NULL) {
+        dlclose(library); /* PyTorch itself keeps it loaded */
     }
-    void *library = opscope__torch_library("libtorch_cpu.so");
-    if (library == NULL) {
-        return "libtorch_cpu is not loaded";
-    }
-    const char *reason = find_in(library);
-    dlclose(library); /* PyTorch itself keeps it loaded */
-    return reason;
-}
-
-static bool lead_here(bool is_here)
-{
-    const opscope__slot_function ours = (opscope__slot_function)set_if_different;
-    const opscope__slot_function theirs = (opscope__slot_function)set_state;
-    return opscope__slot_replace(slot, is_read_only, is_here ? theirs : ours,
-                                 is_here ? ours : theirs);
+    return reason != NULL ? reason : opscope__torch_replaced_find(&replaced);
 }
 
 const char *opscope__torch_keep_states(bool is_declared)
@@ -209,14 +181,14 @@ const char *opscope__torch_keep_states(bool is_declared)
     if (reason != NULL || is_kept) {
         return reason;
     }
-    opscope__store_relaxed(&is_kept, lead_here(true));
-    return is_kept ? NULL : "libtorch_cpu calls another function as at::set_record_function_tls_";
+    opscope__store_relaxed(&is_kept, opscope__torch_replaced_lead(&replaced, true));
+    return is_kept ? NULL : "the page of the slot cannot be made writable";
 }
 
 void opscope__torch_leave_states(void)
 {
     if (is_kept) {
-        opscope__store_relaxed(&is_kept, !lead_here(false));
+        opscope__store_relaxed(&is_kept, !opscope__torch_replaced_lead(&replaced, false));
     }
 }
 
