@@ -112,6 +112,7 @@ static void add_demand(struct opscope__demand *demand, const struct opscope__cal
     demand->scopes |= spec->scopes != 0 ? spec->scopes : (1u << OPSCOPE_SCOPE_COUNT) - 1;
     demand->prob = is_first ? spec->sampling_prob : 1.0;
     demand->is_recorder = is_first && callback->leaf != NULL;
+    demand->only_counts = demand->is_recorder && callback->leaf->only_counts;
     demand->needs_inputs |= spec->needs_inputs;
     demand->needs_outputs |= spec->needs_outputs;
 }

@@ -24,6 +24,7 @@ enum { OPSCOPE__CALLBACK_LIMIT = 64 };
  * waits for it. Lives as long as the process; functions may be NULL. */
 struct opscope__leaf {
     bool is_outer;             /* always follows outer ranges; adds no demand for other ranges */
+    bool only_counts;          /* wants no ranges, only their number */
     bool sees_private_threads; /* see struct opscope__thread */
     /* Called when the range is lost (opscope__range_lose). Returns true if the callback was
      * recording the range and now leaves it out. */

@@ -23,6 +23,8 @@ struct opscope__demand {
     double prob; /* the lowest drawing probability at which no callback misses a range: that of the
                     only callback, else 1; see opscope__range_was_drawn in record/callback.h */
     bool is_recorder; /* the recorder is the only callback */
+    bool only_counts; /* it wants no ranges, only their number, and gets that from a bridge which
+                         counts them itself (struct opscope__thread) */
     bool needs_inputs;
     bool needs_outputs;
 };

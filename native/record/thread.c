@@ -20,6 +20,7 @@ static uint64_t thread_count;           /* registry lock: threads that ever regi
 static uint64_t seed;                   /* registry lock; 0: the operating system's */
 static uint64_t ended_cpu_ns;           /* registry lock: CPU time of threads that ended */
 static uint64_t ended_driver_ns;        /* registry lock: the same, of window drivers */
+static uint64_t ended_counted;          /* registry lock: ranges counted of threads that ended */
 static bool is_in_window;               /* registry lock: threads that register now are new */
 
 void opscope__registry_lock(void)
@@ -94,6 +95,17 @@ void opscope__registry_read_cpu(struct opscope__cpu_times *out)
     opscope__registry_unlock();
 }
 
+uint64_t opscope__registry_counted(void)
+{
+    opscope__registry_lock();
+    uint64_t count = ended_counted;
+    for (const struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
+        count += opscope__load_relaxed(&thread->counted);
+    }
+    opscope__registry_unlock();
+    return count;
+}
+
 void opscope__registry_driver_begins(void)
 {
     is_driver = true;
@@ -153,6 +165,7 @@ static void thread_ended(void *value)
     }
     *link = thread->next;
     ended_cpu_ns += thread->is_new == 0 ? cpu_ns(thread) : 0;
+    ended_counted += thread->counted;
     opscope__registry_unlock();
     opscope__observers_thread_freed(thread);
     free(thread);

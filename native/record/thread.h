@@ -32,6 +32,7 @@ struct opscope__thread {
     uint64_t is_new; /* registry lock to write, relaxed: it came while the last window was open */
     clockid_t cpu_clock;   /* registry lock: its CPU time */
     uint64_t cpu_start_ns; /* registry lock: value of that clock when the state was made */
+    uint64_t counted;      /* owner, relaxed: ranges that a bridge has counted, recorded or not */
     bool recording;        /* owner: the recording switch */
     struct opscope__snapshot *snapshot;   /* registry lock to change; NULL: nothing fires */
     struct opscope__snapshot *stale;      /* registry lock: earlier snapshots with open ranges */
@@ -90,6 +91,10 @@ uint64_t opscope__registry_drivers_ns(void);
  * Both take the lock. */
 void opscope__registry_window_opens(void);
 void opscope__registry_window_closes(void);
+
+/* The ranges that bridges have counted, of the threads in the registry and those that ended. Takes
+ * the lock. */
+uint64_t opscope__registry_counted(void);
 
 /* The calling thread's state; the first call makes it. NULL if memory ran out. */
 struct opscope__thread *opscope__thread_self(void);

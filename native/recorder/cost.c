@@ -29,6 +29,11 @@ void opscope__cost_where_few(uint32_t op_id, double share)
     opscope__op_cost_set_few(op_id, share);
 }
 
+void opscope__cost_bridge_counts(uint32_t op_id)
+{
+    opscope__op_cost_set_bridge_counts(op_id);
+}
+
 uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_t op_id)
 {
     return header->record_cost_ps + opscope__op_cost_extra(op_id);
@@ -172,6 +177,10 @@ static void OPSCOPE__UNSYNCHRONIZED add_cell(struct sums *sums,
         return;
     }
     sums->sampled_ps += cost_ps;
+    if (opscope__op_cost_bridge_counts(op_id)) {
+        sums->counted_ps += cost_ps;
+        return;
+    }
     /* Bridges count only operators, not the nodes of a backward, for example. */
     const opscope_op *op = opscope_op_by_id(op_id);
     sums->counted_count += op == NULL || op->scope == OPSCOPE_FUNCTION ? samples : 0;

@@ -48,6 +48,10 @@ OPSCOPE_API void opscope__cost_extra_is_counted(uint32_t op_id);
  * code is not in the caches. */
 OPSCOPE_API void opscope__cost_where_few(uint32_t op_id, double share);
 
+/* For bridges: this one counts that operator's ranges itself (struct opscope__thread), at no cost,
+ * while they are only counted. */
+OPSCOPE_API void opscope__cost_bridge_counts(uint32_t op_id);
+
 /* Around the code that prepares the calling thread for its first recorded range, whose time is a
  * cost. In CPU time, because a new thread often waits for a processor. */
 OPSCOPE_API uint64_t opscope__cost_setup_start(void);
@@ -65,7 +69,8 @@ struct opscope__cost {
     uint64_t outer_ns;     /* the part of it from cells that count every range: while operators are
                               sampled, those of outer ranges */
     uint64_t sampled_ns;   /* of the other ranges, as measured in loops */
-    uint64_t counted_ns, counted_count; /* the part of it that comparisons see, and its ranges */
+    uint64_t counted_ns, counted_count; /* the part of it that comparisons see, and its ranges,
+                                           without those that bridges count */
     uint64_t few_ns; /* what as many ranges cost where few are drawn (recorder/cost_compare.h) */
     double factor;   /* by which sampled ranges cost more in this program, and its standard error */
     double factor_error;

@@ -6,14 +6,15 @@
  * because each operator of a framework has its own code for the case that it is recorded. Part of
  * that code runs before and after the callback, where no clock of ours can measure it. Therefore a
  * window may begin with a stretch in which ranges are only counted, one in 128, drawn by the
- * framework. Such a stretch costs the program little. The CPU time of a range in it, and of a range
- * in the recorded part right afterwards, differ by the cost:
+ * framework; or all are counted by a bridge that can do so at no cost (bridges/torch/count.h). Such
+ * a stretch costs the program little. The CPU time of a range in it, and of a range in the recorded
+ * part right afterwards, differ by the cost:
  *
  *     T_rec N_few - N_rec T_few = factor (C_rec - C_few) N_few
  *
  *     T   CPU time; N   ranges; both of the recorded part and of the stretch with few
  *     C   cost of the recorded ranges, and of as many ranges where few are drawn, as measured in
- *         loops (recorder/cost.h)
+ *         loops (recorder/cost.h); C_few = 0 of ranges that a bridge counts
  *
  * What a range costs where few are drawn is known to a half of it. That is an error of the factor
  * which no number of windows makes smaller.
@@ -53,7 +54,8 @@ typedef struct opscope__cost_compare {
 struct opscope__cost_comparison {
     double recorded_ns, recorded_count, cost_ns;
     double few_cost_ns;       /* of as many ranges where few are drawn */
-    double few_ns, few_count; /* `few_count`: estimated, the drawn ones by the probability */
+    double few_ns, few_count; /* `few_count`: the drawn ones by the probability, and those that
+                                 bridges have counted */
     bool is_of_known;         /* whether both CPU times are those of threads known before */
 };
 

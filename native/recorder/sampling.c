@@ -23,7 +23,7 @@ static const struct opscope__leaf leaf = {
     .lose = opscope__recorder_lose,
     .poll = poll,
     .poll_period_ticks = &opscope__recorder.poll_period_ticks};
-static const struct opscope__leaf count_leaf;
+static const struct opscope__leaf count_leaf = {.only_counts = true};
 static const struct opscope__leaf outer_leaf = {.is_outer = true, .lose = opscope__recorder_lose};
 
 /* ---- how it samples ------------------------------------------------------------------------------ */

@@ -100,7 +100,7 @@ struct opscope__recorder {
     uint64_t governor_due_ticks; /* time of the governor's next poll; relaxed */
     uint64_t cost_factor;  /* by which recording costs more in this program than in loops, times
                               2^OPSCOPE__COST_FACTOR_LOG2; 0: durations contain the cost */
-    uint64_t few_count;    /* ranges counted before windows; add_relaxed by any thread */
+    uint64_t few_count;    /* ranges drawn before windows; add_relaxed by any thread */
     uint64_t closed_ticks; /* when the last window closed; relaxed */
     uint32_t label_epoch;  /* increases when label sets get other ids; relaxed; segment lock */
 
@@ -189,9 +189,10 @@ void opscope__recorder_begin_serial(bool is_whole);
 /* The weights of ranges that start from now on, in units of 2^-16, on known threads and on new
  * ones. */
 void opscope__recorder_set_weights(uint64_t known_weight, uint64_t new_weight);
-/* Begins or ends to count some of the ranges, without recording them (recorder/cost_compare.h). */
+/* Begins or ends to count ranges, without recording them (recorder/cost_compare.h). */
 void opscope__recorder_count_few(bool is_on);
-/* The ranges counted so far: estimated, the drawn ones by their probability. */
+/* The ranges counted so far: the drawn ones by their probability, and those that bridges have
+ * counted. */
 double opscope__recorder_few_count(void);
 bool opscope__recorder_wants_comparison(uint64_t window_number);
 /* Adds to the cost of recording, as measured in loops. */

@@ -2,7 +2,7 @@
  *
  * recorder/gap.c draws when a window opens. It has four parts:
  *
- *   few       ranges are only counted, and few of them: recorder/cost_compare.h
+ *   few       ranges are only counted, and few of them drawn: recorder/cost_compare.h
  *   warm-up   ranges are recorded with weight 0: the code and data of recording get into the
  *             caches, and the recorder learns which ranges enclose later ones: recorder/warm_up.h
  *   counted   ranges that start now have the window's weight
@@ -55,6 +55,7 @@ static struct moment this_moment(void)
     opscope__registry_read_cpu(&now.cpu);
     now.wall_ns = opscope__monotonic_ns();
     opscope__recorder_read_cost(&now.cost);
+    now.cost.counted_count += opscope__registry_counted();
     return now;
 }
 

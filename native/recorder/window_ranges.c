@@ -50,7 +50,9 @@ void opscope__recorder_count_few(bool is_on)
 
 double opscope__recorder_few_count(void)
 {
-    return (double)opscope__load_relaxed(&opscope__recorder.few_count) / OPSCOPE__COST_COMPARE_PROB;
+    return (double)opscope__load_relaxed(&opscope__recorder.few_count) /
+               OPSCOPE__COST_COMPARE_PROB +
+           (double)opscope__registry_counted();
 }
 
 bool opscope__recorder_wants_comparison(uint64_t window_number)

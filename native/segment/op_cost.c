@@ -16,6 +16,7 @@ static const uint32_t NONE = UINT32_MAX;
 static uint32_t extras[OP_ID_LIMIT + 1];
 
 static uint8_t is_counted[OP_ID_LIMIT + 1]; /* relaxed: likewise */
+static uint8_t bridge_counts[OP_ID_LIMIT + 1]; /* relaxed: likewise */
 static uint8_t few[OP_ID_LIMIT + 1];        /* relaxed: of FEW_ONE; 0: not set */
 static const double FEW_ONE = 255.0;
 
@@ -45,6 +46,18 @@ void opscope__op_cost_set_counted(uint32_t op_id)
 bool opscope__op_cost_is_counted(uint32_t op_id)
 {
     return op_id <= OP_ID_LIMIT && opscope__load_relaxed(&is_counted[op_id]) != 0;
+}
+
+void opscope__op_cost_set_bridge_counts(uint32_t op_id)
+{
+    if (op_id <= OP_ID_LIMIT) {
+        opscope__store_relaxed(&bridge_counts[op_id], (uint8_t)1);
+    }
+}
+
+bool opscope__op_cost_bridge_counts(uint32_t op_id)
+{
+    return op_id <= OP_ID_LIMIT && opscope__load_relaxed(&bridge_counts[op_id]) != 0;
 }
 
 void opscope__op_cost_set_few(uint32_t op_id, double share)

@@ -24,6 +24,9 @@ bool opscope__op_cost_is_counted(uint32_t op_id);
  * not set. */
 void opscope__op_cost_set_few(uint32_t op_id, double share);
 double opscope__op_cost_few(uint32_t op_id);
+/* A bridge counts that operator's ranges itself while they are only counted. */
+void opscope__op_cost_set_bridge_counts(uint32_t op_id);
+bool opscope__op_cost_bridge_counts(uint32_t op_id);
 /* For the dictionary: settles the extra cost and returns it, in picoseconds. */
 uint32_t opscope__op_cost_settle(uint32_t op_id);
 /* The extra cost of an operator that has a cell; its cost is therefore settled. */

@@ -12,9 +12,15 @@
  * argument, and returns it. OPSCOPE__CXX_ENTRY then makes what C++ calls: on aarch64 a few
  * instructions that move the address and go on to the function; elsewhere the function itself. An
  * entry has a type of its own, because C must not call it.
+ *
+ * OPSCOPE__CXX_BEFORE makes a function that takes the place of such a function of C++, calls one of
+ * ours and goes on to it, with all that its caller has passed.
  */
 #ifndef OPSCOPE_BRIDGES_TORCH_ABI_H
 #define OPSCOPE_BRIDGES_TORCH_ABI_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 /* C returns larger structs through memory. */
 enum { OPSCOPE__CXX_REGISTER_BYTES = 16 };
@@ -42,10 +48,49 @@ typedef void (*opscope__cxx_entry)(void);
             ".popsection")
 #define OPSCOPE__CXX_ENTRY_OF(function) (function##__entry)
 
+/* In a file's scope, once: defines `name`, which calls `before` (a function of one word, which
+ * cannot fail) with its only argument, then jumps to `original`, a variable that this defines too.
+ */
+#define OPSCOPE__CXX_BEFORE(name, before, original)                                                \
+    static opscope__cxx_entry original __attribute__((used));                                      \
+    __typeof__(before) before __attribute__((used));                                               \
+    extern void name(void) __attribute__((visibility("hidden")));                                  \
+    __asm__(".pushsection .text\n"                                                                 \
+            ".balign 4\n"                                                                          \
+            ".type " #name ", %function\n" #name ":\n"                                             \
+            ".cfi_startproc\n"                                                                     \
+            "hint #34\n"                                                                           \
+            "stp x29, x30, [sp, #-32]!\n"                                                          \
+            ".cfi_def_cfa_offset 32\n"                                                             \
+            ".cfi_offset 29, -32\n"                                                                \
+            ".cfi_offset 30, -24\n"                                                                \
+            "mov x29, sp\n"                                                                        \
+            "stp x0, x8, [sp, #16]\n"                                                              \
+            "bl " #before "\n"                                                                     \
+            "ldp x0, x8, [sp, #16]\n"                                                              \
+            "ldp x29, x30, [sp], #32\n"                                                            \
+            ".cfi_restore 30\n"                                                                    \
+            ".cfi_restore 29\n"                                                                    \
+            ".cfi_def_cfa_offset 0\n"                                                              \
+            "adrp x16, " #original "\n"                                                            \
+            "ldr x16, [x16, #:lo12:" #original "]\n"                                               \
+            "br x16\n"                                                                             \
+            ".cfi_endproc\n"                                                                       \
+            ".size " #name ", . - " #name "\n"                                                     \
+            ".popsection")
+
 #else
 
 #define OPSCOPE__CXX_ENTRY(function) __typeof__(function) function
 #define OPSCOPE__CXX_ENTRY_OF(function) ((opscope__cxx_entry)(function))
+#define OPSCOPE__CXX_BEFORE(name, before, original)                                                \
+    static opscope__cxx_entry original;                                                            \
+    static void *name(void *out, uintptr_t argument)                                               \
+    {                                                                                              \
+        before(argument);                                                                          \
+        return ((void *(*)(void *, uintptr_t))original)(out, argument);                            \
+    }                                                                                              \
+    _Static_assert(true, "takes a semicolon")
 
 #endif
 

@@ -21,6 +21,7 @@
 #include "base/atomics.h"
 #include "bridges/torch/block.h"
 #include "bridges/torch/cost.h"
+#include "bridges/torch/count.h"
 #include "bridges/torch/header.h"
 #include "bridges/torch/labels.h"
 #include "bridges/torch/layout.h"
@@ -57,6 +58,7 @@ static const char *tensors_fault;
 static const char *labels_fault;
 static const char *memory_fault;
 static const char *states_fault;
+static const char *count_fault;
 static bool declares_state; /* PyTorch's header */
 static pid_t forking_pid;   /* while a fork is in progress */
 
@@ -173,6 +175,11 @@ static void follow_demand(void)
     const bool follows_blocks = can_follow_blocks(&demand);
     if (!follows_blocks) {
         opscope__store_relaxed(&opscope__torch_follows_blocks, false);
+    }
+    /* Also in windows, which are compared with what was counted before them. */
+    opscope__torch_want_count(demand.scopes != 0 && demand.outer_scopes != 0);
+    if (demand.only_counts && opscope__torch_counts()) {
+        demand.scopes = 0;
     }
     demand.outer_scopes = follows_blocks ? 0 : demand.outer_scopes;
     if (opscope__torch.is_basic) {
@@ -322,6 +329,7 @@ const char *opscope_torch_trial_end(void)
     if (reason == NULL) { /* before the costs are set, which depend on it */
         pthread_mutex_lock(&lock);
         states_fault = opscope__torch_keep_states(declares_state);
+        count_fault = opscope__torch_find_count();
         pthread_mutex_unlock(&lock);
     }
     opscope__torch_cost_end(reason == NULL);
@@ -354,6 +362,8 @@ const char *opscope_torch_fault(opscope_torch_part part)
         return memory_fault;
     case OPSCOPE_TORCH_STATES:
         return states_fault;
+    case OPSCOPE_TORCH_COUNT:
+        return count_fault;
     case OPSCOPE_TORCH_ARCHIVES:
         return opscope__torch_archives_fault();
     }
@@ -375,6 +385,7 @@ void opscope_torch_detach(void)
     follow_demand();
     opscope__torch_leave_memory();
     opscope__torch_leave_states();
+    opscope__torch_leave_count();
     pthread_mutex_unlock(&lock);
     opscope__torch_follow_archives(false);
 }

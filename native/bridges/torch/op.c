@@ -15,6 +15,7 @@
 
 #include "base/atomics.h"
 #include "base/hot.h"
+#include "bridges/torch/count.h"
 #include "bridges/torch/thread_state.h"
 #include "opscope/recorder.h"
 #include "recorder/cost.h"
@@ -170,7 +171,9 @@ static void set_extra(const opscope_op *op, uint64_t extra_ps)
     opscope__cost_where_few(op->id, DRAWN * OPSCOPE__COST_COMPARE_PROB + NOT_DRAWN);
     opscope_recorder_extra_cost(op->id,
                                 op->phase == OPSCOPE_BACKWARD ? NODE_FACTOR * extra_ps : extra_ps);
-    if (op->scope == OPSCOPE_BACKWARD_FUNCTION && !opscope__torch_keeps_states()) {
+    if (opscope__torch_counts()) { /* so no callback is drawn while ranges are only counted */
+        opscope__cost_bridge_counts(op->id);
+    } else if (op->scope == OPSCOPE_BACKWARD_FUNCTION && !opscope__torch_keeps_states()) {
         /* PyTorch makes its lists anew as soon as there is a callback, though it may not fire. */
         opscope__cost_extra_is_counted(op->id);
     }

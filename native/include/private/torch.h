@@ -37,6 +37,7 @@ typedef enum opscope_torch_part {
     OPSCOPE_TORCH_LABELS,  /* labels in tasks of torch.jit.fork and on the threads of a backward */
     OPSCOPE_TORCH_MEMORY,  /* the bytes that operators allocate in the CPU's memory */
     OPSCOPE_TORCH_STATES,  /* threads' states that are not set again (torch/thread_state.h) */
+    OPSCOPE_TORCH_COUNT,   /* ranges counted without a callback (torch/count.h) */
     OPSCOPE_TORCH_ARCHIVES /* files added to archives */
 } opscope_torch_part;
 /* After attaching: NULL, or a short reason why the part does not work. */

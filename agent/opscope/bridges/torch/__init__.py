@@ -91,6 +91,7 @@ _PARTS = {
     "labels on other threads": "OPSCOPE_TORCH_LABELS",
     "allocated memory": "OPSCOPE_TORCH_MEMORY",
     "backward without repeated states": "OPSCOPE_TORCH_STATES",
+    "counts without a callback": "OPSCOPE_TORCH_COUNT",
     "files in archives": "OPSCOPE_TORCH_ARCHIVES",
 }
 """The parts of the bridge that may not work with a PyTorch: as shown, and as in C."""
