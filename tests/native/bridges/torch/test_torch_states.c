@@ -83,7 +83,9 @@ static void pytorch_s_function_stays_if_the_state_is_another(void)
 static int stays_on_a_thread_with_callbacks(enum fake_fault fault)
 {
     (void)fault;
-    fake_state()->last = (const char *)fake_state()->first + 1;
+    static const char callbacks[1];
+    fake_state()->first = callbacks;
+    fake_state()->last = callbacks + 1;
     return strcmp(attach_with(header), "this thread has callbacks of its own") == 0 &&
                    is_set(fake_state())
                ? 0
@@ -134,6 +136,7 @@ int main(void)
     CHECK(file >= 0);
     (void)close(file);
     write_header(known_fields);
+    fake_enter_node(fake_state()); /* the loader sets the slot, if not before */
     RUN(pytorch_s_function_stays_if_the_state_is_another);
     RUN(the_trial_leaves_a_thread_s_own_callbacks_alone);
     RUN(only_another_state_is_set);
