@@ -23,8 +23,9 @@ enum { OPSCOPE__CALLBACK_LIMIT = 64 };
 /* A callback of this library: a leaf. It runs no operators, reports no failures, and no remover
  * waits for it. Lives as long as the process; functions may be NULL. */
 struct opscope__leaf {
-    bool is_outer;             /* always follows outer ranges; adds no demand for other ranges */
-    bool only_counts;          /* wants no ranges, only their number */
+    bool is_outer;    /* always follows outer ranges; adds no demand for other ranges */
+    bool only_counts; /* wants no ranges, only their number: it never fires, but bridges act as if
+                         it did, so that ranges count down */
     bool sees_private_threads; /* see struct opscope__thread */
     /* Called when the range is lost (opscope__range_lose). Returns true if the callback was
      * recording the range and now leaves it out. */
@@ -83,7 +84,8 @@ struct opscope__snapshot {
     uint32_t count;
     struct opscope__scope_slot scope_slots[OPSCOPE_SCOPE_COUNT]; /* owner */
     const struct opscope__leaf *polled; /* the leaf to poll, sampled in some scope; NULL: none */
-    uint64_t *countdowns;               /* owner: [scope * count + callback] */
+    const struct opscope__callback *counting; /* the one that only counts; NULL: none */
+    uint64_t *countdowns;                     /* owner: [scope * count + callback] */
     struct opscope__callback *callbacks[];
 };
 

@@ -26,6 +26,13 @@ bool opscope__range_was_drawn(opscope_scope scope)
         return false;
     }
     struct opscope__scope_slot *slot = &snapshot->scope_slots[scope];
+    if ((slot->always | slot->sampled) == 0) {
+        if (snapshot->counting != NULL) { /* the range stands for those that were not drawn */
+            const uint64_t count = (uint64_t)(1.0 / snapshot->counting->spec.sampling_prob);
+            opscope__store_relaxed(&thread->counted, thread->counted + count);
+        }
+        return false;
+    }
     if (slot->only != NULL && slot->sampled != 0) {
         const double prob = slot->only->spec.sampling_prob;
         if (prob < OPSCOPE__DRAWN_PROB_LEAST &&

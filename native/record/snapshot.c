@@ -8,6 +8,10 @@
 
 enum { POLL_EVERY_FIRST = 16, POLL_EVERY_LIMIT = 65536, CLOCK_READS_PER_POLL = 1000 };
 
+/* The countdown of ranges that are only counted: never over, but no bridge takes it for that of a
+ * thread whose ranges nobody wants. */
+static const uint64_t COUNTING = UINT64_MAX / 4;
+
 static bool concerns(const struct opscope__callback *callback, int scope)
 {
     return callback->spec.scopes == 0 || (callback->spec.scopes >> scope & 1u) != 0;
@@ -29,6 +33,11 @@ static void set_slot(struct opscope__snapshot *snapshot, int scope, opscope__ran
         const struct opscope__callback *callback = snapshot->callbacks[i];
         double prob = callback->spec.sampling_prob;
         if (!concerns(callback, scope) || prob <= 0.0) {
+            continue;
+        }
+        if (callback->leaf != NULL && callback->leaf->only_counts) {
+            snapshot->counting = callback;
+            least = least < COUNTING ? least : COUNTING;
             continue;
         }
         if (prob >= 1.0) {

@@ -57,11 +57,20 @@ void opscope__snapshots_sweep(struct opscope__thread *thread)
     opscope__callbacks_drop(dead);
 }
 
+/* Whether no callback fires in that scope. */
+static bool is_free(const struct opscope__scope_slot *slot)
+{
+    return (slot->always | slot->sampled) == 0;
+}
+
 struct opscope__thread *opscope__thread_refresh(void)
 {
     struct opscope__thread *thread = opscope__thread_self();
     struct opscope__callback *dead = NULL;
     opscope__registry_lock();
+    if (thread != NULL) {
+        opscope__thread_keep_passed(thread);
+    }
     opscope__hot.version = opscope__version;
     opscope__hot.solo = NULL;
     set_skips(UINT64_MAX);
@@ -80,6 +89,9 @@ struct opscope__thread *opscope__thread_refresh(void)
         }
         opscope__hot.solo = opscope__fence_is_symmetric ? NULL : snapshot;
     }
+    thread->armed = snapshot == NULL || is_free(&snapshot->scope_slots[OPSCOPE_FUNCTION])
+                        ? opscope__hot.skip[OPSCOPE_FUNCTION]
+                        : 0;
     opscope__registry_unlock();
     opscope__callbacks_drop(dead);
     opscope__observers_thread_refreshed(thread);
@@ -100,8 +112,7 @@ bool opscope_has_callbacks_of(opscope_scope scope)
     if (!opscope_has_callbacks() || (unsigned)scope >= OPSCOPE_SCOPE_COUNT) {
         return false;
     }
-    const struct opscope__scope_slot *slot = &opscope__hot.thread->snapshot->scope_slots[scope];
-    return (slot->always | slot->sampled) != 0;
+    return opscope__hot.thread->snapshot->scope_slots[scope].armed != UINT64_MAX;
 }
 
 /* ---- beginning and end of threads and processes --------------------------------------------------- */
@@ -111,8 +122,9 @@ bool opscope_has_callbacks_of(opscope_scope scope)
 static void end_thread(struct opscope__thread *thread)
 {
     struct opscope__callback *dead = NULL;
-    opscope__hot = (struct opscope__hot){0};
     opscope__registry_lock();
+    opscope__thread_keep_passed(thread);
+    opscope__hot = (struct opscope__hot){0};
     const bool had_local = thread->local != NULL;
     struct opscope__snapshot *stale = thread->stale;
     while (stale != NULL) {

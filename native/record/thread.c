@@ -20,7 +20,8 @@ static uint64_t thread_count;           /* registry lock: threads that ever regi
 static uint64_t seed;                   /* registry lock; 0: the operating system's */
 static uint64_t ended_cpu_ns;           /* registry lock: CPU time of threads that ended */
 static uint64_t ended_driver_ns;        /* registry lock: the same, of window drivers */
-static uint64_t ended_counted;          /* registry lock: ranges counted of threads that ended */
+static uint64_t ended_counted;          /* registry lock: `counted` of threads that ended */
+static uint64_t ended_passed;           /* registry lock: `passed` likewise */
 static bool is_in_window;               /* registry lock: threads that register now are new */
 
 void opscope__registry_lock(void)
@@ -95,7 +96,35 @@ void opscope__registry_read_cpu(struct opscope__cpu_times *out)
     opscope__registry_unlock();
 }
 
-uint64_t opscope__registry_counted(void)
+/* The thread counts down without synchronisation; an aligned load returns the old or the new value.
+ */
+static uint64_t OPSCOPE__UNSYNCHRONIZED passed_now(const struct opscope__thread *thread)
+{
+    const volatile uint64_t *skip = &thread->hot->skip[OPSCOPE_FUNCTION];
+    return thread->passed + (thread->armed != 0 ? thread->armed - *skip : 0);
+}
+
+/* Whether a callback wants the thread's operators. If it set its countdowns before the last change
+ * of callbacks, it has opened no range since. Loads as above. */
+static bool OPSCOPE__UNSYNCHRONIZED is_wanted_now(const struct opscope__thread *thread)
+{
+    const volatile uint64_t *version = &thread->hot->version;
+    return thread->armed == 0 && *version == opscope__version;
+}
+
+uint64_t opscope__registry_counted(bool *out_is_exact)
+{
+    opscope__registry_lock();
+    uint64_t count = ended_counted + ended_passed;
+    for (const struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
+        count += opscope__load_relaxed(&thread->counted) + passed_now(thread);
+        *out_is_exact &= !is_wanted_now(thread);
+    }
+    opscope__registry_unlock();
+    return count;
+}
+
+uint64_t opscope__registry_counted_by_bridges(void)
 {
     opscope__registry_lock();
     uint64_t count = ended_counted;
@@ -104,6 +133,12 @@ uint64_t opscope__registry_counted(void)
     }
     opscope__registry_unlock();
     return count;
+}
+
+void opscope__thread_keep_passed(struct opscope__thread *thread)
+{
+    thread->passed = passed_now(thread);
+    thread->armed = 0;
 }
 
 void opscope__registry_driver_begins(void)
@@ -166,6 +201,7 @@ static void thread_ended(void *value)
     *link = thread->next;
     ended_cpu_ns += thread->is_new == 0 ? cpu_ns(thread) : 0;
     ended_counted += thread->counted;
+    ended_passed += thread->passed;
     opscope__registry_unlock();
     opscope__observers_thread_freed(thread);
     free(thread);
@@ -193,6 +229,7 @@ struct opscope__thread *opscope__thread_self(void)
         return NULL;
     }
     thread->recording = true;
+    thread->hot = &opscope__hot;
     start_cpu_clock(thread);
     opscope__registry_lock();
     thread->id = ++thread_count;

@@ -33,7 +33,11 @@ struct opscope__thread {
     clockid_t cpu_clock;   /* registry lock: its CPU time */
     uint64_t cpu_start_ns; /* registry lock: value of that clock when the state was made */
     uint64_t counted;      /* owner, relaxed: ranges that a bridge has counted, recorded or not */
-    bool recording;        /* owner: the recording switch */
+    const struct opscope__hot *hot; /* registry lock: the thread's own */
+    uint64_t armed;  /* registry lock: the value from which the thread counts down operators' ranges
+                        now; 0: a callback wants them, and they are not counted */
+    uint64_t passed; /* registry lock: those that it counted down from earlier values */
+    bool recording;  /* owner: the recording switch */
     struct opscope__snapshot *snapshot;   /* registry lock to change; NULL: nothing fires */
     struct opscope__snapshot *stale;      /* registry lock: earlier snapshots with open ranges */
     struct opscope__callback_list *local; /* owner; immutable list, NULL when empty */
@@ -92,9 +96,14 @@ uint64_t opscope__registry_drivers_ns(void);
 void opscope__registry_window_opens(void);
 void opscope__registry_window_closes(void);
 
-/* The ranges that bridges have counted, of the threads in the registry and those that ended. Takes
- * the lock. */
-uint64_t opscope__registry_counted(void);
+/* The operators' ranges so far, of the threads in the registry and those that ended, while no
+ * callback wants them: those that bridges have counted, and those that the threads counted down.
+ * Clears *out_is_exact if a callback wants them now. Takes the lock. */
+uint64_t opscope__registry_counted(bool *out_is_exact);
+/* Of these, those that bridges have counted, whatever callbacks want. */
+uint64_t opscope__registry_counted_by_bridges(void);
+/* With the lock held, by the thread, before its countdowns change: keeps what it counted down. */
+void opscope__thread_keep_passed(struct opscope__thread *thread);
 
 /* The calling thread's state; the first call makes it. NULL if memory ran out. */
 struct opscope__thread *opscope__thread_self(void);

@@ -51,8 +51,6 @@ static const double FRAMEWORK_GROWTH = 1.7;
  * to 1. Of a framework's part little is measured, and beside other programs that use the
  * processor's caches, it costs many times as much. */
 static const double FRAMEWORK_ERROR = 1.0, USUAL_ERROR = 0.5;
-/* Where few ranges are drawn, the cost of one relative to that of a recorded one. */
-static const double USUAL_FEW = 1.5 * OPSCOPE__COST_COMPARE_PROB;
 
 /* Sums of the probes in the program and in the loop; add_relaxed by any thread. */
 static struct {
@@ -152,7 +150,7 @@ struct sums {
     unsigned __int128 sampled_ps, outer_ps, counted_ps;
     unsigned __int128
         extra_ps;  /* the part of sampled_ps and outer_ps beyond what every range costs */
-    double few_ps; /* of as many ranges as counted_ps, where few are drawn */
+    double few_ps; /* of as many ranges as counted_ps, where they are only counted */
     uint64_t counted_count, outer_count;
 };
 
@@ -188,8 +186,7 @@ static void OPSCOPE__UNSYNCHRONIZED add_cell(struct sums *sums,
                                              ? (unsigned __int128)samples * header->record_cost_ps
                                              : cost_ps;
     sums->counted_ps += counted_ps;
-    const double few = opscope__op_cost_few(op_id);
-    sums->few_ps += (few > 0.0 ? few : USUAL_FEW) * (double)counted_ps;
+    sums->few_ps += opscope__op_cost_few(op_id) * (double)counted_ps;
 }
 
 static struct sums sum_cells(const opscope__segment *segment)

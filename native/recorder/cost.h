@@ -43,9 +43,9 @@ void opscope__cost_add_comparison(const struct opscope__cost_comparison *window)
 /* For bridges: the operator's extra cost arises also while ranges are only counted, whether they
  * are drawn or not. Comparisons then do not see it. */
 OPSCOPE_API void opscope__cost_extra_is_counted(uint32_t op_id);
-/* For bridges: while few ranges of that operator are drawn, one costs this share on average of what
- * it costs when all are recorded. Without a call: that of the drawn ones, times 1.5, because their
- * code is not in the caches. */
+/* For bridges whose framework draws ranges to count them: while ranges of that operator are only
+ * counted, one costs this share on average of what it costs when all are recorded. Without a call:
+ * nothing. */
 OPSCOPE_API void opscope__cost_where_few(uint32_t op_id, double share);
 
 /* For bridges: this one counts that operator's ranges itself (struct opscope__thread), at no cost,
@@ -71,8 +71,9 @@ struct opscope__cost {
     uint64_t sampled_ns;   /* of the other ranges, as measured in loops */
     uint64_t counted_ns, counted_count; /* the part of it that comparisons see, and its ranges,
                                            without those that bridges count */
-    uint64_t few_ns; /* what as many ranges cost where few are drawn (recorder/cost_compare.h) */
-    double factor;   /* by which sampled ranges cost more in this program, and its standard error */
+    uint64_t few_ns;                    /* what as many ranges cost where they are only counted
+                                           (recorder/cost_compare.h) */
+    double factor; /* by which sampled ranges cost more in this program, and its standard error */
     double factor_error;
     double outer_factor; /* the same of outer ranges */
 };

@@ -112,9 +112,7 @@ int opscope__sampling_apply(struct opscope__recorder *recorder, struct opscope__
                                              .sampling_prob = 1.0,
                                              .scopes = outer};
     /* The bridges count only operators, and so must the cost that the count is compared with. */
-    const opscope_callback count_callback = {.start = opscope__recorder_count_start,
-                                             .end = opscope__recorder_count_end,
-                                             .sampling_prob = OPSCOPE__COST_COMPARE_PROB,
+    const opscope_callback count_callback = {.sampling_prob = OPSCOPE__COST_COMPARE_PROB,
                                              .scopes = callback.scopes & 1u << OPSCOPE_FUNCTION};
     struct handles handles = {0};
     opscope__window_stop();

@@ -100,7 +100,6 @@ struct opscope__recorder {
     uint64_t governor_due_ticks; /* time of the governor's next poll; relaxed */
     uint64_t cost_factor;  /* by which recording costs more in this program than in loops, times
                               2^OPSCOPE__COST_FACTOR_LOG2; 0: durations contain the cost */
-    uint64_t few_count;    /* ranges drawn before windows; add_relaxed by any thread */
     uint64_t closed_ticks; /* when the last window closed; relaxed */
     uint32_t label_epoch;  /* increases when label sets get other ids; relaxed; segment lock */
 
@@ -163,9 +162,6 @@ int opscope__recorder_end_slow(const opscope_range *fn, struct opscope__frame *f
 /* recorder/outer.c: the callback that follows outer ranges with a weight of 1. */
 int opscope__recorder_outer_start(const opscope_range *fn, void *user, void **context);
 int opscope__recorder_outer_end(const opscope_range *fn, void *user, void *context);
-/* The callback that only counts. */
-int opscope__recorder_count_start(const opscope_range *fn, void *user, void **context);
-int opscope__recorder_count_end(const opscope_range *fn, void *user, void *context);
 
 /* recorder/thread.c. For the callbacks' leaf. */
 bool opscope__recorder_lose(const opscope_range *range, void *context);
@@ -191,9 +187,6 @@ void opscope__recorder_begin_serial(bool is_whole);
 void opscope__recorder_set_weights(uint64_t known_weight, uint64_t new_weight);
 /* Begins or ends to count ranges, without recording them (recorder/cost_compare.h). */
 void opscope__recorder_count_few(bool is_on);
-/* The ranges counted so far: the drawn ones by their probability, and those that bridges have
- * counted. */
-double opscope__recorder_few_count(void);
 bool opscope__recorder_wants_comparison(uint64_t window_number);
 /* Adds to the cost of recording, as measured in loops. */
 void opscope__recorder_add_cost_ns(double ns);

@@ -2,7 +2,7 @@
  *
  * recorder/gap.c draws when a window opens. It has four parts:
  *
- *   few       ranges are only counted, and few of them drawn: recorder/cost_compare.h
+ *   few       ranges are only counted: recorder/cost_compare.h
  *   warm-up   ranges are recorded with weight 0: the code and data of recording get into the
  *             caches, and the recorder learns which ranges enclose later ones: recorder/warm_up.h
  *   counted   ranges that start now have the window's weight
@@ -23,6 +23,7 @@
 #include "recorder/cost.h"
 #include "recorder/cost_compare.h"
 #include "recorder/gap.h"
+#include "recorder/moment.h"
 #include "recorder/state.h"
 #include "recorder/variance.h"
 #include "recorder/warm_up.h"
@@ -38,32 +39,10 @@ enum { TAIL_PART = 4 };
  * that it rarely delays the next window. */
 static const double TAIL_CPU = 1.75;
 static const double TAIL_LIMIT_PART = 0.2;
-/* Ranges are counted for this many times as long as recorded: few are drawn, so that they cost
- * little, and their number says little of a short time; for less if the period is short. */
+/* Ranges are counted for this many times as long as recorded, which costs little; for less if the
+ * period is short. */
 static const double FEW_PART = 4.0, FEW_LEAST_PART = 1.5, FEW_LIMIT_PART = 0.0625;
 static const double LATE_LIMIT = 32.0;
-
-struct moment {
-    uint64_t wall_ns;
-    struct opscope__cpu_times cpu; /* so far */
-    struct opscope__cost cost;     /* of recording, so far */
-};
-
-static struct moment this_moment(void)
-{
-    struct moment now;
-    opscope__registry_read_cpu(&now.cpu);
-    now.wall_ns = opscope__monotonic_ns();
-    opscope__recorder_read_cost(&now.cost);
-    now.cost.counted_count += opscope__registry_counted();
-    return now;
-}
-
-/* The segment may be a different one than before, with smaller totals. */
-static double since(uint64_t before, uint64_t now)
-{
-    return now > before ? (double)(now - before) : 0.0;
-}
 
 /* Weights, one account for each part of the CPU time: threads known before the window, and the
  * rest. `late_ns` is how much longer than planned windows have been. */
@@ -94,15 +73,15 @@ static struct cycle {
     double planned_on, planned_period; /* ns */
     opscope__window_length length;     /* of the counted part */
     opscope__gap gap;                  /* before the next window */
-    struct moment last; /* the end of the last counted part, or the plan's beginning */
+    struct opscope__moment last; /* the end of the last counted part, or the plan's beginning */
     opscope__warm_up warm_up;
     uint64_t number;                            /* of windows so far */
     bool is_compared;                           /* the cost of recording, in this window */
     struct opscope__cost_comparison comparison; /* of this window, as far as it is known */
-    double few_start, few_count; /* ranges counted, at the beginnings of FEW_WARM_UP and FEW */
-    double few_all;              /* in both */
-    struct moment start, stop;   /* of the counted part */
-    struct moment tail;          /* the last step of the tail */
+    uint64_t few_start, few_count; /* ranges counted, at the beginnings of FEW_WARM_UP and FEW */
+    double few_all;                /* in both */
+    struct opscope__moment start, stop; /* of the counted part */
+    struct opscope__moment tail;        /* the last step of the tail */
     double known_weight, rest_weight;
     uint64_t tail_step_ns;
     uint64_t drivers_ns; /* CPU time of all drivers at the end of the last window */
@@ -110,35 +89,35 @@ static struct cycle {
 } cycle;
 
 /* The CPU time of the threads whose ranges the window recorded, times its weight, in ns. */
-static double busy_ns(const struct moment *until)
+static double busy_ns(const struct opscope__moment *until)
 {
     const struct opscope__cpu_times *from = &cycle.start.cpu;
     const double rest = (double)(int64_t)(until->cpu.rest_ns - from->rest_ns);
-    return cycle.known_weight * since(from->known_ns, until->cpu.known_ns) +
+    return cycle.known_weight * opscope__since(from->known_ns, until->cpu.known_ns) +
            (until->cpu.has_new ? cycle.rest_weight * fmax(0.0, rest) : 0.0);
 }
 
 /* Accounts for a window whose counted part is over, or with weights of 0 for time without a window.
  * Returns the work that the window represents. `remaining`: see recorder/window_weight.h. */
-static double count(const struct moment *start, const struct moment *stop, double known_weight,
-                    double rest_weight, double remaining)
+static double count(const struct opscope__moment *start, const struct opscope__moment *stop,
+                    double known_weight, double rest_weight, double remaining)
 {
     struct books *books = &cycle.books;
-    const struct moment *last = &cycle.last;
-    const double known = since(start->cpu.known_ns, stop->cpu.known_ns);
+    const struct opscope__moment *last = &cycle.last;
+    const double known = opscope__since(start->cpu.known_ns, stop->cpu.known_ns);
     /* The process clock may lag, which can make the difference negative. */
     const double rest = (double)(int64_t)(stop->cpu.rest_ns - start->cpu.rest_ns);
-    const double cost = since(start->cost.sampled_ns, stop->cost.sampled_ns);
-    const double cost_outside = since(last->cost.sampled_ns, start->cost.sampled_ns);
+    const double cost = opscope__since(start->cost.sampled_ns, stop->cost.sampled_ns);
+    const double cost_outside = opscope__since(last->cost.sampled_ns, start->cost.sampled_ns);
     const double rest_share = stop->cpu.has_new && rest > 0.0 ? rest / (known + rest) : 0.0;
     /* A window with a factor tells nothing of the share of time in others. */
     const bool is_usual = cycle.gap.periods == 1;
     struct opscope__window_weight_cycle part = {
         .weight = known_weight,
-        .on = is_usual ? since(start->wall_ns, stop->wall_ns) : 0.0,
-        .wall = is_usual ? since(last->wall_ns, stop->wall_ns) : 0.0,
+        .on = is_usual ? opscope__since(start->wall_ns, stop->wall_ns) : 0.0,
+        .wall = is_usual ? opscope__since(last->wall_ns, stop->wall_ns) : 0.0,
         .inside = known,
-        .outside = since(last->cpu.known_ns, start->cpu.known_ns),
+        .outside = opscope__since(last->cpu.known_ns, start->cpu.known_ns),
         .remaining = remaining,
         .recording = cost * (1.0 - rest_share),
         .recording_outside = cost_outside * (1.0 - rest_share),
@@ -154,7 +133,7 @@ static double count(const struct moment *start, const struct moment *stop, doubl
 }
 
 /* The CPU time of the program since the last counted part ended, in ns. */
-static double used_ns(const struct moment *now)
+static double used_ns(const struct opscope__moment *now)
 {
     const struct opscope__cpu_times *from = &cycle.last.cpu, *to = &now->cpu;
     return fmax(0.0,
@@ -186,7 +165,8 @@ static bool warms_up_again(void)
         cycle.due_ns = due_ns;
     }
     if (due_ns != 0 && cycle.part == WARM_UP) { /* begin_to_count() notes all the others */
-        note_lateness(&cycle.books, (double)first.length_ns, since(first.start_ns, now_ns));
+        note_lateness(&cycle.books, (double)first.length_ns,
+                      opscope__since(first.start_ns, now_ns));
     }
     return due_ns != 0;
 }
@@ -202,7 +182,7 @@ static void open_window(void)
 static bool is_of_known(const struct opscope__cpu_times *from, const struct opscope__cpu_times *to)
 {
     const double rest = (double)(int64_t)(to->rest_ns - from->rest_ns);
-    return !to->has_new && since(from->known_ns, to->known_ns) >= rest;
+    return !to->has_new && opscope__since(from->known_ns, to->known_ns) >= rest;
 }
 
 static void begin_few(void)
@@ -213,15 +193,16 @@ static void begin_few(void)
         open_window();
         return;
     }
-    cycle.few_start = opscope__recorder_few_count();
+    cycle.comparison.is_of_known = true;
+    cycle.few_start = opscope__registry_counted(&cycle.comparison.is_of_known);
     opscope__recorder_count_few(true);
     warm_up(FEW_WARM_UP);
 }
 
 static void begin_to_compare(void)
 {
-    cycle.few_count = opscope__recorder_few_count();
-    cycle.start = this_moment();
+    cycle.few_count = opscope__registry_counted(&cycle.comparison.is_of_known);
+    cycle.start = opscope__this_moment();
     cycle.part = FEW;
     const double part = fmin(FEW_PART, FEW_LIMIT_PART * cycle.planned_period / cycle.planned_on);
     cycle.due_ns = cycle.start.wall_ns + (uint64_t)(fmax(FEW_LEAST_PART, part) * cycle.planned_on);
@@ -229,13 +210,12 @@ static void begin_to_compare(void)
 
 static void end_few(void)
 {
-    const struct moment now = this_moment();
-    const double count = opscope__recorder_few_count();
-    cycle.few_all = count - cycle.few_start;
-    cycle.comparison = (struct opscope__cost_comparison){
-        .is_of_known = is_of_known(&cycle.start.cpu, &now.cpu),
-        .few_ns = since(cycle.start.cpu.known_ns, now.cpu.known_ns),
-        .few_count = count - cycle.few_count};
+    const struct opscope__moment now = opscope__this_moment();
+    const uint64_t count = opscope__registry_counted(&cycle.comparison.is_of_known);
+    cycle.few_all = opscope__since(cycle.few_start, count);
+    cycle.comparison.is_of_known &= is_of_known(&cycle.start.cpu, &now.cpu);
+    cycle.comparison.few_ns = opscope__since(cycle.start.cpu.known_ns, now.cpu.known_ns);
+    cycle.comparison.few_count = opscope__since(cycle.few_count, count);
     opscope__recorder_count_few(false);
     open_window();
 }
@@ -243,15 +223,16 @@ static void end_few(void)
 static void compare_cost(void)
 {
     const struct opscope__cost *from = &cycle.start.cost, *to = &cycle.stop.cost;
-    cycle.comparison.recorded_ns = since(cycle.start.cpu.known_ns, cycle.stop.cpu.known_ns);
-    cycle.comparison.recorded_count = since(from->counted_count, to->counted_count);
-    cycle.comparison.cost_ns = since(from->counted_ns, to->counted_ns);
-    cycle.comparison.few_cost_ns = since(from->few_ns, to->few_ns);
+    cycle.comparison.recorded_ns =
+        opscope__since(cycle.start.cpu.known_ns, cycle.stop.cpu.known_ns);
+    cycle.comparison.recorded_count = opscope__since(from->counted_count, to->counted_count);
+    cycle.comparison.cost_ns = opscope__since(from->counted_ns, to->counted_ns);
+    cycle.comparison.few_cost_ns = opscope__since(from->few_ns, to->few_ns);
     cycle.comparison.is_of_known &= is_of_known(&cycle.start.cpu, &cycle.stop.cpu);
     opscope__recorder_compare_cost(&cycle.comparison);
-    /* To count has a cost as well: of the drawn ranges, and what arises for all. */
-    const double cost = cycle.comparison.few_cost_ns + since(from->sampled_ns, to->sampled_ns) -
-                        cycle.comparison.cost_ns;
+    /* To count has a cost as well. */
+    const double cost = cycle.comparison.few_cost_ns +
+                        opscope__since(from->sampled_ns, to->sampled_ns) - cycle.comparison.cost_ns;
     if (cycle.comparison.recorded_count > 0.0) {
         opscope__recorder_add_cost_ns(cycle.few_all * fmax(0.0, cost) /
                                       cycle.comparison.recorded_count);
@@ -261,9 +242,9 @@ static void compare_cost(void)
 static void begin_to_count(void)
 {
     struct books *books = &cycle.books;
-    cycle.start = this_moment();
+    cycle.start = opscope__this_moment();
     note_lateness(books, (double)cycle.warm_up.length_ns,
-                  since(cycle.warm_up.start_ns, cycle.start.wall_ns));
+                  opscope__since(cycle.warm_up.start_ns, cycle.start.wall_ns));
     opscope__window_weight_expect(&books->known, cycle.length.now + books->late_ns);
     opscope__window_weight_expect(&books->rest, cycle.length.now + books->late_ns);
     cycle.known_weight = cycle.gap.periods * opscope__window_weight_now(&books->known);
@@ -275,12 +256,13 @@ static void begin_to_count(void)
 
 static void stop_to_count(void)
 {
-    cycle.stop = this_moment();
+    cycle.stop = opscope__this_moment();
     if (cycle.is_compared) {
         compare_cost();
     }
     opscope__recorder_set_weights(0, 0);
-    note_lateness(&cycle.books, cycle.length.now, since(cycle.start.wall_ns, cycle.stop.wall_ns));
+    note_lateness(&cycle.books, cycle.length.now,
+                  opscope__since(cycle.start.wall_ns, cycle.stop.wall_ns));
     cycle.part = TAIL;
     cycle.tail = cycle.stop;
     cycle.tail_step_ns = (uint64_t)cycle.planned_on / TAIL_PART + 1;
@@ -297,7 +279,7 @@ static void resize(double ratio)
 static void choose_length(void)
 {
     const struct opscope__cost *from = &cycle.start.cost, *to = &cycle.stop.cost;
-    const double cost = since(from->sampled_ns, to->sampled_ns) * to->factor;
+    const double cost = opscope__since(from->sampled_ns, to->sampled_ns) * to->factor;
     resize(opscope__window_length_note(&cycle.length, cost, used_ns(&cycle.stop)));
 }
 
@@ -322,7 +304,7 @@ static void close_window(void)
         .busy = busy_ns(&cycle.tail)};
     opscope__recorder_window_vary(&window);
     opscope__gap_note(&cycle.gap, used_ns(&cycle.stop),
-                      since(cycle.last.wall_ns, cycle.stop.wall_ns));
+                      opscope__since(cycle.last.wall_ns, cycle.stop.wall_ns));
     choose_length();
     cycle.last = cycle.stop;
     draw_gap();
@@ -336,7 +318,8 @@ static bool is_tail_over(void)
     const struct opscope__cpu_times *now = &cycle.tail.cpu, *then = &cycle.stop.cpu;
     const uint64_t cpu_ns = now->known_ns + now->rest_ns - then->known_ns - then->rest_ns;
     return (double)(int64_t)cpu_ns >= TAIL_CPU * cycle.planned_on ||
-           since(cycle.stop.wall_ns, cycle.tail.wall_ns) >= TAIL_LIMIT_PART * cycle.planned_period;
+           opscope__since(cycle.stop.wall_ns, cycle.tail.wall_ns) >=
+               TAIL_LIMIT_PART * cycle.planned_period;
 }
 
 /* Closes the window, or gives its open ranges some time to end, so that their self time is
@@ -345,7 +328,7 @@ static void close_or_wait(bool is_hurried)
 {
     const bool is_waiting = cycle.due_ns != cycle.stop.wall_ns; /* the tail has begun */
     if (is_waiting) {
-        cycle.tail = this_moment();
+        cycle.tail = opscope__this_moment();
     }
     if (is_hurried || !opscope__recorder_has_open_ranges() || is_tail_over()) {
         close_window();
@@ -393,7 +376,7 @@ void opscope__cycle_begin(uint64_t window_ns, uint64_t period_ns)
     resize(opscope__window_length_plan(&cycle.length, cycle.planned_on, cycle.planned_period));
     opscope__window_weight_plan(&cycle.books.known, cycle.planned_on, cycle.planned_period);
     opscope__window_weight_plan(&cycle.books.rest, cycle.planned_on, cycle.planned_period);
-    cycle.last = this_moment();
+    cycle.last = opscope__this_moment();
     opscope__gap_begin(&cycle.gap, period_ns, cycle.last.wall_ns);
     draw_gap();
 }
@@ -424,7 +407,7 @@ void opscope__cycle_end(void)
     while (cycle.part != BETWEEN) {
         step(true);
     }
-    const struct moment now = this_moment();
+    const struct opscope__moment now = opscope__this_moment();
     (void)count(&now, &now, 0.0, 0.0, 0.0);
     cycle.gap.long_to_ns = 0;
 }

@@ -3,7 +3,6 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "recorder/cost.h"
-#include "recorder/cost_compare.h"
 #include "recorder/state.h"
 #include "recorder/variance.h"
 
@@ -24,35 +23,10 @@ void opscope__recorder_set_weights(uint64_t known_weight, uint64_t new_weight)
     opscope__store_relaxed(&recorder->weights[1], new_weight);
 }
 
-int opscope__recorder_count_start(const opscope_range *fn, void *user, void **context)
-{
-    (void)fn;
-    (void)user;
-    (void)context;
-    /* Partner: the load in opscope__recorder_few_count; independent of other memory. */
-    opscope__add_relaxed(&opscope__recorder.few_count, 1);
-    return OPSCOPE_OK;
-}
-
-int opscope__recorder_count_end(const opscope_range *fn, void *user, void *context)
-{
-    (void)fn;
-    (void)user;
-    (void)context;
-    return OPSCOPE_OK;
-}
-
 void opscope__recorder_count_few(bool is_on)
 {
     const opscope_handle handle = opscope__recorder.count_handle;
     (void)(is_on ? opscope_enable_callback(handle) : opscope_disable_callback(handle));
-}
-
-double opscope__recorder_few_count(void)
-{
-    return (double)opscope__load_relaxed(&opscope__recorder.few_count) /
-               OPSCOPE__COST_COMPARE_PROB +
-           (double)opscope__registry_counted();
 }
 
 bool opscope__recorder_wants_comparison(uint64_t window_number)

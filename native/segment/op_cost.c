@@ -15,9 +15,9 @@ static const uint32_t NONE = UINT32_MAX;
  * UNSETTLED to its final value. */
 static uint32_t extras[OP_ID_LIMIT + 1];
 
-static uint8_t is_counted[OP_ID_LIMIT + 1]; /* relaxed: likewise */
+static uint8_t is_counted[OP_ID_LIMIT + 1];    /* relaxed: likewise */
 static uint8_t bridge_counts[OP_ID_LIMIT + 1]; /* relaxed: likewise */
-static uint8_t few[OP_ID_LIMIT + 1];        /* relaxed: of FEW_ONE; 0: not set */
+static uint8_t few[OP_ID_LIMIT + 1];           /* relaxed: of FEW_ONE; 0: not set */
 static const double FEW_ONE = 255.0;
 
 static uint32_t settle(uint32_t op_id, uint32_t extra)

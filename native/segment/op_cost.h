@@ -20,8 +20,8 @@ void opscope__op_cost_set(uint32_t op_id, uint64_t extra_ps);
  */
 void opscope__op_cost_set_counted(uint32_t op_id);
 bool opscope__op_cost_is_counted(uint32_t op_id);
-/* While few ranges are drawn, one costs this share of a recorded one on average: from 0 to 1. 0:
- * not set. */
+/* While ranges are only counted, one costs this share of a recorded one on average: from 0, which
+ * is so unless set, to 1. */
 void opscope__op_cost_set_few(uint32_t op_id, double share);
 double opscope__op_cost_few(uint32_t op_id);
 /* A bridge counts that operator's ranges itself while they are only counted. */

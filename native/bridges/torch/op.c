@@ -168,12 +168,14 @@ static void set_extra(const opscope_op *op, uint64_t extra_ps)
      * larger ones. To look for callbacks costs a twentieth, for ranges that are not drawn as well.
      */
     static const double DRAWN = 6.5, NOT_DRAWN = 0.05;
-    opscope__cost_where_few(op->id, DRAWN * OPSCOPE__COST_COMPARE_PROB + NOT_DRAWN);
     opscope_recorder_extra_cost(op->id,
                                 op->phase == OPSCOPE_BACKWARD ? NODE_FACTOR * extra_ps : extra_ps);
     if (opscope__torch_counts()) { /* so no callback is drawn while ranges are only counted */
         opscope__cost_bridge_counts(op->id);
-    } else if (op->scope == OPSCOPE_BACKWARD_FUNCTION && !opscope__torch_keeps_states()) {
+        return;
+    }
+    opscope__cost_where_few(op->id, DRAWN * OPSCOPE__COST_COMPARE_PROB + NOT_DRAWN);
+    if (op->scope == OPSCOPE_BACKWARD_FUNCTION && !opscope__torch_keeps_states()) {
         /* PyTorch makes its lists anew as soon as there is a callback, though it may not fire. */
         opscope__cost_extra_is_counted(op->id);
     }
