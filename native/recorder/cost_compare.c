@@ -27,9 +27,10 @@ void opscope__cost_compare_add(opscope__cost_compare *compare,
                                const struct opscope__cost_comparison *window)
 {
     compare->tried += window->few_count > 0.0 || window->recorded_count > 0.0;
+    const double count = window->weight * window->few_count;
     const double slower =
-        window->recorded_ns * window->few_count - window->recorded_count * window->few_ns;
-    const double cost = (window->cost_ns - window->few_cost_ns) * window->few_count;
+        window->recorded_ns * count - window->weight * window->recorded_count * window->few_ns;
+    const double cost = (window->cost_ns - window->few_cost_ns) * count;
     if (!window->is_of_known || (slower == 0.0 && cost == 0.0)) {
         return; /* says nothing, and would make the others' errors look small */
     }
@@ -38,7 +39,7 @@ void opscope__cost_compare_add(opscope__cost_compare *compare,
     add(&compare->cost_ns, window->cost_ns);
     add(&compare->slower, slower);
     add(&compare->cost, cost);
-    add(&compare->few_cost, window->few_cost_ns * window->few_count);
+    add(&compare->few_cost, window->few_cost_ns * count);
     add(&compare->slower_slower, slower * slower);
     add(&compare->slower_cost, slower * cost);
     add(&compare->cost_cost, cost * cost);

@@ -5,23 +5,24 @@
  * a range costs twice as much, and up to 16 times beside programs that use the processor's caches,
  * because each operator of a framework has its own code for the case that it is recorded. Part of
  * that code runs before and after the callback, where no clock of ours can measure it. Therefore a
- * window may begin with a stretch in which ranges are only counted, one in 128, drawn by the
- * framework; or all are counted by a bridge that can do so at no cost (bridges/torch/count.h). Such
- * a stretch costs the program little. The CPU time of a range in it, and of a range in the recorded
- * part right afterwards, differ by the cost:
+ * window may begin with a stretch in which ranges are only counted, at no cost: each thread counts
+ * its ranges down anyway, and the PyTorch bridge counts PyTorch's (bridges/torch/count.h). Where
+ * that bridge cannot, PyTorch draws one in 128. The CPU time of a range in this stretch, and of a
+ * range in the recorded part right afterwards, differ by the cost:
  *
  *     T_rec N_few - N_rec T_few = factor (C_rec - C_few) N_few
  *
- *     T   CPU time; N   ranges; both of the recorded part and of the stretch with few
- *     C   cost of the recorded ranges, and of as many ranges where few are drawn, as measured in
- *         loops (recorder/cost.h); C_few = 0 of ranges that a bridge counts
+ *     T   CPU time; N   ranges; both of the recorded part, and of the stretch with few
+ *     C   cost of the recorded ranges, and of as many ranges where some are drawn, as measured in
+ *         loops (recorder/cost.h); C_few is 0 of ranges that are not drawn
  *
- * What a range costs where few are drawn is known to a half of it. That is an error of the factor
+ * What a range costs where some are drawn is known to a half of it. That is an error of the factor
  * which no number of windows makes smaller.
  *
  * Both sides are summed over all windows. A window alone says little: the two stretches may contain
  * different work. The products are those of each window, because sums of T and N over windows with
- * small ranges and windows with large ones would compare one kind with the other. The squares of
+ * small ranges and windows with large ones would compare one kind with the other. They have the
+ * windows' weights: what is taken off a window's time counts as often. The squares of
  * the windows' deviations from the sums tell how uncertain the factor is. It is averaged with the
  * factor that recorder/cost.h knows otherwise, each weighted by the inverse of its variance. If
  * operators are long, the deviations are large, and the comparison has no influence; but then the
@@ -37,7 +38,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The probability with which ranges are counted before a window. */
+/* The probability with which a framework draws ranges to count them, if nothing else does. */
 #define OPSCOPE__COST_COMPARE_PROB (1.0 / 128)
 
 /* Sums over windows; older windows have less influence. */
@@ -45,18 +46,19 @@ typedef struct opscope__cost_compare {
     double count;
     unsigned tried;              /* windows with ranges, also those whose comparison says nothing */
     double recorded_ns, cost_ns; /* of the windows' recorded parts */
-    double slower, cost;         /* the left side above; the right one without the factor */
-    double few_cost;             /* C_few N_few */
+    double slower, cost; /* times the weight: the left side above; the right one without factor */
+    double few_cost;     /* likewise C_few N_few */
     double slower_slower, slower_cost, cost_cost; /* of the products of a window's two sides */
 } opscope__cost_compare;
 
 /* Of one window; times and costs in ns. */
 struct opscope__cost_comparison {
     double recorded_ns, recorded_count, cost_ns;
-    double few_cost_ns;       /* of as many ranges where few are drawn */
-    double few_ns, few_count; /* `few_count`: the drawn ones by the probability, and those that
-                                 bridges have counted */
-    bool is_of_known;         /* whether both CPU times are those of threads known before */
+    double few_cost_ns; /* of as many ranges where they are only counted */
+    double few_ns, few_count;
+    double weight;    /* of the window */
+    bool is_of_known; /* whether both CPU times are those of threads known before, and the counts
+                         are exact */
 };
 
 void opscope__cost_compare_add(opscope__cost_compare *compare,

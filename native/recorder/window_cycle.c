@@ -229,6 +229,7 @@ static void compare_cost(void)
     cycle.comparison.cost_ns = opscope__since(from->counted_ns, to->counted_ns);
     cycle.comparison.few_cost_ns = opscope__since(from->few_ns, to->few_ns);
     cycle.comparison.is_of_known &= is_of_known(&cycle.start.cpu, &cycle.stop.cpu);
+    cycle.comparison.weight = cycle.known_weight;
     opscope__recorder_compare_cost(&cycle.comparison);
     /* To count has a cost as well. */
     const double cost = cycle.comparison.few_cost_ns +

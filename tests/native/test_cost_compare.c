@@ -43,6 +43,7 @@ static void add_window(opscope__cost_compare *compare, const struct program *pro
     const double count = ON_NS / (times * varied(program, random) + cost_ns);
     const struct opscope__cost_comparison window = {
         .recorded_ns = ON_NS,
+        .weight = 125.0,
         .recorded_count = count,
         .cost_ns = count * LOOP_NS,
         .few_cost_ns = IN_FEW * count * LOOP_NS,
@@ -61,6 +62,31 @@ static struct opscope__cost_factor found(const struct program *program, int wind
         add_window(&compare, program, &random);
     }
     return opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR);
+}
+
+/* Half of the windows stand for ten times as many ranges as the others, and recording costs three
+ * times as much in them, as when windows become rare. What is taken off all windows is right. */
+static void windows_count_by_their_weight(void)
+{
+    opscope__cost_compare compare = {0};
+    const double weights[] = {50.0, 500.0}, factors[] = {4.0, 12.0};
+    double cost = 0.0, taken_off = 0.0;
+    for (int i = 0; i < 60; i++) {
+        const double weight = weights[i % 2], cost_ns = factors[i % 2] * LOOP_NS;
+        const double count = ON_NS / (2000.0 + cost_ns);
+        const struct opscope__cost_comparison window = {.recorded_ns = ON_NS,
+                                                        .weight = weight,
+                                                        .recorded_count = count,
+                                                        .cost_ns = count * LOOP_NS,
+                                                        .few_ns = FEW_NS,
+                                                        .few_count = FEW_NS / 2000.0,
+                                                        .is_of_known = true};
+        opscope__cost_compare_add(&compare, &window);
+        cost += weight * count * cost_ns;
+        taken_off += weight * count * LOOP_NS;
+    }
+    const double factor = opscope__cost_compare_factor(&compare, KNOWN, 100.0).factor;
+    CHECK(fabs(factor * taken_off / cost - 1.0) < 0.05);
 }
 
 static void without_comparisons_the_factor_is_the_known_one(void)
@@ -207,7 +233,7 @@ static void a_program_whose_first_ranges_are_late_is_compared(void)
         CHECK(opscope__cost_compare_is_wanted(&compare, 101));
         /* One of the two stretches has no CPU time. */
         const struct opscope__cost_comparison half = {
-            .recorded_ns = ON_NS, .recorded_count = 2000.0, .is_of_known = true};
+            .weight = 125.0, .recorded_ns = ON_NS, .recorded_count = 2000.0, .is_of_known = true};
         opscope__cost_compare_add(&compare, &half);
         CHECK(opscope__cost_compare_is_wanted(&compare, 101));
     }
@@ -217,8 +243,11 @@ static void a_program_whose_first_ranges_are_late_is_compared(void)
 static void a_program_whose_threads_come_and_go_is_seldom_compared(void)
 {
     opscope__cost_compare compare = {0};
-    const struct opscope__cost_comparison window = {
-        .recorded_ns = ON_NS, .recorded_count = 2000.0, .few_ns = FEW_NS, .few_count = 3000.0};
+    const struct opscope__cost_comparison window = {.weight = 125.0,
+                                                    .recorded_ns = ON_NS,
+                                                    .recorded_count = 2000.0,
+                                                    .few_ns = FEW_NS,
+                                                    .few_count = 3000.0};
     for (int i = 0; i < 100; i++) {
         opscope__cost_compare_add(&compare, &window);
     }
@@ -229,6 +258,7 @@ static void a_program_whose_threads_come_and_go_is_seldom_compared(void)
 
 int main(void)
 {
+    RUN(windows_count_by_their_weight);
     RUN(without_comparisons_the_factor_is_the_known_one);
     RUN(the_factor_of_a_program_of_small_ranges_is_found_without_bias);
     RUN(the_stated_error_is_honest);
