@@ -9,6 +9,23 @@ static const uint64_t STOPPED_NS = 1000000;
 /* A second warm-up has at least the length of the first, and at most this many times as much. */
 static const double MOST_AGAIN = 4.0;
 
+/* However much slower the program was; and the sums are over about this many warm-ups. */
+static const double MOST_SLOWER = 4.0, RECENT = 16.0;
+
+static double slower(const opscope__warm_up *warm_up)
+{
+    const double times = warm_up->few > 0.0 ? warm_up->warm / warm_up->few : 1.0;
+    return times < 1.0 ? 1.0 : times < MOST_SLOWER ? times : MOST_SLOWER;
+}
+
+void opscope__warm_up_learn(opscope__warm_up *warm_up, double warm_ns, double warm_count,
+                            double few_ns, double few_count)
+{
+    const double kept = 1.0 - 1.0 / RECENT;
+    warm_up->warm = kept * warm_up->warm + warm_ns * few_count;
+    warm_up->few = kept * warm_up->few + warm_count * few_ns;
+}
+
 static uint64_t begin(opscope__warm_up *warm_up, uint64_t length_ns, uint64_t now_ns)
 {
     warm_up->start_ns = now_ns;
@@ -19,8 +36,9 @@ static uint64_t begin(opscope__warm_up *warm_up, uint64_t length_ns, uint64_t no
 uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, uint64_t now_ns)
 {
     const uint64_t wanted_ns = (uint64_t)on_ns / PART;
+    const double usual_ns = (double)(wanted_ns < LIMIT_NS ? wanted_ns : LIMIT_NS);
     warm_up->is_second = false;
-    return begin(warm_up, wanted_ns < LIMIT_NS ? wanted_ns : LIMIT_NS, now_ns);
+    return begin(warm_up, (uint64_t)(slower(warm_up) * usual_ns), now_ns);
 }
 
 uint64_t opscope__warm_up_again(opscope__warm_up *warm_up, uint64_t now_ns, double unit)

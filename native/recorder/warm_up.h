@@ -6,6 +6,11 @@
  * training step runs in a millisecond, the first 0.1 ms of a window observe 55 %, the fifth 84 %,
  * the tenth 97 %.
  *
+ * Where recording costs many times what it does in a loop, the program gets no further in a
+ * millisecond than it otherwise does in a third of one, and what it runs next is still cold. So the
+ * warm-up is as many times as long as the program was slower in earlier ones. It would end at
+ * certain ranges rather than others if it depended on what the program does in this one.
+ *
  * A warm-up whose timer is late has been stopped: by a quota of CPU time, which stops the program
  * too, or for other processes. What the program does next runs cold again; a small training step is
  * 1.7 times slower in the first two milliseconds after a quota's stop of 50. A window that counted
@@ -25,10 +30,15 @@
 typedef struct opscope__warm_up {
     uint64_t start_ns, length_ns;
     bool is_second;
+    double warm, few; /* the two sides of opscope__warm_up_learn, over the last warm-ups */
 } opscope__warm_up;
 
 /* Begins at `now_ns`, for a window planned to last `on_ns`. Returns its end. */
 uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, uint64_t now_ns);
+/* The last one has taken `warm_ns` of CPU time for `warm_count` ranges, which took `few_ns` for
+ * `few_count` shortly before, where they were only counted. */
+void opscope__warm_up_learn(opscope__warm_up *warm_up, double warm_ns, double warm_count,
+                            double few_ns, double few_count);
 /* Its timer has woken the driver, at `now_ns`. Returns 0: it is over; or the end of a second one,
  * which has begun. `unit`: drawn from [0, 1). */
 uint64_t opscope__warm_up_again(opscope__warm_up *warm_up, uint64_t now_ns, double unit);

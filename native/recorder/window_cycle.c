@@ -210,7 +210,7 @@ static void begin_to_compare(void)
 
 static void end_few(void)
 {
-    const struct opscope__moment now = opscope__this_moment();
+    const struct opscope__moment now = cycle.stop = opscope__this_moment();
     const uint64_t count = opscope__registry_counted(&cycle.comparison.is_of_known);
     cycle.few_all = opscope__since(cycle.few_start, count);
     cycle.comparison.is_of_known &= is_of_known(&cycle.start.cpu, &now.cpu);
@@ -240,10 +240,24 @@ static void compare_cost(void)
     }
 }
 
+/* How much slower the program was in the warm-up than where ranges were only counted. */
+static void learn_warm_up(void)
+{
+    const struct opscope__moment *from = &cycle.stop, *to = &cycle.start; /* `stop`: of FEW */
+    if (cycle.comparison.is_of_known && is_of_known(&from->cpu, &to->cpu)) {
+        opscope__warm_up_learn(&cycle.warm_up, opscope__since(from->cpu.known_ns, to->cpu.known_ns),
+                               opscope__since(from->cost.counted_count, to->cost.counted_count),
+                               cycle.comparison.few_ns, cycle.comparison.few_count);
+    }
+}
+
 static void begin_to_count(void)
 {
     struct books *books = &cycle.books;
     cycle.start = opscope__this_moment();
+    if (cycle.is_compared) {
+        learn_warm_up();
+    }
     note_lateness(books, (double)cycle.warm_up.length_ns,
                   opscope__since(cycle.warm_up.start_ns, cycle.start.wall_ns));
     opscope__window_weight_expect(&books->known, cycle.length.now + books->late_ns);
