@@ -1,6 +1,8 @@
 /* recorder/warm_up.c -- see recorder/warm_up.h. */
 #include "recorder/warm_up.h"
 
+#include <math.h>
+
 static const uint64_t LIMIT_NS = 1000000;
 /* A short window has a short warm-up: at most this fraction of its length. */
 enum { PART = 2 };
@@ -9,8 +11,10 @@ static const uint64_t STOPPED_NS = 1000000;
 /* A second warm-up has at least the length of the first, and at most this many times as much. */
 static const double MOST_AGAIN = 4.0;
 
-/* However much slower the program was; and the sums are over about this many warm-ups. */
-static const double MOST_SLOWER = 4.0, RECENT = 16.0;
+/* However much slower the program was, and no longer than this part of the period. */
+static const double MOST_SLOWER = 4.0, LIMIT_PART = 0.0625;
+/* The sums are over about this many warm-ups. */
+static const double RECENT = 16.0;
 
 static double slower(const opscope__warm_up *warm_up)
 {
@@ -33,12 +37,14 @@ static uint64_t begin(opscope__warm_up *warm_up, uint64_t length_ns, uint64_t no
     return now_ns + length_ns;
 }
 
-uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, uint64_t now_ns)
+uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, double period_ns,
+                                uint64_t now_ns)
 {
     const uint64_t wanted_ns = (uint64_t)on_ns / PART;
     const double usual_ns = (double)(wanted_ns < LIMIT_NS ? wanted_ns : LIMIT_NS);
     warm_up->is_second = false;
-    return begin(warm_up, (uint64_t)(slower(warm_up) * usual_ns), now_ns);
+    const double most_ns = fmax(usual_ns, LIMIT_PART * period_ns);
+    return begin(warm_up, (uint64_t)fmin(slower(warm_up) * usual_ns, most_ns), now_ns);
 }
 
 uint64_t opscope__warm_up_again(opscope__warm_up *warm_up, uint64_t now_ns, double unit)

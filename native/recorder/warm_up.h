@@ -7,9 +7,9 @@
  * the tenth 97 %.
  *
  * Where recording costs many times what it does in a loop, the program gets no further in a
- * millisecond than it otherwise does in a third of one, and what it runs next is still cold. So the
- * warm-up is as many times as long as the program was slower in earlier ones. It would end at
- * certain ranges rather than others if it depended on what the program does in this one.
+ * millisecond than it otherwise does in a third of one, and what it runs next is still cold. So a
+ * warm-up is as many times as long as the program was slower in earlier ones. It does not depend on
+ * what the program does in this one: otherwise it would end at certain ranges rather than others.
  *
  * A warm-up whose timer is late has been stopped: by a quota of CPU time, which stops the program
  * too, or for other processes. What the program does next runs cold again; a small training step is
@@ -33,8 +33,10 @@ typedef struct opscope__warm_up {
     double warm, few; /* the two sides of opscope__warm_up_learn, over the last warm-ups */
 } opscope__warm_up;
 
-/* Begins at `now_ns`, for a window planned to last `on_ns`. Returns its end. */
-uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, uint64_t now_ns);
+/* Begins at `now_ns`, for a window planned to last `on_ns` of a period of `period_ns`. Returns its
+ * end. */
+uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, double period_ns,
+                                uint64_t now_ns);
 /* The last one has taken `warm_ns` of CPU time for `warm_count` ranges, which took `few_ns` for
  * `few_count` shortly before, where they were only counted. */
 void opscope__warm_up_learn(opscope__warm_up *warm_up, double warm_ns, double warm_count,

@@ -150,8 +150,8 @@ static void draw_gap(void)
 static void warm_up(enum part part)
 {
     cycle.part = part;
-    cycle.due_ns =
-        opscope__warm_up_begin(&cycle.warm_up, cycle.planned_on, opscope__monotonic_ns());
+    cycle.due_ns = opscope__warm_up_begin(&cycle.warm_up, cycle.planned_on, cycle.planned_period,
+                                          opscope__monotonic_ns());
 }
 
 /* Whether the warm-up has been stopped, and a second one has begun. */

@@ -3,19 +3,20 @@
 #include "recorder/warm_up.h"
 
 enum { MS = 1000000 };
+static const double PERIOD_NS = 250.0 * MS;
 
 static void half_of_a_window_and_at_most_a_millisecond(void)
 {
     opscope__warm_up warm_up = {0};
-    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 2.0 * MS, 5 * MS), 6 * MS);
-    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 20.0 * MS, 5 * MS), 6 * MS);
-    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 0.5 * MS, 5 * MS), 5 * MS + MS / 4);
+    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 2.0 * MS, PERIOD_NS, 5 * MS), 6 * MS);
+    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 20.0 * MS, PERIOD_NS, 5 * MS), 6 * MS);
+    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 0.5 * MS, PERIOD_NS, 5 * MS), 5 * MS + MS / 4);
 }
 
 static void one_that_ends_in_time_is_over(void)
 {
     opscope__warm_up warm_up = {0};
-    opscope__warm_up_begin(&warm_up, 2.0 * MS, 5 * MS);
+    opscope__warm_up_begin(&warm_up, 2.0 * MS, PERIOD_NS, 5 * MS);
     CHECK_EQUAL(opscope__warm_up_again(&warm_up, 6 * MS, 0.5), 0);
     CHECK_EQUAL(opscope__warm_up_again(&warm_up, 7 * MS, 0.5), 0);
 }
@@ -28,12 +29,12 @@ static void one_that_was_stopped_has_a_second_and_no_third(void)
     } draws[] = {{0.0, MS}, {0.5, 5 * MS / 2}, {1.0, 4 * MS}};
     for (size_t i = 0; i < sizeof draws / sizeof *draws; i++) {
         opscope__warm_up warm_up = {0};
-        opscope__warm_up_begin(&warm_up, 2.0 * MS, 5 * MS);
+        opscope__warm_up_begin(&warm_up, 2.0 * MS, PERIOD_NS, 5 * MS);
         const uint64_t end_ns = 50 * MS + draws[i].length_ns;
         CHECK_EQUAL(opscope__warm_up_again(&warm_up, 50 * MS, draws[i].unit), end_ns);
         CHECK_EQUAL(opscope__warm_up_again(&warm_up, end_ns + 40 * MS, 0.5), 0);
         /* The next window begins with a first one. */
-        opscope__warm_up_begin(&warm_up, 2.0 * MS, 200 * MS);
+        opscope__warm_up_begin(&warm_up, 2.0 * MS, PERIOD_NS, 200 * MS);
         CHECK(opscope__warm_up_again(&warm_up, 250 * MS, 0.0) != 0);
     }
 }
@@ -45,7 +46,7 @@ static uint64_t length_after(int count, double slower)
     for (int i = 0; i < count; i++) {
         opscope__warm_up_learn(&warm_up, 1.0 * MS, 300.0, 8.0 * MS, 2400.0 * slower);
     }
-    return opscope__warm_up_begin(&warm_up, 4.0 * MS, 0);
+    return opscope__warm_up_begin(&warm_up, 4.0 * MS, PERIOD_NS, 0);
 }
 
 static void one_is_as_many_times_as_long_as_the_program_was_slower(void)
@@ -57,20 +58,28 @@ static void one_is_as_many_times_as_long_as_the_program_was_slower(void)
     CHECK_EQUAL(length_after(50, 9.0), 4 * MS);
 }
 
+static void one_stays_short_in_a_short_period(void)
+{
+    opscope__warm_up warm_up = {0};
+    opscope__warm_up_learn(&warm_up, 1.0 * MS, 300.0, 8.0 * MS, 9600.0);
+    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 2.0 * MS, 32.0 * MS, 0), 2 * MS);
+    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 2.0 * MS, 4.0 * MS, 0), MS);
+}
+
 static void one_without_ranges_says_nothing(void)
 {
     opscope__warm_up warm_up = {0};
     opscope__warm_up_learn(&warm_up, 1.0 * MS, 0.0, 8.0 * MS, 0.0);
-    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 2.0 * MS, 0), MS);
+    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 2.0 * MS, PERIOD_NS, 0), MS);
     opscope__warm_up_learn(&warm_up, 1.0 * MS, 300.0, 8.0 * MS, 4800.0);
-    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 2.0 * MS, 0), 2 * MS);
+    CHECK_EQUAL(opscope__warm_up_begin(&warm_up, 2.0 * MS, PERIOD_NS, 0), 2 * MS);
 }
 
 static void a_window_that_hurries_does_not_warm_up_again(void)
 {
     /* Its step comes before its time. */
     opscope__warm_up warm_up = {0};
-    opscope__warm_up_begin(&warm_up, 2.0 * MS, 5 * MS);
+    opscope__warm_up_begin(&warm_up, 2.0 * MS, PERIOD_NS, 5 * MS);
     CHECK_EQUAL(opscope__warm_up_again(&warm_up, 5 * MS, 0.5), 0);
 }
 
@@ -80,6 +89,7 @@ int main(void)
     one_that_ends_in_time_is_over();
     one_that_was_stopped_has_a_second_and_no_third();
     one_is_as_many_times_as_long_as_the_program_was_slower();
+    one_stays_short_in_a_short_period();
     one_without_ranges_says_nothing();
     a_window_that_hurries_does_not_warm_up_again();
     return 0;
