@@ -1,7 +1,6 @@
 """PyTorch sets a thread's state around each node of a backward only if it is another one."""
 
 import ctypes
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -42,8 +41,9 @@ def negate_in_task(x: torch.Tensor) -> torch.Tensor:
     return done
 
 
-def profiled() -> Counter[str]:
-    """What torch.profiler sees of a task. It has callbacks of single threads."""
+def profiled() -> int:
+    """How many of two tasks' operators torch.profiler sees. It has callbacks of single threads. (It
+    may stop before a task's own range has ended, which is on the task's thread.)"""
     script: Any = torch.jit.script
     scripted, x = script(negate_in_task), torch.ones(1)
     scripted(x)
@@ -51,7 +51,7 @@ def profiled() -> Counter[str]:
         scripted(x)
         scripted(x)
     scripted(x)
-    return profiled_calls(seen)
+    return profiled_calls(seen)["aten::neg"]
 
 
 def test_the_function_is_not_called_while_the_bridge_is_attached() -> None:
@@ -70,7 +70,6 @@ def test_another_thread_inherits_the_profiler_s_callbacks_as_without_the_bridge(
     attached = profiled()
     bridge.detach()
     try:
-        assert attached == profiled()
+        assert attached == profiled() == 2
     finally:
         bridge.attach()
-    assert attached["aten::neg"] == 2
