@@ -1,8 +1,8 @@
-/* torch/empty.c -- adds a callback pair that does nothing to PyTorch: the baseline for measurements
- * of the bridge (agent/opscope/bench/torch.py). */
-#include "private/torch.h"
+/* torch/empty.c -- see torch/empty.h. Added to PyTorch for all scopes, the pair is the baseline for
+ * measurements of the bridge (agent/opscope/bench/torch.py). */
+#include "bridges/torch/empty.h"
 
-#include "bridges/torch/symbols.h"
+#include "private/torch.h"
 
 static uint64_t handle; /* 0: not added */
 
@@ -21,10 +21,15 @@ static void end(const struct opscope__torch_function *fn, struct opscope__torch_
     (void)context;
 }
 
+struct opscope__torch_callback opscope__torch_empty_callback(void)
+{
+    return (struct opscope__torch_callback){
+        .start = OPSCOPE__CXX_ENTRY_OF(start), .end = end, .sampling_prob = 1.0};
+}
+
 int opscope_torch_add_empty_pair(void)
 {
-    struct opscope__torch_callback callback = {
-        .start = OPSCOPE__CXX_ENTRY_OF(start), .end = end, .sampling_prob = 1.0};
+    struct opscope__torch_callback callback = opscope__torch_empty_callback();
     memset(callback.scopes, true, sizeof callback.scopes);
     if (opscope__torch.registry == NULL) {
         return OPSCOPE_ERR_NOT_FOUND;

@@ -21,6 +21,7 @@
 
 #include "base/atomics.h"
 #include "bridges/pages.h"
+#include "bridges/torch/empty.h"
 
 /* Reads memory of another library, word by word: no business of the sanitizers. */
 #define RAW __attribute__((no_sanitize("address", "thread", "undefined")))
@@ -170,25 +171,9 @@ static int search_library(struct dl_phdr_info *info, size_t bytes, void *data)
     return is_ours;
 }
 
-static struct opscope__torch_context **start(struct opscope__torch_context **context,
-                                             const struct opscope__torch_function *fn)
-{
-    (void)fn;
-    *context = NULL;
-    return context;
-}
-OPSCOPE__CXX_ENTRY(start);
-
-static void end(const struct opscope__torch_function *fn, struct opscope__torch_context *context)
-{
-    (void)fn;
-    (void)context;
-}
-
 pthread_mutex_t *opscope__torch_find_registry(void)
 {
-    struct search search = {
-        .callback = {.start = OPSCOPE__CXX_ENTRY_OF(start), .end = end, .sampling_prob = 1.0}};
+    struct search search = {.callback = opscope__torch_empty_callback()};
     memcpy(&search.inside, &opscope__torch.add_global_callback, sizeof search.inside);
     const uint64_t handle = opscope__torch.add_global_callback(search.callback);
     /* After PyTorch has allocated the vector. */

@@ -19,6 +19,7 @@
 
 #include "base/atomics.h"
 #include "bridges/pages.h"
+#include "bridges/torch/empty.h"
 #include "bridges/torch/replaced.h"
 #include "bridges/torch/symbols.h"
 
@@ -52,28 +53,6 @@ static void set_if_different(const struct state *wanted)
 
 /* ---- the trial -------------------------------------------------------------------------------- */
 
-static struct opscope__torch_context **start(struct opscope__torch_context **context,
-                                             const struct opscope__torch_function *fn)
-{
-    (void)fn;
-    *context = NULL;
-    return context;
-}
-OPSCOPE__CXX_ENTRY(start);
-
-static void end(const struct opscope__torch_function *fn, struct opscope__torch_context *context)
-{
-    (void)fn;
-    (void)context;
-}
-
-/* Without a scope: PyTorch never calls it. */
-static struct opscope__torch_callback never_called(void)
-{
-    return (struct opscope__torch_callback){
-        .start = OPSCOPE__CXX_ENTRY_OF(start), .end = end, .sampling_prob = 1.0};
-}
-
 static bool shows_enabled(const struct state *state, void (*enable)(bool), bool (*is_enabled)(void))
 {
     const bool was_enabled = is_enabled();
@@ -87,7 +66,7 @@ static bool shows_callbacks(const struct state *state,
                             uint64_t (*add)(struct opscope__torch_callback callback))
 {
     const bool was_enabled = state->is_enabled;
-    const uint64_t handle = add(never_called());
+    const uint64_t handle = add(opscope__torch_empty_callback());
     const bool shows_one = !is_without_callbacks(state) && state->is_enabled == was_enabled;
     opscope__torch.remove_callback(handle);
     return shows_one && is_without_callbacks(state);
@@ -101,7 +80,7 @@ static bool shows_version(const struct state *state)
     for (int i = 0; i < TRIES && !shows_each; i++) {
         set_state(state);
         const uint64_t before = state->version;
-        const uint64_t handle = opscope__torch.add_global_callback(never_called());
+        const uint64_t handle = opscope__torch.add_global_callback(opscope__torch_empty_callback());
         set_state(state);
         const uint64_t with_one = state->version;
         opscope__torch.remove_callback(handle);
