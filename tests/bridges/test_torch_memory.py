@@ -1,6 +1,5 @@
 """The bytes that PyTorch's operators allocate are those that torch.profiler counts."""
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from opscope.host.host import Host
 from opscope.record import recorder
 from opscope.timeline.averages import Average
 
-from .torch_observed import profiler
+from .torch_observed import pointers_in_library, profiler
 
 pytestmark = pytest.mark.usefixtures("torch_attached")
 
@@ -116,18 +115,7 @@ def test_a_detached_bridge_sees_no_allocation() -> None:
 
 
 def pointers_to_the_allocation() -> int:
-    """Words of libc10's own writable memory that have the address of c10::alloc_cpu."""
-    with open("/proc/self/maps") as maps:
-        lines = [line.split() for line in maps if line.rstrip().endswith("/libc10.so")]
-    function = ctypes.CDLL(lines[0][5])["_ZN3c109alloc_cpuEm"]
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    count = 0
-    for place, rights, *_ in lines:
-        if rights.startswith("rw"):
-            start, end = (int(part, 16) for part in place.split("-"))
-            words = memoryview(ctypes.string_at(start, end - start)).cast("Q")
-            count += sum(word == address for word in words)
-    return count
+    return pointers_in_library("libc10.so", "_ZN3c109alloc_cpuEm")
 
 
 def test_pytorch_calls_its_allocation_itself_unless_operators_are_recorded() -> None:

@@ -1,6 +1,5 @@
 """PyTorch sets a thread's state around each node of a backward only if it is another one."""
 
-import ctypes
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import torch
 
 from opscope.bridges import torch as bridge
 
-from .torch_observed import profiled_calls, profiler
+from .torch_observed import pointers_in_library, profiled_calls, profiler
 
 pytestmark = pytest.mark.usefixtures("torch_attached")
 
@@ -16,19 +15,8 @@ PART = "backward without repeated states"
 
 
 def pointers_to_the_function() -> int:
-    """Words of libtorch_cpu's own writable memory that have the address of the function that sets
-    a thread's state."""
-    with open("/proc/self/maps") as maps:
-        lines = [line.split() for line in maps if line.rstrip().endswith("/libtorch_cpu.so")]
     name = "_ZN2at24set_record_function_tls_ERKNS_17RecordFunctionTLSE"
-    address = ctypes.cast(ctypes.CDLL(lines[0][5])[name], ctypes.c_void_p).value
-    count = 0
-    for place, rights, *_ in lines:
-        if rights.startswith("rw"):
-            start, end = (int(part, 16) for part in place.split("-"))
-            words = memoryview(ctypes.string_at(start, end - start)).cast("Q")
-            count += sum(word == address for word in words)
-    return count
+    return pointers_in_library("libtorch_cpu.so", name)
 
 
 def negate(x: torch.Tensor) -> torch.Tensor:

@@ -1,5 +1,6 @@
 """The recorded counts of a PyTorch program, and programs to count."""
 
+import ctypes
 import inspect
 import os
 import subprocess
@@ -71,6 +72,21 @@ def profiled_calls(profiled: profile) -> Counter[str]:
     by one of its own name (aten::sum by aten::sum), so this is from its raw events."""
     results: Any = profiled.profiler
     return Counter(event.name() for event in results.kineto_results.events())
+
+
+def pointers_in_library(library: str, symbol: str) -> int:
+    """Words of that library's own writable memory that have the address of its function."""
+    with open("/proc/self/maps") as maps:
+        lines = [line.split() for line in maps if line.rstrip().endswith(f"/{library}")]
+    function = ctypes.CDLL(lines[0][5])[symbol]
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    count = 0
+    for place, rights, *_ in lines:
+        if rights.startswith("rw"):
+            start, end = (int(part, 16) for part in place.split("-"))
+            words = memoryview(ctypes.string_at(start, end - start)).cast("Q")
+            count += sum(word == address for word in words)
+    return count
 
 
 def train_step() -> Step:
