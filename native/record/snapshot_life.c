@@ -112,7 +112,8 @@ bool opscope_has_callbacks_of(opscope_scope scope)
     if (!opscope_has_callbacks() || (unsigned)scope >= OPSCOPE_SCOPE_COUNT) {
         return false;
     }
-    return opscope__hot.thread->snapshot->scope_slots[scope].armed != UINT64_MAX;
+    const struct opscope__scope_slot *slot = &opscope__hot.thread->snapshot->scope_slots[scope];
+    return !is_free(slot) || slot->armed != UINT64_MAX; /* the latter: they are only counted */
 }
 
 /* ---- beginning and end of threads and processes --------------------------------------------------- */
