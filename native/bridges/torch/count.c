@@ -1,5 +1,4 @@
-/* torch/count.c -- see torch/count.h. The bridge's lock is held around find, want and leave.
- */
+/* torch/count.c -- see torch/count.h. The bridge's lock is held around find, want and leave. */
 #include "bridges/torch/count.h"
 
 #include "base/atomics.h"
@@ -31,7 +30,9 @@ static struct opscope__torch_replaced replaced = {
 const char *opscope__torch_find_count(void)
 {
     const char *reason = opscope__torch_replaced_find(&replaced);
-    original = replaced.theirs;
+    if (original == NULL) { /* written before the slot leads here */
+        original = replaced.theirs;
+    }
     /* Two changes of the page's protection for each window would cost more than to count always. */
     if (reason == NULL && replaced.is_read_only && !is_found &&
         !opscope__torch_replaced_lead(&replaced, true)) {
