@@ -27,7 +27,8 @@ bool opscope__range_was_drawn(opscope_scope scope)
     }
     struct opscope__scope_slot *slot = &snapshot->scope_slots[scope];
     if ((slot->always | slot->sampled) == 0) {
-        if (snapshot->counting != NULL) { /* the range stands for those that were not drawn */
+        /* Of 1 / sampling_prob ranges, the framework draws one, on average. */
+        if (snapshot->counting != NULL) {
             const uint64_t count = (uint64_t)(1.0 / snapshot->counting->spec.sampling_prob);
             opscope__store_relaxed(&thread->counted, thread->counted + count);
         }
