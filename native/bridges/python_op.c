@@ -17,7 +17,6 @@ static const opscope_op *intern(const char *name, opscope_scope scope)
     const opscope_op *op = opscope_op_other();
     if (opscope_op_intern(name, "", scope, OPSCOPE_OTHER, &op) == OPSCOPE_OK) {
         opscope_recorder_extra_cost(op->id, opscope__load_relaxed(&cost_ps)); /* partner: below */
-        opscope__cost_extra_is_counted(op->id); /* a call comes here, drawn or not */
     }
     return op;
 }

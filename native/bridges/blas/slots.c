@@ -98,7 +98,6 @@ static __attribute__((noinline, cold)) const opscope_op *intern(struct slot *slo
     const opscope_op *op = opscope_op_other();
     if (opscope_op_intern(name, "", OPSCOPE_FUNCTION, OPSCOPE_OTHER, &op) == OPSCOPE_OK) {
         opscope_recorder_extra_cost(op->id, cost_ps);
-        opscope__cost_extra_is_counted(op->id); /* a call comes here, drawn or not */
     }
     opscope__store_release(&slot->op, op); /* partner: op_of(); all threads find the same one */
     return op;
