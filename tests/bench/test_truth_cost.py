@@ -31,3 +31,11 @@ def test_the_interval_of_the_centre_is_honest() -> None:
 def test_drift_is_no_difference() -> None:
     drifting = [(100.0 + 2 * i, 100.0 + 2 * i + 1 + 7) for i in range(9)]
     assert cost._differences(drifting) == [7.0] * 8
+
+
+def test_many_differences_are_averaged_in_groups() -> None:
+    assert cost._grouped([1.0, 2.0]) == [1.0, 2.0]
+    many = [float(i) for i in range(2 * cost._MOST_VALUES + 1)]
+    found = cost._grouped(many)
+    assert len(found) == 667
+    assert found[:2] == [1.0, 4.0]

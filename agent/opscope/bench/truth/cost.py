@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from itertools import combinations_with_replacement, pairwise, repeat
 from math import sqrt
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 from opscope.bench import RATIO, Effort, Result
@@ -35,8 +35,12 @@ _NO_LIMIT = {"OPSCOPE_MAX_OVERHEAD": "off"}
 _WINDOW_MS, _NEVER_MS = 2.0, 1e8
 """Windows that never open by themselves."""
 _SURE = 1.96
-_STRETCH_S = 0.02
-"""Minimum seconds of a stretch; another third before it is not counted."""
+_STRETCH_S = 0.003
+"""Minimum seconds of a stretch: some more than the counted part of a default window. Recording costs
+more at first, so longer stretches would not measure what it costs in windows. Another third before
+it is not counted."""
+_MOST_VALUES = 1000
+"""Of which the centre is sought; more differences are averaged in groups."""
 
 
 def measure(effort: Effort, seconds: float) -> Iterator[Result]:
@@ -52,7 +56,7 @@ def measure(effort: Effort, seconds: float) -> Iterator[Result]:
         ranges = every.sums.samples.total() / every.done.steps
         pairs, sums = run_toggled(name, seconds, _NO_LIMIT)
         stated_ns = sums.overhead_ns / sums.samples.total()
-        measured = center(_differences(pairs))
+        measured = center(_grouped(_differences(pairs)))
         yield Result(
             "truth",
             case,
@@ -96,6 +100,15 @@ def center(values: list[float]) -> Center:
 def _differences(pairs: list[tuple[float, float]]) -> list[float]:
     """By how much each stretch with recording took longer than the two beside it."""
     return [on - (off + next_off) / 2 for (off, on), (next_off, _) in pairwise(pairs)]
+
+
+def _grouped(values: list[float]) -> list[float]:
+    """Means of so many neighbours each that there are at most _MOST_VALUES. Drops what is left of
+    an incomplete group."""
+    size = -(-len(values) // _MOST_VALUES)
+    if size < 2:
+        return values
+    return [fmean(values[i : i + size]) for i in range(0, len(values) - size + 1, size)]
 
 
 def _ratio(stated_ns: float, measured_ns: float) -> float:
