@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import os
 import select
 import subprocess
 import sys
@@ -67,6 +68,10 @@ for line in sys.stdin:
 """
 
 
+def _attaches(place: str) -> bool:
+    return Path(place, "sitecustomize.py").exists()
+
+
 class ForkedPrograms:
     """A process that has run `imports`, started with the first program."""
 
@@ -98,7 +103,8 @@ class ForkedPrograms:
     def _started(self, environ: Mapping[str, str]) -> subprocess.Popen[str]:
         if self._server is None or self._server.poll() is not None:
             kept = {key: value for key, value in environ.items() if not key.startswith("OPSCOPE")}
-            kept.pop("PYTHONPATH", None)
+            places = kept.pop("PYTHONPATH", "").split(os.pathsep)
+            kept["PYTHONPATH"] = os.pathsep.join(place for place in places if not _attaches(place))
             kept["OMP_NUM_THREADS"] = kept["OPENBLAS_NUM_THREADS"] = "1"
             self._server = subprocess.Popen(
                 [sys.executable, "-c", _SERVER.format(imports=self._imports)],

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,19 @@ from opscope.timeline.averages import Average
 
 from .torch_observed import pointers_in_library, profiler
 
-pytestmark = pytest.mark.usefixtures("torch_attached")
+pytestmark = pytest.mark.usefixtures("torch_attached", "without_onednn")
 
 WEIGHT = torch.randn(64, 32)
 INPUT = torch.randn(16, 32)
+
+
+@pytest.fixture
+def without_onednn() -> Iterator[None]:
+    """On aarch64 it allocates and frees memory within a product; the profiler nets them."""
+    was_enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    yield
+    torch._C._set_mkldnn_enabled(was_enabled)
 
 
 def forward() -> list[torch.Tensor]:
