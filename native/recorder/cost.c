@@ -43,7 +43,7 @@ uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_
 
 /* A probe above the limit was interrupted. */
 enum { PROBE_LIMIT_TICKS = 60000, PRIOR_PROBES = 32 };
-static const double LEAST_FACTOR = 0.5, MOST_FACTOR = 20.0;
+static const double LEAST_FACTOR = 0.5, MOST_FACTOR = 50.0;
 /* The growth of a framework's own part, relative to that of the recorder's, in programs. Measured
  * with PyTorch 2.13.0 on two processors, for four programs: 1.4 to 2.2. */
 static const double FRAMEWORK_GROWTH = 1.7;

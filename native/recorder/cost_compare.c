@@ -12,9 +12,12 @@ static const double FEW_COST_ERROR = 0.5;
 static const double MATTERS = 0.02, WELL_KNOWN = 0.04;
 /* The older windows' share shrinks by one of this many with each window: a minute's windows. */
 static const double HORIZON_WINDOWS = 240.0;
-/* It does not hold for this program if it is that many standard errors of their difference from the
- * one of comparisons, by that many windows: a few windows' errors are uncertain themselves. */
-static const double FAR = 2.5, MANY_WINDOWS = 16.0;
+/* What is known otherwise: the degrees of freedom of its distribution, the deviation from its
+ * middle that 68 % do not exceed, and a deviation that none does. */
+static const double DEGREES = 3.0, DEVIATION = 1.197, REACH = 8.0;
+enum { STEPS = 128 };
+/* Below these a factor or its error does not matter. */
+static const double TINY = 0.05, LEAST_ERROR = 0.01;
 /* The variance from n deviations is itself uncertain: it is multiplied by 1 + this / (n - 1). */
 static const double FEW = 4.0;
 
@@ -82,6 +85,24 @@ bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint6
            !(found.variance < WELL_KNOWN * WELL_KNOWN * found.factor * found.factor);
 }
 
+/* The relative probability of a factor that differs by `deviations` from the one known otherwise.
+ * Student's distribution: of some programs, what is known otherwise is far from true. */
+static double probability(double deviations)
+{
+    return pow(1.0 + deviations * deviations / DEGREES, -0.5 * (DEGREES + 1.0));
+}
+
+/* The part of a grid of STEPS values below which there is that part of the sum. */
+static double quantile(const double *values, double sum, double part)
+{
+    double rest = part * sum;
+    int i = 0;
+    for (; i < STEPS - 1 && values[i] < rest; i++) {
+        rest -= values[i];
+    }
+    return (i + (values[i] > 0.0 ? fmin(1.0, rest / values[i]) : 0.0)) / STEPS;
+}
+
 struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_compare *compare,
                                                          double known, double known_error)
 {
@@ -89,13 +110,32 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
     if (isinf(found.variance)) {
         return (struct opscope__cost_factor){known, known_error};
     }
-    const double difference = found.factor - known;
-    const double usual_variance = known_error * known_error;
-    const double excess = difference * difference - FAR * FAR * (usual_variance + found.variance);
-    const bool is_far = excess > 0.0 && compare->count >= MANY_WINDOWS;
-    const double known_variance = usual_variance + (is_far ? excess : 0.0);
-    const double share = known_variance / (known_variance + found.variance);
-    return (struct opscope__cost_factor){
-        known + share * difference,
-        hypot(sqrt((1.0 - share) * known_variance), share * found.few_cost_error)};
+    /* The logarithm of the factor is known with this scale: its middle 68 % are then those of
+     * known_error. */
+    const double scale = asinh(known_error / known) / DEVIATION;
+    const double error = fmax(hypot(sqrt(found.variance), found.few_cost_error), LEAST_ERROR);
+    /* Where both leave a factor possible; or if there is none, between the two. */
+    double low = fmax(log(known) - REACH * scale, log(fmax(found.factor - REACH * error, TINY)));
+    double high = fmin(log(known) + REACH * scale, log(fmax(found.factor + REACH * error, TINY)));
+    if (low > high) {
+        const double other = low;
+        low = high;
+        high = other;
+    }
+    double values[STEPS], sum = 0.0, most = -(double)INFINITY;
+    for (int i = 0; i < STEPS; i++) {
+        const double place = low + (high - low) * (i + 0.5) / STEPS;
+        const double off = (exp(place) - found.factor) / error;
+        values[i] = log(probability((place - log(known)) / scale)) - 0.5 * off * off;
+        most = fmax(most, values[i]);
+    }
+    for (int i = 0; i < STEPS; i++) {
+        values[i] = exp(values[i] - most);
+        sum += values[i];
+    }
+    const double part_68 = 0.3413;
+    const double first = exp(low + (high - low) * quantile(values, sum, 0.5 - part_68));
+    const double last = exp(low + (high - low) * quantile(values, sum, 0.5 + part_68));
+    const double middle = exp(low + (high - low) * quantile(values, sum, 0.5));
+    return (struct opscope__cost_factor){middle, 0.5 * (last - first)};
 }

@@ -22,13 +22,14 @@
  * Both sides are summed over all windows. A window alone says little: the two stretches may contain
  * different work. The products are those of each window, because sums of T and N over windows with
  * small ranges and windows with large ones would compare one kind with the other. They have the
- * windows' weights: what is taken off a window's time counts as often. The squares of
- * the windows' deviations from the sums tell how uncertain the factor is. It is averaged with the
- * factor that recorder/cost.h knows otherwise, each weighted by the inverse of its variance. If
- * operators are long, the deviations are large, and the comparison has no influence; but then the
- * cost is a small part of the time. If, after many windows, the two differ by more than two and a
- * half standard errors, the one known otherwise does not hold for this program, and loses its
- * influence.
+ * windows' weights: what is taken off a window's time counts as often. The squares of The squares
+ * of the windows' deviations from the sums tell how uncertain the factor is.
+ *
+ * The factor that recorder/cost.h knows otherwise is taken for a distribution of the factor's
+ * logarithm, with the weight at its ends that Student's has: in a program with many different
+ * operators, whose code is cold in each window, recording costs ten times as much. The result is
+ * the median of what both leave possible. If operators are long, the deviations are large, and the
+ * comparison has no influence; but then the cost is a small part of the time.
  *
  * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
  */

@@ -190,6 +190,20 @@ static void a_factor_far_from_the_known_one_is_found_without_its_pull(void)
     CHECK(share_within_two_errors(&program, 240) >= 0.9);
 }
 
+/* In a program with many different operators, whose code is cold in each window, recording costs
+ * many times what is known otherwise. A process of some seconds has few comparisons. */
+static void a_factor_many_times_the_known_one_is_found_after_few_windows(void)
+{
+    enum { PROCESSES = 200, WINDOWS = 15 };
+    const struct program program = {.range_ns = 1500.0, .spread = 0.3, .factor = 12.0};
+    double sum = 0.0;
+    for (uint64_t seed = 1; seed <= PROCESSES; seed++) {
+        sum += found(&program, WINDOWS, seed).factor;
+    }
+    CHECK(sum / PROCESSES > 0.8 * program.factor);
+    CHECK(share_within_two_errors(&program, WINDOWS) >= 0.9);
+}
+
 /* As while a program imports its modules. One window then says little. */
 static void the_first_ranges_after_many_windows_without_are_still_few(void)
 {
@@ -267,6 +281,7 @@ int main(void)
     RUN(long_ranges_leave_the_factor_as_it_was_known);
     RUN(parts_of_a_program_are_not_compared_with_each_other);
     RUN(a_factor_far_from_the_known_one_is_found_without_its_pull);
+    RUN(a_factor_many_times_the_known_one_is_found_after_few_windows);
     RUN(the_first_ranges_after_many_windows_without_are_still_few);
     RUN(windows_without_ranges_change_nothing);
     RUN(a_program_whose_first_ranges_are_late_is_compared);
