@@ -11,15 +11,17 @@ static const uint64_t STOPPED_NS = 1000000;
 /* A second warm-up has at least the length of the first, and at most this many times as much. */
 static const double MOST_AGAIN = 4.0;
 
-/* However much slower the program was, and no longer than this part of the period. */
-static const double MOST_SLOWER = 4.0, LIMIT_PART = 0.0625;
+/* By how many times its length a warm-up is longer if the program was slower by once; at most so
+ * many times as long, and no longer than this part of the period. */
+static const double PER_SLOWER = 5.0, MOST_LONGER = 8.0, LIMIT_PART = 0.0625;
 /* The sums are over about this many warm-ups. */
 static const double RECENT = 16.0;
 
-static double slower(const opscope__warm_up *warm_up)
+static double longer(const opscope__warm_up *warm_up)
 {
-    const double times = warm_up->few > 0.0 ? warm_up->warm / warm_up->few : 1.0;
-    return times < 1.0 ? 1.0 : times < MOST_SLOWER ? times : MOST_SLOWER;
+    const double slower = warm_up->few > 0.0 ? warm_up->warm / warm_up->few : 1.0;
+    const double times = 1.0 + PER_SLOWER * (slower - 1.0);
+    return times < 1.0 ? 1.0 : times < MOST_LONGER ? times : MOST_LONGER;
 }
 
 void opscope__warm_up_learn(opscope__warm_up *warm_up, double warm_ns, double warm_count,
@@ -44,7 +46,7 @@ uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, double 
     const double usual_ns = (double)(wanted_ns < LIMIT_NS ? wanted_ns : LIMIT_NS);
     warm_up->is_second = false;
     const double most_ns = fmax(usual_ns, LIMIT_PART * period_ns);
-    return begin(warm_up, (uint64_t)fmin(slower(warm_up) * usual_ns, most_ns), now_ns);
+    return begin(warm_up, (uint64_t)fmin(longer(warm_up) * usual_ns, most_ns), now_ns);
 }
 
 uint64_t opscope__warm_up_again(opscope__warm_up *warm_up, uint64_t now_ns, double unit)
