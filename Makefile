@@ -63,7 +63,7 @@ test-python-long: $(VENV)/installed $(VENV)/torch
 	$(call side_by_side,(long or examples or hypothesis) and not external)
 	$(call twice,alone and long,$(ALONE))
 
-test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: an hour or two
+test-aarch64: $(VENV)/tools ## the tests on aarch64, cross-built and emulated: a quarter of an hour
 	$(BIN)/python -m tests.cross.aarch64
 
 # PYTHON_CUDA names an interpreter that has PyTorch for CUDA, opscope and pytest.
