@@ -36,9 +36,9 @@ _WINDOW_MS, _NEVER_MS = 2.0, 1e8
 """Windows that never open by themselves."""
 _SURE = 1.96
 _STRETCH_S = 0.003
-"""Minimum seconds of a stretch: some more than the counted part of a default window. Recording costs
-more at first, so longer stretches would not measure what it costs in windows. Another third before
-it is not counted."""
+"""Minimum seconds of a stretch: some more than the counted part of a default window. Recording
+costs more at first, so longer stretches would not measure what it costs in windows. Another third
+before it is not counted."""
 _MOST_VALUES = 1000
 """Of which the centre is sought; more differences are averaged in groups."""
 
