@@ -417,7 +417,7 @@ def test_of_each_pair_of_stretches_one_is_within_a_window(
 
     def step() -> None:
         seen.append(in_window[0])
-        clock[0] += 5_000_000 + 1_000_000 * in_window[0]
+        clock[0] += 750_000 + 150_000 * in_window[0]
 
     native = import_module("opscope._native")
 
@@ -433,7 +433,7 @@ def test_of_each_pair_of_stretches_one_is_within_a_window(
     monkeypatch.setattr(native, "lib", Lib)
     monkeypatch.setattr(time, "thread_time_ns", lambda: clock[0])
     monkeypatch.setattr(time, "monotonic", lambda: clock[0] * 1e-9)
-    pairs = cost._pairs(step, 0.005, 0.1)
+    pairs = cost._pairs(step, 0.00075, 0.015)
     # Four steps a stretch, and one to warm up.
     assert seen == ([False] * 5 + [True] * 5) * len(pairs)
-    assert pairs == [(5_000_000.0, 6_000_000.0)] * 2
+    assert pairs == [(750_000.0, 900_000.0)] * 2
