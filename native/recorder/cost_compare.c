@@ -85,11 +85,11 @@ bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint6
            !(found.variance < WELL_KNOWN * WELL_KNOWN * found.factor * found.factor);
 }
 
-/* The relative probability of a factor that differs by `deviations` from the one known otherwise.
- * Student's distribution: of some programs, what is known otherwise is far from true. */
-static double probability(double deviations)
+/* The logarithm of the relative probability of a factor that differs by `deviations` from the one
+ * known otherwise. Student's distribution: in some programs the true one is far from it. */
+static double log_probability(double deviations)
 {
-    return pow(1.0 + deviations * deviations / DEGREES, -0.5 * (DEGREES + 1.0));
+    return -0.5 * (DEGREES + 1.0) * log1p(deviations * deviations / DEGREES);
 }
 
 /* The part of a grid of STEPS values below which there is that part of the sum. */
@@ -126,7 +126,7 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
     for (int i = 0; i < STEPS; i++) {
         const double place = low + (high - low) * (i + 0.5) / STEPS;
         const double off = (exp(place) - found.factor) / error;
-        values[i] = log(probability((place - log(known)) / scale)) - 0.5 * off * off;
+        values[i] = log_probability((place - log(known)) / scale) - 0.5 * off * off;
         most = fmax(most, values[i]);
     }
     for (int i = 0; i < STEPS; i++) {
