@@ -69,6 +69,7 @@ for line in sys.stdin:
 
 
 def _attaches(place: str) -> bool:
+    """Whether Python attaches Opscope from that folder of PYTHONPATH, which the server must not."""
     return Path(place, "sitecustomize.py").exists()
 
 

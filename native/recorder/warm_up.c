@@ -11,8 +11,8 @@ static const uint64_t STOPPED_NS = 1000000;
 /* A second warm-up has at least the length of the first, and at most this many times as much. */
 static const double MOST_AGAIN = 4.0;
 
-/* By how many times its length a warm-up is longer if the program was slower by once; at most so
- * many times as long, and no longer than this part of the period. */
+/* If the program took 1 + s times as long in earlier ones, a warm-up takes 1 + PER_SLOWER s times
+ * as long; at most MOST_LONGER times, and no longer than this part of the period. */
 static const double PER_SLOWER = 5.0, MOST_LONGER = 8.0, LIMIT_PART = 0.0625;
 /* The sums are over about this many warm-ups. */
 static const double RECENT = 16.0;
