@@ -22,7 +22,7 @@
  * Both sides are summed over all windows. A window alone says little: the two stretches may contain
  * different work. The products are those of each window, because sums of T and N over windows with
  * small ranges and windows with large ones would compare one kind with the other. They have the
- * windows' weights: what is taken off a window's time counts as often. The squares of The squares
+ * windows' weights: what is taken off a window's time counts as often. The squares
  * of the windows' deviations from the sums tell how uncertain the factor is.
  *
  * The factor that recorder/cost.h knows otherwise is taken for a distribution of the factor's

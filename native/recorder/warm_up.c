@@ -3,12 +3,13 @@
 
 #include <math.h>
 
-static const uint64_t LIMIT_NS = 1000000;
+static const double LIMIT_NS = 1e6;
 /* A short window has a short warm-up: at most this fraction of its length. */
-enum { PART = 2 };
+static const double PART = 2.0;
 /* A timer that is later has been stopped. */
 static const uint64_t STOPPED_NS = 1000000;
-/* A second warm-up has at least the length of the first, and at most this many times as much. */
+/* A second warm-up has at least the length that the first would have in a program that does not
+ * wait, and at most this many times as much. */
 static const double MOST_AGAIN = 4.0;
 
 /* If the program took 1 + s times as long in earlier ones, a warm-up takes 1 + PER_SLOWER s times
@@ -39,14 +40,14 @@ static uint64_t begin(opscope__warm_up *warm_up, uint64_t length_ns, uint64_t no
     return now_ns + length_ns;
 }
 
-uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, double period_ns,
-                                uint64_t now_ns)
+uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, double stretch,
+                                double period_ns, uint64_t now_ns)
 {
-    const uint64_t wanted_ns = (uint64_t)on_ns / PART;
-    const double usual_ns = (double)(wanted_ns < LIMIT_NS ? wanted_ns : LIMIT_NS);
+    const double usual_ns = fmin(on_ns / PART, LIMIT_NS);
     warm_up->is_second = false;
     const double most_ns = fmax(usual_ns, LIMIT_PART * period_ns);
-    return begin(warm_up, (uint64_t)fmin(longer(warm_up) * usual_ns, most_ns), now_ns);
+    warm_up->again_ns = fmin(longer(warm_up) * usual_ns, most_ns);
+    return begin(warm_up, (uint64_t)fmin(stretch * warm_up->again_ns, most_ns), now_ns);
 }
 
 uint64_t opscope__warm_up_again(opscope__warm_up *warm_up, uint64_t now_ns, double unit)
@@ -57,5 +58,5 @@ uint64_t opscope__warm_up_again(opscope__warm_up *warm_up, uint64_t now_ns, doub
     }
     warm_up->is_second = true;
     const double times = 1.0 + (MOST_AGAIN - 1.0) * unit;
-    return begin(warm_up, (uint64_t)(times * (double)warm_up->length_ns), now_ns);
+    return begin(warm_up, (uint64_t)(times * warm_up->again_ns), now_ns);
 }

@@ -20,7 +20,9 @@
  * 1.7 times slower in the first two milliseconds after a quota's stop of 50. A window that counted
  * from there would meet such moments more often than there are: with a quota of a half, estimates
  * of calls were 10 to 20 % too low. So it warms up once more, for a time drawn anew, because the
- * program may repeat itself from the stop on. Only once: on a crowded host timers are often late.
+ * program may repeat itself from the stop on; without the part that is there to outlast waiting,
+ * because the program goes on as the driver does. Only once: on a crowded host timers are often
+ * late.
  * Whether it does depends on the driver's own timer, never on what the program does.
  *
  * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
@@ -33,14 +35,16 @@
 
 typedef struct opscope__warm_up {
     uint64_t start_ns, length_ns;
+    double again_ns; /* the least length of a second one */
     bool is_second;
     double warm, few; /* the two sides of opscope__warm_up_learn, over the last warm-ups */
 } opscope__warm_up;
 
-/* Begins at `now_ns`, for a window planned to last `on_ns` of a period of `period_ns`. Returns its
+/* Begins at `now_ns`, for a window planned to last `on_ns` of a period of `period_ns`; `stretch`:
+ * by which the window is longer because the program waits (recorder/window_length.h). Returns its
  * end. */
-uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, double period_ns,
-                                uint64_t now_ns);
+uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, double stretch,
+                                double period_ns, uint64_t now_ns);
 /* The last one has taken `warm_ns` of CPU time for `warm_count` ranges, which took `few_ns` for
  * `few_count` shortly before, where they were only counted. */
 void opscope__warm_up_learn(opscope__warm_up *warm_up, double warm_ns, double warm_count,

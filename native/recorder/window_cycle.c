@@ -41,7 +41,7 @@ static const double TAIL_CPU = 1.75;
 static const double TAIL_LIMIT_PART = 0.2;
 /* Ranges are counted for this many times as long as recorded, which costs little; for less if the
  * period is short. */
-static const double FEW_PART = 4.0, FEW_LEAST_PART = 1.5, FEW_LIMIT_PART = 0.0625;
+static const double FEW_PART = 4.0, FEW_LEAST_PART = 1.5, FEW_LIMIT_PART = 0.125;
 static const double LATE_LIMIT = 32.0;
 
 /* Weights, one account for each part of the CPU time: threads known before the window, and the
@@ -150,8 +150,8 @@ static void draw_gap(void)
 static void warm_up(enum part part)
 {
     cycle.part = part;
-    cycle.due_ns = opscope__warm_up_begin(&cycle.warm_up, cycle.planned_on, cycle.planned_period,
-                                          opscope__monotonic_ns());
+    cycle.due_ns = opscope__warm_up_begin(&cycle.warm_up, cycle.planned_on, cycle.length.stretch,
+                                          cycle.planned_period, opscope__monotonic_ns());
 }
 
 /* Whether the warm-up has been stopped, and a second one has begun. */
@@ -204,8 +204,9 @@ static void begin_to_compare(void)
     cycle.few_count = opscope__registry_counted(&cycle.comparison.is_of_known);
     cycle.start = opscope__this_moment();
     cycle.part = FEW;
-    const double part = fmin(FEW_PART, FEW_LIMIT_PART * cycle.planned_period / cycle.planned_on);
-    cycle.due_ns = cycle.start.wall_ns + (uint64_t)(fmax(FEW_LEAST_PART, part) * cycle.planned_on);
+    const double on = cycle.planned_on * cycle.length.stretch;
+    const double part = fmin(FEW_PART, FEW_LIMIT_PART * cycle.planned_period / on);
+    cycle.due_ns = cycle.start.wall_ns + (uint64_t)(fmax(FEW_LEAST_PART, part) * on);
 }
 
 static void end_few(void)
@@ -291,11 +292,12 @@ static void resize(double ratio)
 }
 
 /* The next window may be longer or shorter. */
-static void choose_length(void)
+static void choose_length(double cpu, double wall)
 {
     const struct opscope__cost *from = &cycle.start.cost, *to = &cycle.stop.cost;
     const double cost = opscope__since(from->sampled_ns, to->sampled_ns) * to->factor;
-    resize(opscope__window_length_note(&cycle.length, cost, used_ns(&cycle.stop)));
+    resize(opscope__window_length_note(&cycle.length, cost, cpu, wall,
+                                       (double)cycle.warm_up.length_ns));
 }
 
 static void close_window(void)
@@ -318,9 +320,9 @@ static void close_window(void)
         .missing = opscope__window_weight_missing(&books->known, error) + of_rest,
         .busy = busy_ns(&cycle.tail)};
     opscope__recorder_window_vary(&window);
-    opscope__gap_note(&cycle.gap, used_ns(&cycle.stop),
-                      opscope__since(cycle.last.wall_ns, cycle.stop.wall_ns));
-    choose_length();
+    const double wall = opscope__since(cycle.last.wall_ns, cycle.stop.wall_ns);
+    opscope__gap_note(&cycle.gap, used_ns(&cycle.stop), wall);
+    choose_length(used_ns(&cycle.stop), wall);
     cycle.last = cycle.stop;
     draw_gap();
 }

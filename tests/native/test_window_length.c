@@ -10,15 +10,21 @@ static const double ON = 2e6, PERIOD = 250e6;
 
 /* Windows of a program that uses `cpu` ns in each period, and in whose windows recording takes
  * `share` of the time. */
-static double after(opscope__window_length *length, int windows, double share, double cpu)
+static double after_periods(opscope__window_length *length, int windows, double share, double cpu,
+                            double period)
 {
     for (int i = 0; i < windows; i++) {
         const double before = length->now;
-        const double ratio = opscope__window_length_note(length, share * before, cpu);
+        const double ratio = opscope__window_length_note(length, share * before, cpu, period, 0.0);
         CHECK(fabs(length->now - ratio * before) < 1e-6 * before);
         CHECK(ratio <= 1.5 + 1e-9);
     }
     return length->now;
+}
+
+static double after(opscope__window_length *length, int windows, double share, double cpu)
+{
+    return after_periods(length, windows, share, cpu, PERIOD);
 }
 
 static opscope__window_length planned(double window_ns, double period_ns)
@@ -38,6 +44,46 @@ static void windows_of_long_operators_become_long(void)
     CHECK(after(&often, 100, 0.0, 40e6) == 0.2 * 40e6);
     opscope__window_length all = planned(40e6, 50e6);
     CHECK(after(&all, 100, 0.0, 50e6) == 40e6);
+}
+
+static void a_program_that_waits_has_longer_windows(void)
+{
+    const double of_a_processor[] = {4.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.001};
+    const double expected[] = {1.0, 1.0, 2.0, 4.0, 5.0, 5.0, 2.0, 1.0, 1.0};
+    for (int i = 0; i < 9; i++) {
+        opscope__window_length length = planned(ON, PERIOD);
+        CHECK(length.stretch == 1.0);
+        CHECK(fabs(after(&length, 200, 0.3, of_a_processor[i] * PERIOD) / ON - expected[i]) < 1e-6);
+        CHECK(fabs(length.stretch - expected[i]) < 1e-6);
+    }
+    /* Not beyond the limit. */
+    opscope__window_length often = planned(ON, 20e6);
+    CHECK(after_periods(&often, 200, 0.3, 0.25 * 20e6, 20e6) == 0.2 * 20e6);
+}
+
+static void a_window_is_as_long_as_its_warm_up(void)
+{
+    opscope__window_length length = planned(ON, PERIOD);
+    for (int i = 0; i < 10; i++) {
+        (void)opscope__window_length_note(&length, 0.3 * length.now, PERIOD, PERIOD, 7e6);
+    }
+    CHECK(length.now == 7e6);
+    CHECK(after(&length, 1, 0.3, PERIOD) == ON);
+}
+
+static void another_period_keeps_the_length(void)
+{
+    opscope__window_length length = planned(ON, PERIOD);
+    const double waiting = after(&length, 200, 0.3, 0.25 * PERIOD);
+    CHECK(fabs(waiting / (4.0 * ON) - 1.0) < 1e-6);
+    CHECK(opscope__window_length_plan(&length, ON, 2.0 * PERIOD) == 1.0);
+    CHECK(length.now == waiting);
+    /* As if all windows had been of that plan. */
+    CHECK(fabs(after_periods(&length, 1, 0.3, 0.5 * PERIOD, 2.0 * PERIOD) / waiting - 1.0) < 1e-6);
+    /* Not beyond the limit of a shorter period. */
+    const double ratio = opscope__window_length_plan(&length, ON, 20e6);
+    CHECK(length.now == 2.0 * ON);
+    CHECK(fabs(ratio - 0.5) < 1e-6);
 }
 
 static void another_plan_starts_with_its_own_length(void)
@@ -62,7 +108,8 @@ static void recording_takes_its_share_of_the_programs_time(void)
         opscope__window_length length = planned(ON, PERIOD);
         const double on = after(&length, 1000, shares[i % 4], cpu[i / 4]);
         const double wanted = 0.0005 * cpu[i / 4] / shares[i % 4];
-        const double expected = fmin(50e6, fmax(ON, wanted));
+        const double least = ON * fmax(1.0, PERIOD / cpu[i / 4]);
+        const double expected = fmin(50e6, fmax(least, wanted));
         CHECK(fabs(on / expected - 1.0) < 0.05);
     }
 }
@@ -92,7 +139,7 @@ static void bursts_of_small_operators_cost_little_on_average(void)
     for (int i = 0; i < 10000; i++) {
         const double part = opscope__random_unit(&random) < 0.1 ? 0.3 * length.now : 0.0;
         cost += part;
-        (void)opscope__window_length_note(&length, part, PERIOD);
+        (void)opscope__window_length_note(&length, part, PERIOD, PERIOD, 0.0);
     }
     CHECK(cost / 10000.0 < 0.002 * PERIOD);
 }
@@ -100,6 +147,9 @@ static void bursts_of_small_operators_cost_little_on_average(void)
 int main(void)
 {
     RUN(windows_of_long_operators_become_long);
+    RUN(a_program_that_waits_has_longer_windows);
+    RUN(a_window_is_as_long_as_its_warm_up);
+    RUN(another_period_keeps_the_length);
     RUN(another_plan_starts_with_its_own_length);
     RUN(windows_of_small_operators_are_as_planned);
     RUN(recording_takes_its_share_of_the_programs_time);
