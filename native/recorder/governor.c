@@ -8,7 +8,8 @@ static const uint64_t INTERVAL_NS = 2000000000, INTERVAL_CPU_NS = 20000000, INTE
 static const double FLOOR_PROB = 1e-5;
 static const uint64_t CEILING_PERIOD_NS = 60000000000;
 static const double LEAST_SHARE = 0.25; /* of the budget, for operators beside outer ranges */
-static const double TARGET = 0.75, WELL_BELOW = 0.5, RISE_LIMIT = 2.0;
+/* Of the budget: see recorder/governor.h. */
+static const double NEAR = 0.8, TARGET = 0.6, WELL_BELOW = 0.4, RISE_LIMIT = 2.0;
 
 /* The lowest scale: it keeps the sampling at its floor. */
 static double floor_of(const struct opscope__sampling *asked)
@@ -84,7 +85,7 @@ bool opscope__governor_judge(opscope__governor *governor, const struct opscope__
     if (governor->budget_ppb == 0) {
         return false;
     }
-    if (share > budget) {
+    if (share > NEAR * budget) {
         scale *= TARGET * budget / share;
     } else if (share < WELL_BELOW * budget) {
         double rise = share * RISE_LIMIT > TARGET * budget ? TARGET * budget / share : RISE_LIMIT;

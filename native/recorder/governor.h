@@ -6,10 +6,10 @@
  * of work than one that computes on one thread. A share of CPU time is how much more expensive the
  * work becomes, whatever the number of threads, and what a fleet pays.
  *
- * The budget is a limit. Above it, the governor scales sampling down at once, to three quarters of
- * the budget. Below half of it, it scales sampling up again, by at most a factor of two at a time
- * and never above the requested sampling. Between the two it changes nothing, so that it does not
- * oscillate.
+ * The budget is a limit, and the cost is known to a fifth. Above four fifths of the budget, the
+ * governor scales sampling down at once, to three fifths. Below two fifths, it scales sampling up
+ * again, by at most a factor of two at a time and never above the requested sampling. Between the
+ * two it changes nothing, so that it does not oscillate.
  *
  * Opening windows takes a thread's time, whatever the program does. The governor compares that time
  * with the larger of the process's CPU time and the wall time. A program that mostly waits
