@@ -47,7 +47,8 @@ uint64_t opscope__warm_up_begin(opscope__warm_up *warm_up, double on_ns, double 
     warm_up->is_second = false;
     const double most_ns = fmax(usual_ns, LIMIT_PART * period_ns);
     warm_up->again_ns = fmin(longer(warm_up) * usual_ns, most_ns);
-    return begin(warm_up, (uint64_t)fmin(stretch * warm_up->again_ns, most_ns), now_ns);
+    warm_up->first_ns = fmin(stretch * warm_up->again_ns, most_ns);
+    return begin(warm_up, (uint64_t)warm_up->first_ns, now_ns);
 }
 
 uint64_t opscope__warm_up_again(opscope__warm_up *warm_up, uint64_t now_ns, double unit)

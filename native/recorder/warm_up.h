@@ -35,7 +35,7 @@
 
 typedef struct opscope__warm_up {
     uint64_t start_ns, length_ns;
-    double again_ns; /* the least length of a second one */
+    double first_ns, again_ns; /* the first one's length, and the least of a second one */
     bool is_second;
     double warm, few; /* the two sides of opscope__warm_up_learn, over the last warm-ups */
 } opscope__warm_up;

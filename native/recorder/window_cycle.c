@@ -296,8 +296,7 @@ static void choose_length(double cpu, double wall)
 {
     const struct opscope__cost *from = &cycle.start.cost, *to = &cycle.stop.cost;
     const double cost = opscope__since(from->sampled_ns, to->sampled_ns) * to->factor;
-    resize(opscope__window_length_note(&cycle.length, cost, cpu, wall,
-                                       (double)cycle.warm_up.length_ns));
+    resize(opscope__window_length_note(&cycle.length, cost, cpu, wall, cycle.warm_up.first_ns));
 }
 
 static void close_window(void)

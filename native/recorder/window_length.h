@@ -11,8 +11,8 @@
  * busy processes for each processor, which the kernel lets run for milliseconds at a time, most
  * windows of 2 ms met nothing, and those that did had not warmed up. Therefore all parts of a
  * window are longer by as much as the program used less than one processor over the last windows:
- * up to five times. They cost no more than windows of a program that does not wait. The limit does
- * not hold back a program that does almost nothing: its windows are as planned.
+ * up to five times. They cost no more than windows of a program that does not wait. A program that
+ * does almost nothing has windows as planned, for the same reason as above.
  *
  * A window that warmed up for long (recorder/warm_up.h) is at least as long as its warm-up. Both
  * cost alike, so that for the same cost such windows are rarer, and meet more: warm-ups of 5 ms
