@@ -23,6 +23,12 @@ exec "$@"
 
 
 def qemu() -> Path:
+    """QEMU 7.2. Beside other load, a forked child's first thread sometimes runs wrong code in it.
+
+    Seen in cores of tests/bridges/test_torch_processes.py, which then fail with SIGSEGV: registers
+    and stack of a call of clock_gettime, in a function of Python's that the thread never calls.
+    QEMU 10.0 does not do that, but Python takes 1.7 times as long in it.
+    """
     root = debian.unpack(["qemu-user-static"], "bookworm", BUILD / "qemu")
     return root / "usr/bin/qemu-aarch64-static"
 
