@@ -69,6 +69,16 @@ static void a_program_over_the_budget_is_below_it_after_one_interval(void)
     CHECK_EQUAL(program.governor.adaptation_count, 1);
 }
 
+static void it_acts_above_four_fifths_of_the_budget(void)
+{
+    struct program near = begin(half, BUDGET_PPB, 1.8e5); /* 0.45 % */
+    CHECK(run(&near));
+    CHECK(fabs(sampling_of(&near).prob - 0.5 * 0.6 * 0.005 / 0.0045) < 1e-6);
+    struct program within = begin(half, BUDGET_PPB, 1.4e5); /* 0.35 % */
+    CHECK(!run(&within));
+    CHECK(sampling_of(&within).prob == 0.5);
+}
+
 static void windows_are_spread_out_and_come_back(void)
 {
     struct program program = begin(windows, BUDGET_PPB, 50e6);
@@ -263,6 +273,7 @@ static void without_a_budget_outer_ranges_are_followed_at_any_cost(void)
 int main(void)
 {
     RUN(a_program_over_the_budget_is_below_it_after_one_interval);
+    RUN(it_acts_above_four_fifths_of_the_budget);
     RUN(windows_are_spread_out_and_come_back);
     RUN(it_never_samples_more_than_was_asked_for);
     RUN(there_is_always_something_to_see);
