@@ -21,8 +21,8 @@ static const double MOST_STRETCH = 5.0, ALMOST_NOTHING = 0.01;
 double opscope__window_length_plan(opscope__window_length *length, double window_ns,
                                    double period_ns)
 {
-    const double before = length->now,
-                 limit = fmax(window_ns, fmin(LIMIT_NS, LIMIT_PART * period_ns));
+    const double before = length->now;
+    const double limit = fmax(window_ns, fmin(LIMIT_NS, LIMIT_PART * period_ns));
     if (length->planned == window_ns) {
         length->cpu *= period_ns / length->wall;
         length->wall = period_ns;
