@@ -23,6 +23,7 @@ static uint64_t ended_driver_ns;        /* registry lock: the same, of window dr
 static uint64_t ended_counted;          /* registry lock: `counted` of threads that ended */
 static uint64_t ended_passed;           /* registry lock: `passed` likewise */
 static bool is_in_window;               /* registry lock: threads that register now are new */
+static bool has_new;                    /* registry lock: a thread has come since it opened */
 
 void opscope__registry_lock(void)
 {
@@ -78,16 +79,12 @@ static uint64_t drivers_cpu_ns(void)
 void opscope__registry_read_cpu(struct opscope__cpu_times *out)
 {
     opscope__registry_lock();
-    *out = (struct opscope__cpu_times){.known_ns = ended_cpu_ns};
+    *out = (struct opscope__cpu_times){.known_ns = ended_cpu_ns, .has_new = has_new};
     for (const struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
         /* Also for a new thread: reading a thread's clock brings the process clock up to date with
          * that thread. */
         const uint64_t own = cpu_ns(thread);
-        if (thread->is_new != 0) {
-            out->has_new = true;
-        } else {
-            out->known_ns += own;
-        }
+        out->known_ns += thread->is_new == 0 ? own : 0;
     }
     const uint64_t drivers_ns = drivers_cpu_ns();
     const uint64_t all_ns = cpu_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -168,6 +165,7 @@ void opscope__registry_window_opens(void)
 {
     opscope__registry_lock();
     is_in_window = true;
+    has_new = false;
     for (struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
         if (thread->is_new != 0) {
             thread->cpu_start_ns = cpu_clock_ns(thread->cpu_clock);
@@ -234,6 +232,7 @@ struct opscope__thread *opscope__thread_self(void)
     opscope__registry_lock();
     thread->id = ++thread_count;
     opscope__store_relaxed(&thread->is_new, is_in_window);
+    has_new |= is_in_window;
     opscope__random_seed(&thread->random, seed, thread->id);
     thread->next = threads;
     threads = thread;
@@ -276,6 +275,7 @@ static void fork_child(void)
     ended_cpu_ns = 0;
     ended_driver_ns = 0;
     is_in_window = false;
+    has_new = false;
     if (self != NULL) {
         self->next = NULL;
         opscope__store_relaxed(&self->is_new, 0);

@@ -80,7 +80,7 @@ struct opscope__thread *opscope__registry_first(void);
 struct opscope__cpu_times {
     uint64_t known_ns;
     uint64_t rest_ns;
-    bool has_new; /* a thread has come since the window opened */
+    bool has_new; /* a thread has come since the window opened; it may have ended */
 };
 
 /* Takes the lock. While a driver runs, only the driver calls it. */

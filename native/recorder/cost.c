@@ -63,6 +63,7 @@ static struct {
 static uint32_t is_in_loop;           /* relaxed */
 static double lacking_ticks;          /* segment lock: of a probe in the loop */
 static opscope__cost_compare compare; /* segment lock */
+static uint64_t begun_ps;             /* segment lock: of opscope__cost_setup_end, so far */
 
 uint64_t opscope__cost_probe_clock(void)
 {
@@ -84,8 +85,9 @@ void opscope__cost_setup_end(uint64_t start_ns)
         /* It was measured in this program, so the factor is taken out that a reader applies. */
         const uint64_t factor_ppm = opscope__load_relaxed(&header->cost_factor_ppm);
         const double factor = factor_ppm != 0 ? (double)factor_ppm / ONE_PPM : 1.0;
-        opscope__add_relaxed(&header->uncounted_cost_ps,
-                             (uint64_t)((double)ns * PS_PER_NS / factor));
+        const uint64_t ps = (uint64_t)((double)ns * PS_PER_NS / factor);
+        opscope__add_relaxed(&header->uncounted_cost_ps, ps);
+        begun_ps += ps;
     }
     opscope__segment_unlock();
 }
@@ -275,6 +277,7 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
                                                              factor_ppm / ONE_PPM / PS_PER_NS),
                                   .outer_ns = (uint64_t)(sums.outer_ps / PS_PER_NS),
                                   .sampled_ns = (uint64_t)(sums.sampled_ps / PS_PER_NS),
+                                  .begun_ns = begun_ps / PS_PER_NS,
                                   .counted_ns = (uint64_t)(sums.counted_ps / PS_PER_NS),
                                   .counted_count = sums.counted_count,
                                   .few_ns = (uint64_t)(sums.few_ps / PS_PER_NS),

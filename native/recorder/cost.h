@@ -69,6 +69,7 @@ struct opscope__cost {
     uint64_t outer_ns;     /* the part of it from cells that count every range: while operators are
                               sampled, those of outer ranges */
     uint64_t sampled_ns;   /* of the other ranges, as measured in loops */
+    uint64_t begun_ns;     /* the part of it that preparing threads took, without the factor */
     uint64_t counted_ns, counted_count; /* the part of it that comparisons see, and its ranges,
                                            without those that bridges count */
     uint64_t few_ns;                    /* what as many ranges cost where they are only counted

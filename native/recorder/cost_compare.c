@@ -34,7 +34,7 @@ void opscope__cost_compare_add(opscope__cost_compare *compare,
     const double slower =
         window->recorded_ns * count - window->weight * window->recorded_count * window->few_ns;
     const double cost = (window->cost_ns - window->few_cost_ns) * count;
-    if (!window->is_of_known || (slower == 0.0 && cost == 0.0)) {
+    if (!window->is_exact || (slower == 0.0 && cost == 0.0)) {
         return; /* says nothing, and would make the others' errors look small */
     }
     add(&compare->count, 1.0);

@@ -57,9 +57,8 @@ struct opscope__cost_comparison {
     double recorded_ns, recorded_count, cost_ns;
     double few_cost_ns; /* of as many ranges where they are only counted */
     double few_ns, few_count;
-    double weight;    /* of the window */
-    bool is_of_known; /* whether both CPU times are those of threads known before, and the counts
-                         are exact */
+    double weight; /* of the window */
+    bool is_exact; /* the counts are */
 };
 
 void opscope__cost_compare_add(opscope__cost_compare *compare,

@@ -2,7 +2,7 @@
  *
  * recorder/gap.c draws when a window opens. It has four parts:
  *
- *   few       ranges are only counted: recorder/cost_compare.h
+ *   few       ranges are only counted: recorder/window_compare.h
  *   warm-up   ranges are recorded with weight 0: the code and data of recording get into the
  *             caches, and the recorder learns which ranges enclose later ones: recorder/warm_up.h
  *   counted   ranges that start now have the window's weight
@@ -21,12 +21,12 @@
 #include "base/clock.h"
 #include "record/thread.h"
 #include "recorder/cost.h"
-#include "recorder/cost_compare.h"
 #include "recorder/gap.h"
 #include "recorder/moment.h"
 #include "recorder/state.h"
 #include "recorder/variance.h"
 #include "recorder/warm_up.h"
+#include "recorder/window_compare.h"
 #include "recorder/window_length.h"
 #include "recorder/window_weight.h"
 
@@ -75,11 +75,9 @@ static struct cycle {
     opscope__gap gap;                  /* before the next window */
     struct opscope__moment last; /* the end of the last counted part, or the plan's beginning */
     opscope__warm_up warm_up;
-    uint64_t number;                            /* of windows so far */
-    bool is_compared;                           /* the cost of recording, in this window */
-    struct opscope__cost_comparison comparison; /* of this window, as far as it is known */
-    uint64_t few_start, few_count; /* ranges counted, at the beginnings of FEW_WARM_UP and FEW */
-    double few_all;                /* in both */
+    uint64_t number;  /* of windows so far */
+    bool is_compared; /* the cost of recording, in this window */
+    opscope__window_compare compare;
     struct opscope__moment start, stop; /* of the counted part */
     struct opscope__moment tail;        /* the last step of the tail */
     double known_weight, rest_weight;
@@ -177,14 +175,6 @@ static void open_window(void)
     warm_up(WARM_UP);
 }
 
-/* Whether the CPU time is that of threads known before. The clock of threads that come and go is
- * inexact, and to begin them has a cost of its own. */
-static bool is_of_known(const struct opscope__cpu_times *from, const struct opscope__cpu_times *to)
-{
-    const double rest = (double)(int64_t)(to->rest_ns - from->rest_ns);
-    return !to->has_new && opscope__since(from->known_ns, to->known_ns) >= rest;
-}
-
 static void begin_few(void)
 {
     cycle.is_compared = opscope__recorder_wants_comparison(cycle.number++);
@@ -193,63 +183,23 @@ static void begin_few(void)
         open_window();
         return;
     }
-    cycle.comparison.is_of_known = true;
-    cycle.few_start = opscope__registry_counted(&cycle.comparison.is_of_known);
-    opscope__recorder_count_few(true);
+    opscope__window_compare_begin(&cycle.compare);
     warm_up(FEW_WARM_UP);
 }
 
 static void begin_to_compare(void)
 {
-    cycle.few_count = opscope__registry_counted(&cycle.comparison.is_of_known);
-    cycle.start = opscope__this_moment();
+    opscope__window_compare_count(&cycle.compare);
     cycle.part = FEW;
     const double on = cycle.planned_on * cycle.length.stretch;
     const double part = fmin(FEW_PART, FEW_LIMIT_PART * cycle.planned_period / on);
-    cycle.due_ns = cycle.start.wall_ns + (uint64_t)(fmax(FEW_LEAST_PART, part) * on);
+    cycle.due_ns = cycle.compare.from.wall_ns + (uint64_t)(fmax(FEW_LEAST_PART, part) * on);
 }
 
 static void end_few(void)
 {
-    const struct opscope__moment now = cycle.stop = opscope__this_moment();
-    const uint64_t count = opscope__registry_counted(&cycle.comparison.is_of_known);
-    cycle.few_all = opscope__since(cycle.few_start, count);
-    cycle.comparison.is_of_known &= is_of_known(&cycle.start.cpu, &now.cpu);
-    cycle.comparison.few_ns = opscope__since(cycle.start.cpu.known_ns, now.cpu.known_ns);
-    cycle.comparison.few_count = opscope__since(cycle.few_count, count);
-    opscope__recorder_count_few(false);
+    opscope__window_compare_end(&cycle.compare);
     open_window();
-}
-
-static void compare_cost(void)
-{
-    const struct opscope__cost *from = &cycle.start.cost, *to = &cycle.stop.cost;
-    cycle.comparison.recorded_ns =
-        opscope__since(cycle.start.cpu.known_ns, cycle.stop.cpu.known_ns);
-    cycle.comparison.recorded_count = opscope__since(from->counted_count, to->counted_count);
-    cycle.comparison.cost_ns = opscope__since(from->counted_ns, to->counted_ns);
-    cycle.comparison.few_cost_ns = opscope__since(from->few_ns, to->few_ns);
-    cycle.comparison.is_of_known &= is_of_known(&cycle.start.cpu, &cycle.stop.cpu);
-    cycle.comparison.weight = cycle.known_weight;
-    opscope__recorder_compare_cost(&cycle.comparison);
-    /* To count has a cost as well. */
-    const double cost = cycle.comparison.few_cost_ns +
-                        opscope__since(from->sampled_ns, to->sampled_ns) - cycle.comparison.cost_ns;
-    if (cycle.comparison.recorded_count > 0.0) {
-        opscope__recorder_add_cost_ns(cycle.few_all * fmax(0.0, cost) /
-                                      cycle.comparison.recorded_count);
-    }
-}
-
-/* How much slower the program was in the warm-up than where ranges were only counted. */
-static void learn_warm_up(void)
-{
-    const struct opscope__moment *from = &cycle.stop, *to = &cycle.start; /* `stop`: of FEW */
-    if (cycle.comparison.is_of_known && is_of_known(&from->cpu, &to->cpu)) {
-        opscope__warm_up_learn(&cycle.warm_up, opscope__since(from->cpu.known_ns, to->cpu.known_ns),
-                               opscope__since(from->cost.counted_count, to->cost.counted_count),
-                               cycle.comparison.few_ns, cycle.comparison.few_count);
-    }
 }
 
 static void begin_to_count(void)
@@ -257,7 +207,7 @@ static void begin_to_count(void)
     struct books *books = &cycle.books;
     cycle.start = opscope__this_moment();
     if (cycle.is_compared) {
-        learn_warm_up();
+        opscope__window_compare_warm_up(&cycle.compare, &cycle.start, &cycle.warm_up);
     }
     note_lateness(books, (double)cycle.warm_up.length_ns,
                   opscope__since(cycle.warm_up.start_ns, cycle.start.wall_ns));
@@ -274,7 +224,8 @@ static void stop_to_count(void)
 {
     cycle.stop = opscope__this_moment();
     if (cycle.is_compared) {
-        compare_cost();
+        opscope__window_compare_report(&cycle.compare, &cycle.start, &cycle.stop,
+                                       cycle.known_weight, cycle.rest_weight);
     }
     opscope__recorder_set_weights(0, 0);
     note_lateness(&cycle.books, cycle.length.now,

@@ -49,7 +49,7 @@ static void add_window(opscope__cost_compare *compare, const struct program *pro
         .few_cost_ns = IN_FEW * count * LOOP_NS,
         .few_ns = FEW_NS,
         .few_count = drawn(random, FEW_NS / few_ns) / OPSCOPE__COST_COMPARE_PROB,
-        .is_of_known = true};
+        .is_exact = true};
     opscope__cost_compare_add(compare, &window);
 }
 
@@ -80,7 +80,7 @@ static void windows_count_by_their_weight(void)
                                                         .cost_ns = count * LOOP_NS,
                                                         .few_ns = FEW_NS,
                                                         .few_count = FEW_NS / 2000.0,
-                                                        .is_of_known = true};
+                                                        .is_exact = true};
         opscope__cost_compare_add(&compare, &window);
         cost += weight * count * cost_ns;
         taken_off += weight * count * LOOP_NS;
@@ -211,7 +211,7 @@ static void the_first_ranges_after_many_windows_without_are_still_few(void)
         .range_ns = 900.0, .spread = 0.2, .factor = 5.0, .inside = IN_FEW};
     opscope__cost_compare compare = {0};
     const struct opscope__cost_comparison none = {
-        .recorded_ns = ON_NS, .few_ns = FEW_NS, .is_of_known = true};
+        .recorded_ns = ON_NS, .few_ns = FEW_NS, .is_exact = true};
     for (int i = 0; i < 100; i++) {
         opscope__cost_compare_add(&compare, &none);
     }
@@ -225,7 +225,7 @@ static void windows_without_ranges_change_nothing(void)
 {
     opscope__cost_compare compare = {0};
     const struct opscope__cost_comparison window = {
-        .recorded_ns = ON_NS, .few_ns = FEW_NS, .is_of_known = true};
+        .recorded_ns = ON_NS, .few_ns = FEW_NS, .is_exact = true};
     for (int i = 0; i < 100; i++) {
         opscope__cost_compare_add(&compare, &window);
     }
@@ -247,7 +247,7 @@ static void a_program_whose_first_ranges_are_late_is_compared(void)
         CHECK(opscope__cost_compare_is_wanted(&compare, 101));
         /* One of the two stretches has no CPU time. */
         const struct opscope__cost_comparison half = {
-            .weight = 125.0, .recorded_ns = ON_NS, .recorded_count = 2000.0, .is_of_known = true};
+            .weight = 125.0, .recorded_ns = ON_NS, .recorded_count = 2000.0, .is_exact = true};
         opscope__cost_compare_add(&compare, &half);
         CHECK(opscope__cost_compare_is_wanted(&compare, 101));
     }

@@ -132,6 +132,7 @@ static void a_thread_that_comes_in_a_window_and_ends_is_of_the_rest(void)
     const struct opscope__cpu_times after = times_now();
     CHECK(after.rest_ns - before.rest_ns >= BURN_NS - TICK_NS);
     CHECK(after.known_ns - before.known_ns < BURN_NS);
+    CHECK(after.has_new);
     opscope__registry_window_closes();
     run_thread(burn_in_registry);
     CHECK(times_now().known_ns - after.known_ns >= BURN_NS);

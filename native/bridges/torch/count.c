@@ -6,14 +6,27 @@
 #include "bridges/torch/abi.h"
 #include "bridges/torch/replaced.h"
 #include "bridges/torch/symbols.h"
+#include "opscope/record.h"
 #include "record/thread.h"
 
 static bool is_found; /* store_relaxed with the bridge's lock, load_relaxed by all */
 
+/* A thread's first range: without a state, its ranges would be counted nowhere, and its CPU time be
+ * known from the process's clock alone. */
+static struct opscope__thread *OPSCOPE__COLD begin_thread(void)
+{
+    (void)opscope_thread_id(); /* makes the state */
+    return opscope__hot.thread;
+}
+
 static void OPSCOPE__HOT note(uintptr_t scope)
 {
+    if ((uint8_t)scope != OPSCOPE_FUNCTION) {
+        return;
+    }
     struct opscope__thread *thread = opscope__hot.thread;
-    if (thread != NULL && (uint8_t)scope == OPSCOPE_FUNCTION) {
+    thread = __builtin_expect(thread != NULL, 1) ? thread : begin_thread();
+    if (thread != NULL) {
         /* Partner: the load in opscope__registry_counted; independent of other memory. */
         opscope__store_relaxed(&thread->counted, thread->counted + 1);
     }
