@@ -39,6 +39,23 @@ uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_
     return header->record_cost_ps + opscope__op_cost_extra(op_id);
 }
 
+static uint64_t in_no_cell_count; /* add_relaxed by any thread */
+
+/* Bridges that count ranges count only operators, not the nodes of a backward, for example. */
+static bool counts_among_operators(uint32_t op_id)
+{
+    const opscope_op *op = opscope_op_by_id(op_id);
+    return op == NULL || op->scope == OPSCOPE_FUNCTION;
+}
+
+void opscope__cost_in_no_cell(opscope_segment_header *header, uint32_t op_id)
+{
+    opscope__add_relaxed(&header->uncounted_cost_ps, opscope__cost_of_range_ps(header, op_id));
+    if (!opscope__op_cost_bridge_counts(op_id) && counts_among_operators(op_id)) {
+        opscope__add_relaxed(&in_no_cell_count, 1);
+    }
+}
+
 /* ---- in the loop and in the program --------------------------------------------------------------- */
 
 /* A probe above the limit was interrupted. */
@@ -63,6 +80,7 @@ static struct {
 static uint32_t is_in_loop;           /* relaxed */
 static double lacking_ticks;          /* segment lock: of a probe in the loop */
 static opscope__cost_compare compare; /* segment lock */
+static double last_factor = 1.0;      /* segment lock: of sampled ranges */
 static uint64_t begun_ps;             /* segment lock: of opscope__cost_setup_end, so far */
 
 uint64_t opscope__cost_probe_clock(void)
@@ -137,7 +155,7 @@ static double factor_of_probes(void)
 
 bool opscope__cost_wants_comparison(uint64_t window_number)
 {
-    return opscope__cost_compare_is_wanted(&compare, window_number);
+    return opscope__cost_compare_is_wanted(&compare, window_number, last_factor);
 }
 
 void opscope__cost_add_comparison(const struct opscope__cost_comparison *window)
@@ -181,9 +199,7 @@ static void OPSCOPE__UNSYNCHRONIZED add_cell(struct sums *sums,
         sums->counted_ps += cost_ps;
         return;
     }
-    /* Bridges count only operators, not the nodes of a backward, for example. */
-    const opscope_op *op = opscope_op_by_id(op_id);
-    sums->counted_count += op == NULL || op->scope == OPSCOPE_FUNCTION ? samples : 0;
+    sums->counted_count += counts_among_operators(op_id) ? samples : 0;
     const unsigned __int128 counted_ps = opscope__op_cost_is_counted(op_id)
                                              ? (unsigned __int128)samples * header->record_cost_ps
                                              : cost_ps;
@@ -257,7 +273,7 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
     sums.sampled_ps += opscope__load_relaxed(&header->uncounted_cost_ps);
     const struct opscope__cost_factor found =
         opscope__cost_compare_factor(&compare, usual.factor, usual.error);
-    const double factor = limited(found.factor);
+    const double factor = last_factor = limited(found.factor);
     const double all_ps = (double)(sums.sampled_ps + sums.outer_ps);
     const double of_outer = factor_of_outer(header, &sums, usual.factor);
     /* Outer ranges run all the time, so windows say nothing of their cost. */
@@ -280,6 +296,7 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
                                   .begun_ns = begun_ps / PS_PER_NS,
                                   .counted_ns = (uint64_t)(sums.counted_ps / PS_PER_NS),
                                   .counted_count = sums.counted_count,
+                                  .in_no_cell_count = opscope__load_relaxed(&in_no_cell_count),
                                   .few_ns = (uint64_t)(sums.few_ps / PS_PER_NS),
                                   .factor = factor,
                                   .factor_error = found.error,

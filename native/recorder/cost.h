@@ -61,6 +61,9 @@ OPSCOPE_API void opscope__cost_setup_end(uint64_t start_ns);
  * cell, or may get one. */
 uint64_t opscope__cost_of_range_ps(const opscope_segment_header *header, uint32_t op_id);
 
+/* Counts a recorded range of that operator that is in no cell, and its cost. */
+void opscope__cost_in_no_cell(opscope_segment_header *header, uint32_t op_id);
+
 /* All of a segment so far. */
 struct opscope__cost {
     uint64_t recording_ns; /* of all ranges, in this program. A reader computes the same: samples
@@ -72,6 +75,7 @@ struct opscope__cost {
     uint64_t begun_ns;     /* the part of it that preparing threads took, without the factor */
     uint64_t counted_ns, counted_count; /* the part of it that comparisons see, and its ranges,
                                            without those that bridges count */
+    uint64_t in_no_cell_count;          /* other ranges, likewise */
     uint64_t few_ns;                    /* what as many ranges cost where they are only counted
                                            (recorder/cost_compare.h) */
     double factor; /* by which sampled ranges cost more in this program, and its standard error */

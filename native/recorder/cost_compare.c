@@ -7,8 +7,8 @@ enum { FEWEST_WINDOWS = 4, SELDOM = 8, EARLY = 16, TRIES = 32 };
 
 /* The standard error of what ranges cost where few are drawn, relative to it. */
 static const double FEW_COST_ERROR = 0.5;
-/* A part of the time below which the cost does not matter, as measured in loops; and the standard
- * error of a factor that is known well, relative to it. */
+/* A part of the time below which the cost does not matter; and the standard error of a factor that
+ * is known well, relative to it. */
 static const double MATTERS = 0.02, WELL_KNOWN = 0.04;
 /* The older windows' share shrinks by one of this many with each window: a minute's windows. */
 static const double HORIZON_WINDOWS = 240.0;
@@ -26,13 +26,22 @@ static void add(double *sum, double value)
     *sum = (1.0 - 1.0 / HORIZON_WINDOWS) * *sum + value;
 }
 
+static void add_sides(struct opscope__cost_quotient *quotient, double slower, double cost)
+{
+    add(&quotient->slower, slower);
+    add(&quotient->cost, cost);
+    add(&quotient->slower_slower, slower * slower);
+    add(&quotient->slower_cost, slower * cost);
+    add(&quotient->cost_cost, cost * cost);
+}
+
 void opscope__cost_compare_add(opscope__cost_compare *compare,
                                const struct opscope__cost_comparison *window)
 {
     compare->tried += window->few_count > 0.0 || window->recorded_count > 0.0;
     const double count = window->weight * window->few_count;
-    const double slower =
-        window->recorded_ns * count - window->weight * window->recorded_count * window->few_ns;
+    const double few_ns = window->weight * window->few_ns;
+    const double slower = window->recorded_ns * count - window->recorded_count * few_ns;
     const double cost = (window->cost_ns - window->few_cost_ns) * count;
     if (!window->is_exact || (slower == 0.0 && cost == 0.0)) {
         return; /* says nothing, and would make the others' errors look small */
@@ -40,12 +49,12 @@ void opscope__cost_compare_add(opscope__cost_compare *compare,
     add(&compare->count, 1.0);
     add(&compare->recorded_ns, window->recorded_ns);
     add(&compare->cost_ns, window->cost_ns);
-    add(&compare->slower, slower);
-    add(&compare->cost, cost);
     add(&compare->few_cost, window->few_cost_ns * count);
-    add(&compare->slower_slower, slower * slower);
-    add(&compare->slower_cost, slower * cost);
-    add(&compare->cost_cost, cost * cost);
+    add_sides(&compare->recorded, slower, cost);
+    if (window->recorded_count > 0.0) {
+        add_sides(&compare->warm, window->warm_ns * count - window->warm_count * few_ns,
+                  cost / window->recorded_count * window->warm_count);
+    }
 }
 
 /* What the comparisons say of the factor; its variance is infinite if they say nothing. */
@@ -54,21 +63,23 @@ struct found {
     double few_cost_error; /* the standard error because of FEW_COST_ERROR */
 };
 
-static struct found find(const opscope__cost_compare *compare)
+static struct found find(const opscope__cost_compare *compare,
+                         const struct opscope__cost_quotient *quotient)
 {
-    const double cost = compare->cost;
+    const double cost = quotient->cost;
     if (compare->count < FEWEST_WINDOWS || cost <= 0.0) {
         return (struct found){.variance = (double)INFINITY};
     }
-    const double factor = compare->slower / cost;
-    const double squares = compare->slower_slower - 2.0 * factor * compare->slower_cost +
-                           factor * factor * compare->cost_cost;
+    const double factor = quotient->slower / cost;
+    const double squares = quotient->slower_slower - 2.0 * factor * quotient->slower_cost +
+                           factor * factor * quotient->cost_cost;
     const double of_few = 1.0 + FEW / (compare->count - 1.0);
     return (struct found){factor, fmax(0.0, squares) / (cost * cost) * of_few,
                           FEW_COST_ERROR * compare->few_cost / cost * fabs(factor)};
 }
 
-bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint64_t window_number)
+bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint64_t window_number,
+                                     double factor)
 {
     if (window_number == 0) {
         return false;
@@ -77,11 +88,11 @@ bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint6
         return true;
     }
     if (compare->count < FEWEST_WINDOWS) {
-        /* Later only while it runs ranges, and not if its threads come and go. */
+        /* Later only while it runs ranges. */
         return compare->tried < TRIES && (compare->tried > 0 || window_number < EARLY);
     }
-    const struct found found = find(compare);
-    return compare->cost_ns > MATTERS * compare->recorded_ns &&
+    const struct found found = find(compare, &compare->recorded);
+    return factor * compare->cost_ns > MATTERS * compare->recorded_ns &&
            !(found.variance < WELL_KNOWN * WELL_KNOWN * found.factor * found.factor);
 }
 
@@ -90,6 +101,17 @@ bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint6
 static double log_probability(double deviations)
 {
     return -0.5 * (DEGREES + 1.0) * log1p(deviations * deviations / DEGREES);
+}
+
+/* The middle, by logarithms, of the factor that is known otherwise and the one of warm-ups; the
+ * less is known of the latter, the nearer the former. */
+static double between(double known, struct found warm)
+{
+    if (isinf(warm.variance) || warm.factor <= known) {
+        return known;
+    }
+    const double error = 2.0 * sqrt(warm.variance) / warm.factor;
+    return known * pow(warm.factor / known, 0.5 / (1.0 + error * error));
 }
 
 /* The part of a grid of STEPS values below which there is that part of the sum. */
@@ -106,17 +128,18 @@ static double quantile(const double *values, double sum, double part)
 struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_compare *compare,
                                                          double known, double known_error)
 {
-    const struct found found = find(compare);
+    const struct found found = find(compare, &compare->recorded);
     if (isinf(found.variance)) {
         return (struct opscope__cost_factor){known, known_error};
     }
     /* The logarithm of the factor is known with this scale: its middle 68 % are then those of
      * known_error. */
     const double scale = asinh(known_error / known) / DEVIATION;
+    const double middle = between(known, find(compare, &compare->warm));
     const double error = fmax(hypot(sqrt(found.variance), found.few_cost_error), LEAST_ERROR);
     /* Where both leave a factor possible; or if there is none, between the two. */
-    double low = fmax(log(known) - REACH * scale, log(fmax(found.factor - REACH * error, TINY)));
-    double high = fmin(log(known) + REACH * scale, log(fmax(found.factor + REACH * error, TINY)));
+    double low = fmax(log(middle) - REACH * scale, log(fmax(found.factor - REACH * error, TINY)));
+    double high = fmin(log(middle) + REACH * scale, log(fmax(found.factor + REACH * error, TINY)));
     if (low > high) {
         const double other = low;
         low = high;
@@ -126,7 +149,7 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
     for (int i = 0; i < STEPS; i++) {
         const double place = low + (high - low) * (i + 0.5) / STEPS;
         const double off = (exp(place) - found.factor) / error;
-        values[i] = log_probability((place - log(known)) / scale) - 0.5 * off * off;
+        values[i] = log_probability((place - log(middle)) / scale) - 0.5 * off * off;
         most = fmax(most, values[i]);
     }
     for (int i = 0; i < STEPS; i++) {
@@ -136,6 +159,6 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
     const double part_68 = 0.3413;
     const double first = exp(low + (high - low) * quantile(values, sum, 0.5 - part_68));
     const double last = exp(low + (high - low) * quantile(values, sum, 0.5 + part_68));
-    const double middle = exp(low + (high - low) * quantile(values, sum, 0.5));
-    return (struct opscope__cost_factor){middle, 0.5 * (last - first)};
+    const double median = exp(low + (high - low) * quantile(values, sum, 0.5));
+    return (struct opscope__cost_factor){median, 0.5 * (last - first)};
 }

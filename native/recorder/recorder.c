@@ -122,8 +122,7 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
 static int OPSCOPE__COLD count_enclosing(const struct opscope__recorder_thread *state,
                                          const struct opscope__frame *frame)
 {
-    opscope__add_relaxed(&state->header->uncounted_cost_ps,
-                         opscope__cost_of_range_ps(state->header, (uint32_t)frame->key));
+    opscope__cost_in_no_cell(state->header, (uint32_t)frame->key);
     return OPSCOPE_OK;
 }
 

@@ -40,32 +40,39 @@ static double program_ns(const struct opscope__moment *from, const struct opscop
     return fmax(0.0, known + (has_new ? rest : 0.0) - begun);
 }
 
-void opscope__window_compare_warm_up(const opscope__window_compare *compare,
+static double warm_count(const opscope__window_compare *compare)
+{
+    const struct opscope__cost *from = &compare->to.cost, *to = &compare->warm.cost;
+    return opscope__since(from->counted_count, to->counted_count) +
+           opscope__since(from->in_no_cell_count, to->in_no_cell_count);
+}
+
+void opscope__window_compare_warm_up(opscope__window_compare *compare,
                                      const struct opscope__moment *now, opscope__warm_up *warm_up)
 {
     const bool has_new = now->cpu.has_new;
+    compare->warm = *now;
     if (compare->is_exact) {
-        const double warm_count =
-            opscope__since(compare->to.cost.counted_count, now->cost.counted_count);
-        opscope__warm_up_learn(warm_up, program_ns(&compare->to, now, has_new), warm_count,
+        opscope__warm_up_learn(warm_up, program_ns(&compare->to, now, has_new), warm_count(compare),
                                program_ns(&compare->from, &compare->to, has_new), compare->count);
     }
 }
 
 void opscope__window_compare_report(const opscope__window_compare *compare,
-                                    const struct opscope__moment *start,
                                     const struct opscope__moment *stop, double known_weight,
                                     double rest_weight)
 {
-    const struct opscope__cost *from = &start->cost, *to = &stop->cost;
+    const struct opscope__cost *from = &compare->warm.cost, *to = &stop->cost;
     const bool has_new = stop->cpu.has_new;
     const struct opscope__cost_comparison comparison = {
-        .recorded_ns = program_ns(start, stop, has_new),
+        .recorded_ns = program_ns(&compare->warm, stop, has_new),
         .recorded_count = opscope__since(from->counted_count, to->counted_count),
         .cost_ns = opscope__since(from->counted_ns, to->counted_ns),
         .few_cost_ns = opscope__since(from->few_ns, to->few_ns),
         .few_ns = program_ns(&compare->from, &compare->to, has_new),
         .few_count = compare->count,
+        .warm_ns = program_ns(&compare->to, &compare->warm, has_new),
+        .warm_count = warm_count(compare),
         .weight = has_new ? rest_weight : known_weight,
         .is_exact = compare->is_exact};
     opscope__recorder_compare_cost(&comparison);

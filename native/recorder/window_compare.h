@@ -23,6 +23,7 @@ typedef struct opscope__window_compare {
     uint64_t first, begin; /* ranges counted, at the beginnings of the part's warm-up and of it */
     double count, all;     /* ranges counted in it, and also in its warm-up */
     struct opscope__moment from, to; /* its two ends */
+    struct opscope__moment warm;     /* the end of the window's own warm-up */
 } opscope__window_compare;
 
 /* The warm-up of the part in which ranges are only counted begins; that part begins; it ends. */
@@ -30,12 +31,11 @@ void opscope__window_compare_begin(opscope__window_compare *compare);
 void opscope__window_compare_count(opscope__window_compare *compare);
 void opscope__window_compare_end(opscope__window_compare *compare);
 /* The window's own warm-up has ended at `now`: tells `warm_up` how slow the program was in it. */
-void opscope__window_compare_warm_up(const opscope__window_compare *compare,
+void opscope__window_compare_warm_up(opscope__window_compare *compare,
                                      const struct opscope__moment *now, opscope__warm_up *warm_up);
-/* Reports the comparison with the part between two moments whose ranges were recorded. The weights
- * are those of the window. */
+/* Reports the comparison with the part from there to `stop`, whose ranges were recorded. The
+ * weights are those of the window. */
 void opscope__window_compare_report(const opscope__window_compare *compare,
-                                    const struct opscope__moment *start,
                                     const struct opscope__moment *stop, double known_weight,
                                     double rest_weight);
 

@@ -224,8 +224,8 @@ static void stop_to_count(void)
 {
     cycle.stop = opscope__this_moment();
     if (cycle.is_compared) {
-        opscope__window_compare_report(&cycle.compare, &cycle.start, &cycle.stop,
-                                       cycle.known_weight, cycle.rest_weight);
+        opscope__window_compare_report(&cycle.compare, &cycle.stop, cycle.known_weight,
+                                       cycle.rest_weight);
     }
     opscope__recorder_set_weights(0, 0);
     note_lateness(&cycle.books, cycle.length.now,

@@ -121,6 +121,33 @@ static void a_forked_child_has_its_parents_costs(void)
     segment_free(segment);
 }
 
+/* Warm-ups record ranges with weight 0. Those that a bridge counts itself are not counted twice. */
+static void ranges_without_weight_are_counted_as_in_no_cell(void)
+{
+    const opscope_op *op = op_named("in_no_cell"), *bridges = op_named("in_no_cell_of_a_bridge");
+    opscope__cost_bridge_counts(bridges->id);
+    empty_directory();
+    const opscope_recorder_options options = {
+        .directory = directory, .window_ns = 10000000, .period_ns = 1000000000000000};
+    CHECK_EQUAL(opscope_recorder_start(&options), OPSCOPE_OK);
+    CHECK_EQUAL(opscope_recorder_window_begin(8.0), OPSCOPE_OK);
+    struct opscope__cost before, within, after;
+    opscope__recorder_read_cost(&before);
+    opscope__recorder_set_weights(0, 0);
+    run_ranges(op, 5);
+    run_ranges(bridges, 7);
+    opscope__recorder_read_cost(&within);
+    opscope__recorder_set_weights(8 * OPSCOPE__WEIGHT_ONE, 8 * OPSCOPE__WEIGHT_ONE);
+    run_ranges(op, 3);
+    opscope__recorder_read_cost(&after);
+    CHECK_EQUAL(within.in_no_cell_count - before.in_no_cell_count, 5);
+    CHECK_EQUAL(within.counted_count, before.counted_count);
+    CHECK_EQUAL(after.in_no_cell_count, within.in_no_cell_count);
+    CHECK_EQUAL(after.counted_count - within.counted_count, 3);
+    CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
+    CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
+}
+
 /* Ranges with a declared cost far above the real one: they exceed the program's whole time. */
 static void the_governor_counts_what_operators_cost(void)
 {
@@ -335,6 +362,7 @@ int main(void)
     RUN(an_extra_cost_is_decided_once_and_before_the_first_range);
     RUN(a_forked_child_has_its_parents_costs);
     RUN(a_threads_table_knows_the_cost_of_its_first_operator);
+    RUN(ranges_without_weight_are_counted_as_in_no_cell);
     RUN(the_governor_counts_what_operators_cost);
     RUN(a_trial_sees_ranges_in_turns_and_leaves_nothing_behind);
     RUN(a_disturbed_round_says_nothing_and_is_not_recorded);

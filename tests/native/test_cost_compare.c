@@ -95,8 +95,8 @@ static void without_comparisons_the_factor_is_the_known_one(void)
     const struct opscope__cost_factor factor =
         opscope__cost_compare_factor(&none, KNOWN, KNOWN_ERROR);
     CHECK(factor.factor == KNOWN && factor.error > 0.0);
-    CHECK(opscope__cost_compare_is_wanted(&none, 1));
-    CHECK(!opscope__cost_compare_is_wanted(&none, 0));
+    CHECK(opscope__cost_compare_is_wanted(&none, 1, 1.0));
+    CHECK(!opscope__cost_compare_is_wanted(&none, 0, 1.0));
 }
 
 /* The mean over many processes, within what chance allows: their deviations over the root of their
@@ -230,8 +230,61 @@ static void windows_without_ranges_change_nothing(void)
         opscope__cost_compare_add(&compare, &window);
     }
     CHECK(opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR).factor == KNOWN);
-    CHECK(!opscope__cost_compare_is_wanted(&compare, 17));
-    CHECK(opscope__cost_compare_is_wanted(&compare, 8)); /* the program may change */
+    CHECK(!opscope__cost_compare_is_wanted(&compare, 17, 1.0));
+    CHECK(opscope__cost_compare_is_wanted(&compare, 8, 1.0)); /* the program may change */
+}
+
+/* Ranges of 10 us, which differ so much in the recorded parts that comparisons say little; in
+ * warm-ups recording costs `cold` times as much as in loops. */
+static struct opscope__cost_factor with_warm_ups(double cold, uint64_t seed)
+{
+    const struct program program = {.range_ns = 10000.0, .spread = 0.1};
+    const struct program various = {.range_ns = 10000.0, .spread = 1.0};
+    opscope__cost_compare compare = {0};
+    opscope__random random;
+    opscope__random_seed(&random, seed, 1);
+    for (int i = 0; i < 30; i++) {
+        const double count = 200.0;
+        const struct opscope__cost_comparison window = {
+            .weight = 125.0,
+            .recorded_ns = count * (varied(&various, &random) + cold * LOOP_NS / 2.0),
+            .recorded_count = count,
+            .cost_ns = count * LOOP_NS,
+            .few_ns = FEW_NS,
+            .few_count = FEW_NS / varied(&program, &random),
+            .warm_ns = count * (varied(&program, &random) + cold * LOOP_NS),
+            .warm_count = count,
+            .is_exact = true};
+        opscope__cost_compare_add(&compare, &window);
+    }
+    return opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR);
+}
+
+/* In a program whose operators are cold in each window, the factor that is known otherwise is too
+ * low; what comparisons say alone is too uncertain to correct it. */
+static void the_cost_in_warm_ups_moves_a_factor_of_which_little_is_known(void)
+{
+    enum { PROCESSES = 100 };
+    double cold = 0.0, warm = 0.0;
+    for (uint64_t seed = 1; seed <= PROCESSES; seed++) {
+        cold += with_warm_ups(20.0, seed).factor / PROCESSES;
+        warm += with_warm_ups(KNOWN, seed).factor / PROCESSES;
+    }
+    CHECK(cold > 3.0 * KNOWN && cold < 12.0);
+    CHECK(warm > 0.5 * KNOWN && warm < 2.5 * KNOWN);
+}
+
+static void cheap_ranges_are_compared_if_they_cost_much_in_this_program(void)
+{
+    opscope__cost_compare compare = {0};
+    opscope__random random;
+    opscope__random_seed(&random, 1, 1);
+    const struct program program = {.range_ns = 10000.0, .spread = 0.9, .inside = IN_FEW};
+    for (int i = 0; i < 20; i++) {
+        add_window(&compare, &program, &random);
+    }
+    CHECK(!opscope__cost_compare_is_wanted(&compare, 17, 1.0));
+    CHECK(opscope__cost_compare_is_wanted(&compare, 17, 8.0));
 }
 
 /* Beside many other processes, or while a program imports its modules, most windows meet none. */
@@ -244,17 +297,17 @@ static void a_program_whose_first_ranges_are_late_is_compared(void)
     opscope__random_seed(&random, 1, 1);
     for (int i = 0; i < 3; i++) {
         add_window(&compare, &program, &random);
-        CHECK(opscope__cost_compare_is_wanted(&compare, 101));
+        CHECK(opscope__cost_compare_is_wanted(&compare, 101, 1.0));
         /* One of the two stretches has no CPU time. */
         const struct opscope__cost_comparison half = {
             .weight = 125.0, .recorded_ns = ON_NS, .recorded_count = 2000.0, .is_exact = true};
         opscope__cost_compare_add(&compare, &half);
-        CHECK(opscope__cost_compare_is_wanted(&compare, 101));
+        CHECK(opscope__cost_compare_is_wanted(&compare, 101, 1.0));
     }
     CHECK(opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR).factor == KNOWN);
 }
 
-static void a_program_whose_threads_come_and_go_is_seldom_compared(void)
+static void a_program_whose_ranges_cannot_be_counted_is_seldom_compared(void)
 {
     opscope__cost_compare compare = {0};
     const struct opscope__cost_comparison window = {.weight = 125.0,
@@ -266,13 +319,15 @@ static void a_program_whose_threads_come_and_go_is_seldom_compared(void)
         opscope__cost_compare_add(&compare, &window);
     }
     CHECK(opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR).factor == KNOWN);
-    CHECK(!opscope__cost_compare_is_wanted(&compare, 17));
-    CHECK(opscope__cost_compare_is_wanted(&compare, 8));
+    CHECK(!opscope__cost_compare_is_wanted(&compare, 17, 1.0));
+    CHECK(opscope__cost_compare_is_wanted(&compare, 8, 1.0));
 }
 
 int main(void)
 {
     RUN(windows_count_by_their_weight);
+    RUN(the_cost_in_warm_ups_moves_a_factor_of_which_little_is_known);
+    RUN(cheap_ranges_are_compared_if_they_cost_much_in_this_program);
     RUN(without_comparisons_the_factor_is_the_known_one);
     RUN(the_factor_of_a_program_of_small_ranges_is_found_without_bias);
     RUN(the_stated_error_is_honest);
@@ -285,6 +340,6 @@ int main(void)
     RUN(the_first_ranges_after_many_windows_without_are_still_few);
     RUN(windows_without_ranges_change_nothing);
     RUN(a_program_whose_first_ranges_are_late_is_compared);
-    RUN(a_program_whose_threads_come_and_go_is_seldom_compared);
+    RUN(a_program_whose_ranges_cannot_be_counted_is_seldom_compared);
     return 0;
 }

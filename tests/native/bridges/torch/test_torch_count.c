@@ -94,6 +94,24 @@ static void the_counts_of_threads_that_end_stay(void)
     CHECK_EQUAL(opscope_recorder_window_end(), OPSCOPE_OK);
 }
 
+static void *count_from_the_first(void *counted)
+{
+    *(uint64_t *)counted = counted_of_ten();
+    return NULL;
+}
+
+/* A thread for each request lives too short to be known before. */
+static void a_thread_s_first_range_is_counted(void)
+{
+    pthread_t thread;
+    uint64_t there = 0;
+    opscope__recorder_count_few(true);
+    CHECK_EQUAL(pthread_create(&thread, NULL, count_from_the_first, &there), 0);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(there, 10);
+    opscope__recorder_count_few(false);
+}
+
 static void a_detached_bridge_counts_nothing(void)
 {
     opscope__recorder_count_few(true);
@@ -113,6 +131,7 @@ int main(void)
     RUN(recorded_ranges_are_counted_too);
     RUN(their_cost_is_compared_and_their_number_is_not_counted_twice);
     RUN(the_counts_of_threads_that_end_stay);
+    RUN(a_thread_s_first_range_is_counted);
     RUN(a_detached_bridge_counts_nothing);
     CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
     empty_directory();
