@@ -16,6 +16,10 @@ static const double HORIZON_WINDOWS = 240.0;
  * middle that 68 % do not exceed, and a deviation that none does. */
 static const double DEGREES = 3.0, DEVIATION = 1.197, REACH = 8.0;
 enum { STEPS = 128 };
+/* Nothing makes recording cheaper than in a loop. Below this, the comparison has an error that the
+ * deviations do not show: a CPU quota's stops, for example, are mostly before the same part. It is
+ * at least the distance from here. */
+static const double LEAST_POSSIBLE = 1.0;
 /* Below these a factor or its error does not matter. */
 static const double TINY = 0.05, LEAST_ERROR = 0.01;
 /* The variance from n deviations is itself uncertain: it is multiplied by 1 + this / (n - 1). */
@@ -136,7 +140,9 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
      * known_error. */
     const double scale = asinh(known_error / known) / DEVIATION;
     const double middle = between(known, find(compare, &compare->warm));
-    const double error = fmax(hypot(sqrt(found.variance), found.few_cost_error), LEAST_ERROR);
+    const double below = fmax(0.0, LEAST_POSSIBLE - found.factor);
+    const double error =
+        fmax(hypot(hypot(sqrt(found.variance), found.few_cost_error), below), LEAST_ERROR);
     /* Where both leave a factor possible; or if there is none, between the two. */
     double low = fmax(log(middle) - REACH * scale, log(fmax(found.factor - REACH * error, TINY)));
     double high = fmin(log(middle) + REACH * scale, log(fmax(found.factor + REACH * error, TINY)));

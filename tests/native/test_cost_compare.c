@@ -274,6 +274,25 @@ static void the_cost_in_warm_ups_moves_a_factor_of_which_little_is_known(void)
     CHECK(warm > 0.5 * KNOWN && warm < 2.5 * KNOWN);
 }
 
+/* Under a CPU quota, the part where ranges are only counted may begin after a stop more often than
+ * the recorded one, and so be the slower one in each window: by a factor of -10, with a small
+ * stated error. */
+static void an_impossible_factor_has_little_influence(void)
+{
+    opscope__cost_compare compare = {0};
+    opscope__random random;
+    opscope__random_seed(&random, 1, 1);
+    const struct program program = {
+        .range_ns = 5000.0, .spread = 0.2, .factor = -10.0, .inside = IN_FEW};
+    for (int i = 0; i < 40; i++) {
+        add_window(&compare, &program, &random);
+    }
+    const double known = 5.0;
+    const struct opscope__cost_factor factor = opscope__cost_compare_factor(&compare, known, known);
+    CHECK(factor.factor > 0.3 * known && factor.factor < known);
+    CHECK(factor.error > 0.3 * factor.factor);
+}
+
 static void cheap_ranges_are_compared_if_they_cost_much_in_this_program(void)
 {
     opscope__cost_compare compare = {0};
@@ -327,6 +346,7 @@ int main(void)
 {
     RUN(windows_count_by_their_weight);
     RUN(the_cost_in_warm_ups_moves_a_factor_of_which_little_is_known);
+    RUN(an_impossible_factor_has_little_influence);
     RUN(cheap_ranges_are_compared_if_they_cost_much_in_this_program);
     RUN(without_comparisons_the_factor_is_the_known_one);
     RUN(the_factor_of_a_program_of_small_ranges_is_found_without_bias);
