@@ -38,7 +38,8 @@
  * and 4.0; 6.5 and 5.2; 8.2 and 7.6; 12 ± 6 and 8.7. Loops and probes alone say 2.3 of all of
  * these.
  *
- * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
+ * This code is arithmetic: no clock, no lock. Its callers are recorder/cost.c and, through it,
+ * recorder/window_compare.c.
  */
 #ifndef OPSCOPE_RECORDER_COST_COMPARE_H
 #define OPSCOPE_RECORDER_COST_COMPARE_H
