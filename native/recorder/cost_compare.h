@@ -34,9 +34,8 @@
  * The same quotient of the warm-up instead of the recorded part says what recording costs while its
  * code is cold: more than in the recorded part, as loops say less. The middle of the distribution
  * is between the two, by logarithms, as far as the quotient is known. Measured in 15 s of each of
- * seven PyTorch programs, as found by comparisons, and this middle: 6.4 and 5.7; 6.3 and 7.3; 3.9
- * and 4.0; 6.5 and 5.2; 8.2 and 7.6; 12 ± 6 and 8.7. Loops and probes alone say 2.3 of all of
- * these.
+ * six PyTorch programs, as found by comparisons, and this middle, with 2.3 for loops and
+ * probes: 6.4 and 5.7; 6.3 and 7.3; 3.9 and 4.0; 6.5 and 5.2; 8.2 and 7.6; 12 ± 6 and 8.7.
  *
  * This code is arithmetic: no clock, no lock. Its callers are recorder/cost.c and, through it,
  * recorder/window_compare.c.
