@@ -363,6 +363,9 @@ def test_children_are_counted_by_the_range_around_them() -> None:
     assert children["aten::linear"] == 2 * 2 * steps
     recorded = observed.sums.samples.total()
     assert sum(children.values()) == pytest.approx(recorded, rel=0.01)
+    # Under the names that the recorder uses, which have no overload: transpose.int is one.
+    assert children["aten::transpose"] > 0
+    assert set(children) <= {op for op, _ in observed.sums.samples} | {""}
 
 
 def test_a_program_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,15 @@ import opscope
 
 @contextmanager
 def counting() -> Iterator[Counter[str]]:
-    """By operator, with its overload after a dot; "" is the root of a thread's ranges."""
+    """By operator, as the recorder counts: PyTorch's overloads together. "" is the root of a thread's
+    ranges."""
     children: Counter[str] = Counter()
     local = threading.local()
 
     def start(fn: opscope.RecordFunction) -> None:
         stack = local.__dict__.setdefault("stack", [""])
         children[stack[-1]] += 1
-        stack.append(f"{fn.name}.{fn.overload_name}" if fn.overload_name else fn.name)
+        stack.append(fn.name)
 
     def end(fn: opscope.RecordFunction, context: object) -> None:
         stack = local.__dict__.get("stack", [""])
