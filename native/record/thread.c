@@ -109,12 +109,16 @@ static bool OPSCOPE__UNSYNCHRONIZED is_wanted_now(const struct opscope__thread *
     return thread->armed == 0 && *version == opscope__version;
 }
 
-uint64_t opscope__registry_counted(bool *out_is_exact)
+uint64_t opscope__registry_counted(bool *out_is_exact, unsigned *out_busy)
 {
     opscope__registry_lock();
     uint64_t count = ended_counted + ended_passed;
-    for (const struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
-        count += opscope__load_relaxed(&thread->counted) + passed_now(thread);
+    *out_busy = 0;
+    for (struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
+        const uint64_t of_thread = opscope__load_relaxed(&thread->counted) + passed_now(thread);
+        *out_busy += of_thread != thread->counted_before;
+        thread->counted_before = of_thread;
+        count += of_thread;
         *out_is_exact &= !is_wanted_now(thread);
     }
     opscope__registry_unlock();

@@ -30,9 +30,10 @@ struct opscope__thread {
     struct opscope__thread *next; /* registry lock */
     uint64_t id;                  /* counts up from 1, never reused */
     uint64_t is_new; /* registry lock to write, relaxed: it came while the last window was open */
-    clockid_t cpu_clock;   /* registry lock: its CPU time */
-    uint64_t cpu_start_ns; /* registry lock: value of that clock when the state was made */
-    uint64_t counted;      /* owner, relaxed: ranges that a bridge has counted, recorded or not */
+    clockid_t cpu_clock;     /* registry lock: its CPU time */
+    uint64_t cpu_start_ns;   /* registry lock: value of that clock when the state was made */
+    uint64_t counted;        /* owner, relaxed: ranges that a bridge has counted, recorded or not */
+    uint64_t counted_before; /* registry lock: of all its ranges, when they were last summed */
     const struct opscope__hot *hot; /* registry lock: the thread's own */
     uint64_t armed;  /* registry lock: the value from which the thread counts down operators' ranges
                         now; 0: a callback wants them, and they are not counted */
@@ -98,8 +99,9 @@ void opscope__registry_window_closes(void);
 
 /* The operators' ranges so far, of the threads in the registry and those that ended, while no
  * callback wants them: those that bridges have counted, and those that the threads counted down.
- * Clears *out_is_exact if a callback wants them now. Takes the lock. */
-uint64_t opscope__registry_counted(bool *out_is_exact);
+ * Clears *out_is_exact if a callback wants them now. *out_busy: how many of the threads in the
+ * registry have run some since the last call. Takes the lock. */
+uint64_t opscope__registry_counted(bool *out_is_exact, unsigned *out_busy);
 /* Of these, those that bridges have counted, whatever callbacks want. */
 uint64_t opscope__registry_counted_by_bridges(void);
 /* With the lock held, by the thread, before its countdowns change: keeps what it counted down. */

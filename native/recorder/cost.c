@@ -263,7 +263,7 @@ static double factor_of_outer(const opscope_segment_header *header, const struct
 
 void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *out)
 {
-    *out = (struct opscope__cost){.factor = 1.0, .outer_factor = 1.0};
+    *out = (struct opscope__cost){.factor = 1.0, .slowdown = 1.0, .outer_factor = 1.0};
     if (segment->base == NULL) {
         return;
     }
@@ -274,6 +274,8 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
     const struct opscope__cost_factor found =
         opscope__cost_compare_factor(&compare, usual.factor, usual.error);
     const double factor = last_factor = limited(found.factor);
+    const struct opscope__cost_factor slowdown = opscope__cost_compare_slowdown(
+        &compare, (struct opscope__cost_factor){factor, found.error});
     const double all_ps = (double)(sums.sampled_ps + sums.outer_ps);
     const double of_outer = factor_of_outer(header, &sums, usual.factor);
     /* Outer ranges run all the time, so windows say nothing of their cost. */
@@ -300,5 +302,7 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
                                   .few_ns = (uint64_t)(sums.few_ps / PS_PER_NS),
                                   .factor = factor,
                                   .factor_error = found.error,
+                                  .slowdown = slowdown.factor,
+                                  .slowdown_error = slowdown.error,
                                   .outer_factor = of_outer};
 }

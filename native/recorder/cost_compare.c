@@ -20,6 +20,11 @@ enum { STEPS = 128 };
  * deviations do not show: a CPU quota's stops, for example, are mostly before the same part. It is
  * at least the distance from here. */
 static const double LEAST_POSSIBLE = 1.0;
+/* By what part of their time threads that change each other's turns are slower or faster while they
+ * are recorded: a standard deviation. */
+static const double TURNS = 0.25;
+/* Before anything is compared: the probability that a program's threads do. */
+static const double TAKE_TURNS = 0.25;
 /* Below these a factor or its error does not matter. */
 static const double TINY = 0.05, LEAST_ERROR = 0.01;
 /* The variance from n deviations is itself uncertain: it is multiplied by 1 + this / (n - 1). */
@@ -54,6 +59,7 @@ void opscope__cost_compare_add(opscope__cost_compare *compare,
     add(&compare->recorded_ns, window->recorded_ns);
     add(&compare->cost_ns, window->cost_ns);
     add(&compare->few_cost, window->few_cost_ns * count);
+    add(&compare->shared, window->is_shared ? 1.0 : 0.0);
     add_sides(&compare->recorded, slower, cost);
     if (window->recorded_count > 0.0) {
         add_sides(&compare->warm, window->warm_ns * count - window->warm_count * few_ns,
@@ -167,4 +173,28 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
     const double last = exp(low + (high - low) * quantile(values, sum, 0.5 + part_68));
     const double median = exp(low + (high - low) * quantile(values, sum, 0.5));
     return (struct opscope__cost_factor){median, 0.5 * (last - first)};
+}
+
+struct opscope__cost_factor opscope__cost_compare_slowdown(const opscope__cost_compare *compare,
+                                                           struct opscope__cost_factor cost)
+{
+    const struct found found = find(compare, &compare->recorded);
+    if (isinf(found.variance) || compare->cost_ns <= 0.0 ||
+        compare->shared < 0.5 * compare->count) {
+        return cost;
+    }
+    /* Either they change nothing, as NumPy's threads do, or some part of the time: as probable as
+     * the difference makes it. */
+    const double turns = TURNS * compare->recorded_ns / compare->cost_ns;
+    const double of_cost = cost.error * cost.error;
+    const double of_found = found.variance + found.few_cost_error * found.few_cost_error;
+    const double off = found.factor - cost.factor;
+    const double same = of_cost + of_found, other = same + turns * turns;
+    const double same_more = exp(0.5 * off * off * (1.0 / other - 1.0 / same)) * sqrt(other / same);
+    const double probability = 1.0 / (1.0 + (1.0 / TAKE_TURNS - 1.0) * same_more);
+    const double share = (of_cost + turns * turns) / other;
+    const double moved = share * off, of_moved = share * of_found;
+    const double variance = probability * of_moved + (1.0 - probability) * of_cost +
+                            probability * (1.0 - probability) * moved * moved;
+    return (struct opscope__cost_factor){cost.factor + probability * moved, sqrt(variance)};
 }

@@ -10,20 +10,20 @@
 void opscope__window_compare_begin(opscope__window_compare *compare)
 {
     *compare = (opscope__window_compare){.is_exact = true};
-    compare->first = opscope__registry_counted(&compare->is_exact);
+    compare->first = opscope__registry_counted(&compare->is_exact, &compare->busy);
     opscope__recorder_count_few(true);
 }
 
 void opscope__window_compare_count(opscope__window_compare *compare)
 {
-    compare->begin = opscope__registry_counted(&compare->is_exact);
+    compare->begin = opscope__registry_counted(&compare->is_exact, &compare->busy);
     compare->from = opscope__this_moment();
 }
 
 void opscope__window_compare_end(opscope__window_compare *compare)
 {
     compare->to = opscope__this_moment();
-    const uint64_t count = opscope__registry_counted(&compare->is_exact);
+    const uint64_t count = opscope__registry_counted(&compare->is_exact, &compare->busy);
     compare->count = opscope__since(compare->begin, count);
     compare->all = opscope__since(compare->first, count);
     opscope__recorder_count_few(false);
@@ -74,7 +74,8 @@ void opscope__window_compare_report(const opscope__window_compare *compare,
         .warm_ns = program_ns(&compare->to, &compare->warm, has_new),
         .warm_count = warm_count(compare),
         .weight = has_new ? rest_weight : known_weight,
-        .is_exact = compare->is_exact};
+        .is_exact = compare->is_exact,
+        .is_shared = compare->busy > 1};
     opscope__recorder_compare_cost(&comparison);
     /* To count has a cost as well. */
     const double recorded = opscope__since(from->sampled_ns, to->sampled_ns) -

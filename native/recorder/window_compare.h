@@ -23,6 +23,7 @@ typedef struct opscope__window_compare {
     uint64_t first, begin; /* ranges counted, at the beginnings of the part's warm-up and of it */
     double count, all;     /* ranges counted in it, and also in its warm-up */
     struct opscope__moment from, to; /* its two ends */
+    unsigned busy;                   /* threads that ran ranges in it, and live at its end */
     struct opscope__moment warm;     /* the end of the window's own warm-up */
 } opscope__window_compare;
 

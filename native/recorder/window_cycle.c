@@ -95,6 +95,26 @@ static double busy_ns(const struct opscope__moment *until)
            (until->cpu.has_new ? cycle.rest_weight * fmax(0.0, rest) : 0.0);
 }
 
+struct costs {
+    double ranges_ns; /* of recorded ranges, as measured in loops */
+    double begun_ns;  /* of preparing threads, in this program */
+};
+
+static struct costs costs_between(const struct opscope__moment *from,
+                                  const struct opscope__moment *to)
+{
+    const double begun = opscope__since(from->cost.begun_ns, to->cost.begun_ns);
+    const double all = opscope__since(from->cost.sampled_ns, to->cost.sampled_ns);
+    return (struct costs){fmax(0.0, all - begun), begun * to->cost.factor};
+}
+
+/* Some of the CPU time was the program's, whatever preparing threads is estimated to have taken. */
+static double without(double cpu_ns, double begun_ns)
+{
+    static const double LIMIT = 0.9;
+    return cpu_ns - fmin(begun_ns, fmax(0.0, LIMIT * cpu_ns));
+}
+
 /* Accounts for a window whose counted part is over, or with weights of 0 for time without a window.
  * Returns the work that the window represents. `remaining`: see recorder/window_weight.h. */
 static double count(const struct opscope__moment *start, const struct opscope__moment *stop,
@@ -105,8 +125,7 @@ static double count(const struct opscope__moment *start, const struct opscope__m
     const double known = opscope__since(start->cpu.known_ns, stop->cpu.known_ns);
     /* The process clock may lag, which can make the difference negative. */
     const double rest = (double)(int64_t)(stop->cpu.rest_ns - start->cpu.rest_ns);
-    const double cost = opscope__since(start->cost.sampled_ns, stop->cost.sampled_ns);
-    const double cost_outside = opscope__since(last->cost.sampled_ns, start->cost.sampled_ns);
+    const struct costs cost = costs_between(start, stop), cost_outside = costs_between(last, start);
     const double rest_share = stop->cpu.has_new && rest > 0.0 ? rest / (known + rest) : 0.0;
     /* A window with a factor tells nothing of the share of time in others. */
     const bool is_usual = cycle.gap.periods == 1;
@@ -114,18 +133,20 @@ static double count(const struct opscope__moment *start, const struct opscope__m
         .weight = known_weight,
         .on = is_usual ? opscope__since(start->wall_ns, stop->wall_ns) : 0.0,
         .wall = is_usual ? opscope__since(last->wall_ns, stop->wall_ns) : 0.0,
-        .inside = known,
-        .outside = opscope__since(last->cpu.known_ns, start->cpu.known_ns),
+        .inside = without(known, cost.begun_ns * (1.0 - rest_share)),
+        .outside = without(opscope__since(last->cpu.known_ns, start->cpu.known_ns),
+                           cost_outside.begun_ns * (1.0 - rest_share)),
         .remaining = remaining,
-        .recording = cost * (1.0 - rest_share),
-        .recording_outside = cost_outside * (1.0 - rest_share),
-        .factor = stop->cost.factor};
+        .recording = cost.ranges_ns * (1.0 - rest_share),
+        .recording_outside = cost_outside.ranges_ns * (1.0 - rest_share),
+        .slowdown = stop->cost.slowdown};
     double work = opscope__window_weight_count(&books->known, &part);
     part.weight = rest_weight;
-    part.inside = rest;
-    part.outside = (double)(int64_t)(start->cpu.rest_ns - last->cpu.rest_ns);
-    part.recording = cost * rest_share;
-    part.recording_outside = cost_outside * rest_share;
+    part.inside = without(rest, cost.begun_ns * rest_share);
+    part.outside = without((double)(int64_t)(start->cpu.rest_ns - last->cpu.rest_ns),
+                           cost_outside.begun_ns * rest_share);
+    part.recording = cost.ranges_ns * rest_share;
+    part.recording_outside = cost_outside.ranges_ns * rest_share;
     const double rest_work = opscope__window_weight_count(&books->rest, &part);
     return work + (stop->cpu.has_new ? rest_work : 0.0);
 }
@@ -262,7 +283,7 @@ static void close_window(void)
     const double work =
         count(&cycle.start, &cycle.stop, cycle.known_weight, cycle.rest_weight, remaining);
     const struct books *books = &cycle.books;
-    const double error = cycle.stop.cost.factor_error;
+    const double error = cycle.stop.cost.slowdown_error;
     const double of_rest =
         cycle.stop.cpu.has_new ? opscope__window_weight_missing(&books->rest, error) : 0.0;
     const struct opscope__variance_window window = {

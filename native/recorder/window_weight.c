@@ -33,10 +33,12 @@ static const double VARIANCE_IN_PERIOD = 1.0 / 6.0;
 
 /* The cost of recording as measured in loops, of a stretch with that CPU time; less if it were more
  * than RECORDING_LIMIT of it. */
-static double within(double recording, double cpu, double factor)
+static double within(double recording, double cpu, double slowdown)
 {
-    const double limit = cpu > 0.0 ? RECORDING_LIMIT * cpu / factor : 0.0;
-    return recording < limit ? recording : limit;
+    if (cpu <= 0.0) {
+        return 0.0;
+    }
+    return slowdown > 0.0 ? fmin(recording, RECORDING_LIMIT * cpu / slowdown) : recording;
 }
 
 void opscope__window_weight_plan(opscope__window_weight *book, double window_ns, double period_ns)
@@ -126,14 +128,14 @@ static void compare(opscope__window_weight *book, double all, double met, double
 double opscope__window_weight_count(opscope__window_weight *book,
                                     const struct opscope__window_weight_cycle *cycle)
 {
-    book->owed += (cycle->factor - book->factor) * book->recording;
-    book->factor = cycle->factor;
-    const double recording = within(cycle->recording, cycle->inside, cycle->factor);
+    book->owed += (cycle->slowdown - book->slowdown) * book->recording;
+    book->slowdown = cycle->slowdown;
+    const double recording = within(cycle->recording, cycle->inside, cycle->slowdown);
     const double recording_outside =
-        within(cycle->recording_outside, cycle->outside, cycle->factor);
-    const double work = cycle->inside - recording * cycle->factor;
+        within(cycle->recording_outside, cycle->outside, cycle->slowdown);
+    const double work = cycle->inside - recording * cycle->slowdown;
     book->recording += (cycle->weight - 1.0) * recording - recording_outside;
-    const double all = cycle->outside - recording_outside * cycle->factor + work;
+    const double all = cycle->outside - recording_outside * cycle->slowdown + work;
     if (cycle->on < STOPPED * book->planned_on && cycle->wall < STOPPED * book->planned_wall) {
         book->on += cycle->on;
         book->wall += cycle->wall;

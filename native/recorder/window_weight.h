@@ -28,8 +28,8 @@
  * the work before them, estimates would always lack the work since the last window: 9 % of a
  * program of 2 s.
  *
- * The cost of recording becomes known better over time. Each new value also corrects what earlier
- * windows left owed.
+ * What recording takes from a window's work, its cost times the slowdown (recorder/cost_compare.h),
+ * becomes known better over time. Each new value also corrects what earlier windows left owed.
  *
  * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
  */
@@ -49,20 +49,20 @@ typedef struct opscope__window_weight {
     double count;                    /* windows of this plan */
     double inside, work; /* ns of CPU time in all windows, with and without the cost of recording */
     double recording;    /* ns by which all of that cost, as measured in loops, changes `owed` */
-    double factor;       /* as last known */
+    double slowdown;     /* as last known */
 } opscope__window_weight;
 
 /* All in ns. */
 struct opscope__window_weight_cycle {
     double weight;            /* of the window; 0: there was no window, and the next is not soon */
     double on, wall;          /* its length; the time from the end of the last one to its own end */
-    double inside;            /* CPU time inside it */
+    double inside;            /* CPU time inside it, without that of preparing threads to record */
     double outside;           /* CPU time from the end of the last one to its beginning */
     double remaining;         /* from its end to that of the period for which it stands; less than 0
                                  if it was later */
     double recording;         /* the part of `inside` for recording, as measured in loops */
     double recording_outside; /* likewise of `outside`: ranges recorded with weight 0 */
-    double factor;            /* by which recording costs more in this program, as known now */
+    double slowdown;          /* by which recording takes more of the work, as known now */
 };
 
 /* Starts another plan of windows. Owed work stays. */
@@ -78,8 +78,7 @@ void opscope__window_weight_expect(opscope__window_weight *book, double on_ns);
 double opscope__window_weight_now(const opscope__window_weight *book);
 
 /* The work, in ns, by which estimates may be wrong before the next window: more may be owed than
- * was expected, the period is not over, and the cost is uncertain. `error`: of the cost's factor.
- */
+ * was expected, the period is not over, and the slowdown is uncertain, by `error`. */
 double opscope__window_weight_missing(const opscope__window_weight *book, double error);
 
 /* Accounts for a window that has ended. Returns the work that it represents, in ns. */

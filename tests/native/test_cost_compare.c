@@ -16,6 +16,7 @@ static const double IN_FEW = 0.1;
  * of the windows a range takes 1 + `phases` times as long as in the others. */
 struct program {
     double range_ns, spread, factor, inside, phases;
+    bool is_shared; /* by several threads */
 };
 
 static double varied(const struct program *program, opscope__random *random)
@@ -49,7 +50,8 @@ static void add_window(opscope__cost_compare *compare, const struct program *pro
         .few_cost_ns = IN_FEW * count * LOOP_NS,
         .few_ns = FEW_NS,
         .few_count = drawn(random, FEW_NS / few_ns) / OPSCOPE__COST_COMPARE_PROB,
-        .is_exact = true};
+        .is_exact = true,
+        .is_shared = program->is_shared};
     opscope__cost_compare_add(compare, &window);
 }
 
@@ -293,6 +295,64 @@ static void an_impossible_factor_has_little_influence(void)
     CHECK(factor.error > 0.3 * factor.factor);
 }
 
+/* The cost and the slowdown. */
+struct both {
+    struct opscope__cost_factor cost, slowdown;
+};
+
+static struct both found_both(const struct program *program, int windows, uint64_t seed)
+{
+    opscope__random random;
+    opscope__random_seed(&random, seed, 1);
+    opscope__cost_compare compare = {0};
+    for (int i = 0; i < windows; i++) {
+        add_window(&compare, program, &random);
+    }
+    const struct opscope__cost_factor cost =
+        opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR);
+    return (struct both){cost, opscope__cost_compare_slowdown(&compare, cost)};
+}
+
+/* They compete for the GIL less while their ranges are recorded. */
+static void threads_may_do_more_while_they_are_recorded(void)
+{
+    enum { PROCESSES = 200 };
+    const struct program program = {
+        .range_ns = 1000.0, .spread = 0.3, .factor = -1.5, .is_shared = true};
+    double sum = 0.0, within = 0.0;
+    for (uint64_t seed = 1; seed <= PROCESSES; seed++) {
+        const struct both both = found_both(&program, 60, seed);
+        CHECK(both.cost.factor > 0.0);
+        sum += both.slowdown.factor / PROCESSES;
+        within += fabs(both.slowdown.factor - program.factor) <= 1.96 * both.slowdown.error;
+    }
+    CHECK(fabs(sum - program.factor) < 0.2);
+    CHECK(within / PROCESSES >= 0.9);
+}
+
+static void with_one_thread_the_slowdown_is_the_cost(void)
+{
+    const struct program program = {.range_ns = 1000.0, .spread = 0.3, .factor = -1.5};
+    const struct both both = found_both(&program, 60, 1);
+    CHECK(both.slowdown.factor == both.cost.factor && both.slowdown.error == both.cost.error);
+}
+
+static void threads_that_do_not_compete_lose_little_certainty(void)
+{
+    enum { PROCESSES = 200 };
+    const struct program program = {
+        .range_ns = 5000.0, .spread = 0.5, .factor = KNOWN, .is_shared = true};
+    double cost = 0.0, slowdown = 0.0, within = 0.0;
+    for (uint64_t seed = 1; seed <= PROCESSES; seed++) {
+        const struct both both = found_both(&program, 60, seed);
+        cost += both.cost.error;
+        slowdown += both.slowdown.error;
+        within += fabs(both.slowdown.factor - program.factor) <= 1.96 * both.slowdown.error;
+    }
+    CHECK(slowdown < 3.0 * cost);
+    CHECK(within / PROCESSES >= 0.9);
+}
+
 static void cheap_ranges_are_compared_if_they_cost_much_in_this_program(void)
 {
     opscope__cost_compare compare = {0};
@@ -347,6 +407,9 @@ int main(void)
     RUN(windows_count_by_their_weight);
     RUN(the_cost_in_warm_ups_moves_a_factor_of_which_little_is_known);
     RUN(an_impossible_factor_has_little_influence);
+    RUN(threads_may_do_more_while_they_are_recorded);
+    RUN(with_one_thread_the_slowdown_is_the_cost);
+    RUN(threads_that_do_not_compete_lose_little_certainty);
     RUN(cheap_ranges_are_compared_if_they_cost_much_in_this_program);
     RUN(without_comparisons_the_factor_is_the_known_one);
     RUN(the_factor_of_a_program_of_small_ranges_is_found_without_bias);

@@ -16,7 +16,8 @@ static const opscope_op *block;
 static uint64_t counted(void)
 {
     bool is_exact = true;
-    const uint64_t count = opscope__registry_counted(&is_exact);
+    unsigned busy;
+    const uint64_t count = opscope__registry_counted(&is_exact, &busy);
     CHECK(is_exact);
     return count;
 }
@@ -70,7 +71,8 @@ static void a_callback_that_wants_operators_makes_the_count_inexact(void)
     const opscope_handle counting = add_counting();
     run_ranges(op, 100);
     CHECK_EQUAL(seen, 100);
-    (void)opscope__registry_counted(&is_exact);
+    unsigned busy;
+    (void)opscope__registry_counted(&is_exact, &busy);
     CHECK(!is_exact);
     CHECK_EQUAL(opscope_remove_callback(counting, true), OPSCOPE_OK);
     CHECK_EQUAL(opscope_remove_callback(handle, true), OPSCOPE_OK);
@@ -126,6 +128,49 @@ static void *work(void *arg)
     return NULL;
 }
 
+static unsigned busy_threads(void)
+{
+    bool is_exact = true;
+    unsigned busy;
+    (void)opscope__registry_counted(&is_exact, &busy);
+    return busy;
+}
+
+static void *work_and_wait(void *arg)
+{
+    pthread_barrier_t *barrier = arg;
+    for (int i = 0; i < 2; i++) {
+        run_ranges(op, 5);
+        pthread_barrier_wait(barrier);
+        pthread_barrier_wait(barrier);
+    }
+    return NULL;
+}
+
+/* Of those that live. */
+static void threads_are_busy_that_ran_ranges_since_the_last_call(void)
+{
+    pthread_t thread;
+    pthread_barrier_t barrier;
+    run_ranges(op, 1);
+    (void)busy_threads();
+    CHECK_EQUAL(busy_threads(), 0);
+    run_ranges(op, 1);
+    CHECK_EQUAL(busy_threads(), 1);
+    CHECK_EQUAL(pthread_barrier_init(&barrier, NULL, 2), 0);
+    CHECK_EQUAL(pthread_create(&thread, NULL, work_and_wait, &barrier), 0);
+    pthread_barrier_wait(&barrier);
+    run_ranges(op, 1);
+    CHECK_EQUAL(busy_threads(), 2);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    CHECK_EQUAL(busy_threads(), 1);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(busy_threads(), 0);
+    pthread_barrier_destroy(&barrier);
+}
+
 static void the_counts_of_threads_that_end_stay(void)
 {
     const uint64_t before = counted();
@@ -143,6 +188,7 @@ int main(void)
     RUN(a_callback_that_wants_operators_makes_the_count_inexact);
     RUN(a_thread_that_does_nothing_leaves_the_count_exact);
     RUN(a_framework_s_draws_stand_for_what_was_not_drawn);
+    RUN(threads_are_busy_that_ran_ranges_since_the_last_call);
     RUN(the_counts_of_threads_that_end_stay);
     return 0;
 }

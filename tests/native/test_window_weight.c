@@ -64,9 +64,9 @@ static struct sums run(const struct program *program, opscope__window_weight *bo
             .wall = gap + on,
             .inside = inside,
             .outside = outside + in_warm_up,
-            .recording = count * program->recording / 2.0,
-            .recording_outside = warm_up_count * program->recording / 2.0,
-            .factor = i < program->unknown ? 1.0 : 2.0};
+            .recording = count * fabs(program->recording) / 2.0,
+            .recording_outside = warm_up_count * fabs(program->recording) / 2.0,
+            .slowdown = i < program->unknown ? 1.0 : copysign(2.0, program->recording)};
         opscope__window_weight_count(book, &cycle);
         sums.ranges += outside / program->range + warm_up_count + count;
         sums.estimate += weight * count;
@@ -164,6 +164,14 @@ static void what_recording_takes_is_not_taken_for_work(void)
 }
 
 /* 40 ms before each window of 2 ms: without the cost in them, 5 % too much would be counted. */
+static void a_program_that_does_more_while_it_is_recorded_is_not_counted_too_often(void)
+{
+    const struct program program = {
+        .outside_share = 1.0, .inside_share = 1.0, .range = 1000.0, .recording = -200.0};
+    struct sums sums = run_anew(&program, 4000, 3);
+    CHECK(fabs(sums.estimate / sums.ranges - 1.0) < 0.01); /* it would be 25 % more */
+}
+
 static void what_recording_takes_before_windows_is_not_taken_for_work(void)
 {
     const struct program program = {.outside_share = 1.0,
@@ -197,7 +205,7 @@ static void an_uncertain_cost_makes_the_counted_work_uncertain(void)
                                                        .inside = ON,
                                                        .outside = PERIOD - ON,
                                                        .recording = 1000.0,
-                                                       .factor = 2.0};
+                                                       .slowdown = 2.0};
     opscope__window_weight_count(&book, &cycle);
     const double sure = opscope__window_weight_missing(&book, 0.0);
     const double unsure = opscope__window_weight_missing(&book, 0.25);
@@ -263,7 +271,7 @@ static struct sums run_until(double end, opscope__random *random, double *missin
             .inside = ON,
             .outside = start - last,
             .remaining = period + PERIOD - start - ON,
-            .factor = 1.0};
+            .slowdown = 1.0};
         estimate += weight * ON;
         last = start + ON;
         opscope__window_weight_count(&book, &cycle);
@@ -348,6 +356,7 @@ int main(void)
     RUN(a_program_that_gets_more_of_the_processor_in_windows_is_counted_right_soon);
     RUN(a_program_that_works_in_bursts_is_not_counted_too_often);
     RUN(what_recording_takes_is_not_taken_for_work);
+    RUN(a_program_that_does_more_while_it_is_recorded_is_not_counted_too_often);
     RUN(what_recording_takes_before_windows_is_not_taken_for_work);
     RUN(a_cost_that_becomes_known_late_corrects_what_earlier_windows_counted);
     RUN(an_uncertain_cost_makes_the_counted_work_uncertain);
