@@ -10,8 +10,9 @@ import opscope
 
 @contextmanager
 def counting() -> Iterator[Counter[str]]:
-    """By operator, as the recorder counts: PyTorch's overloads together. "" is the root of a thread's
-    ranges."""
+    """By operator, as the recorder counts: PyTorch's overloads together.
+
+    "" is the root of a thread's ranges."""
     children: Counter[str] = Counter()
     local = threading.local()
 
