@@ -76,6 +76,7 @@ def _is_within(true: float, estimated: float, error: float) -> bool:
         "core_cnn",
         "gpt2_generate",
         "thread_per_request",
+        "threaded_server",
         "input_bound",
     ],
 )
