@@ -80,9 +80,9 @@ struct opscope__cost {
                                            (recorder/cost_compare.h) */
     double factor; /* by which sampled ranges cost more in this program, and its standard error */
     double factor_error;
-    double slowdown, slowdown_error; /* the same, by which windows contain less work
-                                        (recorder/cost_compare.h) */
     double outer_factor;             /* the same of outer ranges */
+    double slowdown, slowdown_error; /* by which windows contain less work because of sampled
+                                        ranges (recorder/cost_compare.h), and its standard error */
 };
 
 /* With the segment lock held: also writes the factor into the header, and for the threads that

@@ -163,7 +163,6 @@ static void what_recording_takes_is_not_taken_for_work(void)
     CHECK(fabs(sums.estimate / sums.ranges - 1.0) < 0.02); /* the same */
 }
 
-/* 40 ms before each window of 2 ms: without the cost in them, 5 % too much would be counted. */
 static void a_program_that_does_more_while_it_is_recorded_is_not_counted_too_often(void)
 {
     const struct program program = {
@@ -172,6 +171,7 @@ static void a_program_that_does_more_while_it_is_recorded_is_not_counted_too_oft
     CHECK(fabs(sums.estimate / sums.ranges - 1.0) < 0.01); /* it would be 25 % more */
 }
 
+/* 40 ms before each window of 2 ms: without the cost in them, 5 % too much would be counted. */
 static void what_recording_takes_before_windows_is_not_taken_for_work(void)
 {
     const struct program program = {.outside_share = 1.0,
