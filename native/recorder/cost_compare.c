@@ -187,7 +187,8 @@ struct opscope__cost_factor opscope__cost_compare_slowdown(const opscope__cost_c
      * the difference makes it. */
     const double turns = TURNS * compare->recorded_ns / compare->cost_ns;
     const double of_cost = cost.error * cost.error;
-    const double of_found = found.variance + found.few_cost_error * found.few_cost_error;
+    const double of_found =
+        found.variance + found.few_cost_error * found.few_cost_error + LEAST_ERROR * LEAST_ERROR;
     const double off = found.factor - cost.factor;
     const double same = of_cost + of_found, other = same + turns * turns;
     const double same_more = exp(0.5 * off * off * (1.0 / other - 1.0 / same)) * sqrt(other / same);

@@ -353,6 +353,26 @@ static void threads_that_do_not_compete_lose_little_certainty(void)
     CHECK(within / PROCESSES >= 0.9);
 }
 
+/* All windows are alike, and the cost is what they say. */
+static void certain_comparisons_give_a_slowdown(void)
+{
+    opscope__cost_compare compare = {0};
+    for (int i = 0; i < 10; i++) {
+        const struct opscope__cost_comparison window = {.recorded_ns = 2000.0,
+                                                        .weight = 1.0,
+                                                        .recorded_count = 1.0,
+                                                        .cost_ns = 500.0,
+                                                        .few_ns = 1000.0,
+                                                        .few_count = 1.0,
+                                                        .is_exact = true,
+                                                        .is_shared = true};
+        opscope__cost_compare_add(&compare, &window);
+    }
+    const struct opscope__cost_factor slowdown =
+        opscope__cost_compare_slowdown(&compare, (struct opscope__cost_factor){2.0, 0.0});
+    CHECK(fabs(slowdown.factor - 2.0) < 1e-6 && slowdown.error < 0.1);
+}
+
 static void cheap_ranges_are_compared_if_they_cost_much_in_this_program(void)
 {
     opscope__cost_compare compare = {0};
@@ -410,6 +430,7 @@ int main(void)
     RUN(threads_may_do_more_while_they_are_recorded);
     RUN(with_one_thread_the_slowdown_is_the_cost);
     RUN(threads_that_do_not_compete_lose_little_certainty);
+    RUN(certain_comparisons_give_a_slowdown);
     RUN(cheap_ranges_are_compared_if_they_cost_much_in_this_program);
     RUN(without_comparisons_the_factor_is_the_known_one);
     RUN(the_factor_of_a_program_of_small_ranges_is_found_without_bias);
