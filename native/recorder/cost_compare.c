@@ -27,6 +27,9 @@ static const double TURNS = 0.25;
 static const double TAKE_TURNS = 0.25;
 /* Below these a factor or its error does not matter. */
 static const double TINY = 0.05, LEAST_ERROR = 0.01;
+/* A comparison that is less certain than this many times the known factor cannot tell one probable
+ * factor from another. A few windows with far more ranges than others make most of it. */
+static const double VAGUE = 3.0;
 /* The variance from n deviations is itself uncertain: it is multiplied by 1 + this / (n - 1). */
 static const double FEW = 4.0;
 
@@ -73,8 +76,9 @@ struct found {
     double few_cost_error; /* the standard error because of FEW_COST_ERROR */
 };
 
+/* `known`: the factor as known otherwise; INFINITY if a comparison may say anything. */
 static struct found find(const opscope__cost_compare *compare,
-                         const struct opscope__cost_quotient *quotient)
+                         const struct opscope__cost_quotient *quotient, double known)
 {
     const double cost = quotient->cost;
     if (compare->count < FEWEST_WINDOWS || cost <= 0.0) {
@@ -84,7 +88,9 @@ static struct found find(const opscope__cost_compare *compare,
     const double squares = quotient->slower_slower - 2.0 * factor * quotient->slower_cost +
                            factor * factor * quotient->cost_cost;
     const double of_few = 1.0 + FEW / (compare->count - 1.0);
-    return (struct found){factor, fmax(0.0, squares) / (cost * cost) * of_few,
+    const double variance = fmax(0.0, squares) / (cost * cost) * of_few;
+    const double vague = 1.0 + variance / (VAGUE * VAGUE * known * known);
+    return (struct found){factor, variance * vague * vague,
                           FEW_COST_ERROR * compare->few_cost / cost * fabs(factor)};
 }
 
@@ -101,7 +107,7 @@ bool opscope__cost_compare_is_wanted(const opscope__cost_compare *compare, uint6
         /* Later only while it runs ranges. */
         return compare->tried < TRIES && (compare->tried > 0 || window_number < EARLY);
     }
-    const struct found found = find(compare, &compare->recorded);
+    const struct found found = find(compare, &compare->recorded, factor);
     return factor * compare->cost_ns > MATTERS * compare->recorded_ns &&
            !(found.variance < WELL_KNOWN * WELL_KNOWN * found.factor * found.factor);
 }
@@ -138,14 +144,14 @@ static double quantile(const double *values, double sum, double part)
 struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_compare *compare,
                                                          double known, double known_error)
 {
-    const struct found found = find(compare, &compare->recorded);
+    const struct found found = find(compare, &compare->recorded, known);
     if (isinf(found.variance)) {
         return (struct opscope__cost_factor){known, known_error};
     }
     /* The logarithm of the factor is known with this scale: its middle 68 % are then those of
      * known_error. */
     const double scale = asinh(known_error / known) / DEVIATION;
-    const double middle = between(known, find(compare, &compare->warm));
+    const double middle = between(known, find(compare, &compare->warm, known));
     const double below = fmax(0.0, LEAST_POSSIBLE - found.factor);
     const double error =
         fmax(hypot(hypot(sqrt(found.variance), found.few_cost_error), below), LEAST_ERROR);
@@ -178,7 +184,7 @@ struct opscope__cost_factor opscope__cost_compare_factor(const opscope__cost_com
 struct opscope__cost_factor opscope__cost_compare_slowdown(const opscope__cost_compare *compare,
                                                            struct opscope__cost_factor cost)
 {
-    const struct found found = find(compare, &compare->recorded);
+    const struct found found = find(compare, &compare->recorded, (double)INFINITY);
     if (isinf(found.variance) || compare->cost_ns <= 0.0 ||
         compare->shared < 0.5 * compare->count) {
         return cost;
