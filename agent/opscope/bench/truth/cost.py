@@ -1,11 +1,14 @@
 """`cost_...`: the stated cost of recording relative to the measured one, on programs of some size.
 
-In one process, the recorder's own windows open first, with the default settings: the recorder
-learns what its ranges cost in this program, as it does for users. Then every range is recorded, or
-none, in turns: the bench opens and closes a window around some steps. After each change, some steps
-are not counted, until caches are warm. The measured cost is the difference in the thread's CPU time
-between a stretch with recording and the mean of its two neighbours without, divided by the ranges
-in a step. The stated cost is the segment's, computed as the recorder does.
+In one process, windows open as by default, but more often, so that their cost can be measured.
+First the recorder learns what its ranges cost in this program. Then windows open for some steps,
+and none for as many, in turns. The measured cost is the difference in the thread's CPU time between
+a stretch with windows and the mean of its two neighbours without, divided by the windows. The
+stated cost is the segment's increase meanwhile, with the factor at the end, without that of the
+window thread: the kernel counts its CPU time.
+
+A range in a window costs more than one among many that are recorded in sequence: in BERT's training
+on a Zen 5, where every range of a step was recorded, one cost 216 ns, and in windows twice that.
 
 The centre of all differences is that of Hodges and Lehmann, the median of the means of all pairs:
 it bears outliers as a median does, and needs two thirds as many values for the same error. Its
@@ -13,9 +16,10 @@ interval is that of Wilcoxon's signed-rank test.
 """
 
 import json
+import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import combinations_with_replacement, pairwise, repeat
 from math import sqrt
@@ -23,7 +27,11 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from opscope.bench import RATIO, Effort, Result
+from opscope.bench.truth.programs import PROGRAMS, Drive, setup
 from opscope.record import recorder
+from opscope.segments.dictionary import Dictionary
+from opscope.segments.segment import read_header, read_segment
+from opscope.segments.segment_file import File
 
 _PROGRAMS = {
     "cost_bert_train": "bert_train",
@@ -31,51 +39,60 @@ _PROGRAMS = {
     "cost_numpy_loop": "numpy_small",
 }
 _BOUND = (0.8, 1.2)
+_CODE = "from opscope.bench.truth.cost import main; main()"
 _NO_LIMIT = {"OPSCOPE_MAX_OVERHEAD": "off"}
-_WINDOW_MS, _NEVER_MS = 2.0, 1e8
+_WINDOW_MS, _PERIOD_MS = 2.0, 8.0
+_NEVER_MS = 1e8
 """Windows that never open by themselves."""
 _SURE = 1.96
-_STRETCH_S = 0.003
-"""Minimum seconds of a stretch: some more than the counted part of a default window. Recording
-costs more at first, so longer stretches would not measure what it costs in windows. Another third
-before it is not counted."""
+_STRETCH_S = 0.024
+"""Minimum seconds of a stretch."""
+_TOGGLED = 4.0
+"""Windows open in turns for this many times as long as the recorder learns before."""
 _MOST_VALUES = 1000
 """Of which the centre is sought; more differences are averaged in groups."""
 
 
 def measure(effort: Effort, seconds: float) -> Iterator[Result]:
-    from opscope.bench.truth.loads import quiet
-    from opscope.bench.truth.observed import EVERY_RANGE, run, run_toggled
-    from opscope.bench.truth.programs import PROGRAMS
+    from opscope.bench.truth.observed import output
 
     for case, name in _PROGRAMS.items():
         if not effort.wants(case) or find_spec(PROGRAMS[name].needs) is None:
             continue
-        with quiet() as load:
-            every = run(name, 1.0, load, EVERY_RANGE)
-        ranges = every.sums.samples.total() / every.done.steps
-        pairs, sums = run_toggled(name, seconds, _NO_LIMIT)
-        stated_ns = sums.overhead_ns / sums.samples.total()
-        measured = center(_grouped(_differences(pairs)))
+        toggled = _read(output(_CODE, name, seconds, _NO_LIMIT))
+        measured = center(_grouped(_differences(toggled.pairs)))
+        per_window = len(toggled.pairs) / toggled.windows
         yield Result(
             "truth",
             case,
-            _ratio(stated_ns, measured.value / ranges),
+            _ratio(toggled.stated_ns, measured.value * len(toggled.pairs)),
             RATIO,
             "measured cost",
             _BOUND,
-            len(pairs),
+            len(toggled.pairs),
             interval=(
-                _ratio(stated_ns, measured.high / ranges),
-                _ratio(stated_ns, measured.low / ranges),
+                _ratio(toggled.stated_ns, measured.high * len(toggled.pairs)),
+                _ratio(toggled.stated_ns, measured.low * len(toggled.pairs)),
             ),
             detail={
-                "stated_ns_per_range": stated_ns,
-                "measured_ns_per_range": measured.value / ranges,
-                "ranges_per_step": ranges,
-                "step_ns": median(off for off, _ in pairs),
+                "stated_ns_per_window": toggled.stated_ns / toggled.windows,
+                "measured_ns_per_window": measured.value * per_window,
+                "factor": toggled.factor,
+                "stretch_ns": median(off for off, _ in toggled.pairs),
             },
         )
+
+
+class Toggled(NamedTuple):
+    """What a process measured with windows in turns."""
+
+    pairs: list[tuple[float, float]]
+    """Nanoseconds of its thread's CPU time, in stretches without and with windows."""
+    windows: int
+    stated_ns: float
+    """The stated cost of all these windows, without the window thread's."""
+    factor: float
+    """The stated cost divided by the cost in loops."""
 
 
 class Center(NamedTuple):
@@ -115,44 +132,64 @@ def _ratio(stated_ns: float, measured_ns: float) -> float:
     return stated_ns / measured_ns if measured_ns > 0 else float("inf")
 
 
-def main() -> None:
-    """`NAME SECONDS`: prints a step's nanoseconds without and with recording, for each pair.
+def _read(said: str) -> Toggled:
+    pairs, windows, stated_ns, factor = json.loads(said)
+    return Toggled([(off, on) for off, on in pairs], windows, stated_ns, factor)
 
-    Runs in an observed process, three times for that many seconds.
+
+def main() -> None:
+    """`NAME SECONDS`: prints a Toggled.
+
+    Runs in an observed process: once for that many seconds, then _TOGGLED times as long.
     """
-    from opscope.bench.truth.programs import setup
 
     name, seconds = sys.argv[1:]
     drive = setup(name)
-    counted = drive(float(seconds))
-    recorder.set_sampling(1.0, window_ms=_WINDOW_MS, period_ms=_NEVER_MS)
-    step_s = counted.active_s / counted.steps
-    # A drive of zero seconds makes one step.
-    print(json.dumps(_pairs(lambda: drive(0.0), step_s, 2 * float(seconds))))
+    recorder.set_sampling(1.0, window_ms=_WINDOW_MS, period_ms=_PERIOD_MS)
+    learned = drive(float(seconds))
+    steps = max(1, round(_STRETCH_S * learned.steps / learned.active_s))
+    print(json.dumps(_toggle(drive, steps, _TOGGLED * float(seconds))))
 
 
-def _pairs(step: Callable[[], object], step_s: float, seconds: float) -> list[tuple[float, float]]:
-    """At least two."""
-    from opscope._native import lib
-
-    count = max(1, round(_STRETCH_S / step_s))
-    warm = max(1, count // 3)
+def _toggle(drive: Drive, steps: int, seconds: float) -> Toggled:
+    """At least two pairs."""
     pairs: list[tuple[float, float]] = []
+    recorder.set_sampling(1.0, window_ms=_WINDOW_MS, period_ms=_NEVER_MS)
+    first, first_windows = _loop_cost_ns(), recorder.status().window_count
     end = time.monotonic() + seconds
     while len(pairs) < 2 or time.monotonic() < end:
-        off = _step_ns(step, warm, count)
-        lib.opscope_recorder_window_begin(1.0)
-        on = _step_ns(step, warm, count)
-        lib.opscope_recorder_window_end()
+        off = _stretch_ns(drive, steps, _NEVER_MS)
+        on = _stretch_ns(drive, steps, _PERIOD_MS)
         pairs.append((off, on))
-    return pairs
+    # Ends the last plan's window.
+    recorder.set_sampling(1.0, window_ms=_WINDOW_MS, period_ms=_NEVER_MS)
+    _stretch_ns(drive, steps, _NEVER_MS)
+    last, windows = _loop_cost_ns(), recorder.status().window_count - first_windows
+    return Toggled(pairs, windows, (last.ns - first.ns) * last.factor, last.factor)
 
 
-def _step_ns(step: Callable[[], object], warm: int, count: int) -> float:
-    """Nanoseconds of the calling thread's CPU time for one step."""
-    for _ in repeat(None, warm):
-        step()
+def _stretch_ns(drive: Drive, steps: int, period_ms: float) -> float:
+    """Nanoseconds of the calling thread's CPU time for so many steps."""
+    recorder.set_sampling(1.0, window_ms=_WINDOW_MS, period_ms=period_ms)
     start = time.thread_time_ns()
-    for _ in repeat(None, count):
-        step()
-    return (time.thread_time_ns() - start) / count
+    for _ in repeat(None, steps):
+        drive(0.0)  # one step
+    return time.thread_time_ns() - start
+
+
+class _LoopCost(NamedTuple):
+    ns: float
+    factor: float
+
+
+def _loop_cost_ns() -> _LoopCost:
+    """What this process's ranges cost in loops, and by how much more they do in this program."""
+    fd = os.open(recorder.status().path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        file = File(fd)
+        header = read_header(file)
+        overhead_ns = read_segment(file, header, Dictionary()).overhead_ns
+    finally:
+        os.close(fd)
+    factor = header.cost_factor_ppm / 1e6
+    return _LoopCost((overhead_ns - header.window_thread_ns) / factor, factor)

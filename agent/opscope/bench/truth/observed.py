@@ -21,7 +21,6 @@ from opscope.errors import OpscopeError
 from opscope.host.processor_time import ProcessorTime, ProcessorTimes, of_threads
 
 _STEPS = "from opscope.bench.truth.programs import main; main()"
-_TOGGLED = "from opscope.bench.truth.cost import main; main()"
 _LIMIT_S = 240
 """Extra seconds beyond ten times the requested duration."""
 
@@ -116,18 +115,16 @@ def _processor_time(pid: int) -> Iterator[_Processor]:
         reader.join()
 
 
-def run_toggled(
-    name: str, seconds: float, variables: Mapping[str, str]
-) -> tuple[list[tuple[float, float]], segments.Sums]:
-    """The result of cost.py's part in the program's process, and the sums recorded meanwhile.
+def output(code: str, name: str, seconds: float, variables: Mapping[str, str]) -> str:
+    """What that code prints in an observed process, with the program and the seconds as arguments.
 
     Raises OpscopeError if it fails.
     """
     with segment_directory() as directory:
-        command = [sys.executable, "-c", _TOGGLED, name, str(seconds)]
+        command = [sys.executable, "-c", code, name, str(seconds)]
         with _started(command, _environ(name, directory, variables), seconds) as process:
             said, _ = process.communicate()
-        return [(off, on) for off, on in json.loads(said)], segments.read(directory)
+    return said
 
 
 def _environ(name: str, directory: str, variables: Mapping[str, str]) -> dict[str, str]:
