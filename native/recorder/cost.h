@@ -16,9 +16,10 @@
 
 /* Both figures come from a loop that does nothing else. In a program that leaves little of the
  * recorder in the caches, a range costs several times as much. Therefore one range in some is
- * timed, from a framework's call to its return, both in the loop and in the program. The ratio of
- * the two scales all costs (cost_factor_ppm). The framework's own part is not timed; it grows by
- * more than that ratio, because only recorded ranges run its code. */
+ * timed, from a framework's call to its return, both in the loop and in the program. By the
+ * difference of the two every range costs more. The framework's own part is not timed; what it
+ * costs more is a fixed part of it. Both together, relative to the cost in the loop, scale all
+ * costs (cost_factor_ppm). */
 
 /* The clock of probes, in ticks. */
 OPSCOPE_API uint64_t opscope__cost_probe_clock(void);
