@@ -42,13 +42,14 @@
  * six PyTorch programs, as found by comparisons, and this middle, with 2.3 for loops and
  * probes: 6.4 and 5.7; 6.3 and 7.3; 3.9 and 4.0; 6.5 and 5.2; 8.2 and 7.6; 12 ± 6 and 8.7.
  *
- * Nothing makes recording cheaper than in a loop; if comparisons of a program with one thread say
- * so, something else differs. Threads that run ranges side by side compete for Python's GIL, and
- * how they take turns depends on how long each range takes. A server with a thread per request took
- * 1.13 us of CPU time for a range on average, 1.12 where ranges were only counted, and 1.03 where
- * they were recorded, of which recording had 0.09 (Zen 5). So the cost of recording says how long
- * its ranges take, but not how much work windows contain: that is the slowdown, which may be
- * negative. Without it, such a server's calls were estimated 1.2 to 1.3 times too high.
+ * Recording costs at least half of what it does in a loop; if comparisons of a program with one
+ * thread say less, something else differs. Threads that run ranges side by side compete for
+ * Python's GIL, and how they take turns depends on how long each range takes. A server with a
+ * thread per request took 1.13 us of CPU time for a range on average, 1.12 where ranges were only
+ * counted, and 1.03 where they were recorded, of which recording had 0.09 (Zen 5). So the cost of
+ * recording says how long its ranges take, but not how much work windows contain: that is the
+ * slowdown, which may be negative. Without it, such a server's calls were estimated 1.2 to 1.3
+ * times too high.
  *
  * This code is arithmetic: no clock, no lock. Its callers are recorder/cost.c and, through it,
  * recorder/window_compare.c.
