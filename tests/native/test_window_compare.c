@@ -1,7 +1,11 @@
-/* tests/native/test_window_compare.c -- whose CPU time a window compares. */
+/* tests/native/test_window_compare.c -- whose CPU time a window compares, and whether its threads
+ * share. */
 #include <math.h>
 
 #include "check.h"
+#include "ranges.h"
+#include "read_segment.h"
+#include "recorder/state.h"
 #include "recorder/window_compare.h"
 
 /* A moment of a program: CPU time in ns of the threads known before and of the rest, ranges, and
@@ -50,10 +54,40 @@ static void inexact_counts_say_nothing(void)
     CHECK(slowness(true, false) == 0.0);
 }
 
+/* Windows in which ranges take an eighth less time while they are recorded than while they are
+ * counted, with that many threads. */
+static struct opscope__cost after_windows(unsigned threads)
+{
+    struct opscope__window_compare compare = {
+        .is_exact = true, .busy = threads, .count = 7000.0, .to = moment(8000000, 0, 0, 0)};
+    compare.from = moment(0, 0, 0, 0);
+    compare.warm = moment(9000000, 0, 500, 0);
+    struct opscope__moment stop = moment(11000000, 0, 2500, 0);
+    stop.cost.counted_ns = 2000 * 100;
+    for (int i = 0; i < 100; i++) {
+        opscope__window_compare_report(&compare, &stop, 100.0, 100.0);
+    }
+    struct opscope__cost cost;
+    opscope__recorder_read_cost(&cost);
+    return cost;
+}
+
+static void only_threads_that_share_may_do_more_while_they_are_recorded(void)
+{
+    start_recorder("");
+    const struct opscope__cost alone = after_windows(1), shared = after_windows(2);
+    CHECK(alone.factor > 0.0 && alone.slowdown == alone.factor);
+    CHECK(shared.factor > 0.0 && shared.slowdown < 0.0);
+    CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
+}
+
 int main(void)
 {
+    make_directory();
     RUN(without_new_threads_it_is_that_of_the_known_ones);
     RUN(once_a_thread_has_come_it_is_that_of_all);
     RUN(inexact_counts_say_nothing);
+    RUN(only_threads_that_share_may_do_more_while_they_are_recorded);
+    remove_directory();
     return 0;
 }
