@@ -16,6 +16,7 @@ from importlib import import_module
 from math import erf
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ import pytest
 from opscope.bench import Effort
 from opscope.bench.truth import cases, cost, judge, loads
 from opscope.bench.truth.judge import Estimate
-from opscope.bench.truth.observed import EVERY_RANGE, Observed, run
+from opscope.bench.truth.observed import EVERY_RANGE, Observed, output, run
 from opscope.bench.truth.programs import PROGRAMS, Done, in_turn
 from opscope.bench.truth.segments import Key, Sums
 from opscope.errors import OpscopeError
@@ -413,30 +414,43 @@ def test_a_quota_lets_a_program_end_and_leaves_nothing(
 # ---- costs ------------------------------------------------------------------------------------
 
 
-def test_of_each_pair_of_stretches_one_is_within_a_window(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock, in_window, seen = [0], [False], []
+def test_windows_open_in_one_stretch_of_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, periods_ms, seen, windows = [0], [0.0], [], [7]
 
-    def step() -> None:
-        seen.append(in_window[0])
-        clock[0] += 750_000 + 150_000 * in_window[0]
+    def drive(seconds: float) -> Done:
+        seen.append(periods_ms[-1])
+        clock[0] += 750_000
+        if periods_ms[-1] == 8.0:
+            clock[0] += 150_000
+            windows[0] += 2
+        return Done(1, 0.00075)
 
-    native = import_module("opscope._native")
-
-    class Lib:
+    class Recorder:
         @staticmethod
-        def opscope_recorder_window_begin(weight: float) -> None:
-            in_window[0] = True
+        def set_sampling(sampling: float, *, window_ms: float, period_ms: float) -> None:
+            periods_ms.append(period_ms)
 
         @staticmethod
-        def opscope_recorder_window_end() -> None:
-            in_window[0] = False
+        def status() -> Any:
+            return SimpleNamespace(window_count=windows[0])
 
-    monkeypatch.setattr(native, "lib", Lib)
+    costs = iter([cost._LoopCost(1000.0, 3.0), cost._LoopCost(101_000.0, 2.0)])
+    monkeypatch.setattr(cost, "recorder", Recorder)
+    monkeypatch.setattr(cost, "_loop_cost", lambda: next(costs))
     monkeypatch.setattr(time, "thread_time_ns", lambda: clock[0])
     monkeypatch.setattr(time, "monotonic", lambda: clock[0] * 1e-9)
-    pairs = cost._pairs(step, 0.00075, 0.015)
-    # Four steps a stretch, and one to warm up.
-    assert seen == ([False] * 5 + [True] * 5) * len(pairs)
-    assert pairs == [(750_000.0, 900_000.0)] * 2
+    toggled = cost._toggle(drive, 4, 0.013)
+    assert toggled.pairs == [(3_000_000.0, 3_600_000.0)] * 2
+    assert seen[:16] == ([1e8] * 4 + [8.0] * 4) * 2
+    assert toggled.windows == 16
+    # What ranges have cost in loops meanwhile, as much dearer as is known in the end.
+    assert toggled.stated_ns == 200_000.0
+
+
+def test_a_process_measures_and_states_the_cost_of_its_windows() -> None:
+    toggled = cost._read(output(cost._CODE, "numpy_small", 0.2, cost._NO_LIMIT))
+    assert len(toggled.pairs) >= 2
+    assert all(off > 0 and on > 0 for off, on in toggled.pairs)
+    assert toggled.windows > 0
+    assert toggled.stated_ns > 0
+    assert 0.5 <= toggled.factor <= 50

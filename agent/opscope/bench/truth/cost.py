@@ -155,7 +155,7 @@ def _toggle(drive: Drive, steps: int, seconds: float) -> Toggled:
     """At least two pairs."""
     pairs: list[tuple[float, float]] = []
     recorder.set_sampling(1.0, window_ms=_WINDOW_MS, period_ms=_NEVER_MS)
-    first, first_windows = _loop_cost_ns(), recorder.status().window_count
+    first, first_windows = _loop_cost(), recorder.status().window_count
     end = time.monotonic() + seconds
     while len(pairs) < 2 or time.monotonic() < end:
         off = _stretch_ns(drive, steps, _NEVER_MS)
@@ -164,7 +164,7 @@ def _toggle(drive: Drive, steps: int, seconds: float) -> Toggled:
     # Ends the last plan's window.
     recorder.set_sampling(1.0, window_ms=_WINDOW_MS, period_ms=_NEVER_MS)
     _stretch_ns(drive, steps, _NEVER_MS)
-    last, windows = _loop_cost_ns(), recorder.status().window_count - first_windows
+    last, windows = _loop_cost(), recorder.status().window_count - first_windows
     return Toggled(pairs, windows, (last.ns - first.ns) * last.factor, last.factor)
 
 
@@ -182,7 +182,7 @@ class _LoopCost(NamedTuple):
     factor: float
 
 
-def _loop_cost_ns() -> _LoopCost:
+def _loop_cost() -> _LoopCost:
     """What this process's ranges cost in loops, and by how much more they do in this program."""
     fd = os.open(recorder.status().path, os.O_RDONLY | os.O_CLOEXEC)
     try:
