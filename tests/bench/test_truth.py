@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
@@ -16,15 +15,14 @@ from importlib import import_module
 from math import erf
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from opscope.bench import Effort
-from opscope.bench.truth import cases, cost, judge, loads
+from opscope.bench.truth import cases, judge, loads
 from opscope.bench.truth.judge import Estimate
-from opscope.bench.truth.observed import EVERY_RANGE, Observed, output, run
+from opscope.bench.truth.observed import EVERY_RANGE, Observed, run
 from opscope.bench.truth.programs import PROGRAMS, Done, in_turn
 from opscope.bench.truth.segments import Key, Sums
 from opscope.errors import OpscopeError
@@ -409,48 +407,3 @@ def test_a_quota_lets_a_program_end_and_leaves_nothing(
     assert done.steps > 0
     groups = Path("/sys/fs/cgroup").rglob(f"opscope-bench-{os.getpid()}")
     assert list(groups) == []
-
-
-# ---- costs ------------------------------------------------------------------------------------
-
-
-def test_windows_open_in_one_stretch_of_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, periods_ms, seen, windows = [0], [0.0], [], [7]
-
-    def drive(seconds: float) -> Done:
-        seen.append(periods_ms[-1])
-        clock[0] += 750_000
-        if periods_ms[-1] == 8.0:
-            clock[0] += 150_000
-            windows[0] += 2
-        return Done(1, 0.00075)
-
-    class Recorder:
-        @staticmethod
-        def set_sampling(sampling: float, *, window_ms: float, period_ms: float) -> None:
-            periods_ms.append(period_ms)
-
-        @staticmethod
-        def status() -> Any:
-            return SimpleNamespace(window_count=windows[0])
-
-    costs = iter([cost._LoopCost(1000.0, 3.0), cost._LoopCost(101_000.0, 2.0)])
-    monkeypatch.setattr(cost, "recorder", Recorder)
-    monkeypatch.setattr(cost, "_loop_cost", lambda: next(costs))
-    monkeypatch.setattr(time, "thread_time_ns", lambda: clock[0])
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0] * 1e-9)
-    toggled = cost._toggle(drive, 4, 0.013)
-    assert toggled.pairs == [(3_000_000.0, 3_600_000.0)] * 2
-    assert seen[:16] == ([1e8] * 4 + [8.0] * 4) * 2
-    assert toggled.windows == 16
-    # What ranges have cost in loops meanwhile, as much dearer as is known in the end.
-    assert toggled.stated_ns == 200_000.0
-
-
-def test_a_process_measures_and_states_the_cost_of_its_windows() -> None:
-    toggled = cost._read(output(cost._CODE, "numpy_small", 0.2, cost._NO_LIMIT))
-    assert len(toggled.pairs) >= 2
-    assert all(off > 0 and on > 0 for off, on in toggled.pairs)
-    assert toggled.windows > 0
-    assert toggled.stated_ns > 0
-    assert 0.5 <= toggled.factor <= 50

@@ -2,58 +2,7 @@
  * programs whose cost is known: how close, how honest, and when it has no influence. */
 #include <math.h>
 
-#include "check.h"
-#include "record/random.h"
-#include "recorder/cost_compare.h"
-
-static const double ON_NS = 2e6, FEW_NS = 8e6, LOOP_NS = 100.0;
-static const double KNOWN = 1.2, KNOWN_ERROR = 0.6;
-/* The part of the cost that a range has where few are drawn, as far as the recorder knows. */
-static const double IN_FEW = 0.1;
-
-/* A range takes `range_ns` of work on average, in each stretch of time up to `spread` times more or
- * less, and recording it costs `factor` times LOOP_NS. `inside`: as IN_FEW, but in truth. In half
- * of the windows a range takes 1 + `phases` times as long as in the others. */
-struct program {
-    double range_ns, spread, factor, inside, phases;
-    bool is_shared; /* by several threads */
-};
-
-static double varied(const struct program *program, opscope__random *random)
-{
-    return program->range_ns * (1.0 + program->spread * (2.0 * opscope__random_unit(random) - 1.0));
-}
-
-/* The number of drawn ones among that many ranges, about. */
-static double drawn(opscope__random *random, double count)
-{
-    const double mean = count * OPSCOPE__COST_COMPARE_PROB;
-    double sum = -6.0;
-    for (int i = 0; i < 12; i++) {
-        sum += opscope__random_unit(random);
-    }
-    return fmax(0.0, floor(mean + sum * sqrt(mean) + 0.5));
-}
-
-static void add_window(opscope__cost_compare *compare, const struct program *program,
-                       opscope__random *random)
-{
-    const double cost_ns = program->factor * LOOP_NS;
-    const double times = opscope__random_unit(random) < 0.5 ? 1.0 + program->phases : 1.0;
-    const double few_ns = times * varied(program, random) + program->inside * cost_ns;
-    const double count = ON_NS / (times * varied(program, random) + cost_ns);
-    const struct opscope__cost_comparison window = {
-        .recorded_ns = ON_NS,
-        .weight = 125.0,
-        .recorded_count = count,
-        .cost_ns = count * LOOP_NS,
-        .few_cost_ns = IN_FEW * count * LOOP_NS,
-        .few_ns = FEW_NS,
-        .few_count = drawn(random, FEW_NS / few_ns) / OPSCOPE__COST_COMPARE_PROB,
-        .is_exact = true,
-        .is_shared = program->is_shared};
-    opscope__cost_compare_add(compare, &window);
-}
+#include "compared_program.h"
 
 static struct opscope__cost_factor found(const struct program *program, int windows, uint64_t seed)
 {
@@ -348,84 +297,6 @@ static void an_impossible_factor_has_little_influence(void)
     CHECK(factor.error > 0.3 * factor.factor);
 }
 
-/* The cost and the slowdown. */
-struct both {
-    struct opscope__cost_factor cost, slowdown;
-};
-
-static struct both found_both(const struct program *program, int windows, uint64_t seed)
-{
-    opscope__random random;
-    opscope__random_seed(&random, seed, 1);
-    opscope__cost_compare compare = {0};
-    for (int i = 0; i < windows; i++) {
-        add_window(&compare, program, &random);
-    }
-    const struct opscope__cost_factor cost =
-        opscope__cost_compare_factor(&compare, KNOWN, KNOWN_ERROR);
-    return (struct both){cost, opscope__cost_compare_slowdown(&compare, cost)};
-}
-
-/* They compete for the GIL less while their ranges are recorded. */
-static void threads_may_do_more_while_they_are_recorded(void)
-{
-    enum { PROCESSES = 200 };
-    const struct program program = {
-        .range_ns = 1000.0, .spread = 0.3, .factor = -1.5, .is_shared = true};
-    double sum = 0.0, within = 0.0;
-    for (uint64_t seed = 1; seed <= PROCESSES; seed++) {
-        const struct both both = found_both(&program, 60, seed);
-        CHECK(both.cost.factor > 0.0);
-        sum += both.slowdown.factor / PROCESSES;
-        within += fabs(both.slowdown.factor - program.factor) <= 1.96 * both.slowdown.error;
-    }
-    CHECK(fabs(sum - program.factor) < 0.2);
-    CHECK(within / PROCESSES >= 0.9);
-}
-
-static void with_one_thread_the_slowdown_is_the_cost(void)
-{
-    const struct program program = {.range_ns = 1000.0, .spread = 0.3, .factor = -1.5};
-    const struct both both = found_both(&program, 60, 1);
-    CHECK(both.slowdown.factor == both.cost.factor && both.slowdown.error == both.cost.error);
-}
-
-static void threads_that_do_not_compete_lose_little_certainty(void)
-{
-    enum { PROCESSES = 200 };
-    const struct program program = {
-        .range_ns = 5000.0, .spread = 0.5, .factor = KNOWN, .is_shared = true};
-    double cost = 0.0, slowdown = 0.0, within = 0.0;
-    for (uint64_t seed = 1; seed <= PROCESSES; seed++) {
-        const struct both both = found_both(&program, 60, seed);
-        cost += both.cost.error;
-        slowdown += both.slowdown.error;
-        within += fabs(both.slowdown.factor - program.factor) <= 1.96 * both.slowdown.error;
-    }
-    CHECK(slowdown < 3.0 * cost);
-    CHECK(within / PROCESSES >= 0.9);
-}
-
-/* All windows are alike, and the cost is what they say. */
-static void certain_comparisons_give_a_slowdown(void)
-{
-    opscope__cost_compare compare = {0};
-    for (int i = 0; i < 10; i++) {
-        const struct opscope__cost_comparison window = {.recorded_ns = 2000.0,
-                                                        .weight = 1.0,
-                                                        .recorded_count = 1.0,
-                                                        .cost_ns = 500.0,
-                                                        .few_ns = 1000.0,
-                                                        .few_count = 1.0,
-                                                        .is_exact = true,
-                                                        .is_shared = true};
-        opscope__cost_compare_add(&compare, &window);
-    }
-    const struct opscope__cost_factor slowdown =
-        opscope__cost_compare_slowdown(&compare, (struct opscope__cost_factor){2.0, 0.0});
-    CHECK(fabs(slowdown.factor - 2.0) < 1e-6 && slowdown.error < 0.1);
-}
-
 static void cheap_ranges_are_compared_if_they_cost_much_in_this_program(void)
 {
     opscope__cost_compare compare = {0};
@@ -481,10 +352,6 @@ int main(void)
     RUN(the_cost_in_warm_ups_moves_a_factor_of_which_little_is_known);
     RUN(recording_may_cost_less_than_in_a_loop);
     RUN(an_impossible_factor_has_little_influence);
-    RUN(threads_may_do_more_while_they_are_recorded);
-    RUN(with_one_thread_the_slowdown_is_the_cost);
-    RUN(threads_that_do_not_compete_lose_little_certainty);
-    RUN(certain_comparisons_give_a_slowdown);
     RUN(cheap_ranges_are_compared_if_they_cost_much_in_this_program);
     RUN(without_comparisons_the_factor_is_the_known_one);
     RUN(the_factor_of_a_program_of_small_ranges_is_found_without_bias);
