@@ -84,5 +84,5 @@ def test_a_process_measures_and_states_the_cost_of_its_windows() -> None:
     assert len(toggled.pairs) >= 2
     assert all(off > 0 and on > 0 for off, on in toggled.pairs)
     assert toggled.windows > 0
-    assert toggled.stated_ns > 0
-    assert 0.5 <= toggled.factor <= 50
+    # A window of 2 ms records a thousand ranges here, of at least some nanoseconds.
+    assert 1e3 < toggled.stated_ns / toggled.windows < 1e7
