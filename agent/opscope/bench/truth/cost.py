@@ -1,11 +1,12 @@
 """`cost_...`: the stated cost of recording relative to the measured one, on programs of some size.
 
-In one process, windows open as by default, but more often, so that their cost can be measured.
-First the recorder learns what its ranges cost in this program. Then windows open for some steps,
-and none for as many, in turns. The measured cost is the difference in the thread's CPU time between
-a stretch with windows and the mean of its two neighbours without, divided by the windows. The
-stated cost is the segment's increase meanwhile, with the factor at the end, without that of the
-window thread: the kernel counts its CPU time.
+In one process, windows of the default length open every 8 ms instead of 250, so that their cost can
+be measured; what comes before their recorded part is then never longer than usual. First the
+recorder learns what its ranges cost in this program. Then windows open for some steps, and none for
+as many, in turns. The measured cost is the difference in the thread's CPU time between a stretch
+with windows and the mean of its two neighbours without, divided by the windows. The stated cost is
+the segment's increase meanwhile, with the factor at the end, without that of the window thread: the
+kernel counts its CPU time.
 
 A range in a window costs more than one among many that are recorded in sequence: in BERT's training
 on a Zen 5, where every range of a step was recorded, one cost 216 ns, and in windows twice that.
@@ -142,7 +143,6 @@ def main() -> None:
 
     Runs in an observed process: once for that many seconds, then _TOGGLED times as long.
     """
-
     name, seconds = sys.argv[1:]
     drive = setup(name)
     recorder.set_sampling(1.0, window_ms=_WINDOW_MS, period_ms=_PERIOD_MS)
