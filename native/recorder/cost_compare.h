@@ -29,22 +29,23 @@
  * logarithm, with the weight at its ends that Student's has: in a program with many different
  * operators, whose code is cold in each window, recording costs ten times as much. The result is
  * the median of what both leave possible. If operators are long, the deviations are large, and the
- * comparison has no influence; but then the cost is a small part of the time. In BERT's
- * training, one window in twenty has ten times as many ranges as half of the windows. Such windows
- * decide what comparisons say: in BERT's and a ResNet's training -45 to 101, with standard errors
- * of 25 to 47, where 2.2 and 3.7 were right. What is known otherwise leaves such factors possible.
- * So a comparison as uncertain as this counts as even less certain. Before, the factor was up to
- * four times as high as the true one.
+ * comparison has no influence; but then the cost is a small part of the time.
+ *
+ * In BERT's training, one window in twenty has ten times as many ranges as half of the windows.
+ * Such windows decide what comparisons say: in BERT's and a ResNet's training -45 to 101, with
+ * standard errors of 25 to 47, where 2.2 and 3.7 were right. What is known otherwise leaves such
+ * factors possible. So a comparison as uncertain as this counts as even less certain. Before, the
+ * factor was up to four times as high as the true one.
  *
  * The same quotient of the warm-up instead of the recorded part says what recording costs while its
- * code is cold: more than in the recorded part, as loops say less. The middle of the distribution
- * is between the two, by logarithms, as far as the quotient is known. Measured in 15 s of each of
- * six PyTorch programs, as found by comparisons, and this middle, with 2.3 for loops and
+ * code is cold: more than in the recorded part, as loops mostly say less. The middle of the
+ * distribution is between the two, by logarithms, as far as the quotient is known. Measured in 15 s
+ * of each of six PyTorch programs, as found by comparisons, and this middle, with 2.3 for loops and
  * probes: 6.4 and 5.7; 6.3 and 7.3; 3.9 and 4.0; 6.5 and 5.2; 8.2 and 7.6; 12 ± 6 and 8.7.
  *
- * Recording costs at least half of what it does in a loop; if comparisons of a program with one
- * thread say less, something else differs. Threads that run ranges side by side compete for
- * Python's GIL, and how they take turns depends on how long each range takes. A server with a
+ * Recording is taken to cost at least half of what it does in a loop; if comparisons of a program
+ * with one thread say less, something else differs. Threads that run ranges side by side compete
+ * for Python's GIL, and how they take turns depends on how long each range takes. A server with a
  * thread per request took 1.13 us of CPU time for a range on average, 1.12 where ranges were only
  * counted, and 1.03 where they were recorded, of which recording had 0.09 (Zen 5). So the cost of
  * recording says how long its ranges take, but not how much work windows contain: that is the
