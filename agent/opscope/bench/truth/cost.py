@@ -1,15 +1,16 @@
 """`cost_...`: the stated cost of recording relative to the measured one, on programs of some size.
 
 In one process, windows of the default length open every 8 ms instead of 250, so that their cost can
-be measured; what comes before their recorded part is then never longer than usual. First the
+be measured; their warm-up, which otherwise adapts to the program, always takes 1 ms then. First the
 recorder learns what its ranges cost in this program. Then windows open for some steps, and none for
 as many, in turns. The measured cost is the difference in the thread's CPU time between a stretch
 with windows and the mean of its two neighbours without, divided by the windows. The stated cost is
 the segment's increase meanwhile, with the factor at the end, without that of the window thread: the
 kernel counts its CPU time.
 
-A range in a window costs more than one among many that are recorded in sequence: in BERT's training
-on a Zen 5, where every range of a step was recorded, one cost 216 ns, and in windows twice that.
+A range in a window costs more than one among many that are recorded in sequence. On a Zen 5, in
+multiples of the cost in a loop: 2.2 to 2.7 in windows and 1.7 to 2.1 where every range of many steps
+was recorded, in BERT's training; 3.7 and 3.0 in a ResNet's.
 
 The centre of all differences is that of Hodges and Lehmann, the median of the means of all pairs:
 it bears outliers as a median does, and needs two thirds as many values for the same error. Its
