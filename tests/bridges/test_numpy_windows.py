@@ -23,6 +23,12 @@ from .conftest import WAIT_FOR_WINDOWS, pointers, vectorcall, windows
 UFUNC = "numpy::add"
 
 
+@pytest.fixture(autouse=True)
+def detached() -> None:
+    """`opscope.profile()` in an earlier test of this process attaches the bridge, and leaves it."""
+    bridge.detach()
+
+
 def _changed(before: dict[str, int]) -> set[str]:
     now = pointers()
     return {name for name in before if now[name] != before[name]}
