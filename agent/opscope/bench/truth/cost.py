@@ -9,8 +9,8 @@ the segment's increase meanwhile, with the factor at the end, without that of th
 kernel counts its CPU time.
 
 A range in a window costs more than one among many that are recorded in sequence. On a Zen 5, in
-multiples of the cost in a loop: 2.2 to 2.7 in windows and 1.7 to 2.1 where every range of many steps
-was recorded, in BERT's training; 3.7 and 3.0 in a ResNet's.
+multiples of the cost in a loop: in BERT's training 2.2 to 2.7 in windows and 1.7 to 2.1 where every
+range of many steps was recorded; in a ResNet's 3.7 and 3.0.
 
 The centre of all differences is that of Hodges and Lehmann, the median of the means of all pairs:
 it bears outliers as a median does, and needs two thirds as many values for the same error. Its
