@@ -341,6 +341,28 @@ def test_short_steps_read_the_cpu_time_now_and_then(monkeypatch: pytest.MonkeyPa
     assert done.stopped_s2 == pytest.approx(50 * 0.01**2, rel=0.1)
 
 
+def test_arrays_of_small_operators_begin_at_a_cache_line() -> None:
+    arrays = import_module("opscope.bench.truth.programs.arrays")
+    made = [arrays._aligned(3, count) for count in range(1, 40)]  # kept, so that each is elsewhere
+    assert {array.__array_interface__["data"][0] % 64 for array in made} == {0}
+    assert [array.shape for array in made] == [(3, count) for count in range(1, 40)]
+    assert all((array == 1.0).all() for array in made)
+
+
+def test_a_request_counts_as_the_time_that_it_takes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu_clock = [0.0]
+
+    def work() -> None:
+        cpu_clock[0] += 0.25
+
+    threads = import_module("opscope.bench.truth.programs.threads")
+    monkeypatch.setattr(threads, "_request", lambda: work)
+    monkeypatch.setattr(threads.time, "thread_time", lambda: cpu_clock[0])
+    done = threads.server()(0.05)
+    assert done.steps > 0
+    assert done.active_s == 0.25 * done.steps
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["numpy_small", "short_processes", "threaded_server"])
 def test_a_run_that_records_every_range_is_exact(name: str) -> None:
