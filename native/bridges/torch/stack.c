@@ -34,7 +34,7 @@ static uint64_t thread_ids[THREAD_LIMIT];
 
 /* ---- phases ----------------------------------------------------------------------------------- */
 
-/* From PyTorch 2.6 on, a DataLoader's worker process names its thread before it calls an operator,
+/* From PyTorch 2.5 on, a DataLoader's worker process names its thread before it calls an operator,
  * and so does the thread that copies batches to pinned memory, in the program's own process
  * (worker.py and pin_memory.py in torch/utils/data/_utils). Nothing encloses their operators, and
  * all of them are data loading. */
