@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 
 class Done(NamedTuple):
-    """A program's work: its steps, and the time of its threads in them, summed, in seconds."""
+    """A program's work: its steps, and the time of its threads in them, summed, in seconds. Where
+    threads wait for each other, a step may count as what it takes alone (threads.server)."""
 
     steps: int
     active_s: float
