@@ -22,8 +22,9 @@ static uint64_t ended_cpu_ns;           /* registry lock: CPU time of threads th
 static uint64_t ended_driver_ns;        /* registry lock: the same, of window drivers */
 static uint64_t ended_counted;          /* registry lock: `counted` of threads that ended */
 static uint64_t ended_passed;           /* registry lock: `passed` likewise */
-static bool is_in_window;               /* registry lock: threads that register now are new */
-static bool has_new;                    /* registry lock: a thread has come since it opened */
+static bool had_window;                 /* registry lock: threads that register now are new */
+static bool is_in_window;               /* registry lock: they have met a window */
+static bool has_new;                    /* registry lock: a new thread has met the last window */
 
 void opscope__registry_lock(void)
 {
@@ -162,19 +163,23 @@ uint64_t opscope__registry_drivers_ns(void)
     return ns;
 }
 
-/* A thread that came in the last window and lives on becomes known only here. Most threads that
- * come in windows end before the next window. Until then their work belongs to the totals of new
- * threads, which are weighted separately. */
+/* A new thread becomes known only here, as it meets its second window. Most threads that come after
+ * the first window end before their second. All of their work belongs to the totals of new threads,
+ * which are weighted separately: what they do between windows as what they do in them, whether
+ * their first range is in a window or not. */
 void opscope__registry_window_opens(void)
 {
     opscope__registry_lock();
-    is_in_window = true;
+    had_window = is_in_window = true;
     has_new = false;
     for (struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
-        if (thread->is_new != 0) {
+        if (thread->is_new == OPSCOPE__HAS_MET_WINDOW) {
             thread->cpu_start_ns = cpu_clock_ns(thread->cpu_clock);
-            /* Partner: the load in recorder/recorder.c, by the thread. */
+            /* Partner of both: the load in recorder/recorder.c, by the thread. */
             opscope__store_relaxed(&thread->is_new, 0);
+        } else if (thread->is_new != 0) {
+            opscope__store_relaxed(&thread->is_new, OPSCOPE__HAS_MET_WINDOW);
+            has_new = true;
         }
     }
     opscope__registry_unlock();
@@ -235,7 +240,9 @@ struct opscope__thread *opscope__thread_self(void)
     start_cpu_clock(thread);
     opscope__registry_lock();
     thread->id = ++thread_count;
-    opscope__store_relaxed(&thread->is_new, is_in_window);
+    opscope__store_relaxed(&thread->is_new, is_in_window ? OPSCOPE__HAS_MET_WINDOW
+                                            : had_window ? OPSCOPE__HAS_MET_NONE
+                                                         : 0);
     has_new |= is_in_window;
     opscope__random_seed(&thread->random, seed, thread->id);
     thread->next = threads;
@@ -278,8 +285,7 @@ static void fork_child(void)
     threads = NULL;
     ended_cpu_ns = 0;
     ended_driver_ns = 0;
-    is_in_window = false;
-    has_new = false;
+    had_window = is_in_window = has_new = false;
     if (self != NULL) {
         self->next = NULL;
         opscope__store_relaxed(&self->is_new, 0);

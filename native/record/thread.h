@@ -26,11 +26,15 @@ struct opscope__values {
     size_t capacity;
 };
 
+/* Of a new thread. In a window all of them are odd. */
+enum opscope__newness { OPSCOPE__HAS_MET_WINDOW = 1, OPSCOPE__HAS_MET_NONE = 2 };
+
 struct opscope__thread {
     struct opscope__thread *next; /* registry lock */
     uint64_t id;                  /* counts up from 1, never reused */
-    uint64_t is_new; /* registry lock to write, relaxed: it came while the last window was open */
-    clockid_t cpu_clock;     /* registry lock: its CPU time */
+    uint64_t is_new;     /* registry lock to write, relaxed: it has met one window at most, and came
+                            after the first one; opscope__newness */
+    clockid_t cpu_clock; /* registry lock: its CPU time */
     uint64_t cpu_start_ns;   /* registry lock: value of that clock when the state was made */
     uint64_t counted;        /* owner, relaxed: ranges that a bridge has counted, recorded or not */
     uint64_t counted_before; /* registry lock: of all its ranges, when they were last summed */
@@ -69,10 +73,10 @@ void opscope__registry_unlock(void);
 struct opscope__thread *opscope__registry_first(void);
 
 /* The process's CPU time since it started, in ns, in two parts: known_ns of the threads in the
- * registry, each since it came, and rest_ns of all other threads. A thread that came while the
- * current window was open belongs to the rest until that window closes, so everything that runs in
- * a window, and everything before it, stays in one part. The window driver's time is in neither
- * part, because its work is not the program's.
+ * registry, each since it came, and rest_ns of all other threads. A thread that came after the
+ * first window belongs to the rest until it meets its second one, so everything that runs in a
+ * window, and everything before it, stays in one part. The window driver's time is in neither part,
+ * because its work is not the program's.
  *
  * The time of the threads in the registry is exact. The rest comes from the process clock, which
  * may lag by up to a timer tick for each thread that runs at that moment. This is an error of a
@@ -81,7 +85,7 @@ struct opscope__thread *opscope__registry_first(void);
 struct opscope__cpu_times {
     uint64_t known_ns;
     uint64_t rest_ns;
-    bool has_new; /* a thread has come since the window opened; it may have ended */
+    bool has_new; /* a new thread has met the last window; it may have ended */
 };
 
 /* Takes the lock. While a driver runs, only the driver calls it. */
@@ -92,8 +96,7 @@ void opscope__registry_driver_ends(void);
 /* CPU time of all window drivers so far; a driver that is still running is included only if it is
  * the caller. Takes the lock. */
 uint64_t opscope__registry_drivers_ns(void);
-/* Threads that register between these two calls are new. They stay new until the next window opens.
- * Both take the lock. */
+/* Between these two calls a window is open. Both take the lock. */
 void opscope__registry_window_opens(void);
 void opscope__registry_window_closes(void);
 

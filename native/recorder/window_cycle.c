@@ -44,7 +44,7 @@ static const double TAIL_LIMIT_PART = 0.2;
 static const double FEW_PART = 4.0, FEW_LEAST_PART = 1.5, FEW_LIMIT_PART = 0.125;
 static const double LATE_LIMIT = 32.0;
 
-/* Weights, one account for each part of the CPU time: threads known before the window, and the
+/* Weights, one account for each part of the CPU time: threads known from earlier windows, and the
  * rest. `late_ns` is how much longer than planned windows have been. */
 struct books {
     opscope__window_weight known, rest;

@@ -8,9 +8,10 @@
  * work.
  *
  * Therefore an account (a "book") tracks the work: the CPU time of the program's threads minus the
- * cost of recording. There are two: one for the threads known before the window opened, which is
- * exact; one for the rest of the process, whose threads come and go (for example one per request)
- * and are observed only if they open a range in a window. Ranges get the weight of their thread's
+ * cost of recording. There are two: one for known threads, which have met an earlier window, and is
+ * exact; one for the rest of the process, whose threads come and go (for example one per request).
+ * What such a thread does between windows and in them belongs to the rest alike
+ * (record/thread.h). Ranges get the weight of their thread's
  * account, so that spinning BLAS threads, in the rest, do not disturb the first account.
  *
  * In the long run the weight is therefore total work divided by work in windows. That is known only

@@ -70,6 +70,7 @@ def _is_within(true: float, estimated: float, error: float) -> bool:
     [
         "numpy_small",
         "numpy_threads2",
+        "numpy_short_threads",
         "numpy_blas2",
         "bursty",
         "short_processes",

@@ -134,8 +134,20 @@ static void a_thread_that_comes_in_a_window_and_ends_is_of_the_rest(void)
     CHECK(after.known_ns - before.known_ns < BURN_NS);
     CHECK(after.has_new);
     opscope__registry_window_closes();
+}
+
+/* As in the window: otherwise its work would count as known between windows, and as rest in them.
+ */
+static void a_thread_that_comes_between_windows_and_ends_is_of_the_rest(void)
+{
+    opscope__registry_window_opens();
+    opscope__registry_window_closes();
+    const struct opscope__cpu_times before = times_now();
     run_thread(burn_in_registry);
-    CHECK(times_now().known_ns - after.known_ns >= BURN_NS);
+    const struct opscope__cpu_times after = times_now();
+    CHECK(after.rest_ns - before.rest_ns >= BURN_NS - TICK_NS);
+    CHECK(after.known_ns - before.known_ns < BURN_NS);
+    CHECK(!after.has_new);
 }
 
 /* A thread that lives through the close of a window and the opening of the next: `step` is the
@@ -161,6 +173,7 @@ static void *stay(void *unused)
 static void a_thread_of_a_window_is_known_from_the_next_one_on(void)
 {
     pthread_t other;
+    opscope__store_relaxed(&step, 0);
     opscope__registry_window_opens();
     const struct opscope__cpu_times before = times_now();
     CHECK_EQUAL(pthread_create(&other, NULL, stay, NULL), 0);
@@ -179,6 +192,27 @@ static void a_thread_of_a_window_is_known_from_the_next_one_on(void)
     opscope__registry_window_closes();
 }
 
+static void a_thread_that_comes_between_windows_is_known_from_the_second_one_on(void)
+{
+    pthread_t other;
+    opscope__store_relaxed(&step, 0);
+    const struct opscope__cpu_times before = times_now();
+    CHECK_EQUAL(pthread_create(&other, NULL, stay, NULL), 0);
+    await(1);
+    opscope__registry_window_opens();
+    const struct opscope__cpu_times first = times_now();
+    CHECK(first.has_new);
+    CHECK(first.rest_ns - before.rest_ns >= BURN_NS);
+    opscope__registry_window_closes();
+    opscope__registry_window_opens();
+    const struct opscope__cpu_times second = times_now();
+    CHECK(!second.has_new);
+    opscope__store_release(&step, 2);
+    pthread_join(other, NULL);
+    CHECK(times_now().known_ns - second.known_ns >= BURN_NS);
+    opscope__registry_window_closes();
+}
+
 int main(void)
 {
     RUN(a_thread_counts_from_when_it_came_on);
@@ -186,6 +220,8 @@ int main(void)
     RUN(a_forked_child_begins_anew);
     RUN(threads_that_open_no_range_are_the_rest);
     RUN(a_thread_that_comes_in_a_window_and_ends_is_of_the_rest);
+    RUN(a_thread_that_comes_between_windows_and_ends_is_of_the_rest);
     RUN(a_thread_of_a_window_is_known_from_the_next_one_on);
+    RUN(a_thread_that_comes_between_windows_is_known_from_the_second_one_on);
     return 0;
 }

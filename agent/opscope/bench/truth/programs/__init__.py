@@ -57,6 +57,7 @@ PROGRAMS = {
         Program("numpy_threads1", "arrays.one_thread", "numpy"),
         Program("numpy_threads2", "arrays.two_threads", "numpy", has_one_thread=False),
         Program("numpy_threads8", "arrays.eight_threads", "numpy", has_one_thread=False),
+        Program("numpy_short_threads", "arrays.short_threads", "numpy", has_one_thread=False),
         Program("numpy_blas2", "arrays.blas", "numpy", TWO_THREADS, has_one_thread=False),
         Program("numpy_sizes", "arrays.sizes", "numpy"),
         Program("bursty", "rhythm.bursty", "numpy"),

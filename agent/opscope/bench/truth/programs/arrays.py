@@ -81,6 +81,26 @@ def _threads(count: int) -> Drive:
 one_thread, two_threads, eight_threads = (partial(_threads, count) for count in (1, 2, 8))
 
 
+def short_threads() -> Drive:
+    """A thread in each step, which lives for half a millisecond. Its first range is between windows
+    as often as its work is, because `np.ones` calls a built-in function."""
+    fifty = np.ones(50)
+
+    def work() -> None:
+        own = np.ones(50)
+        for _ in range(500):
+            np.add(own, fifty, out=own)
+
+    def step() -> None:
+        thread = threading.Thread(target=work)
+        thread.start()
+        for _ in range(100):
+            np.sqrt(fifty)
+        thread.join()
+
+    return in_turn(step, waits=True)
+
+
 def blas() -> Drive:
     """Products on OPENBLAS_NUM_THREADS threads."""
     square = np.ones((400, 400))
