@@ -4,6 +4,7 @@
 #include "record/observer.h"
 #include "recorder/control.h"
 #include "recorder/metric.h"
+#include "recorder/off_cpu.h"
 #include "recorder/outer.h"
 #include "recorder/sampling.h"
 #include "recorder/state.h"
@@ -40,6 +41,7 @@ static void fork_prepare(void)
 static void fork_child(void)
 {
     opscope__window_fork_child();
+    opscope__off_cpu_note_main();
     opscope__recorder_fork_child();
 }
 
@@ -84,6 +86,7 @@ static const struct opscope__recorder_hooks hooks = {.resume = opscope__recorder
 static void __attribute__((constructor)) load(void)
 {
     opscope__recorder.hooks = &hooks;
+    opscope__off_cpu_note_main();
     opscope__observe(OPSCOPE__PLACE_RECORDER, &observer);
     opscope__debug_info_listen(&listener);
 }

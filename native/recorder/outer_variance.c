@@ -10,9 +10,9 @@ enum { OUTER_KEYS = 64 };
 
 /* By key, in order of arrival; the last entry is for all keys without one. */
 static struct {
-    uint64_t key;         /* 0: free; claimed once, until the next segment; relaxed */
-    uint64_t bits;        /* of a double, the variance; relaxed: independent of other memory */
-    uint64_t exact_ticks; /* relaxed, likewise */
+    uint64_t key;  /* 0: free; claimed once, until the next segment; relaxed */
+    uint64_t bits; /* of a double, the variance; relaxed: independent of other memory */
+    uint64_t exact_ticks, estimated_ticks; /* relaxed, likewise */
 } outer[OUTER_KEYS];
 
 static size_t place_of(uint64_t key)
@@ -57,6 +57,7 @@ void opscope__outer_inside_add(uint64_t key, uint64_t exact_ticks, uint64_t esti
     if (estimated_ticks != 0) {
         /* The serial grows by 4 for each window. */
         const double estimated = (double)estimated_ticks;
+        opscope__add_relaxed(&outer[at].estimated_ticks, estimated_ticks);
         add_to(&outer[at].bits, estimated * estimated / (double)(serials / 4 + 1));
     }
 }
@@ -69,13 +70,15 @@ struct opscope__outer_inside opscope__outer_inside(uint64_t key)
     }
     return (struct opscope__outer_inside){
         .variance = value_of(opscope__load_relaxed(&outer[at].bits)),
-        .exact_ticks = opscope__load_relaxed(&outer[at].exact_ticks)};
+        .exact_ticks = opscope__load_relaxed(&outer[at].exact_ticks),
+        .estimated_ticks = opscope__load_relaxed(&outer[at].estimated_ticks)};
 }
 
 void opscope__outer_inside_forget(void)
 {
     for (size_t at = 0; at < OUTER_KEYS; at++) {
         opscope__store_relaxed(&outer[at].exact_ticks, 0);
+        opscope__store_relaxed(&outer[at].estimated_ticks, 0);
         opscope__store_relaxed(&outer[at].bits, 0);
         opscope__store_relaxed(&outer[at].key, 0);
     }

@@ -15,8 +15,9 @@
 
 /* Of the outer ranges of a key that have ended. */
 struct opscope__outer_inside {
-    double variance;      /* of their self time, in ticks squared */
-    uint64_t exact_ticks; /* of the outer ranges directly inside them */
+    double variance;          /* of their self time, in ticks squared */
+    uint64_t exact_ticks;     /* of the outer ranges directly inside them */
+    uint64_t estimated_ticks; /* of the others, by windows */
 };
 
 /* Call it when an outer range of that key ends that had ranges inside: on any thread, without

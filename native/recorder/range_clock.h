@@ -23,6 +23,7 @@
 #ifndef OPSCOPE_RECORDER_RANGE_CLOCK_H
 #define OPSCOPE_RECORDER_RANGE_CLOCK_H
 
+#include "recorder/off_cpu.h"
 #include "recorder/state.h"
 
 enum { OPSCOPE__INSIDE_LOG2 = 4, OPSCOPE__INSIDE_SIXTEENTHS = 3 };
@@ -36,12 +37,17 @@ static inline uint64_t opscope__range_clock_read(struct opscope__recorder_thread
                                                                           : state->last_ticks;
 }
 
-/* The same as a range begins. */
+/* The same as a range begins within that frame. */
 static inline uint64_t opscope__range_clock_begin(struct opscope__recorder_thread *state,
-                                                  uint64_t now)
+                                                  struct opscope__frame *around, uint64_t now)
 {
     const uint64_t ticks = now - state->cost_ticks, since_last = now - state->last_ticks;
     if (__builtin_expect((int64_t)(ticks - state->last_ticks) >= 0, 1)) {
+        if (__builtin_expect(
+                ticks - state->last_ticks > opscope__load_relaxed(&opscope__recorder.long_ticks),
+                0)) {
+            opscope__off_cpu_begin(state, around, now);
+        }
         return ticks;
     }
     /* Another processor's counter may be slightly behind. */

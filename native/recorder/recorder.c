@@ -2,7 +2,8 @@
  * has its life cycle (start, stop, settings, forks).
  *
  * Nothing here locks, allocates, logs or enters the kernel, except for the first range of a thread,
- * of an operator and label set, and of an octave.
+ * of an operator and label set, and of an octave; and in windows, once in half a millisecond of the
+ * main thread at most, to read its CPU clock (recorder/off_cpu.h).
  */
 #include "recorder/state.h"
 
@@ -15,6 +16,7 @@
 #include "record/range.h"
 #include "recorder/cost.h"
 #include "recorder/count.h"
+#include "recorder/off_cpu.h"
 #include "recorder/outer_variance.h"
 #include "recorder/range_clock.h"
 #include "recorder/recorder.h"
@@ -91,8 +93,9 @@ int OPSCOPE__COLD opscope__recorder_start_slow(const opscope_range *fn, bool is_
         is_async(fn) ? state->epoch : (uint32_t)opscope__load_relaxed(&opscope__recorder.serial);
     const uint64_t now = opscope__ticks();
     frame->start_ticks = is_outer && outer_began != 0 ? outer_began
-                         : is_outer || is_async(fn)   ? now
-                                                      : opscope__range_clock_begin(state, now);
+                         : is_outer || is_async(fn)
+                             ? now
+                             : opscope__range_clock_begin(state, frame - 1, now);
     return OPSCOPE_OK;
 }
 
@@ -111,7 +114,7 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
     }
     struct opscope__frame *frame = state->top++;
     begin(frame, opscope__count_key(fn->op, frame[-1].key), fn, thread, context);
-    frame->start_ticks = opscope__range_clock_begin(state, opscope__counter());
+    frame->start_ticks = opscope__range_clock_begin(state, frame - 1, opscope__counter());
     return OPSCOPE_OK;
 }
 
@@ -182,6 +185,9 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
                            state, opscope__table_find(state->table, frame->key), frame->key),
                        now);
     opscope__count_in_parent(frame, ticks);
+    if (!is_outer && ticks > opscope__load_relaxed(&opscope__recorder.long_ticks)) {
+        opscope__off_cpu_end(state, frame, ticks, now);
+    }
     const bool failed = (fn->failed & OPSCOPE__FAILED) != 0;
     if (frame->weight == 0) {
         return count_enclosing(state, frame);
@@ -235,6 +241,9 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
     const uint64_t ticks = opscope__range_clock_leave(state, frame, slot->cost_ticks, now);
     state->top = frame;
     opscope__count_in_parent(frame, ticks);
+    if (__builtin_expect(ticks > opscope__load_relaxed(&opscope__recorder.long_ticks), 0)) {
+        opscope__off_cpu_end(state, frame, ticks, now);
+    }
     if (__builtin_expect(frame->weight == 0, 0)) {
         return count_enclosing(state, frame);
     }

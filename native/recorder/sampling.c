@@ -60,6 +60,7 @@ static void set_now(struct opscope__recorder *recorder, struct opscope__sampling
     recorder->outer_handle = handles->outer;
     recorder->count_handle = handles->count;
     opscope__store_relaxed(&recorder->cost_factor, 0); /* until the next reading of the cost */
+    opscope__store_relaxed(&recorder->long_ticks, UINT64_MAX); /* until the next window */
     opscope__sampling_show(recorder);
     opscope__segment_unlock();
 }

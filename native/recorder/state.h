@@ -40,6 +40,15 @@ struct opscope__frame {
     uint32_t is_lost; /* already counted as dropped: see opscope__recorder_lose */
 };
 
+/* A stop of the main thread that its last readings of the CPU clock found: recorder/off_cpu.h. */
+struct opscope__off_cpu_stop {
+    const struct opscope__frame *frame; /* of whose self time it is a part */
+    uint64_t clock;                     /* the thread's, at the end */
+    uint64_t ticks;                     /* 0: none */
+    bool is_counted;                    /* as self time of that frame */
+};
+enum { OPSCOPE__OFF_CPU_STOPS = 8 };
+
 /* Owner: the thread. */
 struct opscope__recorder_thread {
     uint32_t epoch;       /* of the segment with its table; 0: it has no table */
@@ -59,6 +68,13 @@ struct opscope__recorder_thread {
     struct opscope__frame
         frames[1 + OPSCOPE__FRAME_LIMIT]; /* the first is a sentinel below the outermost */
     uint64_t bytes_rest;                  /* of weighted bytes: units of 2^-16 not yet in a cell */
+    bool is_main;                         /* the process's main thread */
+    struct opscope__off_cpu {
+        uint64_t ticks, cpu_ns; /* the processor's counter and the thread's CPU time, as last read;
+                                   0: not read yet */
+        size_t next;            /* before the oldest of these */
+        struct opscope__off_cpu_stop stops[OPSCOPE__OFF_CPU_STOPS];
+    } off_cpu;
 };
 
 struct opscope__recorder;
@@ -82,7 +98,7 @@ struct opscope__recorder {
     /* Read on the hot path; relaxed. A change may reach a thread slightly late, which is correct: a
      * range takes both its weight and its serial at its start. */
     uint64_t is_open;    /* ranges are recorded: always, or while a window is open */
-    uint64_t weights[2]; /* of a range that starts now: on a thread known before the window opened,
+    uint64_t weights[2]; /* of a range that starts now: on a thread known from earlier windows,
                             and on a new one. 0: it only encloses others */
     uint64_t
         unseen_phase_bits; /* phase around a range without a recorded parent, as in a cell's key: 0,
@@ -100,6 +116,8 @@ struct opscope__recorder {
     uint64_t governor_due_ticks; /* time of the governor's next poll; relaxed */
     uint64_t cost_factor;  /* by which recording costs more in this program than in loops, times
                               2^OPSCOPE__COST_FACTOR_LOG2; 0: durations contain the cost */
+    uint64_t long_ticks;   /* ranges, and gaps between two, beyond this may contain a stop; relaxed.
+                              UINT64_MAX: that is not measured (recorder/off_cpu.h) */
     uint64_t closed_ticks; /* when the last window closed; relaxed */
     uint32_t label_epoch;  /* increases when label sets get other ids; relaxed; segment lock */
 

@@ -7,6 +7,7 @@
 #include "base/atomics.h"
 #include "record/demand.h"
 #include "recorder/cost.h"
+#include "recorder/off_cpu.h"
 #include "recorder/recorder.h"
 
 void opscope__recorder_drop(struct opscope__recorder_thread *state)
@@ -49,11 +50,12 @@ void opscope__recorder_count_lost(void)
     opscope__segment_unlock();
 }
 
-/* With the segment lock held: a table that a thread left, else a new one, else NULL. */
-static opscope__table *take_table(struct opscope__recorder *recorder)
+/* With the segment lock held: a table that a thread left, else a new one, else NULL. The main
+ * thread's is its own, because the reader compares it with what that thread had. */
+static opscope__table *take_table(struct opscope__recorder *recorder, bool is_main)
 {
     opscope__table *table = recorder->free_tables;
-    if (table != NULL) {
+    if (table != NULL && !is_main) {
         recorder->free_tables = table->next_free;
         return table;
     }
@@ -109,7 +111,9 @@ struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__t
     if (recorder->is_pending) {
         recorder->hooks->resume();
     }
-    state->table = take_table(recorder);
+    state->is_main = opscope__off_cpu_is_main();
+    state->off_cpu = (struct opscope__off_cpu){0};
+    state->table = take_table(recorder, state->is_main);
     state->header =
         recorder->segment.base != NULL ? opscope__segment_header(&recorder->segment) : NULL;
     /* Partner: the load in opscope__recorder_has_open_ranges, which may see either value. */
@@ -119,6 +123,9 @@ struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__t
            sizeof state->frames); /* ranges open now belong to an earlier segment */
     state->frames[0].key = opscope__load_relaxed(&recorder->unseen_phase_bits);
     state->top = &state->frames[1];
+    if (state->is_main && state->table != NULL) {
+        opscope__store_relaxed(&state->header->main_table, (uint64_t)state->table->id + 1);
+    }
     opscope__segment_unlock();
     if (state->table == NULL) {
         opscope__recorder_drop(state);

@@ -36,6 +36,8 @@
  *
  * Outer ranges are always recorded: recorder/outer_variance.h.
  *
+ * The same is stated for self times without off-CPU time: recorder/off_cpu.h.
+ *
  * Stops by the kernel are rare and hit one operator each, but are an error of all:
  * recorder/interruption.h.
  *

@@ -56,6 +56,7 @@ def seeds() -> list[bytes]:
         period_ns=250_000_000,
         window_end_ticks=10**9,
         cost_factor_ppm=10**6,
+        main_table=1,
     )
     _fill(whole, 6)
     whole.op_id("dear", extra_cost_ps=100)
@@ -75,7 +76,9 @@ def _fill(writer: SegmentWriter, count_: int) -> None:
     writer.metric("opscope.memory.allocated", "cpu", 1, layout.METRIC_COUNTER)
     for n in range(1, count_):
         writer.variance(f"op{n % 70}", float(n), 1e-6, labels=_LABELS[: n % 3])
+        writer.off_cpu(f"op{n % 70}", 1e-4, 1e-3, 1e-6, labels=_LABELS[: n % 3])
     writer.variance(None, 1e6, 1.0)
+    writer.off_cpu(None, 0.0, 0.0, 1.0)
 
 
 def _with_exemplars(writer: SegmentWriter) -> bytes:

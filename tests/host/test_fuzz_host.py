@@ -49,7 +49,7 @@ def test_a_reader_that_fails_is_reported_with_its_segment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(segment, "_metrics", lambda chunks: {}[chunks[0]])
+    monkeypatch.setattr(segment, "_metrics", lambda chunks: dict[int, int]()[len(chunks)])
     with pytest.raises(KeyError):
         fuzz_segments.batch(7, seed=5, size=100)
     assert "batch 7 of seed 5" in capsys.readouterr().err

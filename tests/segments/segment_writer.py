@@ -83,6 +83,7 @@ class SegmentWriter:
         self._lines: dict[int, list[np.ndarray]] = {}
         self._metrics: dict[tuple[str, str], int] = {}
         self._variances: dict[int, np.ndarray] = {}
+        self._off_cpu: dict[int, np.ndarray] = {}
 
     def entry(
         self, kind: int, number: int, *texts: str, detail: int = 0, extra_cost_ps: int = 0
@@ -175,6 +176,29 @@ class SegmentWriter:
         entry["calls_owed"], entry["self_owed"] = owed[0], owed[1] * rate**2
         self._variances[key] = entry
 
+    def off_cpu(
+        self,
+        op: str | None,
+        self_s: float,
+        total_s: float,
+        self_s2: float = 0.0,
+        *,
+        phase: int = PHASE_FORWARD,
+        labels: tuple[tuple[str, str], ...] = (),
+        owed: float = 0.0,
+        count: int = 0,
+        exact_s: float = 0.0,
+    ) -> None:
+        """States how much off-CPU time the estimates for a key contain, and the variance of the
+        self time without it; `op` None: for all of the phase."""
+        rate: int = self.header.get("ticks_per_second", TICKS_PER_SECOND)
+        key = (self.op_id(op) if op else 0) | phase << 32 | self._labels_id(labels) << 40
+        entry = np.zeros(1, layout.OFF_CPU)
+        entry["key"], entry["self_ticks"], entry["total_ticks"] = key, self_s * rate, total_s * rate
+        entry["variance"], entry["owed"] = self_s2 * rate**2, owed * rate**2
+        entry["count"], entry["exact_ticks"] = count, exact_s * rate
+        self._off_cpu[key] = entry
+
     def _chunk_list(self) -> list[tuple[int, int, int, int, bytes]]:
         """(kind, table, first, used, items) of each chunk."""
         chunks = []
@@ -195,6 +219,8 @@ class SegmentWriter:
         chunks += _split(layout.METRICS, 0, raw, layout.METRICS_PER_CHUNK)
         raw = [entry.tobytes() for entry in self._variances.values()]
         chunks += _split(layout.VARIANCES, 0, raw, layout.VARIANCES_PER_CHUNK)
+        raw = [entry.tobytes() for entry in self._off_cpu.values()]
+        chunks += _split(layout.OFF_CPU_TIMES, 0, raw, layout.OFF_CPU_PER_CHUNK)
         return chunks
 
     def to_bytes(self) -> bytes:

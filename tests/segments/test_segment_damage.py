@@ -34,6 +34,7 @@ def valid() -> bytes:
     writer.metric("opscope.memory.live", "cpu", 1, layout.METRIC_GAUGE)
     for n in range(1, 20):
         writer.variance(f"op{n}", 10.0**n, 1e-6, labels=LABELS if n % 2 else ())
+        writer.off_cpu(f"op{n}", 1e-3, 2e-3, 1e-6, labels=LABELS if n % 2 else ())
     writer.variance(None, 5.0)
     return writer.to_bytes()
 

@@ -16,6 +16,7 @@ STRUCTS = [
     layout.LINE,
     layout.EXEMPLAR,
     layout.VARIANCE,
+    layout.OFF_CPU,
 ]
 
 

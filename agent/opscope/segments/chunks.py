@@ -30,7 +30,7 @@ class Chunk(NamedTuple):
     """The bytes of all used items; empty if they were not asked for."""
 
 
-COUNTED = frozenset((layout.CELLS, layout.METRICS, layout.VARIANCES))
+COUNTED = frozenset((layout.CELLS, layout.METRICS, layout.VARIANCES, layout.OFF_CPU_TIMES))
 """The kinds whose items are read before the names and lines that they refer to."""
 AFTER = frozenset((layout.LINES, layout.EXEMPLARS))
 """The kinds whose items are read afterwards, as a whole."""
@@ -42,6 +42,7 @@ _ITEM_BYTES = {
     layout.METRICS: layout.METRIC_BYTES,
     layout.EXEMPLARS: layout.EXEMPLAR.itemsize,
     layout.VARIANCES: layout.VARIANCE.itemsize,
+    layout.OFF_CPU_TIMES: layout.OFF_CPU.itemsize,
 }
 _MOST = {
     layout.DICTIONARY: layout.ROOM_BYTES,

@@ -64,6 +64,7 @@ CELL = dtype_of("opscope_cell")
 LINE = dtype_of("opscope_line")
 EXEMPLAR = dtype_of("opscope_exemplar")
 VARIANCE = dtype_of("opscope_variance")
+OFF_CPU = dtype_of("opscope_off_cpu")
 
 VERSION: int = lib.OPSCOPE_SEGMENT_VERSION
 HEADER_BYTES: int = lib.OPSCOPE_SEGMENT_HEADER_BYTES
@@ -92,6 +93,7 @@ LINES: int = lib.OPSCOPE_CHUNK_LINES
 METRICS: int = lib.OPSCOPE_CHUNK_METRICS
 EXEMPLARS: int = lib.OPSCOPE_CHUNK_EXEMPLARS
 VARIANCES: int = lib.OPSCOPE_CHUNK_VARIANCES
+OFF_CPU_TIMES: int = lib.OPSCOPE_CHUNK_OFF_CPU
 
 ENTRY_OP: int = lib.OPSCOPE_ENTRY_OP
 ENTRY_LABELS: int = lib.OPSCOPE_ENTRY_LABELS
@@ -110,6 +112,7 @@ METRIC_BYTES = 8
 METRICS_PER_CHUNK = ROOM_BYTES // METRIC_BYTES
 EXEMPLARS_PER_CHUNK = ROOM_BYTES // EXEMPLAR.itemsize
 VARIANCES_PER_CHUNK = ROOM_BYTES // VARIANCE.itemsize
+OFF_CPU_PER_CHUNK = ROOM_BYTES // OFF_CPU.itemsize
 # Copies of macros in opscope/segment.h, which the cffi module lacks.
 EXEMPLAR_SEED, EXEMPLAR_FACTOR = 0x6F7073636F706521, 0x9E3779B97F4A7C15
 

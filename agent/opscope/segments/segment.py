@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.segments import exemplar_entries, layout, mark, variance
+from opscope.segments import exemplar_entries, layout, mark, off_cpu, variance
 from opscope.segments.bounds import FILE_LIMIT, TIME_LIMIT_NS
 from opscope.segments.chunks import (
     Chunk,
@@ -31,7 +31,7 @@ from opscope.segments.dictionary import Dictionary
 from opscope.segments.layout import U64
 from opscope.segments.mark import Mark
 from opscope.segments.segment_file import Reader, SegmentError
-from opscope.segments.self_time import elapsed_ticks_of_all, possible_ticks
+from opscope.segments.self_time import elapsed_ticks_of_all, is_mainly_main, possible_ticks
 from opscope.segments.shape import Keys, Lines
 
 # Columns of Rows.values: fields of a cell with the same names.
@@ -88,6 +88,7 @@ class Header(NamedTuple):
     discarded_count: int = 0
     window_thread_ns: int = 0
     window_end_ticks: int = 0
+    main_table: int = 0
 
     @property
     def sampling_prob(self) -> float:
@@ -150,6 +151,10 @@ class Segment(NamedTuple):
     """The time of all its threads together; infinite if unknown."""
     variances: NDArray[Any]
     """The stated variances: layout.VARIANCE, validated."""
+    off_cpu: NDArray[Any]
+    """The stated off-CPU times: layout.OFF_CPU, validated."""
+    is_mainly_main: bool
+    """Whether nearly all estimated self time is of the main thread, and its off-CPU time known."""
     used: int
     """As of `used()`."""
     mark: Mark
@@ -217,6 +222,7 @@ _HEADER_RANGES = (
     ("discarded_count", *_COUNTER),
     ("window_thread_ns", *_COUNTER),
     ("window_end_ticks", *_COUNTER),
+    ("main_table", 0, layout.CHUNK_LIMIT),
 )
 _RANGED = itemgetter(*(_HEADER_NAMES.index(name) for name, _, _ in _HEADER_RANGES))
 _LEAST, _MOST = (tuple(limits) for limits in list(zip(*_HEADER_RANGES, strict=True))[1:])
@@ -241,7 +247,8 @@ def read_changed(
     of_cells = of_kind(counted, layout.CELLS)
     of_metrics = of_kind(counted, layout.METRICS)
     raw_cells, raw_variances = items_of(of_cells), items_of(of_kind(counted, layout.VARIANCES))
-    sums = mark.counted_of(raw_cells, raw_variances, items_of(of_metrics))
+    raw_off_cpu = items_of(of_kind(counted, layout.OFF_CPU_TIMES))
+    sums = mark.counted_of(raw_cells, raw_variances + raw_off_cpu, items_of(of_metrics))
     if last is not None and last.is_settled and sums == last.counted:
         others = read_others(
             read, header.chunk_count, counted, dictionary.heads, (layout.EXEMPLARS,)
@@ -281,6 +288,8 @@ def read_changed(
         possible_ticks(elapsed_ticks, cells, table, keys.row, rows.values),
         elapsed_ticks_of_all(elapsed_ticks, table),
         variance.checked(stated, dictionary),
+        off_cpu.checked(np.frombuffer(raw_off_cpu, layout.OFF_CPU), dictionary),
+        is_mainly_main(header.main_table, cells, table, keys.row, rows.values),
         all_used(heads),
         Mark(
             sums,

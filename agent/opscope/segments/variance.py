@@ -33,6 +33,7 @@ COLUMNS = 2
 # Of phases also the sum over the windows of their calls, squared; and the owed parts.
 WINDOW_CALLS2 = 2
 OWED = slice(3, 5)
+PHASE_SELF_OWED = 4
 PHASE_COLUMNS = 5
 
 _ALL_OPS = 0
@@ -97,26 +98,52 @@ def checked(entries: NDArray[Any], dictionary: Dictionary) -> NDArray[Any]:
     """The same entries of layout.VARIANCE. Raises SegmentError if they are invalid."""
     if not len(entries):
         return entries
-    keys = entries["key"]
+    checked_keys(entries["key"], dictionary)
+    for name in _STATED:
+        check_amounts(entries[name], f"variances: {name}")
+    return entries
+
+
+def checked_keys(keys: U64, dictionary: Dictionary) -> None:
+    """Raises SegmentError if they are not those of different sums."""
     ops = set((keys & np.uint64(layout.KEY_OP_MASK)).tolist())
     if not dictionary.ops.keys() | {_ALL_OPS} >= ops:
         raise SegmentError("corrupt", "a variance of an unknown operator")
     labels = set((keys >> np.uint64(layout.KEY_LABELS_SHIFT)).tolist())
     if not dictionary.labels.keys() >= labels:
         raise SegmentError("corrupt", "a variance of an unknown label set")
-    if (_phases(keys) >= len(layout.PHASES)).any():
+    if (phases_of(keys) >= len(layout.PHASES)).any():
         raise SegmentError("corrupt", "a variance of an unknown phase")
     if len(set(keys.tolist())) < len(keys):
         raise SegmentError("corrupt", "duplicate variance of a key")
-    for name in _STATED:
-        values = entries[name]
-        # NaN is out of range too.
-        if not (values.min() >= 0 and values.max() < _LIMIT):
-            raise SegmentError("corrupt", f"variances: {name}")
-    return entries
 
 
-def _phases(keys: U64) -> U64:
+def check_amounts(values: F64, what: str) -> None:
+    """Raises SegmentError if one is negative or impossibly large."""
+    # NaN is out of range too.
+    if not (values.min() >= 0 and values.max() < _LIMIT):
+        raise SegmentError("corrupt", what)
+
+
+def places(keys: U64, of_rows: U64) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The rows with these keys, and which of the keys have one. `of_rows`: of all rows."""
+    if not len(of_rows):
+        return np.zeros(0, np.intp), np.zeros(len(keys), np.bool_)
+    order = np.argsort(of_rows)
+    at = order[np.minimum(np.searchsorted(of_rows, keys, sorter=order), len(of_rows) - 1)]
+    # An entry without a row is of ranges that ran after the cells were read.
+    known = of_rows[at] == keys
+    return at[known], known
+
+
+def of_phases(entries: NDArray[Any]) -> NDArray[Any]:
+    """The entries of the sums over all operators of a phase."""
+    whole = entries[entries["key"] & np.uint64(layout.KEY_OP_MASK) == _ALL_OPS]
+    found: NDArray[Any] = whole[whole["key"] >> np.uint64(layout.KEY_LABELS_SHIFT) == 0]
+    return found
+
+
+def phases_of(keys: U64) -> U64:
     phases: U64 = keys >> np.uint64(layout.KEY_PHASE_SHIFT) & np.uint64(layout.KEY_PHASE_MASK)
     return phases
 
@@ -147,11 +174,8 @@ def variances(
         call_s = np.divide(self_s, calls, out=np.zeros(len(keys)), where=calls > 0)
         rows[:, SELF_S2] = call_s**2 * rows[:, CALLS]
     if len(entries) and len(keys):
-        order = np.argsort(keys)
-        at = order[np.minimum(np.searchsorted(keys, entries["key"], sorter=order), len(keys) - 1)]
-        # An entry without a row is of ranges that ran after the cells were read.
-        known = keys[at] == entries["key"]
-        at, of_rows = at[known], entries[known]
+        at, known = places(entries["key"], keys)
+        of_rows = entries[known]
         rows[at, CALLS] = of_rows["calls"]
         rows[at, SELF_S2] = of_rows["self_ticks"] / second2
         if of_rows["calls_owed"].any():
@@ -159,10 +183,9 @@ def variances(
             owed[at, CALLS] = of_rows["calls_owed"]
             owed[at, SELF_S2] = of_rows["self_owed"] / second2
     phases = np.zeros((len(layout.PHASES), PHASE_COLUMNS))
-    phases[:, :COLUMNS] = sum_by(_phases(keys).astype(np.intp), rows, len(layout.PHASES))
-    whole = entries[entries["key"] & np.uint64(layout.KEY_OP_MASK) == _ALL_OPS]
-    whole = whole[whole["key"] >> np.uint64(layout.KEY_LABELS_SHIFT) == 0]
-    at = _phases(whole["key"]).astype(np.intp)
+    phases[:, :COLUMNS] = sum_by(phases_of(keys).astype(np.intp), rows, len(layout.PHASES))
+    whole = of_phases(entries)
+    at = phases_of(whole["key"]).astype(np.intp)
     phases[at, CALLS] = whole["calls"]
     phases[at, SELF_S2] = whole["self_ticks"] / second2
     phases[at, WINDOW_CALLS2] = whole["calls_squared"]

@@ -101,6 +101,8 @@ typedef struct opscope_segment_header {
     uint64_t window_thread_ns;  /* CPU time of the thread that opens windows. Atomic, relaxed */
     uint64_t window_end_ticks;  /* counter at the end of the last window; 0: none yet. Atomic,
                                    relaxed */
+    uint64_t main_table; /* number + 1 of the main thread's table, which no other thread uses; 0: it
+                            has none, or its off-CPU time is not known. Atomic, relaxed */
 } opscope_segment_header;
 
 /* The settings that a control block gives; the others keep their configured values. */
@@ -152,7 +154,8 @@ enum opscope_chunk_kind {
     OPSCOPE_CHUNK_LINES = 3,
     OPSCOPE_CHUNK_METRICS = 4, /* values of 8 bytes, indexed by the metric's number */
     OPSCOPE_CHUNK_EXEMPLARS = 5,
-    OPSCOPE_CHUNK_VARIANCES = 6
+    OPSCOPE_CHUNK_VARIANCES = 6,
+    OPSCOPE_CHUNK_OFF_CPU = 7
 };
 
 /* At the start of each chunk, padded to 64 bytes. */
@@ -242,6 +245,22 @@ typedef struct opscope_variance {
                               yet, and as long as windows are few */
     double self_owed;      /* the same part of `self_ticks` */
 } opscope_variance;
+
+/* The part of a key's estimates in which the main thread had no processor within long ranges: stops
+ * by the kernel, or waiting (recorder/off_cpu.h). For all keys with an opscope_variance, while the
+ * header has a main table. Owner and stores as there; ticks and count only grow.
+ *
+ * The self time of an outer range is its total_ticks, without the outer ranges directly inside and
+ * the windows' estimates for the others. Its entry is about these estimates instead. */
+typedef struct opscope_off_cpu {
+    uint64_t key;
+    uint64_t count;     /* of recorded ranges with such self time; 0 of an outer range */
+    double self_ticks;  /* of the self time; of an outer range, of the estimates inside */
+    double total_ticks; /* of the cell's total_ticks; of an outer range, the estimates inside */
+    double exact_ticks; /* of an outer range: of outer ones directly inside; else 0 */
+    double variance; /* of the self time without self_ticks, ticks squared; 0 of an outer range */
+    double owed;     /* the part of `variance` that may fall */
+} opscope_off_cpu;
 
 #define OPSCOPE_EXEMPLAR_SEED 0x6f7073636f706521
 #define OPSCOPE_EXEMPLAR_FACTOR 0x9e3779b97f4a7c15
