@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -29,10 +27,10 @@ from opscope.host.snapshot import Snapshot
 from opscope.host.state_file import StateFile
 from opscope.reports.view import by_operator, view
 from opscope.segments import layout
+from tests.busy import busy_beside
 from tests.segments.segment_writer import Process, Range, SegmentWriter
 from tests.waiting import until
 
-BUSY = "while True: pass"
 S = 10**9
 OF_PROCESS = processor_time.of_process
 
@@ -45,19 +43,6 @@ def is_due(cpu_s: float) -> Callable[[], bool]:
 def of_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests say which threads there are; nothing else had a processor."""
     monkeypatch.setattr(processor_time, "of_process", lambda pid: ProcessStat())
-
-
-@contextmanager
-def busy_beside(cpu: int) -> Iterator[int]:
-    """A process that wants all of one processor; yields its pid."""
-    process = subprocess.Popen(
-        [sys.executable, "-S", "-c", BUSY], preexec_fn=lambda: os.sched_setaffinity(0, {cpu})
-    )
-    try:
-        yield process.pid
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_cpu_time_is_that_of_the_thread() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.segment import Segment, read_header, read_segment
-from opscope.segments.self_time import NO_LIMIT, PossibleTimes
+from opscope.segments.self_time import NO_LIMIT, PossibleTimes, wanted
 from tests.segments.segment_writer import TICKS_PER_SECOND, Range, SegmentWriter
 
 PERIOD_NS = 250_000_000
@@ -28,7 +28,7 @@ def segment(ranges: list[Range], elapsed_s: float, **header: Any) -> Segment:
 
 
 def shown_s(times: PossibleTimes, one: Segment) -> dict[str, float]:
-    own, _ = times.of(one.rows.keys, one.rows.values, one.possible_self_ticks)
+    own, _ = times.of(one.rows.keys, wanted(one.rows.values), one.possible_self_ticks)
     ops = [one.dictionary.ops[int(key) & 0xFFFFFFFF] for key in one.rows.keys]
     return dict(zip(ops, (own / TICKS_PER_SECOND).tolist(), strict=True))
 
@@ -75,7 +75,7 @@ def test_a_thread_that_waits_does_not_lend_its_time_to_another() -> None:
 
 def test_the_total_of_a_leaf_stays_with_its_self_time() -> None:
     one = segment([stopped()], elapsed_s=1.0)
-    own, total = PossibleTimes().of(one.rows.keys, one.rows.values, one.possible_self_ticks)
+    own, total = PossibleTimes().of(one.rows.keys, wanted(one.rows.values), one.possible_self_ticks)
     assert own.tolist() == total.tolist() == [pytest.approx(TICKS_PER_SECOND)]
 
 

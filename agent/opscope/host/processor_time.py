@@ -13,6 +13,7 @@ lack the file.
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -38,8 +39,17 @@ _NEGLIGIBLE = 0.003
 # A process of less CPU time says little of how long it waits.
 _ENOUGH_NS = 10**9
 # A stop rarely lasts longer: it is the kernel's default period of quotas.
-_STOP_S = 0.1
+STOP_S = 0.1
 _THREAD_BYTES = 250  # of Python objects
+
+
+TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
+"""Of the times in /proc/<pid>/stat."""
+
+
+def since_boot_ns() -> int:
+    """The clock of a process's start in /proc/<pid>/stat."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 ServiceTime = tuple[str, str]
@@ -101,10 +111,29 @@ def of_process(pid: int) -> ProcessStat:
     /proc/<pid>/stat (proc(5))."""
     try:
         fields = _contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-        used_ns = (int(fields[11]) + int(fields[12])) * 10**9 // os.sysconf("SC_CLK_TCK")
+        used_ns = (int(fields[11]) + int(fields[12])) * TICK_NS
         return ProcessStat(used_ns, int(fields[17]))
     except (OSError, ValueError, IndexError):
         return ProcessStat()
+
+
+class MainThread(NamedTuple):
+    """What the main thread of a process did since its start, in ns; zeros if unknown."""
+
+    used: int = 0
+    waited: int = 0
+    slept: int = 0
+    """The rest of the time: it waited for something else than a processor, or was stopped."""
+
+    @classmethod
+    def of(cls, now: ProcessorTime, start: int) -> MainThread:
+        """`now`: its count, just read; `start`: the process's, field 22 of /proc/<pid>/stat."""
+        age_ns = since_boot_ns() - start * TICK_NS
+        return cls(*now, max(0, age_ns - now.used - now.waited))
+
+    def since(self, earlier: MainThread) -> MainThread:
+        """Times that have become shorter, by a reading beside a stop, have not grown."""
+        return MainThread(*(max(0, a - b) for a, b in zip(self, earlier, strict=True)))
 
 
 class KnownTimes:
@@ -141,6 +170,7 @@ class ProcessorTimes:
         "_threads",
         "_unseen_s",
         "_used",
+        "main",
     )
 
     def __init__(self) -> None:
@@ -154,6 +184,7 @@ class ProcessorTimes:
         self._begun = self._ended = self._noted = ProcessorTime()
         self._unseen_s = self._lacked_s2 = self._self_s = 0.0
         self._used = 0
+        self.main = MainThread()
         self._rest: ProcessorTime | None = None
         """The process has ended: how long threads as its own wait in how much time on a
         processor."""
@@ -167,6 +198,7 @@ class ProcessorTimes:
                 self._begun = known.of(self._pid, header.process_start)
         if self._pid is not None:
             self._read(self._pid)
+            self._read_main(self._pid, header.process_start)
             known.note(self._pid, header.process_start, self._counted)
 
     def _read(self, pid: int) -> None:
@@ -180,6 +212,11 @@ class ProcessorTimes:
         self._alone = alone = alone if self._count == 1 else None
         self.add(alone or of_threads(pid, self._count))
         self._used = max(self._used, stat.used_ns)
+
+    def _read_main(self, pid: int, start: int) -> None:
+        now = self._threads.get(pid)
+        if now is not None:
+            self.main = MainThread.of(now, start)
 
     def add(self, threads: dict[int, ProcessorTime] | None) -> None:
         """Takes the counts of another reading; None: it failed, and the last ones stay."""
@@ -221,19 +258,20 @@ class ProcessorTimes:
         waited as before; if little was read of it, as is `usual` for its service."""
         self._rest = usual if self.sums.used < _ENOUGH_NS else self.sums
 
-    def lacked_s2(self, self_s: float, weight: float) -> float:
+    def lacked_s2(self, self_s: float, weight: float, part: float = 1.0) -> float:
         """The variance of the estimates from waiting that no window has met; once for each pass.
 
-        `self_s`: as of `unseen_s`; `weight`: as of `unread_s2`. It grows by what the square of the
-        lacking has grown, and does not fall when a window meets a stop: between two passes it has
-        then grown by at least the square of what the estimates lack of that time.
+        `self_s`: as of `unseen_s`; `weight`: as of `unread_s2`; `part`: of the estimates, what
+        rests on the waiting that windows have met (host/stops.py). It grows by what the square of
+        the lacking has grown, and does not fall when a window meets a stop: between two passes it
+        has then grown by at least the square of what the estimates lack of that time.
         """
         if self._rest is None:
             unseen = unseen_s(self_s, self.sums)
-            self._lacked_s2 += max(0.0, unseen**2 - self._unseen_s**2)
+            self._lacked_s2 += part**2 * max(0.0, unseen**2 - self._unseen_s**2)
             self._unseen_s = unseen
         else:
-            self._lacked_s2 += unread_s2(self_s - self._self_s, weight, self._rest)
+            self._lacked_s2 += part**2 * unread_s2(self_s - self._self_s, weight, self._rest)
         self._self_s = self_s
         return self._lacked_s2
 
@@ -247,6 +285,11 @@ class ProcessorTimes:
             for name, ns in times
             if ns > 0
         )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the process has ended, some time after the last reading."""
+        return self._rest is not None
 
     @property
     def nbytes(self) -> int:
@@ -326,7 +369,7 @@ def unread_s2(self_s: float, weight: float, usual: ProcessorTime) -> float:
     if usual.used <= 0 or self_s <= 0.0:
         return 0.0
     lacking = self_s * usual.waited / usual.used
-    return lacking * (lacking + (max(1.0, weight) - 1.0) * min(lacking, _STOP_S))
+    return lacking * (lacking + (max(1.0, weight) - 1.0) * min(lacking, STOP_S))
 
 
 def mean_weight(samples: U64, weights: U64) -> float:
@@ -344,19 +387,21 @@ def with_unseen(
     self_s: F64,
     weight: float,
     process: ProcessorTimes,
+    part: float = 1.0,
 ) -> Variances:
     """The variances with waiting that no window has met: any operator may lack its share of it. The
     self time of an outer range has too much then: its total time has all waiting, and the estimates
     for the ranges inside, which are taken off, lack theirs. Sums by phase have both.
 
     `keys`: (n,) of the rows; `is_estimate`: (n,) whether the row's times are estimates by windows;
-    `total_s`, `self_s`: (n,) its times; `weight`: as of `unread_s2`; `process`: read for this pass.
+    `total_s`, `self_s`: (n,) its times; `weight`: as of `unread_s2`; `process`: read for this pass;
+    `part`: of the times, what rests on the waiting that windows have met.
     """
     if process.waited_little:
         return off
     estimated = np.where(is_estimate, self_s, 0.0)
     all_s = float(estimated.sum())
-    lacked_s2 = process.lacked_s2(all_s, weight)
+    lacked_s2 = process.lacked_s2(all_s, weight, part)
     if lacked_s2 == 0.0 or all_s == 0.0:
         return off
     lacked_share = lacked_s2**0.5 / all_s

@@ -31,10 +31,13 @@ from opscope.host.snapshot import (
     TOTAL_NS,
     WEIGHT,
 )
+from opscope.host.stretches import Rows as StretchRows
+from opscope.host.stretches import Stretches
 from opscope.segments import bounds, layout, variance
 from opscope.segments.layout import U64
+from opscope.segments.off_cpu import of_rows
 from opscope.segments.segment import COLUMNS, Rows, Segment
-from opscope.segments.self_time import PossibleTimes
+from opscope.segments.self_time import PossibleTimes, wanted
 from opscope.segments.variance import F64, Parts, PhaseVariances
 
 _SAMPLES, _WEIGHT, _WHOLE, _TOTAL, _, _ERRORS, _BYTES = range(len(COLUMNS))
@@ -249,6 +252,7 @@ def contribution(
     segment: Segment,
     series_map: SeriesMap,
     possible: PossibleTimes,
+    stretches: Stretches,
     processor: ProcessorTimes,
     service: str,
     health: Health,
@@ -259,22 +263,36 @@ def contribution(
     """The contribution of a segment; `service` is the key of its sums by phase, `possible` what the
     segment has contributed to times so far, `processor` what its threads had."""
     rows, ticks_per_second = segment.rows, segment.header.ticks_per_second
-    times = possible.of(rows.keys, rows.values, segment.possible_self_ticks)
-    counters = _counters(rows, times, ticks_per_second)
+    samples, weights = rows.values[:, _SAMPLES], rows.values[:, _WEIGHT]
+    times, limit = wanted(rows.values), segment.possible_self_ticks
     off = variance.variances(
         segment.variances,
         rows.keys,
-        rows.values[:, _SAMPLES],
-        rows.values[:, _WEIGHT],
-        counters[:, SELF_NS] / 1e9,
+        samples,
+        weights,
+        times[:, 0] / ticks_per_second,
         ticks_per_second,
     )
+    part = 1.0
+    sampled = weights != samples * layout.WEIGHT_ONE
+    if segment.is_mainly_main and segment.header.window_ns:
+        off_cpu = of_rows(segment.off_cpu, rows.keys, off, ticks_per_second)
+        shown = stretches.of(
+            StretchRows(
+                rows.keys, sampled, times / ticks_per_second, off, off_cpu, ticks_per_second
+            ),
+            processor.main,
+            is_over=processor.is_over,
+        )
+        off, part = shown.variances, 1.0 - shown.part
+        if part < 1.0:
+            limit = min(limit, segment.elapsed_ticks)
+        times = shown.times_s * ticks_per_second
+    counters = _counters(rows, possible.of(rows.keys, times, limit), ticks_per_second)
     if segment.header.window_ns:
-        samples, weights = rows.values[:, _SAMPLES], rows.values[:, _WEIGHT]
-        sampled = weights != samples * layout.WEIGHT_ONE
         total_s, self_s = counters[:, TOTAL_NS] / 1e9, counters[:, SELF_NS] / 1e9
         weight = processor_time.mean_weight(samples[sampled], weights[sampled])
-        off = with_unseen(off, rows.keys, sampled, total_s, self_s, weight, processor)
+        off = with_unseen(off, rows.keys, sampled, total_s, self_s, weight, processor, part)
     variances, owed = off.rows, off.owed
     if series_map.group is not None:
         counters = bounds.sum_by(series_map.group, counters, len(series_map.series))

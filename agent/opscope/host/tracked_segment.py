@@ -25,6 +25,7 @@ from opscope.host.moved_rows import MovedRows
 from opscope.host.process_metrics import Keyed
 from opscope.host.processor_time import USED, WAITED, ProcessorTimes
 from opscope.host.snapshot import SAMPLES, Process, SeriesKey
+from opscope.host.stretches import Stretches
 from opscope.host.totals import Contribution, SeriesMap, contribution
 from opscope.processes.cgroups import Container
 from opscope.segments import layout
@@ -68,6 +69,7 @@ class TrackedSegment:
         "series_map",
         "service",
         "skipped",
+        "stretches",
         "tried",
         "used",
         "user",
@@ -107,6 +109,7 @@ class TrackedSegment:
         """Whether the file's lock shows that its process lives."""
         self.moved = MovedRows()
         self.possible = PossibleTimes()
+        self.stretches = Stretches()
         self.ending: Ending | None = None
         """What it leaves behind if its process ends."""
         self.processor = ProcessorTimes()
@@ -141,6 +144,7 @@ class TrackedSegment:
         parts = (self.contribution, dictionary, None if dictionary is None else dictionary.lines)
         kept = _EXEMPLAR_BYTES * len(self.exemplars) + _MEASURE_BYTES * len(self.measures)
         kept += self.moved.nbytes + self.possible.nbytes + self.processor.nbytes
+        kept += self.stretches.nbytes
         kept += _HEAD_BYTES * len(dictionary.heads) if dictionary is not None else 0
         return kept + sum(part.nbytes for part in parts if part is not None)
 
@@ -185,6 +189,7 @@ class TrackedSegment:
             segment,
             series_map,
             self.possible,
+            self.stretches,
             self.processor,
             service,
             process.health,

@@ -22,6 +22,7 @@ F64 = NDArray[np.float64]
 # Columns of segment.Rows.values.
 _WHOLE, _TOTAL, _SELF = 2, 3, 4
 NO_LIMIT = float("inf")
+_MAINLY = 0.95
 
 
 def known_share(values: U64) -> F64:
@@ -39,6 +40,13 @@ def known_share(values: U64) -> F64:
 def estimated(values: U64) -> F64:
     """(n,) the self time of rows, in ticks."""
     return values[:, _SELF] * known_share(values)
+
+
+def wanted(values: U64) -> F64:
+    """(n, 2) the self and total time of rows, in ticks."""
+    times = np.empty((len(values), 2))
+    times[:, 0], times[:, 1] = estimated(values), values[:, _TOTAL]
+    return times
 
 
 def possible_ticks(
@@ -74,6 +82,23 @@ def elapsed_ticks_of_all(elapsed_ticks: int, table: NDArray[np.uint32]) -> float
     return float(elapsed_ticks) * threads
 
 
+def is_mainly_main(
+    main_table: int,
+    cells: NDArray[Any],
+    table: NDArray[np.uint32],
+    row: NDArray[np.intp] | None,
+    values: U64,
+) -> bool:
+    """Whether nearly all self time is in the main thread's table. `main_table`: its number + 1; 0:
+    unknown. The other arguments: as above."""
+    of_main = table == main_table - 1
+    if not main_table or of_main.all():
+        return main_table != 0
+    share = known_share(values)
+    self_ticks = cells["self_ticks"] * (share if row is None else share[row])
+    return float(self_ticks[of_main].sum()) >= _MAINLY * float(self_ticks.sum())
+
+
 class PossibleTimes:
     """The times of one segment's rows that have been possible so far; they only grow.
 
@@ -91,10 +116,9 @@ class PossibleTimes:
     def nbytes(self) -> int:
         return self._keys.nbytes + self._shown.nbytes
 
-    def of(self, keys: U64, values: U64, limit: float) -> tuple[F64, F64]:
-        """(n,) self and total ticks of the rows `keys`; `limit`: `possible_ticks` of this read."""
-        wanted = np.empty((len(values), 2))
-        wanted[:, 0], wanted[:, 1] = estimated(values), values[:, _TOTAL]
+    def of(self, keys: U64, wanted: F64, limit: float) -> tuple[F64, F64]:
+        """(n,) self and total ticks of the rows `keys`. `wanted`: (n, 2) the estimates of both;
+        `limit`: `possible_ticks` of this read."""
         shown = wanted  # which may have fallen a little since the last read
         self.kept_back = None
         if limit < NO_LIMIT:
