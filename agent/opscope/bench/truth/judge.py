@@ -241,11 +241,13 @@ def _is_unseen(op: str, truth: Truth, done: Done, sums: Sums) -> bool:
 
 
 def _of_self_times(truth: Truth, done: Done, sums: Sums) -> Iterator[Estimate]:
-    self_s = sums.self_s
-    for op in ("", *_top(truth.shares_by_op())):
-        if _is_unseen(op, truth, done, sums):
+    self_s, by_op = sums.self_s, truth.shares_by_op()
+    # Sums lack operators without a row, of which views state that they may be missing.
+    unseen = {op for op in by_op if _is_unseen(op, truth, done, sums)}
+    for op in ("", *_top(by_op)):
+        if op in unseen:
             continue
-        share, slack = truth.share(_is_op(op) if op else _is_any)
+        share, slack = truth.share(_is_op(op) if op else lambda key: key[0] not in unseen)
         if share * done.active_s > 0:
             yield Estimate(
                 "self",

@@ -18,7 +18,8 @@ from opscope.bench.truth import segments
 from opscope.bench.truth.loads import Load
 from opscope.bench.truth.programs import PROGRAMS, Done
 from opscope.errors import OpscopeError
-from opscope.host.processor_time import ProcessorTime, ProcessorTimes, of_threads
+from opscope.host.processor_time import MainThread, ProcessorTime, ProcessorTimes, of_threads
+from opscope.segments.liveness import process_start
 
 _STEPS = "from opscope.bench.truth.programs import main; main()"
 _LIMIT_S = 240
@@ -54,11 +55,12 @@ def run(
         with _started(command, environ, seconds) as process, load.around(process.pid):
             assert process.stdout is not None
             ready = process.stdout.readline()
-            before = segments.read(directory) if ready else segments.Sums()
+            recorded = segments.Directory(directory)
             with _processor_time(process.pid) as processor:
+                before = recorded.read(processor.main) if ready else segments.Sums()
                 said, _ = process.communicate("\n" if ready else None)
         done, children = json.loads(said)
-        sums = segments.read(directory).since(before).with_waiting(*processor.since_first)
+        sums = recorded.read(processor.main).since(before).with_waiting(*processor.since_first)
     return Observed(Done(*done), sums, Counter(children))
 
 
@@ -70,15 +72,24 @@ class _Processor:
         self._pid = pid
         self._times = ProcessorTimes()
         self._children: dict[int, ProcessorTimes] = {}
-        self._times.add(of_threads(pid))
+        self._start = process_start(pid) or 0
+        self.main: dict[int, MainThread] = {}
+        """What the process's main thread has had, by the process's id."""
+        self._add()
         self._first = self._times.sums
         self.is_over = threading.Event()
 
     def read(self) -> None:
         while not self.is_over.wait(_READ_S):
-            self._times.add(of_threads(self._pid))
+            self._add()
             for child in _children(self._pid):
                 self._children.setdefault(child, ProcessorTimes()).add(of_threads(child))
+
+    def _add(self) -> None:
+        threads = of_threads(self._pid)
+        self._times.add(threads)
+        if threads is not None and self._pid in threads:
+            self.main = {self._pid: MainThread.of(threads[self._pid], self._start)}
 
     @property
     def since_first(self) -> tuple[ProcessorTime, ProcessorTime]:
