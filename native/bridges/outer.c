@@ -168,7 +168,65 @@ static PyObject *get_class(PyObject *self, void *unused)
     return type;
 }
 
-/* A global of that name: what pickle makes of a function. */
+/* The function's attribute for object.__getattribute__(), with which pydoc reads docstrings: it
+ * bypasses get(). */
+static PyObject *get_of_function(PyObject *self, void *name)
+{
+    return PyObject_GetAttrString(((struct outer *)(void *)self)->function, name);
+}
+
+/* The same for an attribute that the type has too, or must not seem to have. */
+struct forwarded {
+    PyObject head;
+    const char *name;
+    PyObject *type;  /* whose objects have it; borrowed, lives for ever */
+    PyObject *value; /* of the type itself; NULL: none */
+};
+
+static PyObject *get_forwarded(PyObject *self, PyObject *object, PyObject *type)
+{
+    const struct forwarded *forwarded = (struct forwarded *)(void *)self;
+    (void)type;
+    if (object == NULL) {
+        if (forwarded->value == NULL) {
+            PyErr_SetString(PyExc_AttributeError, forwarded->name);
+        }
+        Py_XINCREF(forwarded->value);
+        return forwarded->value;
+    }
+    if ((PyObject *)Py_TYPE(object) != forwarded->type) {
+        PyErr_SetString(PyExc_TypeError, "no method in an outer range");
+        return NULL;
+    }
+    return get_of_function(object, (void *)(uintptr_t)forwarded->name);
+}
+
+/* False with an exception set. */
+static bool forward(PyObject *type, const char *name, PyObject *value)
+{
+    static PyType_Slot slots[] = {{Py_tp_descr_get, get_forwarded}, {0, NULL}};
+    static PyType_Spec spec = {.name = "opscope._native.forwarded",
+                               .basicsize = (int)sizeof(struct forwarded),
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               .slots = slots};
+    static PyObject *made_type;
+    if (made_type == NULL && (made_type = PyType_FromSpec(&spec)) == NULL) {
+        return false;
+    }
+    struct forwarded *made = (void *)PyType_GenericAlloc((PyTypeObject *)(void *)made_type, 0);
+    if (made == NULL) {
+        return false;
+    }
+    made->name = name;
+    made->type = type;
+    made->value = value;
+    const bool is_set = PyObject_SetAttrString(type, name, (PyObject *)(void *)made) == 0;
+    Py_DECREF((PyObject *)(void *)made);
+    return is_set;
+}
+
+/* pickle and copy know functions by their exact type and ask every other object. A text is the name
+ * of a global: what pickle makes of a function. */
 static PyObject *reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -180,8 +238,18 @@ static PyObject *outer_type(void)
     static PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, NULL},
                                     {"__reduce_ex__", reduce, METH_O, NULL},
                                     {NULL, NULL, 0, NULL}};
-    static PyGetSetDef members[] = {{"__class__", get_class, NULL, NULL, NULL},
-                                    {NULL, NULL, NULL, NULL, NULL}};
+    static PyGetSetDef members[] = {
+        {"__class__", get_class, NULL, NULL, NULL},
+        {"__name__", get_of_function, NULL, NULL, "__name__"},
+        {"__qualname__", get_of_function, NULL, NULL, "__qualname__"},
+        {"__dict__", get_of_function, NULL, NULL, "__dict__"},
+        {"__code__", get_of_function, NULL, NULL, "__code__"},
+        {"__defaults__", get_of_function, NULL, NULL, "__defaults__"},
+        {"__kwdefaults__", get_of_function, NULL, NULL, "__kwdefaults__"},
+        {"__closure__", get_of_function, NULL, NULL, "__closure__"},
+        {"__globals__", get_of_function, NULL, NULL, "__globals__"},
+        {"__builtins__", get_of_function, NULL, NULL, "__builtins__"},
+        {NULL, NULL, NULL, NULL, NULL}};
     static PyMemberDef offsets[] = {
         {"__weaklistoffset__", T_PYSSIZET, (Py_ssize_t)offsetof(struct outer, weak_references),
          READONLY, NULL},
@@ -199,7 +267,11 @@ static PyObject *outer_type(void)
                                .slots = slots};
     static PyObject *type;
     if (type == NULL) {
-        type = PyType_FromSpec(&spec);
+        PyObject *made = PyType_FromSpec(&spec);
+        if (made != NULL && forward(made, "__doc__", Py_None) &&
+            forward(made, "__annotations__", NULL) && forward(made, "__wrapped__", NULL)) {
+            type = made;
+        }
     }
     return type;
 }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 _BEFORE = """
-import collections, copy, inspect, io, json, pickle, sys, traceback, types, typing, warnings
+import collections, copy, inspect, io, json, pickle, re, sys, traceback, types, typing, warnings
 import functools, unittest.mock, weakref
 import numpy as np
 import opscope
@@ -189,6 +189,69 @@ print(json.dumps([attached, bare, type(vars(PCA)["fit"]).__name__]))
     attached, bare, kind = facts
     assert attached == bare
     assert kind == "function"
+
+
+def test_help_shows_the_same_text(said: Any) -> None:
+    """pydoc reads docstrings with object.__getattribute__, which bypasses the object's own."""
+    attached, bare = said(
+        """
+import pydoc
+import sklearn.decomposition as decomposition
+PCA = decomposition.PCA
+
+def look():
+    text = pydoc.plain(pydoc.render_doc(decomposition) + pydoc.render_doc(PCA.fit))
+    return re.sub(" at 0x[0-9a-f]+", "", text)
+
+attached = look()
+opscope.detach()
+print(json.dumps([attached, look()]))
+"""
+    )
+    assert attached == bare
+    assert "Fit the model with X." in attached
+
+
+def test_the_attributes_are_those_of_the_function_past_the_object_too(said: Any) -> None:
+    attached, bare = said(
+        """
+from sklearn.decomposition import PCA
+NAMES = "doc name qualname dict code defaults kwdefaults annotations closure globals builtins"
+
+def read(name):
+    try:
+        return repr(object.__getattribute__(PCA.fit, f"__{name}__"))
+    except AttributeError as error:
+        return repr(error)
+
+def look():
+    return [read(name) for name in [*NAMES.split(), "wrapped"]]
+
+def look_at_changes():
+    before, doc, wrapped = look(), PCA.fit.__doc__, PCA.fit.__wrapped__
+    PCA.fit.__doc__ = "Other."
+    del PCA.fit.__wrapped__
+    PCA.fit.own = 1
+    changed = look()
+    del PCA.fit.__doc__, PCA.fit.own
+    deleted = look()
+    PCA.fit.__doc__, PCA.fit.__wrapped__ = doc, wrapped
+    return [before, changed, deleted, str(inspect.getattr_static(PCA.fit, "__wrapped__"))]
+
+attached, kind = look_at_changes(), type(PCA.fit)
+assert (kind.__doc__, kind.__module__, kind.__name__) == (None, "opscope._native", "outer")
+assert not hasattr(kind, "__wrapped__")
+try:
+    vars(kind)["__doc__"].__get__(1, int)
+except TypeError as error:
+    assert "no method" in str(error), error
+else:
+    raise AssertionError("read an attribute of an int")
+opscope.detach()
+print(json.dumps([attached, look_at_changes()]))
+"""
+    )
+    assert attached == bare
 
 
 def test_tracebacks_and_the_places_of_warnings_stay(said: Any) -> None:
