@@ -168,6 +168,36 @@ def test_a_compilation_that_fails_raises_as_before(counted: Counted) -> None:
     assert counted["failure"] == {"compilations first": 1}
 
 
+def test_pytorch_converts_as_many_frames_as_before(tmp_path: Path) -> None:
+    """A backward compiled within a frame calls the callbacks while Dynamo converts frames."""
+    attached, bare = (
+        _run(
+            f"""
+{prepare}
+import torch._dynamo
+model = torch.nn.Linear(3, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+@torch.compile(backend="aot_eager")
+def step(x):
+    optimizer.zero_grad()
+    loss = model(x).pow(2).sum()
+    loss.backward()
+    optimizer.step()
+
+for _ in range(3):
+    step(torch.ones(2, 3))
+assert bool(counted()) is {bool(not prepare)}, counted()
+counters = torch._dynamo.utils.counters
+print(json.dumps([counters["frames"], counters["stats"]]))
+""",
+            tmp_path,
+        )
+        for prepare in ("", "opscope.detach()")
+    )
+    assert attached == bare
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which(COMPILER) is None, reason="inductor needs a compiler")
 def test_caches_of_inductor_and_what_the_agent_reads(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ count as one, as PyTorch reports them.
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from time import perf_counter_ns
 from typing import Any
 
@@ -51,7 +52,7 @@ class _Kept(list[Any]):
     """A list of callbacks that keeps ours when `torch._dynamo.reset()` clears it."""
 
     def clear(self) -> None:
-        own = [callback for callback in self if callback in (_started, _ended)]
+        own = [callback for callback in self if callback in _callbacks()]
         super().clear()
         self.extend(own)
 
@@ -60,22 +61,24 @@ def follow() -> None:
     """Counts the compilations from now on, if the program has imported `torch._dynamo`; a second
     call does nothing. A PyTorch without such callbacks stays as it is."""
     handler = _handler()
-    if handler is None or _started in handler.start_callbacks:
+    if handler is None or _callbacks()[0] in handler.start_callbacks:
         return
+    started, ended = _callbacks()
     handler.start_callbacks = _Kept(handler.start_callbacks)
     handler.end_callbacks = _Kept(handler.end_callbacks)
     _take_counts()
     _new_failure()
-    handler.register_start_callback(_started)
-    handler.register_end_callback(_ended)
+    handler.register_start_callback(started)
+    handler.register_end_callback(ended)
 
 
 def leave() -> None:
     """Counts no more; does nothing unless it counted."""
     handler = _handler()
-    for callbacks, own in (
-        (getattr(handler, "start_callbacks", []), _started),
-        (getattr(handler, "end_callbacks", []), _ended),
+    if handler is None:
+        return
+    for callbacks, own in zip(
+        (handler.start_callbacks, handler.end_callbacks), _callbacks(), strict=True
     ):
         if own in callbacks:
             callbacks.remove(own)
@@ -87,6 +90,17 @@ def _handler() -> Any:
     handler = getattr(module, "callback_handler", None)
     lists = (getattr(handler, name, None) for name in ("start_callbacks", "end_callbacks"))
     return handler if all(isinstance(one, list) for one in lists) else None
+
+
+@cache
+def _callbacks() -> tuple[Callable[..., None], Callable[..., None]]:
+    """The callbacks for the start and the end. Dynamo is off in them: otherwise it converts and
+    counts their frames where a backward is compiled within a compiled function."""
+    disable = getattr(sys.modules.get("torch._dynamo"), "disable", None)
+    try:
+        return (disable(_started), disable(_ended)) if disable else (_started, _ended)
+    except Exception:
+        return _started, _ended
 
 
 def _started(args: Any = None) -> None:
