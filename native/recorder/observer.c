@@ -86,6 +86,7 @@ static const struct opscope__recorder_hooks hooks = {.resume = opscope__recorder
 static void __attribute__((constructor)) load(void)
 {
     opscope__recorder.hooks = &hooks;
+    opscope__recorder.long_ticks = UINT64_MAX;
     opscope__off_cpu_note_main();
     opscope__observe(OPSCOPE__PLACE_RECORDER, &observer);
     opscope__debug_info_listen(&listener);

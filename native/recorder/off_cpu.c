@@ -5,6 +5,7 @@
 #include "recorder/off_cpu.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +18,23 @@ enum { KEYS = 256, LONG_PER_SECOND = 2000, NS_PER_SECOND = 1000000000 };
 /* Written when the library is loaded, and by the only thread of a forked child. */
 static pthread_t main_thread;
 static bool has_main;
+
+/* A stop that the last readings of the CPU clock found. */
+struct stop {
+    const struct opscope__frame *frame; /* of whose self time it is a part */
+    uint64_t clock;                     /* the thread's, at the end */
+    uint64_t ticks;                     /* 0: none */
+    bool is_counted;                    /* as self time of that frame */
+};
+enum { STOPS = 8 };
+
+/* Owner: the main thread. */
+static struct {
+    uint64_t ticks, cpu_ns; /* the processor's counter and the thread's CPU time, as last read; 0:
+                               not read yet */
+    size_t next;            /* before the oldest of these */
+    struct stop stops[STOPS];
+} last;
 
 /* Of one segment. The main thread writes, the window's reads. Keys of an earlier segment are
  * overwritten only while nobody reads that one: the driver of its windows has ended. */
@@ -32,9 +50,18 @@ void opscope__off_cpu_note_main(void)
     main_thread = pthread_self();
 }
 
-bool opscope__off_cpu_is_main(void)
+static bool is_main(void)
 {
     return has_main && pthread_equal(pthread_self(), main_thread) != 0;
+}
+
+bool opscope__off_cpu_begin_segment(void)
+{
+    if (!is_main()) {
+        return false;
+    }
+    memset(&last, 0, sizeof last);
+    return true;
 }
 
 void opscope__off_cpu_measure(struct opscope__recorder *recorder)
@@ -49,26 +76,25 @@ void opscope__off_cpu_measure(struct opscope__recorder *recorder)
 
 /* What passed since the last reading and was not CPU time, in ticks; 0 if there was none, or if it
  * is so little that it is no stop. */
-static uint64_t read_clock(struct opscope__recorder_thread *state, uint64_t now)
+static uint64_t read_clock(const opscope_segment_header *header, uint64_t now)
 {
-    struct opscope__off_cpu *off = &state->off_cpu;
     const uint64_t cpu_ns = opscope__thread_cpu_ns();
-    const uint64_t cpu_ticks = (uint64_t)((unsigned __int128)(cpu_ns - off->cpu_ns) *
-                                          state->header->ticks_per_second / NS_PER_SECOND);
-    const uint64_t passed = now - off->ticks;
-    const bool is_known = off->ticks != 0;
-    off->ticks = now;
-    off->cpu_ns = cpu_ns;
+    const uint64_t cpu_ticks = (uint64_t)((unsigned __int128)(cpu_ns - last.cpu_ns) *
+                                          header->ticks_per_second / NS_PER_SECOND);
+    const uint64_t passed = now - last.ticks;
+    const bool is_known = last.ticks != 0;
+    last.ticks = now;
+    last.cpu_ns = cpu_ns;
     const uint64_t ticks = is_known && passed > cpu_ticks ? passed - cpu_ticks : 0;
     return ticks > opscope__load_relaxed(&opscope__recorder.long_ticks) / 2 ? ticks : 0;
 }
 
-static void note(struct opscope__off_cpu *off, const struct opscope__frame *frame, uint64_t clock,
-                 uint64_t ticks, bool is_counted)
+static void note(const struct opscope__frame *frame, uint64_t clock, uint64_t ticks,
+                 bool is_counted)
 {
-    off->next = (off->next + 1) % OPSCOPE__OFF_CPU_STOPS;
-    off->stops[off->next] = (struct opscope__off_cpu_stop){
-        .frame = frame, .clock = clock, .ticks = ticks, .is_counted = is_counted};
+    last.next = (last.next + 1) % STOPS;
+    last.stops[last.next] =
+        (struct stop){.frame = frame, .clock = clock, .ticks = ticks, .is_counted = is_counted};
 }
 
 static void add(struct opscope__recorder_thread *state, uint64_t key, uint64_t self_ticks,
@@ -100,32 +126,29 @@ static void add(struct opscope__recorder_thread *state, uint64_t key, uint64_t s
     opscope__store_relaxed(&of->count, of->count + (self_ticks != 0));
 }
 
-void OPSCOPE__COLD opscope__off_cpu_begin(struct opscope__recorder_thread *state,
-                                          struct opscope__frame *around, uint64_t now)
+int OPSCOPE__COLD opscope__off_cpu_begin(struct opscope__recorder_thread *state,
+                                         struct opscope__frame *around, uint64_t now)
 {
-    if (!state->is_main) {
-        return;
-    }
-    const uint64_t ticks = read_clock(state, now);
+    const uint64_t ticks = is_main() ? read_clock(state->header, now) : 0;
     /* Outside of all ranges, or in an outer one, it is in no estimate. */
     if (ticks != 0 && around > &state->frames[0] && around->serial != OPSCOPE__OUTER) {
-        note(&state->off_cpu, around, now - state->cost_ticks, ticks, false);
+        note(around, now - state->cost_ticks, ticks, false);
     }
+    return OPSCOPE_OK;
 }
 
 void OPSCOPE__COLD opscope__off_cpu_end(struct opscope__recorder_thread *state,
                                         const struct opscope__frame *frame, uint64_t ticks,
                                         uint64_t now)
 {
-    if (!state->is_main) {
+    if (!is_main()) {
         return;
     }
-    struct opscope__off_cpu *off = &state->off_cpu;
     const uint64_t own = ticks > frame->child_ticks ? ticks - frame->child_ticks : 0;
-    const uint64_t last = read_clock(state, now);
-    uint64_t self = last, inside = last;
-    for (size_t i = 0; i < OPSCOPE__OFF_CPU_STOPS; i++) {
-        struct opscope__off_cpu_stop *stop = &off->stops[i];
+    const uint64_t found_now = read_clock(state->header, now);
+    uint64_t self = found_now, inside = found_now;
+    for (size_t i = 0; i < STOPS; i++) {
+        struct stop *stop = &last.stops[i];
         if (stop->ticks != 0 && (int64_t)(stop->clock - frame->start_ticks) >= 0) {
             inside += stop->ticks;
             if (stop->frame == frame && !stop->is_counted) {
@@ -134,8 +157,8 @@ void OPSCOPE__COLD opscope__off_cpu_end(struct opscope__recorder_thread *state,
             }
         }
     }
-    if (last != 0) {
-        note(off, frame, state->last_ticks, last, true);
+    if (found_now != 0) {
+        note(frame, state->last_ticks, found_now, true);
     }
     self = self < own ? self : own;
     inside = inside < ticks ? inside : ticks;

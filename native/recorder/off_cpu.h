@@ -27,16 +27,16 @@
 
 /* The calling thread is the main one: when the library is loaded, if it is, and after a fork. */
 void opscope__off_cpu_note_main(void);
-/* Whether the calling thread is that. */
-bool opscope__off_cpu_is_main(void);
+/* The calling thread gets a table of a new segment. Returns whether it is the main thread. */
+bool opscope__off_cpu_begin_segment(void);
 
 /* A window opens: from now on the main thread measures. */
 void opscope__off_cpu_measure(struct opscope__recorder *recorder);
 
 /* Cold: a range begins after a long gap, `now` by the processor's counter. `around`: the frame that
- * encloses it, or the sentinel. */
-void opscope__off_cpu_begin(struct opscope__recorder_thread *state, struct opscope__frame *around,
-                            uint64_t now);
+ * encloses it, or the sentinel. Returns OPSCOPE_OK, as the beginning does. */
+int opscope__off_cpu_begin(struct opscope__recorder_thread *state, struct opscope__frame *around,
+                           uint64_t now);
 /* Cold: a range of a window has ended that took so many ticks. */
 void opscope__off_cpu_end(struct opscope__recorder_thread *state,
                           const struct opscope__frame *frame, uint64_t ticks, uint64_t now);

@@ -23,7 +23,6 @@
 #ifndef OPSCOPE_RECORDER_RANGE_CLOCK_H
 #define OPSCOPE_RECORDER_RANGE_CLOCK_H
 
-#include "recorder/off_cpu.h"
 #include "recorder/state.h"
 
 enum { OPSCOPE__INSIDE_LOG2 = 4, OPSCOPE__INSIDE_SIXTEENTHS = 3 };
@@ -37,22 +36,23 @@ static inline uint64_t opscope__range_clock_read(struct opscope__recorder_thread
                                                                           : state->last_ticks;
 }
 
-/* The same as a range begins within that frame. */
+/* The same as a range begins. */
 static inline uint64_t opscope__range_clock_begin(struct opscope__recorder_thread *state,
-                                                  struct opscope__frame *around, uint64_t now)
+                                                  uint64_t now)
 {
     const uint64_t ticks = now - state->cost_ticks, since_last = now - state->last_ticks;
     if (__builtin_expect((int64_t)(ticks - state->last_ticks) >= 0, 1)) {
-        if (__builtin_expect(
-                ticks - state->last_ticks > opscope__load_relaxed(&opscope__recorder.long_ticks),
-                0)) {
-            opscope__off_cpu_begin(state, around, now);
-        }
         return ticks;
     }
     /* Another processor's counter may be slightly behind. */
     state->cost_ticks = (int64_t)since_last >= 0 ? since_last : state->cost_ticks;
     return state->last_ticks;
+}
+
+/* Whether so much may contain a stop: recorder/off_cpu.h. */
+static inline bool opscope__range_clock_is_long(uint64_t ticks)
+{
+    return __builtin_expect(ticks > opscope__load_relaxed(&opscope__recorder.long_ticks), 0);
 }
 
 /* What recording a range costs in a loop. `slot`: NULL if its key has none yet. */

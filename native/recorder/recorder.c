@@ -93,9 +93,8 @@ int OPSCOPE__COLD opscope__recorder_start_slow(const opscope_range *fn, bool is_
         is_async(fn) ? state->epoch : (uint32_t)opscope__load_relaxed(&opscope__recorder.serial);
     const uint64_t now = opscope__ticks();
     frame->start_ticks = is_outer && outer_began != 0 ? outer_began
-                         : is_outer || is_async(fn)
-                             ? now
-                             : opscope__range_clock_begin(state, frame - 1, now);
+                         : is_outer || is_async(fn)   ? now
+                                                      : opscope__range_clock_begin(state, now);
     return OPSCOPE_OK;
 }
 
@@ -114,7 +113,12 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
     }
     struct opscope__frame *frame = state->top++;
     begin(frame, opscope__count_key(fn->op, frame[-1].key), fn, thread, context);
-    frame->start_ticks = opscope__range_clock_begin(state, frame - 1, opscope__counter());
+    const uint64_t now = opscope__counter(), last_ticks = state->last_ticks;
+    const uint64_t start_ticks = opscope__range_clock_begin(state, now);
+    frame->start_ticks = start_ticks;
+    if (opscope__range_clock_is_long(start_ticks - last_ticks)) {
+        return opscope__off_cpu_begin(state, frame - 1, now);
+    }
     return OPSCOPE_OK;
 }
 
@@ -185,7 +189,7 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
                            state, opscope__table_find(state->table, frame->key), frame->key),
                        now);
     opscope__count_in_parent(frame, ticks);
-    if (!is_outer && ticks > opscope__load_relaxed(&opscope__recorder.long_ticks)) {
+    if (!is_outer && opscope__range_clock_is_long(ticks)) {
         opscope__off_cpu_end(state, frame, ticks, now);
     }
     const bool failed = (fn->failed & OPSCOPE__FAILED) != 0;
@@ -235,15 +239,14 @@ int OPSCOPE__HOT opscope__recorder_range_end(const opscope_range *fn, void *user
         return opscope__recorder_end_slow(fn, frame, now);
     }
     struct opscope__slot *slot = opscope__table_find(state->table, frame->key);
-    if (__builtin_expect(slot == NULL || slot->cost_ticks == 0, 0)) {
+    /* With a counter that is slightly behind, it seems to be long. */
+    if (__builtin_expect(slot == NULL || slot->cost_ticks == 0, 0) ||
+        opscope__range_clock_is_long(opscope__range_clock_read(state, now) - frame->start_ticks)) {
         return opscope__recorder_end_slow(fn, frame, now);
     }
     const uint64_t ticks = opscope__range_clock_leave(state, frame, slot->cost_ticks, now);
     state->top = frame;
     opscope__count_in_parent(frame, ticks);
-    if (__builtin_expect(ticks > opscope__load_relaxed(&opscope__recorder.long_ticks), 0)) {
-        opscope__off_cpu_end(state, frame, ticks, now);
-    }
     if (__builtin_expect(frame->weight == 0, 0)) {
         return count_enclosing(state, frame);
     }

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-struct opscope__recorder opscope__recorder = {.long_ticks = UINT64_MAX};
+struct opscope__recorder opscope__recorder;
 
 static pthread_mutex_t settings = PTHREAD_MUTEX_INITIALIZER;
 

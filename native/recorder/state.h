@@ -40,15 +40,6 @@ struct opscope__frame {
     uint32_t is_lost; /* already counted as dropped: see opscope__recorder_lose */
 };
 
-/* A stop of the main thread that its last readings of the CPU clock found: recorder/off_cpu.h. */
-struct opscope__off_cpu_stop {
-    const struct opscope__frame *frame; /* of whose self time it is a part */
-    uint64_t clock;                     /* the thread's, at the end */
-    uint64_t ticks;                     /* 0: none */
-    bool is_counted;                    /* as self time of that frame */
-};
-enum { OPSCOPE__OFF_CPU_STOPS = 8 };
-
 /* Owner: the thread. */
 struct opscope__recorder_thread {
     uint32_t epoch;       /* of the segment with its table; 0: it has no table */
@@ -68,13 +59,6 @@ struct opscope__recorder_thread {
     struct opscope__frame
         frames[1 + OPSCOPE__FRAME_LIMIT]; /* the first is a sentinel below the outermost */
     uint64_t bytes_rest;                  /* of weighted bytes: units of 2^-16 not yet in a cell */
-    bool is_main;                         /* the process's main thread */
-    struct opscope__off_cpu {
-        uint64_t ticks, cpu_ns; /* the processor's counter and the thread's CPU time, as last read;
-                                   0: not read yet */
-        size_t next;            /* before the oldest of these */
-        struct opscope__off_cpu_stop stops[OPSCOPE__OFF_CPU_STOPS];
-    } off_cpu;
 };
 
 struct opscope__recorder;

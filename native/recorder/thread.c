@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/atomics.h"
+#include "base/clock.h"
 #include "record/demand.h"
 #include "recorder/cost.h"
 #include "recorder/off_cpu.h"
@@ -111,9 +112,8 @@ struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__t
     if (recorder->is_pending) {
         recorder->hooks->resume();
     }
-    state->is_main = opscope__off_cpu_is_main();
-    state->off_cpu = (struct opscope__off_cpu){0};
-    state->table = take_table(recorder, state->is_main);
+    const bool is_main = opscope__off_cpu_begin_segment();
+    state->table = take_table(recorder, is_main);
     state->header =
         recorder->segment.base != NULL ? opscope__segment_header(&recorder->segment) : NULL;
     /* Partner: the load in opscope__recorder_has_open_ranges, which may see either value. */
@@ -123,7 +123,8 @@ struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__t
            sizeof state->frames); /* ranges open now belong to an earlier segment */
     state->frames[0].key = opscope__load_relaxed(&recorder->unseen_phase_bits);
     state->top = &state->frames[1];
-    if (state->is_main && state->table != NULL) {
+    /* Without a counter, the slow path measures no gaps. */
+    if (is_main && state->table != NULL && opscope__clock_is_counter) {
         opscope__store_relaxed(&state->header->main_table, (uint64_t)state->table->id + 1);
     }
     opscope__segment_unlock();
