@@ -224,7 +224,7 @@ static void share_stops(double work, double busy_ticks)
 
 /* ---- the file ------------------------------------------------------------------------------------- */
 
-/* As in the file, where operator 0 stands for all operators of a phase. */
+/* The key that the file gives it. There, the sum over all operators of a phase has operator 0. */
 static uint64_t stated_key(const struct opscope__known *known)
 {
     return opscope__known_is_phase(known) ? known->key - OPSCOPE__OTHER_OP_ID : known->key;

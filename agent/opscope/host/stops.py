@@ -10,11 +10,12 @@ probability of its share of the CPU time.
     f = waited / used, of the main thread
     shown = (estimate - off-CPU time) (1 + f)
 
-Off-CPU time may also be an operator's own waiting, for a disk or for other threads. That tells by
-how often it happens: stops hit operators by their shares of the CPU time, and an operator that had
-more of them than that makes likely waited by itself. Its off-CPU time stays as windows have met it,
-and what of it was waiting for a processor, when it awoke, is not shared among the others. As far as
-the thread slept beyond that, which the kernel tells as well, only a part of all is replaced:
+Off-CPU time may also be an operator's own waiting, for a disk or for other threads. Stops hit
+operators by their shares of the CPU time. An operator that was off the processor far more often
+than its share explains waits by itself. Its off-CPU time stays as windows have met it. A part of
+that was waiting for a processor, after each sleep, and is not shared among the others. The kernel
+also counts how long the thread slept. If it slept longer than these operators explain, only a part
+of all is replaced:
 
     r = 1 - slept / expected,   expected = waited x the operators' share of the CPU time
 

@@ -1,7 +1,7 @@
 """What a segment states of its main thread's off-CPU time within ranges: `opscope_off_cpu` in
 opscope/segment.h. host/stops.py uses it.
 
-Rows of keys without an entry had none; their variance is the stated one of `variance`.
+A key without an entry had none. Its variance is the one that `opscope_variance` states.
 """
 
 from __future__ import annotations
