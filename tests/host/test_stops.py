@@ -250,6 +250,9 @@ def test_the_error_is_that_of_what_is_shown(slept_s: float, error2: float) -> No
 
 def test_an_operators_own_waiting_has_the_error_of_windows() -> None:
     one = rows([10.0, 3.0], [0.0, 3.0], s2=4.0, on_cpu_s2=0.25, counts=[0, 5])
+    passing = one._replace(stated=one.stated._replace(owed=one.stated.owed + 1.0))
+    owed = Stretches().of(passing, main(10.0, 5.0, 2.0), is_over=False).variances.owed
+    assert owed[:, SELF_S2] == approx([0.0, 1.0])
     shown = Stretches().of(one, main(10.0, 5.0, 2.0), is_over=False)
     assert self_s(shown) == approx([14.0, 3.0])
     # How much of the waiting was the other's is not known better, either.

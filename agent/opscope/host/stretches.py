@@ -148,6 +148,7 @@ def _variances(rows: Rows, settled: F64, phases_settled: F64, of: Replaced) -> V
     stated, on_cpu = rows.stated, rows.off_cpu.variances
     now, better = 1.0 - of.part, of.part * (1.0 + of.waiting) ** 2
     owed = now * stated.owed[:, SELF_S2] + better * on_cpu.owed[:, SELF_S2]
+    owed = np.where(of.own, stated.owed[:, SELF_S2], owed)
     of_phases = now * stated.phases[:, PHASE_SELF_OWED]
     of_phases = of_phases + better * on_cpu.phases[:, PHASE_SELF_OWED]
     found = Variances(stated.rows.copy(), stated.phases.copy(), np.array(stated.owed))
