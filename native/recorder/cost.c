@@ -87,7 +87,8 @@ static uint32_t is_in_loop;           /* relaxed */
 static double lacking_ticks;          /* segment lock: of a probe in the loop */
 static opscope__cost_compare compare; /* segment lock */
 static double last_factor = 1.0;      /* segment lock: of sampled ranges */
-static uint64_t begun_ps;             /* segment lock: of opscope__cost_setup_end, so far */
+/* Segment lock: of opscope__cost_setup_end, so far; and of it, on new threads. */
+static uint64_t begun_ps, begun_new_ps;
 
 uint64_t opscope__cost_probe_clock(void)
 {
@@ -112,6 +113,7 @@ void opscope__cost_setup_end(uint64_t start_ns)
         const uint64_t ps = (uint64_t)((double)ns * PS_PER_NS / factor);
         opscope__add_relaxed(&header->uncounted_cost_ps, ps);
         begun_ps += ps;
+        begun_new_ps += opscope__load_relaxed(&opscope__hot.thread->is_new) != 0 ? ps : 0;
     }
     opscope__segment_unlock();
 }
@@ -210,6 +212,7 @@ void opscope__cost_add_comparison(const struct opscope__cost_comparison *window)
 /* In picoseconds, as measured in loops. */
 struct sums {
     unsigned __int128 sampled_ps, outer_ps, counted_ps;
+    unsigned __int128 new_ps; /* the part of sampled_ps in tables of new threads */
     unsigned __int128
         extra_ps;  /* the part of sampled_ps and outer_ps beyond what every range costs */
     double few_ps; /* of as many ranges as counted_ps, where they are only counted */
@@ -262,10 +265,15 @@ static struct sums sum_cells(const opscope__segment *segment)
             (const void *)(chunks + (size_t)i * OPSCOPE_SEGMENT_CHUNK_BYTES);
         const opscope_cell *cells =
             (const void *)((const char *)chunk + OPSCOPE_SEGMENT_CHUNK_HEADER_BYTES);
+        const unsigned __int128 before_ps = sums.sampled_ps;
         for (uint32_t k = 0;
              chunk->kind == OPSCOPE_CHUNK_CELLS && k < chunk->used && k < OPSCOPE__CELLS_PER_CHUNK;
              k++) {
             add_cell(&sums, header, &cells[k]);
+        }
+        if (chunk->table < OPSCOPE_SEGMENT_CHUNK_LIMIT &&
+            opscope__recorder.is_of_new[chunk->table]) {
+            sums.new_ps += sums.sampled_ps - before_ps;
         }
     }
     return sums;
@@ -321,6 +329,7 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
     opscope_segment_header *header = opscope__segment_header(segment);
     struct sums sums = sum_cells(segment);
     const struct opscope__cost_factor usual = usual_factor(header, &sums);
+    const unsigned __int128 cells_ps = sums.sampled_ps;
     sums.sampled_ps += opscope__load_relaxed(&header->uncounted_cost_ps);
     const struct opscope__cost_factor found =
         opscope__cost_compare_factor(&compare, usual.factor, usual.error);
@@ -346,7 +355,10 @@ void opscope__cost_read(const opscope__segment *segment, struct opscope__cost *o
                                                              factor_ppm / ONE_PPM / PS_PER_NS),
                                   .outer_ns = (uint64_t)(sums.outer_ps / PS_PER_NS),
                                   .sampled_ns = (uint64_t)(sums.sampled_ps / PS_PER_NS),
+                                  .cells_ns = (uint64_t)(cells_ps / PS_PER_NS),
+                                  .cells_new_ns = (uint64_t)(sums.new_ps / PS_PER_NS),
                                   .begun_ns = begun_ps / PS_PER_NS,
+                                  .begun_new_ns = begun_new_ps / PS_PER_NS,
                                   .counted_ns = (uint64_t)(sums.counted_ps / PS_PER_NS),
                                   .counted_count = sums.counted_count,
                                   .in_no_cell_count = opscope__load_relaxed(&in_no_cell_count),

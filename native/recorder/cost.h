@@ -73,7 +73,10 @@ struct opscope__cost {
     uint64_t outer_ns;     /* the part of it from cells that count every range: while operators are
                               sampled, those of outer ranges */
     uint64_t sampled_ns;   /* of the other ranges, as measured in loops */
-    uint64_t begun_ns;     /* the part of it that preparing threads took, without the factor */
+    uint64_t cells_ns, cells_new_ns; /* the part of it of ranges in cells; and of these, in tables
+                                        of new threads, as told when the last window opened */
+    uint64_t begun_ns, begun_new_ns; /* the part that preparing threads took, without the factor;
+                                        and of it, new threads */
     uint64_t counted_ns, counted_count; /* the part of it that comparisons see, and its ranges,
                                            without those that bridges count */
     uint64_t in_no_cell_count;          /* other ranges, likewise */

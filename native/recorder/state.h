@@ -109,6 +109,9 @@ struct opscope__recorder {
     opscope__segment segment;
     opscope__table *free_tables;
     uint32_t table_count;
+    /* By table: whether a new thread had it when the last window opened, or nobody, so that a new
+     * one takes it. What was recorded there since is then of new threads. */
+    bool is_of_new[OPSCOPE_SEGMENT_CHUNK_LIMIT];
     size_t usage_count; /* API-usage keys written so far */
     bool is_pending;    /* forked: this process has not made its segment yet */
 
@@ -176,6 +179,9 @@ bool opscope__recorder_has_open_ranges(void);
 /* Cold: the thread's state, with a table in the current segment; NULL if there is no room for a
  * table (the range then counts as dropped). */
 struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__thread *thread);
+/* A window opens: notes which tables are of new threads. A thread is known or new for the whole
+ * window. */
+void opscope__recorder_tell_tables(void);
 /* Counts a range that could not be recorded. */
 void opscope__recorder_drop(struct opscope__recorder_thread *state);
 /* Removes the frames from `first` on, whose ends came late or never, and counts them as dropped. */

@@ -53,7 +53,7 @@ void opscope__recorder_count_lost(void)
 
 /* With the segment lock held: a table that a thread left, else a new one, else NULL. The main
  * thread's is its own, because the reader compares it with what that thread had. */
-static opscope__table *take_table(struct opscope__recorder *recorder, bool is_main)
+static opscope__table *take_table(struct opscope__recorder *recorder, bool is_main, bool is_new)
 {
     opscope__table *table = recorder->free_tables;
     if (table != NULL && !is_main) {
@@ -64,7 +64,10 @@ static opscope__table *take_table(struct opscope__recorder *recorder, bool is_ma
         return NULL;
     }
     table = opscope__table_create(&recorder->segment, recorder->table_count);
-    recorder->table_count += table != NULL;
+    if (table != NULL) {
+        recorder->table_count++;
+        recorder->is_of_new[table->id] = is_new;
+    }
     return table;
 }
 
@@ -113,7 +116,7 @@ struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__t
         recorder->hooks->resume();
     }
     const bool is_main = opscope__off_cpu_begin_segment();
-    state->table = take_table(recorder, is_main);
+    state->table = take_table(recorder, is_main, opscope__load_relaxed(&thread->is_new) != 0);
     state->header =
         recorder->segment.base != NULL ? opscope__segment_header(&recorder->segment) : NULL;
     /* Partner: the load in opscope__recorder_has_open_ranges, which may see either value. */
@@ -136,6 +139,25 @@ struct opscope__recorder_thread *opscope__recorder_thread_open(struct opscope__t
     opscope__demand_thread_recorded();
     opscope__cost_setup_end(start_ns);
     return state;
+}
+
+void opscope__recorder_tell_tables(void)
+{
+    struct opscope__recorder *recorder = &opscope__recorder;
+    opscope__segment_lock();
+    memset(recorder->is_of_new, true, sizeof recorder->is_of_new);
+    opscope__registry_lock();
+    for (const struct opscope__thread *thread = opscope__registry_first(); thread != NULL;
+         thread = thread->next) {
+        /* Partner: the store in state_of. Threads take tables with the segment lock held. */
+        const struct opscope__recorder_thread *state = opscope__load_acquire(&thread->recorder);
+        if (state != NULL && state->table != NULL && opscope__load_relaxed(&thread->is_new) == 0 &&
+            opscope__load_relaxed(&state->epoch) == recorder->segment.epoch) {
+            recorder->is_of_new[state->table->id] = false;
+        }
+    }
+    opscope__registry_unlock();
+    opscope__segment_unlock();
 }
 
 /* The owner writes its frames without synchronisation. The values read here may be slightly old;
@@ -181,8 +203,8 @@ void opscope__recorder_thread_end(struct opscope__thread *thread)
         }
         opscope__segment_lock();
         give_table(&opscope__recorder, state->table);
-        opscope__segment_unlock();
         state->table = NULL;
+        opscope__segment_unlock();
     }
 }
 

@@ -96,8 +96,9 @@ static double busy_ns(const struct opscope__moment *until)
 }
 
 struct costs {
-    double ranges_ns; /* of recorded ranges, as measured in loops */
-    double begun_ns;  /* of preparing threads, in this program */
+    double ranges_ns;    /* of recorded ranges, as measured in loops */
+    double begun_ns;     /* of preparing known threads, in this program */
+    double begun_new_ns; /* likewise, new ones */
 };
 
 static struct costs costs_between(const struct opscope__moment *from,
@@ -105,7 +106,19 @@ static struct costs costs_between(const struct opscope__moment *from,
 {
     const double begun = opscope__since(from->cost.begun_ns, to->cost.begun_ns);
     const double all = opscope__since(from->cost.sampled_ns, to->cost.sampled_ns);
-    return (struct costs){fmax(0.0, all - begun), begun * to->cost.factor};
+    const double begun_new = opscope__since(from->cost.begun_new_ns, to->cost.begun_new_ns);
+    return (struct costs){.ranges_ns = fmax(0.0, all - begun),
+                          .begun_ns = fmax(0.0, begun - begun_new) * to->cost.factor,
+                          .begun_new_ns = begun_new * to->cost.factor};
+}
+
+/* The part of the ranges' cost that new threads had in the counted part. Their part of the CPU time
+ * may be much smaller or larger: a thread that starts others runs few ranges in much time. */
+static double new_share(const struct opscope__moment *start, const struct opscope__moment *stop)
+{
+    const double cells = opscope__since(start->cost.cells_ns, stop->cost.cells_ns);
+    const double of_new = opscope__since(start->cost.cells_new_ns, stop->cost.cells_new_ns);
+    return stop->cpu.has_new && cells > 0.0 ? fmin(1.0, of_new / cells) : 0.0;
 }
 
 /* Some of the CPU time was the program's, whatever preparing threads is estimated to have taken. */
@@ -126,25 +139,26 @@ static double count(const struct opscope__moment *start, const struct opscope__m
     /* The process clock may lag, which can make the difference negative. */
     const double rest = (double)(int64_t)(stop->cpu.rest_ns - start->cpu.rest_ns);
     const struct costs cost = costs_between(start, stop), cost_outside = costs_between(last, start);
-    const double rest_share = stop->cpu.has_new && rest > 0.0 ? rest / (known + rest) : 0.0;
+    /* Ranges that windows do not count, most of them in warm-ups, are the same threads'. */
+    const double rest_share = new_share(start, stop);
     /* A window with a factor tells nothing of the share of time in others. */
     const bool is_usual = cycle.gap.periods == 1;
     struct opscope__window_weight_cycle part = {
         .weight = known_weight,
         .on = is_usual ? opscope__since(start->wall_ns, stop->wall_ns) : 0.0,
         .wall = is_usual ? opscope__since(last->wall_ns, stop->wall_ns) : 0.0,
-        .inside = without(known, cost.begun_ns * (1.0 - rest_share)),
-        .outside = without(opscope__since(last->cpu.known_ns, start->cpu.known_ns),
-                           cost_outside.begun_ns * (1.0 - rest_share)),
+        .inside = without(known, cost.begun_ns),
+        .outside =
+            without(opscope__since(last->cpu.known_ns, start->cpu.known_ns), cost_outside.begun_ns),
         .remaining = remaining,
         .recording = cost.ranges_ns * (1.0 - rest_share),
         .recording_outside = cost_outside.ranges_ns * (1.0 - rest_share),
         .slowdown = stop->cost.slowdown};
     double work = opscope__window_weight_count(&books->known, &part);
     part.weight = rest_weight;
-    part.inside = without(rest, cost.begun_ns * rest_share);
+    part.inside = without(rest, cost.begun_new_ns);
     part.outside = without((double)(int64_t)(start->cpu.rest_ns - last->cpu.rest_ns),
-                           cost_outside.begun_ns * rest_share);
+                           cost_outside.begun_new_ns);
     part.recording = cost.ranges_ns * rest_share;
     part.recording_outside = cost_outside.ranges_ns * rest_share;
     const double rest_work = opscope__window_weight_count(&books->rest, &part);

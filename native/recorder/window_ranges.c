@@ -60,6 +60,7 @@ void opscope__recorder_window_open(void)
 {
     struct opscope__recorder *recorder = &opscope__recorder;
     opscope__recorder_set_weights(0, 0);
+    opscope__recorder_tell_tables();
     opscope__off_cpu_measure(recorder);
     opscope__store_relaxed(&recorder->is_open, 1);
     opscope__recorder_begin_serial(true);
