@@ -55,9 +55,10 @@ def test_a_step_is_what_runs_that_record_every_range_have_of_it() -> None:
 
 def test_the_cost_of_recording_is_subtracted_where_it_occurs() -> None:
     # 100 steps: an outer range of 10 us with ten of 2 us in it. Of the 150 ns that recording takes,
-    # a quarter is within each range; 120 of them are stated.
+    # three sixteenths are within each range; 120 of them are stated.
     count, cost_s = 100, 150e-9
-    inner_s, outer_s = 2e-6 + cost_s / 4, 10e-6 + cost_s / 4 + 10 * cost_s * 3 / 4
+    inside_s = cost_s * 3 / 16
+    inner_s, outer_s = 2e-6 + inside_s, 10e-6 + inside_s + 10 * (cost_s - inside_s)
     sums = _sums(
         {OUTER: count, INNER: 10 * count},
         {OUTER: count * outer_s, INNER: 10 * count * inner_s},
@@ -69,7 +70,7 @@ def test_the_cost_of_recording_is_subtracted_where_it_occurs() -> None:
     assert known.shares[0][OUTER] == pytest.approx(10 / 40)
     assert known.shares[0][INNER] == pytest.approx(20 / 40)
     # If a recording takes 1 ns more, both times and that of the steps are less.
-    for key, alone_s, less_s in ((INNER, 20e-6, 2.5e-9), (OUTER, 10e-6, 7.75e-9)):
+    for key, alone_s, less_s in ((INNER, 20e-6, 1.875e-9), (OUTER, 10e-6, 8.3125e-9)):
         change = (alone_s - less_s) / (40e-6 - 11e-9) - alone_s / 40e-6
         assert known.cost_slack[key] == pytest.approx(0.6 * cost_s * change / 1e-9, rel=1e-3)
 
@@ -255,9 +256,10 @@ def test_a_case_is_a_program_and_a_load_and_its_value_the_worst_error(
     assert case.detail["load"] == "nothing else is started"
     json.dumps(case.detail)
     assert [(one.case, one.value) for one in coverages] == [("coverage_quiet", 0.5)]
-    assert [seconds for _, seconds, kind, _ in asked if kind == "windows"] == [10.0]
-    # The first counts what encloses what; then come those that record every range.
-    assert len(asked) == 1 + 6 + 1
+    # The first counts what encloses what; then come those that record every range, each with one
+    # that does not.
+    assert [kind for _, _, kind, _ in asked[1:-1]] == ["every", "windows"] * 6
+    assert [seconds for _, seconds, kind, _ in asked if kind == "windows"] == [1.0] * 6 + [10.0]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +282,7 @@ def test_a_program_with_one_thread_is_compared_with_runs_without_a_load(
     monkeypatch.setattr(cases, "PROGRAMS", {"bursty": program})
     assert next(cases.measure(Effort(seconds=10.0, only="*_much"))).case == "bursty_much"
     assert [how for how, is_every in asked[1:] if is_every] == [reference] * 6
-    assert [how for how, is_every in asked if not is_every] == ["much"]
+    assert [how for how, is_every in asked if not is_every] == [reference] * 6 + ["much"]
 
 
 # ---- programs ---------------------------------------------------------------------------------

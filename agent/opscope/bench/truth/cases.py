@@ -68,10 +68,13 @@ def _children(program: Program, seconds: float) -> Counter[str]:
 def reference(program: Program, load: Load, seconds: float, children: Counter[str]) -> Truth:
     """The truth from runs that record every range; `seconds`: of a judged run."""
     short = max(1.0, seconds * _REFERENCE)
-    runs = [run(program.name, short, load, EVERY_RANGE) for _ in range(_REFERENCE_RUNS)]
-    return judge.truth(
-        [(one.done, one.sums) for one in runs], children, with_times=program.times_itself
-    )
+    runs, sampled = [], []
+    for _ in range(_REFERENCE_RUNS):
+        every = run(program.name, short, load, EVERY_RANGE)
+        runs.append((every.done, every.sums))
+        if program.times_itself:
+            sampled.append(run(program.name, short, load, {}).done)
+    return judge.truth(runs, children, with_times=program.times_itself, sampled=sampled)
 
 
 def _rounds(

@@ -6,10 +6,11 @@ It works on sums only, without processes and files.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from statistics import median
+from typing import NamedTuple
 
 from opscope.bench import median_interval
 from opscope.bench.truth.programs import Done
@@ -22,11 +23,22 @@ SURE_ERRORS = 1.96
 _TOP_SHARE = 0.02
 _SMALL_PHASE = 0.1
 """A phase with a smaller share of time is allowed the error of one with this share."""
-# Of a recorded range's cost: the part inside the range; the cost relative to the stated one, which
-# lies between 0.5 and 2; and half of that interval, relative to its middle.
-_INSIDE = 0.25
+# Of a recorded range's cost, the part inside the range: native/recorder/range_clock.h.
+_INSIDE = 3 / 16
+# The cost relative to the stated one, which lies between 0.5 and 2; and half of that interval,
+# relative to its middle.
 _COST_FACTOR = 1.25
 _COST_SLACK = 0.6
+# Operators' ranges cost more or less than their mean, and the part inside differs.
+_COST_SPREAD = 0.2
+
+
+class Cost(NamedTuple):
+    """What recording takes in a program of which every range is recorded."""
+
+    range_s: float
+    slack_s: float
+    """Its possible error."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +126,17 @@ def _is_any(key: Key) -> bool:
     return True
 
 
-def truth(runs: list[tuple[Done, Sums]], children: Mapping[str, int], *, with_times: bool) -> Truth:
+def truth(
+    runs: list[tuple[Done, Sums]],
+    children: Mapping[str, int],
+    *,
+    with_times: bool,
+    sampled: Sequence[Done] = (),
+) -> Truth:
     """The truth from runs in which every range was recorded.
 
-    `children`: by operator, the ranges directly within its ranges, in any number of steps.
+    `children`: by operator, the ranges directly within its ranges, in any number of steps;
+    `sampled`: after each run, one in which windows alone were recorded, which cost next to nothing.
     """
     steps = sum(done.steps for done, _ in runs)
     calls: Counter[Key] = Counter()
@@ -125,18 +144,41 @@ def truth(runs: list[tuple[Done, Sums]], children: Mapping[str, int], *, with_ti
         calls.update(sums.samples)
     found = Truth({key: count / steps for key, count in calls.items()})
     if with_times:
-        both = [_shares(done, sums, children) for done, sums in runs]
+        of_range = cost(runs, sampled)
+        both = [_shares(done, sums, children, of_range) for done, sums in runs]
         found.shares = [{key: share for key, (share, _) in one.items()} for one in both]
         for key in found.calls:
             found.cost_slack[key] = median(one.get(key, (0.0, 0.0))[1] for one in both)
     return found
 
 
-def _shares(done: Done, sums: Sums, children: Mapping[str, int]) -> dict[Key, tuple[float, float]]:
+def cost(runs: list[tuple[Done, Sums]], sampled: Sequence[Done]) -> Cost:
+    """By how much steps take longer where every range is recorded; if the speed of the machine
+    varies too much for that, by what the recorder states."""
+    ranges = sum(sums.samples.total() for _, sums in runs)
+    stated_s = _COST_FACTOR * sum(sums.overhead_ns for _, sums in runs) * 1e-9 / max(1, ranges)
+    found = Cost(stated_s, _COST_SLACK * stated_s)
+    if len(sampled) == len(runs):
+        longer = [
+            (done.active_s - other.active_s / other.steps * done.steps)
+            / max(1, sums.samples.total())
+            for (done, sums), other in zip(runs, sampled, strict=True)
+        ]
+        middle, (low, high) = median(longer), median_interval(longer)
+        slack_s = max(high - middle, middle - low, _COST_SPREAD * middle)
+        if middle > 0.0 and slack_s < found.slack_s:
+            found = Cost(middle, slack_s)
+    return found
+
+
+def _shares(
+    done: Done, sums: Sums, children: Mapping[str, int], of_range: Cost
+) -> dict[Key, tuple[float, float]]:
     """Each one's self time as a share of the steps' time, without recording's cost; its change if
     recording costs more: then its time is less, and so is the time of the steps."""
     ranges = sums.samples.total()
-    cost_s = _COST_FACTOR * sums.overhead_ns * 1e-9 / max(1, ranges)
+    cost_s = of_range.range_s
+    relative = of_range.slack_s / cost_s if cost_s > 0.0 else 0.0
     calls: Counter[str] = Counter()
     for (op, _), count in sums.samples.items():
         calls[op] += count
@@ -147,9 +189,9 @@ def _shares(done: Done, sums: Sums, children: Mapping[str, int]) -> dict[Key, tu
     for (op, phase), seconds in sums.self_s.items():
         within = scale * children.get(op, 0) / max(1, calls[op])
         count = sums.samples[op, phase]
-        cost = cost_s * count * (_INSIDE + (1 - _INSIDE) * within)
-        share = max(0.0, seconds - cost) / active_s
-        shares[op, phase] = share, _COST_SLACK * (share * cost_s * ranges - cost) / active_s
+        taken_s = cost_s * count * (_INSIDE + (1 - _INSIDE) * within)
+        share = max(0.0, seconds - taken_s) / active_s
+        shares[op, phase] = share, relative * (share * cost_s * ranges - taken_s) / active_s
     return shares
 
 
