@@ -5,9 +5,8 @@
 
 /* Of a processor: less than this is almost nothing. */
 static const double STILL_SHARE = 0.001;
-/* A driver that is later was stopped by a quota: beside four times as many busy threads as
- * processors, it is up to 18 ms late. One that is less late than the other is in time. */
-static const uint64_t LATE_NS = 20000000, LITTLE_NS = 1000000;
+/* A driver that is less late is in time. */
+static const uint64_t LITTLE_NS = 1000000;
 /* After this many late moments, their counts are halved: older ones then count less. */
 static const double LATE_MOMENTS = 64.0;
 /* A quota is assumed only after this many very late moments. */
@@ -59,9 +58,14 @@ static bool was_stopped(opscope__gap *gap, uint64_t late_ns)
         gap->late_little /= 2.0;
         gap->late_much /= 2.0;
     }
-    const bool is_much = late_ns >= LATE_NS;
+    const bool is_much = late_ns >= OPSCOPE__GAP_LATE_NS;
     *(is_much ? &gap->late_much : &gap->late_little) += 1.0;
-    return is_much || (gap->late_much >= FEWEST && 2.0 * gap->late_much > gap->late_little);
+    return is_much || opscope__gap_has_quota(gap);
+}
+
+bool opscope__gap_has_quota(const opscope__gap *gap)
+{
+    return gap->late_much >= FEWEST && 2.0 * gap->late_much > gap->late_little;
 }
 
 uint64_t opscope__gap_again(opscope__gap *gap, uint64_t now_ns)

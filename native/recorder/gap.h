@@ -43,6 +43,9 @@ enum { OPSCOPE__GAP_STILL_WINDOWS = 40, OPSCOPE__GAP_STILL_PERIODS = 8 };
 enum { OPSCOPE__GAP_LOOK_NS = 500000000 };
 /* A moment drawn again is within this time: half of the kernel's usual period of a quota. */
 enum { OPSCOPE__GAP_AGAIN_NS = 50000000, OPSCOPE__GAP_AGAIN_TIMES = 4 };
+/* A driver that is later was stopped by a quota: beside four times as many busy threads as
+ * processors, it is up to 18 ms late. */
+enum { OPSCOPE__GAP_LATE_NS = 20000000 };
 
 typedef struct opscope__gap {
     double period_ns;    /* planned */
@@ -68,6 +71,8 @@ uint64_t opscope__gap_draw(opscope__gap *gap, uint64_t now_ns, uint64_t seed);
  * late.
  */
 uint64_t opscope__gap_again(opscope__gap *gap, uint64_t now_ns);
+/* Whether a quota is known to stop the driver, by the moments so far. */
+bool opscope__gap_has_quota(const opscope__gap *gap);
 /* From the end of the window drawn last to that of its period, for which it stands; less than 0 if
  * it was later. 0 for a long stretch: no work is expected in it. */
 double opscope__gap_remaining_ns(const opscope__gap *gap, uint64_t now_ns);

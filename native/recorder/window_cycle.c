@@ -9,10 +9,11 @@
  *   tail      ranges have weight 0 again; those that started before and are still open get a
  *             little CPU time to end, so that their self time is known
  *
- * recorder/window_length.c computes how long the counted part is, recorder/window_weight.c the
- * weight. This file measures its inputs, CPU time and cost of recording at the ends of the counted
- * part, so that late steps change weights but do not bias estimates. recorder/variance.c computes
- * the uncertainty of the estimates.
+ * recorder/window_length.c computes how long the counted part is, recorder/counted_part.c when it
+ * ends if the program is stopped meanwhile, recorder/window_weight.c the weight. This file measures
+ * its inputs, CPU time and cost of recording at the ends of the counted part, so that late steps
+ * change weights but do not bias estimates. recorder/variance.c computes the uncertainty of the
+ * estimates.
  */
 #include "recorder/window_cycle.h"
 
@@ -21,6 +22,7 @@
 #include "base/clock.h"
 #include "record/thread.h"
 #include "recorder/cost.h"
+#include "recorder/counted_part.h"
 #include "recorder/gap.h"
 #include "recorder/moment.h"
 #include "recorder/state.h"
@@ -75,6 +77,7 @@ static struct cycle {
     opscope__gap gap;                  /* before the next window */
     struct opscope__moment last; /* the end of the last counted part, or the plan's beginning */
     opscope__warm_up warm_up;
+    opscope__counted_part counted;
     uint64_t number;  /* of windows so far */
     bool is_compared; /* the cost of recording, in this window */
     opscope__window_compare compare;
@@ -252,7 +255,20 @@ static void begin_to_count(void)
     cycle.rest_weight = cycle.gap.periods * opscope__window_weight_now(&books->rest);
     opscope__recorder_set_weights(units(cycle.known_weight), units(cycle.rest_weight));
     cycle.part = COUNTED;
-    cycle.due_ns = opscope__monotonic_ns() + (uint64_t)cycle.length.now;
+    cycle.due_ns =
+        opscope__counted_part_begin(&cycle.counted, cycle.length.now, cycle.planned_period,
+                                    opscope__gap_has_quota(&cycle.gap), opscope__monotonic_ns());
+}
+
+/* Whether the counted part goes on. */
+static bool counts_on(void)
+{
+    if (cycle.due_ns == 0) { /* opscope__cycle_hurry */
+        return false;
+    }
+    const uint64_t due_ns = opscope__counted_part_go_on(&cycle.counted, opscope__monotonic_ns());
+    cycle.due_ns = due_ns != 0 ? due_ns : cycle.due_ns;
+    return due_ns != 0;
 }
 
 static void stop_to_count(void)
@@ -363,7 +379,9 @@ static void step(bool is_hurried)
         }
         break;
     case COUNTED:
-        stop_to_count();
+        if (is_hurried || !counts_on()) {
+            stop_to_count();
+        }
         break;
     case TAIL:
         close_or_wait(is_hurried);
