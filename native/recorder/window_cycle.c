@@ -10,7 +10,7 @@
  *             little CPU time to end, so that their self time is known
  *
  * recorder/window_length.c computes how long the counted part is, recorder/counted_part.c when it
- * ends if the program is stopped meanwhile, recorder/window_weight.c the weight. This file measures
+ * ends if the program is stopped meanwhile, recorder/window_books.c the weights. This file measures
  * its inputs, CPU time and cost of recording at the ends of the counted part, so that late steps
  * change weights but do not bias estimates. recorder/variance.c computes the uncertainty of the
  * estimates.
@@ -28,9 +28,9 @@
 #include "recorder/state.h"
 #include "recorder/variance.h"
 #include "recorder/warm_up.h"
+#include "recorder/window_books.h"
 #include "recorder/window_compare.h"
 #include "recorder/window_length.h"
-#include "recorder/window_weight.h"
 
 /* Counted ranges that are open at a window's end get some time to end, in steps that double: the
  * first is this fraction of the window's length. */
@@ -44,26 +44,10 @@ static const double TAIL_LIMIT_PART = 0.2;
 /* Ranges are counted for this many times as long as recorded, which costs little; for less if the
  * period is short. */
 static const double FEW_PART = 4.0, FEW_LEAST_PART = 1.5, FEW_LIMIT_PART = 0.125;
-static const double LATE_LIMIT = 32.0;
-
-/* Weights, one account for each part of the CPU time: threads known from earlier windows, and the
- * rest. `late_ns` is how much longer than planned windows have been. */
-struct books {
-    opscope__window_weight known, rest;
-    double late_ns, late_count;
-};
 
 static uint64_t units(double weight)
 {
     return (uint64_t)llround(weight * (double)OPSCOPE__WEIGHT_ONE);
-}
-
-/* The last timer was late; the timer that ends the window may be late too. */
-static void note_lateness(struct books *books, double planned_ns, double ns)
-{
-    books->late_count = books->late_count < LATE_LIMIT ? books->late_count + 1.0 : LATE_LIMIT;
-    const double late = ns > planned_ns && ns < LATE_LIMIT * planned_ns ? ns - planned_ns : 0.0;
-    books->late_ns += (late - books->late_ns) / books->late_count;
 }
 
 enum part { BETWEEN, FEW_WARM_UP, FEW, WARM_UP, COUNTED, TAIL };
@@ -83,10 +67,10 @@ static struct cycle {
     opscope__window_compare compare;
     struct opscope__moment start, stop; /* of the counted part */
     struct opscope__moment tail;        /* the last step of the tail */
-    double known_weight, rest_weight;
+    struct opscope__window_weights weights;
     uint64_t tail_step_ns;
     uint64_t drivers_ns; /* CPU time of all drivers at the end of the last window */
-    struct books books;
+    opscope__window_books books;
 } cycle;
 
 /* The CPU time of the threads whose ranges the window recorded, times its weight, in ns. */
@@ -94,78 +78,8 @@ static double busy_ns(const struct opscope__moment *until)
 {
     const struct opscope__cpu_times *from = &cycle.start.cpu;
     const double rest = (double)(int64_t)(until->cpu.rest_ns - from->rest_ns);
-    return cycle.known_weight * opscope__since(from->known_ns, until->cpu.known_ns) +
-           (until->cpu.has_new ? cycle.rest_weight * fmax(0.0, rest) : 0.0);
-}
-
-struct costs {
-    double ranges_ns;    /* of recorded ranges, as measured in loops */
-    double begun_ns;     /* of preparing known threads, in this program */
-    double begun_new_ns; /* likewise, new ones */
-};
-
-static struct costs costs_between(const struct opscope__moment *from,
-                                  const struct opscope__moment *to)
-{
-    const double begun = opscope__since(from->cost.begun_ns, to->cost.begun_ns);
-    const double all = opscope__since(from->cost.sampled_ns, to->cost.sampled_ns);
-    const double begun_new = opscope__since(from->cost.begun_new_ns, to->cost.begun_new_ns);
-    return (struct costs){.ranges_ns = fmax(0.0, all - begun),
-                          .begun_ns = fmax(0.0, begun - begun_new) * to->cost.factor,
-                          .begun_new_ns = begun_new * to->cost.factor};
-}
-
-/* The part of the ranges' cost that new threads had in the counted part. Their part of the CPU time
- * may be much smaller or larger: a thread that starts others runs few ranges in much time. */
-static double new_share(const struct opscope__moment *start, const struct opscope__moment *stop)
-{
-    const double cells = opscope__since(start->cost.cells_ns, stop->cost.cells_ns);
-    const double of_new = opscope__since(start->cost.cells_new_ns, stop->cost.cells_new_ns);
-    return stop->cpu.has_new && cells > 0.0 ? fmin(1.0, of_new / cells) : 0.0;
-}
-
-/* Some of the CPU time was the program's, whatever preparing threads is estimated to have taken. */
-static double without(double cpu_ns, double begun_ns)
-{
-    static const double LIMIT = 0.9;
-    return cpu_ns - fmin(begun_ns, fmax(0.0, LIMIT * cpu_ns));
-}
-
-/* Accounts for a window whose counted part is over, or with weights of 0 for time without a window.
- * Returns the work that the window represents. `remaining`: see recorder/window_weight.h. */
-static double count(const struct opscope__moment *start, const struct opscope__moment *stop,
-                    double known_weight, double rest_weight, double remaining)
-{
-    struct books *books = &cycle.books;
-    const struct opscope__moment *last = &cycle.last;
-    const double known = opscope__since(start->cpu.known_ns, stop->cpu.known_ns);
-    /* The process clock may lag, which can make the difference negative. */
-    const double rest = (double)(int64_t)(stop->cpu.rest_ns - start->cpu.rest_ns);
-    const struct costs cost = costs_between(start, stop), cost_outside = costs_between(last, start);
-    /* Ranges that windows do not count, most of them in warm-ups, are the same threads'. */
-    const double rest_share = new_share(start, stop);
-    /* A window with a factor tells nothing of the share of time in others. */
-    const bool is_usual = cycle.gap.periods == 1;
-    struct opscope__window_weight_cycle part = {
-        .weight = known_weight,
-        .on = is_usual ? opscope__since(start->wall_ns, stop->wall_ns) : 0.0,
-        .wall = is_usual ? opscope__since(last->wall_ns, stop->wall_ns) : 0.0,
-        .inside = without(known, cost.begun_ns),
-        .outside =
-            without(opscope__since(last->cpu.known_ns, start->cpu.known_ns), cost_outside.begun_ns),
-        .remaining = remaining,
-        .recording = cost.ranges_ns * (1.0 - rest_share),
-        .recording_outside = cost_outside.ranges_ns * (1.0 - rest_share),
-        .slowdown = stop->cost.slowdown};
-    double work = opscope__window_weight_count(&books->known, &part);
-    part.weight = rest_weight;
-    part.inside = without(rest, cost.begun_new_ns);
-    part.outside = without((double)(int64_t)(start->cpu.rest_ns - last->cpu.rest_ns),
-                           cost_outside.begun_new_ns);
-    part.recording = cost.ranges_ns * rest_share;
-    part.recording_outside = cost_outside.ranges_ns * rest_share;
-    const double rest_work = opscope__window_weight_count(&books->rest, &part);
-    return work + (stop->cpu.has_new ? rest_work : 0.0);
+    return cycle.weights.known * opscope__since(from->known_ns, until->cpu.known_ns) +
+           (until->cpu.has_new ? cycle.weights.rest * fmax(0.0, rest) : 0.0);
 }
 
 /* The CPU time of the program since the last counted part ended, in ns. */
@@ -201,8 +115,8 @@ static bool warms_up_again(void)
         cycle.due_ns = due_ns;
     }
     if (due_ns != 0 && cycle.part == WARM_UP) { /* begin_to_count() notes all the others */
-        note_lateness(&cycle.books, (double)first.length_ns,
-                      opscope__since(first.start_ns, now_ns));
+        opscope__window_books_note_late(&cycle.books, (double)first.length_ns,
+                                        opscope__since(first.start_ns, now_ns));
     }
     return due_ns != 0;
 }
@@ -242,18 +156,16 @@ static void end_few(void)
 
 static void begin_to_count(void)
 {
-    struct books *books = &cycle.books;
     cycle.start = opscope__this_moment();
     if (cycle.is_compared) {
         opscope__window_compare_warm_up(&cycle.compare, &cycle.start, &cycle.warm_up);
     }
-    note_lateness(books, (double)cycle.warm_up.length_ns,
-                  opscope__since(cycle.warm_up.start_ns, cycle.start.wall_ns));
-    opscope__window_weight_expect(&books->known, cycle.length.now + books->late_ns);
-    opscope__window_weight_expect(&books->rest, cycle.length.now + books->late_ns);
-    cycle.known_weight = cycle.gap.periods * opscope__window_weight_now(&books->known);
-    cycle.rest_weight = cycle.gap.periods * opscope__window_weight_now(&books->rest);
-    opscope__recorder_set_weights(units(cycle.known_weight), units(cycle.rest_weight));
+    opscope__window_books_note_late(&cycle.books, (double)cycle.warm_up.length_ns,
+                                    opscope__since(cycle.warm_up.start_ns, cycle.start.wall_ns));
+    cycle.weights = opscope__window_books_weights(&cycle.books, cycle.length.now);
+    cycle.weights.known *= cycle.gap.periods;
+    cycle.weights.rest *= cycle.gap.periods;
+    opscope__recorder_set_weights(units(cycle.weights.known), units(cycle.weights.rest));
     cycle.part = COUNTED;
     cycle.due_ns =
         opscope__counted_part_begin(&cycle.counted, cycle.length.now, cycle.planned_period,
@@ -275,22 +187,16 @@ static void stop_to_count(void)
 {
     cycle.stop = opscope__this_moment();
     if (cycle.is_compared) {
-        opscope__window_compare_report(&cycle.compare, &cycle.stop, cycle.known_weight,
-                                       cycle.rest_weight);
+        opscope__window_compare_report(&cycle.compare, &cycle.stop, cycle.weights.known,
+                                       cycle.weights.rest);
     }
     opscope__recorder_set_weights(0, 0);
-    note_lateness(&cycle.books, cycle.length.now,
-                  opscope__since(cycle.start.wall_ns, cycle.stop.wall_ns));
+    opscope__window_books_note_late(&cycle.books, cycle.length.now,
+                                    opscope__since(cycle.start.wall_ns, cycle.stop.wall_ns));
     cycle.part = TAIL;
     cycle.tail = cycle.stop;
     cycle.tail_step_ns = (uint64_t)cycle.planned_on / TAIL_PART + 1;
     cycle.due_ns = cycle.stop.wall_ns;
-}
-
-static void resize(double ratio)
-{
-    opscope__window_weight_resize(&cycle.books.known, ratio);
-    opscope__window_weight_resize(&cycle.books.rest, ratio);
 }
 
 /* The next window may be longer or shorter. */
@@ -298,7 +204,9 @@ static void choose_length(double cpu, double wall)
 {
     const struct opscope__cost *from = &cycle.start.cost, *to = &cycle.stop.cost;
     const double cost = opscope__since(from->sampled_ns, to->sampled_ns) * to->factor;
-    resize(opscope__window_length_note(&cycle.length, cost, cpu, wall, cycle.warm_up.first_ns));
+    opscope__window_books_resize(
+        &cycle.books,
+        opscope__window_length_note(&cycle.length, cost, cpu, wall, cycle.warm_up.first_ns));
 }
 
 static void close_window(void)
@@ -309,16 +217,18 @@ static void close_window(void)
     const uint64_t drivers_ns = opscope__registry_drivers_ns();
     opscope__recorder_window_thread(drivers_ns - cycle.drivers_ns);
     cycle.drivers_ns = drivers_ns;
-    const double remaining = opscope__gap_remaining_ns(&cycle.gap, cycle.stop.wall_ns);
-    const double work =
-        count(&cycle.start, &cycle.stop, cycle.known_weight, cycle.rest_weight, remaining);
-    const struct books *books = &cycle.books;
-    const double error = cycle.stop.cost.slowdown_error;
-    const double of_rest =
-        cycle.stop.cpu.has_new ? opscope__window_weight_missing(&books->rest, error) : 0.0;
+    const struct opscope__window_period period = {
+        .last = &cycle.last,
+        .start = &cycle.start,
+        .stop = &cycle.stop,
+        .weights = cycle.weights,
+        .remaining = opscope__gap_remaining_ns(&cycle.gap, cycle.stop.wall_ns),
+        .is_usual = cycle.gap.periods == 1};
+    const double work = opscope__window_books_count(&cycle.books, &period);
     const struct opscope__variance_window window = {
         .work = work,
-        .missing = opscope__window_weight_missing(&books->known, error) + of_rest,
+        .missing = opscope__window_books_missing(&cycle.books, cycle.stop.cpu.has_new,
+                                                 cycle.stop.cost.slowdown_error),
         .busy = busy_ns(&cycle.tail)};
     opscope__recorder_window_vary(&window);
     const double wall = opscope__since(cycle.last.wall_ns, cycle.stop.wall_ns);
@@ -393,9 +303,10 @@ void opscope__cycle_begin(uint64_t window_ns, uint64_t period_ns)
 {
     cycle.planned_on = (double)window_ns;
     cycle.planned_period = (double)period_ns;
-    resize(opscope__window_length_plan(&cycle.length, cycle.planned_on, cycle.planned_period));
-    opscope__window_weight_plan(&cycle.books.known, cycle.planned_on, cycle.planned_period);
-    opscope__window_weight_plan(&cycle.books.rest, cycle.planned_on, cycle.planned_period);
+    opscope__window_books_resize(
+        &cycle.books,
+        opscope__window_length_plan(&cycle.length, cycle.planned_on, cycle.planned_period));
+    opscope__window_books_plan(&cycle.books, cycle.planned_on, cycle.planned_period);
     cycle.last = opscope__this_moment();
     opscope__gap_begin(&cycle.gap, period_ns, cycle.last.wall_ns);
     draw_gap();
@@ -428,7 +339,9 @@ void opscope__cycle_end(void)
         step(true);
     }
     const struct opscope__moment now = opscope__this_moment();
-    (void)count(&now, &now, 0.0, 0.0, 0.0);
+    const struct opscope__window_period period = {
+        .last = &cycle.last, .start = &now, .stop = &now, .is_usual = cycle.gap.periods == 1};
+    (void)opscope__window_books_count(&cycle.books, &period);
     cycle.gap.long_to_ns = 0;
 }
 

@@ -35,7 +35,7 @@
  * What recording takes from a window's work, its cost times the slowdown (recorder/cost_compare.h),
  * becomes known better over time. Each new value also corrects what earlier windows left owed.
  *
- * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
+ * This code is arithmetic: no clock, no lock. Its caller is recorder/window_books.c.
  */
 #ifndef OPSCOPE_RECORDER_WINDOW_WEIGHT_H
 #define OPSCOPE_RECORDER_WINDOW_WEIGHT_H
