@@ -68,6 +68,9 @@ print(names, has_callbacks())
 """
 
 COUNTED = """
+import contextlib
+from torch.utils._python_dispatch import TorchDispatchMode
+rf = torch.profiler.record_function
 enter = torch.ops.profiler._record_function_enter_new
 leave = torch.ops.profiler._record_function_exit
 
@@ -103,6 +106,25 @@ class Answering(torch.overrides.TorchFunctionMode):
 with Answering():
     for _ in range(20): torch.ops.profiler._record_function_enter_new("answered by a mode")
 
+from torch.utils.flop_counter import FlopCounterMode
+class Again(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+class AgainWithBlocks(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        with rf("of the dispatch mode"): return function(*args, **(kwargs or {}))
+for name, modes in (
+    ("under a dispatch mode", (Again(),)),
+    ("under two dispatch modes", (Again(), Again())),
+    ("under two kinds of modes", (Passing(), Again(), Passing())),
+    ("while operations are counted", (FlopCounterMode(display=False),)),
+    ("under a dispatch mode with blocks of its own", (AgainWithBlocks(),)),
+):
+    with contextlib.ExitStack() as all_modes:
+        for mode in modes: all_modes.enter_context(mode)
+        for _ in range(20):
+            with rf(name): torch.ones(2)
+
 with rf("around futures"):
     for _ in range(300):
         with rf("futures") as block:
@@ -130,6 +152,12 @@ EACH_ONCE = {
     "under three modes": 20,
     "under a mode with blocks of its own": 20,
     "of the mode": 40,
+    "under a dispatch mode": 20,
+    "under two dispatch modes": 20,
+    "under two kinds of modes": 20,
+    "while operations are counted": 20,
+    "under a dispatch mode with blocks of its own": 20,
+    "of the dispatch mode": 60,
     "around futures": 1,
     "futures": 300,
     "around dropped blocks": 1,
@@ -188,6 +216,21 @@ def test_each_block_counts_once(exact: tuple[list[str], Counts]) -> None:
         for name, count in found.calls.items()
         if ":" not in name and not name.startswith(of_others)
     } == EACH_ONCE
+    assert found.snapshot.health.dropped == 0
+
+
+def test_with_every_range_recorded_each_block_counts_once_too(tmp_path: Path) -> None:
+    """PyTorch ends the range of the mode's call, in which the block's range has begun, long before
+    that of the block."""
+    sleeps = """
+import time
+with Again(), rf("sleeps"): time.sleep(0.05)
+"""
+    program = f"import torch{COUNTED}{sleeps}"
+    observed_fork(tmp_path, program, OPSCOPE_SAMPLING="1", OPSCOPE_MAX_OVERHEAD="off")
+    found = counts(tmp_path / "segments")
+    assert {name: found.calls[name] for name in EACH_ONCE} == EACH_ONCE
+    assert found.self_s["sleeps"] >= 0.05
     assert found.snapshot.health.dropped == 0
 
 

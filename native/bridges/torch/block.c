@@ -12,6 +12,7 @@
 #include "recorder/recorder.h"
 
 bool opscope__torch_follows_blocks;
+_Thread_local struct opscope__torch_block_call opscope__torch_block_call;
 
 /* True if that range is open on this thread. */
 static bool is_open_here(const void *block)
@@ -53,9 +54,6 @@ const opscope_op *opscope__torch_block_op(const char *name, size_t name_bytes)
 
 void opscope__torch_block_start(const void *block, const opscope_op *op, uint64_t start_ticks)
 {
-    if (!opscope__load_relaxed(&opscope__torch_follows_blocks)) {
-        return;
-    }
     if (opscope__load_relaxed(&opscope__torch_has_labels)) {
         opscope__torch_follow_labels();
     }

@@ -15,6 +15,7 @@
 
 #include "base/atomics.h"
 #include "base/hot.h"
+#include "bridges/torch/block.h"
 #include "bridges/torch/labels.h"
 #include "bridges/torch/op.h"
 #include "bridges/torch/open.h"
@@ -151,11 +152,21 @@ start_probed(struct opscope__torch_context **context, const struct opscope__torc
     return context;
 }
 
+/* The range of a block that a mode begins (torch/block.h). Its turn in the countdown comes later.
+ */
+static bool OPSCOPE__COLD is_left_out(void)
+{
+    const bool is_again = opscope__torch_block_call.is_again;
+    opscope__torch_block_call.has_left |= is_again;
+    return is_again;
+}
+
 static inline __attribute__((always_inline)) struct opscope__torch_context **start_range(
     struct opscope__torch_context **context, const struct opscope__torch_function *fn,
     uint8_t scope, bool is_basic)
 {
-    if (opscope__range_is_skipped(&any_of_scope[scope])) {
+    if ((__builtin_expect(scope == OPSCOPE_USER_SCOPE, 0) && is_left_out()) ||
+        opscope__range_is_skipped(&any_of_scope[scope])) {
         *context = &skipped;
         return context;
     }

@@ -22,6 +22,7 @@
 #include "bridges/torch/block.h"
 #include "private/torch.h"
 #include "recorder/cost.h"
+#include "recorder/recorder.h"
 
 struct hook {
     PyObject_HEAD
@@ -199,20 +200,44 @@ static void follow(PyObject *block, PyObject *name, uint64_t start_ticks)
     }
 }
 
+/* Whether a call for a block of that name runs within the call for one of the other name. A mode
+ * may also begin blocks of its own. */
+static bool is_same_text(const void *around, PyObject *name)
+{
+    PyObject *outer = (PyObject *)(uintptr_t)around;
+    return outer != NULL && name != NULL &&
+           (outer == name || (PyUnicode_Check(outer) && PyUnicode_Check(name) &&
+                              PyUnicode_Compare(outer, name) == 0));
+}
+
 /* PyTorch begins a block's range inside the operator: after it has parsed the call, and before it
  * makes the object that it returns, which takes from 0.6 us to 4 us. The range here begins in the
- * middle of the call, so it differs from PyTorch's by less than a microsecond in our measurements.
- */
+ * middle of the innermost call, so it differs from PyTorch's by less than a microsecond in our
+ * measurements. */
 static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *names)
 {
     /* Partner: the release in torch/attach.c. */
     const bool is_followed = opscope__load_acquire(&opscope__torch_follows_blocks);
-    const uint64_t start = is_followed ? opscope__cost_probe_clock() : 0;
+    const uint64_t start = opscope__cost_probe_clock();
     const uint64_t number = last_number;
     if (is_followed) {
         opscope__torch_block_will_begin();
     }
+    PyObject *name = name_of(args, names);
+    const struct opscope__torch_block_call around = opscope__torch_block_call;
+    opscope__torch_block_call = (struct opscope__torch_block_call){
+        .name = name, .is_again = is_same_text(around.name, name)};
     PyObject *block = PyObject_Call(hook->original, args, names);
+    const struct opscope__torch_block_call call = opscope__torch_block_call;
+    const uint64_t now = opscope__cost_probe_clock();
+    const uint64_t middle = now > start ? start + (now - start) / 2 : now;
+    const uint64_t began = call.began_ticks != 0 ? call.began_ticks : middle;
+    opscope__torch_block_call = around;
+    if (call.is_again) {
+        opscope__torch_block_call.began_ticks = began;
+        opscope__torch_block_call.has_left |= call.has_left;
+        return block;
+    }
     if (block == NULL) {
         return NULL;
     }
@@ -220,16 +245,18 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
         block_type = Py_TYPE(block);
     }
     /* A mode may return anything; and an inner hook may have followed the block already. */
-    if (is_followed && Py_TYPE(block) == block_type && !is_followed_already(block, number)) {
-        const uint64_t now = opscope__cost_probe_clock();
-        follow(block, name_of(args, names), now > start ? start + (now - start) / 2 : now);
+    if ((is_followed || call.has_left) && Py_TYPE(block) == block_type &&
+        !is_followed_already(block, number)) {
+        follow(block, name, began);
         opscope__cost_outer(opscope__cost_probe_clock() - now, true);
+    } else if (call.has_left) {
+        opscope__recorder_count_lost();
     }
     return block;
 }
 
 /* PyTorch ends a block's range inside the operator, after it has parsed the call (4 us). So the
- * range ends here when the operator has returned; under modes, that is in the innermost hook. */
+ * range ends here when the operator has returned. */
 static PyObject *end_block(const struct hook *hook, PyObject *args, PyObject *names)
 {
     const PyObject *block = block_of(args, names); /* the caller's arguments keep it alive */
