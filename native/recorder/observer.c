@@ -9,6 +9,7 @@
 #include "recorder/sampling.h"
 #include "recorder/state.h"
 #include "recorder/window.h"
+#include "segment/sandbox.h"
 
 static void thread_begins(struct opscope__thread *thread)
 {
@@ -31,6 +32,7 @@ static void labels_changed(const opscope_debug_info *chain)
 
 static void fork_prepare(void)
 {
+    opscope__sandbox_fork_prepare();
     opscope__window_fork_prepare(); /* waits for its thread, which may need any of the locks */
     opscope__settings_lock();
     opscope__segment_lock();
@@ -40,6 +42,7 @@ static void fork_prepare(void)
 
 static void fork_child(void)
 {
+    opscope__sandbox_fork_child();
     opscope__window_fork_child();
     opscope__off_cpu_note_main();
     opscope__recorder_fork_child();

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -289,6 +290,73 @@ static void a_forked_child_goes_on_without_a_segment(void)
     segment_free(segment);
 }
 
+/* ---- with libseccomp ------------------------------------------------------------------------------ */
+
+/* Another library by that name. */
+static void load_libseccomp(void)
+{
+    char path[512];
+    struct link_map *library;
+    void *original = dlopen("libm.so.6", RTLD_NOW);
+    CHECK(original != NULL && dlinfo(original, RTLD_DI_LINKMAP, &library) == 0);
+    snprintf(path, sizeof path, "%s/libseccomp.so.2", directory);
+    FILE *from = fopen(library->l_name, "re"), *to = fopen(path, "we");
+    CHECK(from != NULL && to != NULL);
+    for (int byte; (byte = fgetc(from)) != EOF;) {
+        CHECK(fputc(byte, to) != EOF);
+    }
+    CHECK_EQUAL(fclose(to), 0);
+    fclose(from);
+    CHECK(dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL);
+    CHECK_EQUAL(unlink(path), 0);
+}
+
+static void fork_with_libseccomp(bool of_all_threads)
+{
+    int status = -1;
+    start_with(2000000, 250000000, 0);
+    wait_for_thread();
+    CHECK(!opscope__sandbox_is_likely());
+    load_libseccomp();
+    CHECK(opscope__sandbox_is_likely());
+    ALLOW(of_a_fork);
+    forbid_the_rest(of_all_threads);
+    pid_t child = fork();
+    if (child == 0) {
+        run_ranges(op_of("in child", OPSCOPE_USER_SCOPE, OPSCOPE_FORWARD), 10);
+        syscall(SYS_exit_group, 0);
+    }
+    CHECK_EQUAL(syscall(SYS_wait4, child, &status, 0, NULL), child);
+    CHECK_EQUAL(status, 0);
+    run_ranges(op_of("after the fork", OPSCOPE_USER_SCOPE, OPSCOPE_FORWARD), 10);
+}
+
+static void with_libseccomp_a_fork_asks_for_no_filter(void)
+{
+    for (int all = 0; all < 2; all++) {
+        struct segment *segment = left_by(fork_with_libseccomp, all != 0);
+        CHECK_EQUAL(segment_sum_of(segment, "in child").samples, 0);
+        segment_free(segment);
+    }
+}
+
+static void begin_with_libseccomp(bool of_all_threads)
+{
+    const opscope_recorder_options options = {
+        .directory = directory, .window_ns = 2000000, .period_ns = 250000000};
+    CHECK_EQUAL(opscope_recorder_start(&options), OPSCOPE_OK);
+    load_libseccomp();
+    forbid_the_rest(of_all_threads);
+    run_ranges(op_named("first"), 10);
+}
+
+static void with_libseccomp_the_first_range_asks_for_no_filter(void)
+{
+    segment_free(left_by(begin_with_libseccomp, true));
+}
+
+/* ---- a trace -------------------------------------------------------------------------------------- */
+
 static void request_a_trace(bool of_all_threads)
 {
     char path[512];
@@ -315,6 +383,8 @@ int main(void)
     RUN(an_old_kernel_does_not_grow_under_a_new_filter);
     RUN(windows_pass_by_no_new_kind_of_call);
     RUN(a_forked_child_goes_on_without_a_segment);
+    RUN(with_libseccomp_a_fork_asks_for_no_filter);
+    RUN(with_libseccomp_the_first_range_asks_for_no_filter);
     RUN(a_trace_is_refused);
     remove_directory();
     return 0;

@@ -18,6 +18,7 @@
 #include "record/range.h"
 #include "recorder/cost.h"
 #include "recorder/recorder.h"
+#include "segment/sandbox.h"
 
 enum { THREAD_LIMIT = 4096, THREAD_NAME_BYTES = 16 };
 
@@ -41,6 +42,9 @@ static uint64_t thread_ids[THREAD_LIMIT];
 static uint64_t phase_of_thread(void)
 {
     char name[THREAD_NAME_BYTES] = "";
+    if (opscope__sandbox_is_likely()) {
+        return 0; /* a filter may end the process at this call */
+    }
     (void)prctl(PR_GET_NAME, name);
     const bool is_loader = strcmp(name, "pt_data_worker") == 0 || strcmp(name, "pt_data_pin") == 0;
     return is_loader ? OPSCOPE__PHASE_BITS(OPSCOPE_DATA) : 0;
