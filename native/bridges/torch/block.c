@@ -12,7 +12,6 @@
 #include "recorder/recorder.h"
 
 bool opscope__torch_follows_blocks;
-_Thread_local struct opscope__torch_block_call opscope__torch_block_call;
 
 /* True if that range is open on this thread. */
 static bool is_open_here(const void *block)

@@ -15,7 +15,6 @@
 
 #include "base/atomics.h"
 #include "base/hot.h"
-#include "bridges/torch/block.h"
 #include "bridges/torch/labels.h"
 #include "bridges/torch/op.h"
 #include "bridges/torch/open.h"
@@ -152,7 +151,7 @@ start_probed(struct opscope__torch_context **context, const struct opscope__torc
     return context;
 }
 
-/* The range of a block that a mode begins (torch/block.h). Its turn in the countdown comes later.
+/* The range of a block that a mode begins (torch/stack.h). Its turn in the countdown comes later.
  */
 static bool OPSCOPE__COLD is_left_out(void)
 {

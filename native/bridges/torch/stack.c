@@ -26,6 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct opscope__torch_stack *stacks; /* lock */
 
 _Thread_local struct opscope__torch_stack *opscope__torch_stack;
+_Thread_local struct opscope__torch_block_call opscope__torch_block_call;
 
 bool opscope__torch_is_sampled;
 

@@ -36,6 +36,18 @@ extern bool opscope__torch_is_sampled;
 /* The calling thread's stack; NULL before its first range. */
 extern _Thread_local struct opscope__torch_stack *opscope__torch_stack;
 
+/* What the calling thread's innermost call of the operator that begins blocks is about. A mode
+ * calls the operator again, within the call, for the same block. PyTorch then begins and ends
+ * ranges around the inner call, in which it begins the block's range. So that one is left out, and
+ * the block followed here, from the outer call on. */
+struct opscope__torch_block_call {
+    const void *name;     /* of the block; NULL: no such call runs now */
+    uint64_t began_ticks; /* when the block began in an inner call; 0: there was none */
+    bool is_again;        /* the call is such an inner one */
+    bool has_left;        /* a callback has left out the range */
+};
+extern _Thread_local struct opscope__torch_block_call opscope__torch_block_call;
+
 /* Makes the calling thread's stack; NULL if memory ran out. */
 struct opscope__torch_stack *opscope__torch_stack_make(void);
 /* Removes lost ranges from the inner end of the calling thread's stack. */

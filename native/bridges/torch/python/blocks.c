@@ -20,6 +20,7 @@
 
 #include "base/atomics.h"
 #include "bridges/torch/block.h"
+#include "bridges/torch/stack.h"
 #include "private/torch.h"
 #include "recorder/cost.h"
 #include "recorder/recorder.h"
