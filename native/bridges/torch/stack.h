@@ -41,7 +41,7 @@ extern _Thread_local struct opscope__torch_stack *opscope__torch_stack;
  * ranges around the inner call, in which it begins the block's range. So that one is left out, and
  * the block followed here, from the outer call on. */
 struct opscope__torch_block_call {
-    const void *name;     /* of the block; NULL: no such call runs now */
+    uint64_t name;        /* of the block, as a hash; 0: no such call runs now */
     uint64_t began_ticks; /* when the block began in an inner call; 0: there was none */
     bool is_again;        /* the call is such an inner one */
     bool has_left;        /* a callback has left out the range */

@@ -201,14 +201,10 @@ static void follow(PyObject *block, PyObject *name, uint64_t start_ticks)
     }
 }
 
-/* Whether a call for a block of that name runs within the call for one of the other name. A mode
- * may also begin blocks of its own. */
-static bool is_same_text(const void *around, PyObject *name)
+/* A hash of the name, which no switch to another greenlet leaves without its object; 0: unknown. */
+static uint64_t hash_of(PyObject *name)
 {
-    PyObject *outer = (PyObject *)(uintptr_t)around;
-    return outer != NULL && name != NULL &&
-           (outer == name || (PyUnicode_Check(outer) && PyUnicode_Check(name) &&
-                              PyUnicode_Compare(outer, name) == 0));
+    return name != NULL && PyUnicode_Check(name) ? (uint64_t)PyObject_Hash(name) : 0;
 }
 
 /* PyTorch begins a block's range inside the operator: after it has parsed the call, and before it
@@ -226,8 +222,10 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
     }
     PyObject *name = name_of(args, names);
     const struct opscope__torch_block_call around = opscope__torch_block_call;
+    const uint64_t hash = hash_of(name);
+    /* A mode may also begin blocks of its own, with other names. */
     opscope__torch_block_call = (struct opscope__torch_block_call){
-        .name = name, .is_again = is_same_text(around.name, name)};
+        .name = hash, .is_again = hash != 0 && hash == around.name};
     PyObject *block = PyObject_Call(hook->original, args, names);
     const struct opscope__torch_block_call call = opscope__torch_block_call;
     const uint64_t now = opscope__cost_probe_clock();
@@ -245,9 +243,10 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
     if (block_type == NULL) {
         block_type = Py_TYPE(block);
     }
+    const bool is_left_to_us =
+        call.has_left || (is_followed && opscope__load_relaxed(&opscope__torch_follows_blocks));
     /* A mode may return anything; and an inner hook may have followed the block already. */
-    if ((is_followed || call.has_left) && Py_TYPE(block) == block_type &&
-        !is_followed_already(block, number)) {
+    if (is_left_to_us && Py_TYPE(block) == block_type && !is_followed_already(block, number)) {
         follow(block, name, began);
         opscope__cost_outer(opscope__cost_probe_clock() - now, true);
     } else if (call.has_left) {
