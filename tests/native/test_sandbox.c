@@ -264,16 +264,9 @@ static void windows_pass_by_no_new_kind_of_call(void)
 
 /* ---- what does need files ------------------------------------------------------------------------- */
 
-static void fork_and_run(bool of_all_threads)
+static void run_in_child(void)
 {
     int status = -1;
-    start_with(2000000, 250000000, 0);
-    wait_for_thread();
-    CHECK(!opscope__sandbox_is_new());
-    ALLOW(of_a_fork); /* without the calls for a thread: windows end with the fork */
-    ALLOW(asks_first);
-    forbid_the_rest(of_all_threads);
-    CHECK(opscope__sandbox_is_new());
     pid_t child = fork();
     if (child == 0) {
         run_ranges(op_of("in child", OPSCOPE_USER_SCOPE, OPSCOPE_FORWARD), 10);
@@ -281,6 +274,18 @@ static void fork_and_run(bool of_all_threads)
     }
     CHECK_EQUAL(syscall(SYS_wait4, child, &status, 0, NULL), child);
     CHECK_EQUAL(status, 0);
+}
+
+static void fork_and_run(bool of_all_threads)
+{
+    start_with(2000000, 250000000, 0);
+    wait_for_thread();
+    CHECK(!opscope__sandbox_is_new());
+    ALLOW(of_a_fork); /* without the calls for a thread: windows end with the fork */
+    ALLOW(asks_first);
+    forbid_the_rest(of_all_threads);
+    CHECK(opscope__sandbox_is_new());
+    run_in_child();
 }
 
 static void a_forked_child_goes_on_without_a_segment(void)
@@ -313,7 +318,6 @@ static void load_libseccomp(void)
 
 static void fork_with_libseccomp(bool of_all_threads)
 {
-    int status = -1;
     start_with(2000000, 250000000, 0);
     wait_for_thread();
     CHECK(!opscope__sandbox_is_likely());
@@ -321,13 +325,7 @@ static void fork_with_libseccomp(bool of_all_threads)
     CHECK(opscope__sandbox_is_likely());
     ALLOW(of_a_fork);
     forbid_the_rest(of_all_threads);
-    pid_t child = fork();
-    if (child == 0) {
-        run_ranges(op_of("in child", OPSCOPE_USER_SCOPE, OPSCOPE_FORWARD), 10);
-        syscall(SYS_exit_group, 0);
-    }
-    CHECK_EQUAL(syscall(SYS_wait4, child, &status, 0, NULL), child);
-    CHECK_EQUAL(status, 0);
+    run_in_child();
     run_ranges(op_of("after the fork", OPSCOPE_USER_SCOPE, OPSCOPE_FORWARD), 10);
 }
 
