@@ -19,9 +19,10 @@ static uint64_t set_timer(opscope__counted_part *counted, uint64_t now_ns)
 uint64_t opscope__counted_part_begin(opscope__counted_part *counted, double length_ns,
                                      double period_ns, bool has_quota, uint64_t now_ns)
 {
-    *counted = (opscope__counted_part){.end_ns = now_ns + (uint64_t)length_ns,
-                                       .allowed_ns = (uint64_t)(ALLOWED_PART * period_ns),
-                                       .has_steps = has_quota};
+    *counted = (opscope__counted_part){
+        .end_ns = now_ns + (uint64_t)length_ns,
+        .allowed_ns = (uint64_t)(ALLOWED_PART * period_ns),
+        .has_steps = has_quota && length_ns >= OPSCOPE__COUNTED_PART_LONG_NS};
     return set_timer(counted, now_ns);
 }
 

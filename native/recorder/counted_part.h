@@ -15,6 +15,9 @@
  * known, so while a quota is known to stop the program, the timer is set in steps, and a stop began
  * in the middle of one, on average. The length does not depend on what the program does.
  *
+ * A window of less than 20 ms ends with a stop. It is a small part of a turn, and of small
+ * operators, whose recording is cold again after a stop.
+ *
  * This code is arithmetic: no clock, no lock. Its caller is recorder/window_cycle.c.
  */
 #ifndef OPSCOPE_RECORDER_COUNTED_PART_H
@@ -23,7 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { OPSCOPE__COUNTED_PART_STEP_NS = 5000000 };
+enum { OPSCOPE__COUNTED_PART_STEP_NS = 5000000, OPSCOPE__COUNTED_PART_LONG_NS = 20000000 };
 
 typedef struct opscope__counted_part {
     uint64_t end_ns;     /* without further stops */

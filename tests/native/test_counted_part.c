@@ -14,14 +14,14 @@ static void a_part_ends_in_time_where_nothing_stops_it(void)
         opscope__counted_part counted;
         uint64_t now_ns = 7 * MS, due_ns;
         unsigned timers = 1;
-        due_ns = opscope__counted_part_begin(&counted, 12 * MS, PERIOD_NS, has_quota, now_ns);
+        due_ns = opscope__counted_part_begin(&counted, 24 * MS, PERIOD_NS, has_quota, now_ns);
         while (due_ns != 0) {
             now_ns = due_ns;
             due_ns = opscope__counted_part_go_on(&counted, now_ns);
             timers += due_ns != 0;
         }
-        CHECK_EQUAL(now_ns, 19 * MS);
-        CHECK_EQUAL(timers, has_quota ? 3 : 1);
+        CHECK_EQUAL(now_ns, 31 * MS);
+        CHECK_EQUAL(timers, has_quota ? 5 : 1);
     }
 }
 
@@ -29,10 +29,17 @@ static void a_part_ends_in_time_where_nothing_stops_it(void)
 static void a_part_that_waits_for_other_processes_is_no_longer(void)
 {
     opscope__counted_part counted;
-    CHECK_EQUAL(opscope__counted_part_begin(&counted, 4 * MS, PERIOD_NS, true, 0), 4 * MS);
+    CHECK_EQUAL(opscope__counted_part_begin(&counted, 20 * MS, PERIOD_NS, true, 0), 5 * MS);
     CHECK_EQUAL(opscope__counted_part_go_on(&counted, 22 * MS), 0);
     CHECK_EQUAL(opscope__counted_part_begin(&counted, 30 * MS, PERIOD_NS, false, 0), 30 * MS);
     CHECK_EQUAL(opscope__counted_part_go_on(&counted, 80 * MS), 0); /* no quota is known */
+}
+
+static void a_short_part_ends_with_a_stop(void)
+{
+    opscope__counted_part counted;
+    CHECK_EQUAL(opscope__counted_part_begin(&counted, 19 * MS, PERIOD_NS, true, 0), 19 * MS);
+    CHECK_EQUAL(opscope__counted_part_go_on(&counted, 70 * MS), 0);
 }
 
 static void a_stop_is_no_part_of_its_length(void)
@@ -128,6 +135,7 @@ int main(void)
 {
     RUN(a_part_ends_in_time_where_nothing_stops_it);
     RUN(a_part_that_waits_for_other_processes_is_no_longer);
+    RUN(a_short_part_ends_with_a_stop);
     RUN(a_stop_is_no_part_of_its_length);
     RUN(stops_move_the_end_by_a_part_of_the_period_at_most);
     RUN(windows_meet_each_part_of_a_turn_alike);
