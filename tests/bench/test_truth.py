@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
@@ -312,7 +313,7 @@ def test_steps_are_counted_and_timed_without_the_pauses(monkeypatch: pytest.Monk
     programs = import_module("opscope.bench.truth.programs")
     monkeypatch.setattr(programs.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(programs.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(programs.time, "thread_time", lambda: cpu_clock[0])
+    monkeypatch.setattr(programs._cpu_time, "now_s", lambda: cpu_clock[0])
     drive = in_turn(lambda: move(2.0), lambda: move(3.0))
     assert clock == [6.0]  # three to warm up
     # Each step was stopped for a quarter of its time.
@@ -322,10 +323,9 @@ def test_steps_are_counted_and_timed_without_the_pauses(monkeypatch: pytest.Monk
 
 
 def test_short_steps_read_the_cpu_time_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel may stop a thread at such a read, and then never within a step."""
     clock, reads = [0.0], [0]
 
-    def thread_time() -> float:
+    def cpu_time() -> float:
         reads[0] += 1
         return 0.5 * clock[0]
 
@@ -335,12 +335,21 @@ def test_short_steps_read_the_cpu_time_now_and_then(monkeypatch: pytest.MonkeyPa
     programs = import_module("opscope.bench.truth.programs")
     monkeypatch.setattr(programs.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(programs.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(programs.time, "thread_time", thread_time)
+    monkeypatch.setattr(programs._cpu_time, "now_s", cpu_time)
     done = in_turn(step)(1.0)
     assert done.steps == pytest.approx(1000, abs=2)
     assert done.active_s == pytest.approx(1.0, abs=0.002)
     assert reads[0] == pytest.approx(2 * 50, abs=6)
     assert done.stopped_s2 == pytest.approx(50 * 0.01**2, rel=0.1)
+
+
+def test_the_cpu_time_of_a_program_is_as_the_kernel_last_counted_it() -> None:
+    cpu_time = import_module("opscope.bench.truth.programs")._cpu_time
+    before, start = cpu_time.now_s(), time.thread_time()
+    while time.thread_time() < start + 0.05:
+        pass
+    spent = cpu_time.now_s() - before
+    assert 0.04 <= spent <= time.thread_time() - start + 0.01  # a tick of 10 ms at most
 
 
 def test_arrays_of_small_operators_begin_at_a_cache_line() -> None:
