@@ -72,7 +72,8 @@ def reference(program: Program, load: Load, seconds: float, children: Counter[st
     for _ in range(_REFERENCE_RUNS):
         every = run(program.name, short, load, EVERY_RANGE)
         runs.append((every.done, every.sums))
-        if program.times_itself:
+        # Where threads come and go, to record costs time for each of them as well.
+        if program.times_itself and program.has_one_thread:
             sampled.append(run(program.name, short, load, {}).done)
     return judge.truth(runs, children, with_times=program.times_itself, sampled=sampled)
 
