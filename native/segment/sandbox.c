@@ -16,10 +16,10 @@ struct sandbox {
 
 static struct sandbox at_start; /* written under the settings lock, only when the recorder starts */
 
-/* Relaxed: each is independent of other memory. */
-static uint32_t has_library, had_library; /* libseccomp: now, and at the recorder's start */
-static uint64_t seen_count;               /* libraries ever loaded, when it was last looked for */
-static uint32_t is_forked_child;
+static uint32_t has_library,
+    had_library;                 /* relaxed; libseccomp: now, and at the recorder's start */
+static uint64_t seen_count;      /* release; libraries ever loaded, when it was last looked for */
+static uint32_t is_forked_child; /* relaxed */
 
 static struct sandbox now(void)
 {
@@ -33,7 +33,8 @@ static int find_library(struct dl_phdr_info *library, size_t bytes, void *unused
     (void)unused;
     const bool has_count =
         bytes >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof library->dlpi_adds;
-    if (has_count && library->dlpi_adds == opscope__load_relaxed(&seen_count)) {
+    /* Partner: the store in look, after what that found. */
+    if (has_count && library->dlpi_adds == opscope__load_acquire(&seen_count)) {
         return 1; /* none has been loaded since */
     }
     if (library->dlpi_name != NULL && strstr(library->dlpi_name, "libseccomp") != NULL) {
@@ -56,7 +57,7 @@ static void look(void)
     uint64_t count = 0;
     (void)dl_iterate_phdr(count_libraries, &count);
     (void)dl_iterate_phdr(find_library, NULL);
-    opscope__store_relaxed(&seen_count, count);
+    opscope__store_release(&seen_count, count); /* partner: find_library */
 }
 
 void opscope__sandbox_note(void)

@@ -6,9 +6,10 @@
  * calls, all of which it made before, and the calls that the C library makes for memory. (The
  * thread that opens windows may take some microseconds longer to begin.) Some operations need other
  * calls: creating the segment of a forked child; starting the thread that opens windows, at the
- * program's first range and after a fork; starting a trace that another process requests; growing
- * on kernels before 5.14; and naming the phase of a new thread of PyTorch's. They call this check
- * first and are skipped if a filter is new.
+ * program's first range and after a fork; starting a trace that another process requests; and
+ * growing on kernels before 5.14. They call this check first and are skipped if a filter is new.
+ * The name of a new thread of PyTorch's, which tells its phase, is read with prctl as well,
+ * except where a filter by libseccomp is likely.
  *
  * Nothing tells a filter without a system call. But nearly all programs in Python that install one
  * do so with libseccomp. If that library has been loaded since the recorder's start, a filter is
