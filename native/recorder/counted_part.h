@@ -7,8 +7,8 @@
  * things there: after a stop its caches are cold, and before one, a thread of BLAS waits, running,
  * for another that has been stopped already. With a quota of a half, windows of 50 ms had 7 % of
  * their time in the first fifth of such a turn, and 33 % in the last one; the calls of products on
- * two threads were 0.81 to 1.08 of the truth, 0.90 on average (11 runs of 20 s). So the time of a
- * stop does not count, and the window goes on after it.
+ * two threads, beside other load, were 0.81 to 1.08 of the truth, 0.90 on average (11 runs of 20 s;
+ * 0.96 alone). So the time of a stop does not count, and the window goes on after it.
  *
  * The driver runs under the same quota. If its timer is as late as only a quota makes it
  * (recorder/gap.h), it was stopped until now, and the program with it. When the stop began is not
