@@ -103,6 +103,7 @@ uint64_t opscope__cost_setup_start(void)
 void opscope__cost_setup_end(uint64_t start_ns)
 {
     const uint64_t ns = opscope__thread_cpu_ns() - start_ns;
+    const struct opscope__thread *thread = opscope__hot.thread; /* NULL: no memory for one */
     /* The lock keeps the segment open meanwhile. */
     opscope__segment_lock();
     if (opscope__recorder.segment.base != NULL) {
@@ -113,7 +114,7 @@ void opscope__cost_setup_end(uint64_t start_ns)
         const uint64_t ps = (uint64_t)((double)ns * PS_PER_NS / factor);
         opscope__add_relaxed(&header->uncounted_cost_ps, ps);
         begun_ps += ps;
-        begun_new_ps += opscope__load_relaxed(&opscope__hot.thread->is_new) != 0 ? ps : 0;
+        begun_new_ps += thread != NULL && opscope__load_relaxed(&thread->is_new) != 0 ? ps : 0;
     }
     opscope__segment_unlock();
 }

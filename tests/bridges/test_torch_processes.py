@@ -115,6 +115,20 @@ torch.ones(3)
     assert len(list((tmp_path / "segments").glob("*.seg"))) == 2
 
 
+def test_threads_after_the_first_thousands_are_counted(tmp_path: Path) -> None:
+    # The bridge has room for the ids of 4,096 threads.
+    program = """
+import threading, torch
+x = torch.ones(3)
+for _ in range(4200):
+    thread = threading.Thread(target=torch.negative, args=(x,))
+    thread.start()
+    thread.join()
+"""
+    observed_fork(tmp_path, program)
+    assert counts(tmp_path / "segments").calls["aten::neg"] == 4200
+
+
 @pytest.mark.parametrize(
     "way_out",
     [

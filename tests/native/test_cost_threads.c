@@ -103,9 +103,34 @@ static void the_cost_of_new_threads_is_known(void)
     CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
 }
 
+/* A bridge prepares a thread before the thread's first range, which registers it. */
+static void *prepare(void *unused)
+{
+    opscope__cost_setup_end(opscope__cost_setup_start());
+    return unused;
+}
+
+static void a_thread_is_prepared_before_its_first_range(void)
+{
+    pthread_t thread;
+    empty_directory();
+    const opscope_recorder_options options = {.directory = directory, .sampling_prob = 1.0};
+    CHECK_EQUAL(opscope_recorder_start(&options), OPSCOPE_OK);
+    run_ranges(op_named("of_threads"), 1);
+    struct opscope__cost before, now;
+    opscope__recorder_read_cost(&before);
+    CHECK_EQUAL(pthread_create(&thread, NULL, prepare, NULL), 0);
+    pthread_join(thread, NULL);
+    opscope__recorder_read_cost(&now);
+    CHECK(now.begun_ns > before.begun_ns);
+    CHECK_EQUAL(now.begun_new_ns, before.begun_new_ns);
+    CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
+}
+
 int main(void)
 {
     make_directory();
+    RUN(a_thread_is_prepared_before_its_first_range);
     RUN(the_cost_of_new_threads_is_known);
     remove_directory();
     return 0;

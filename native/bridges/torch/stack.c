@@ -68,9 +68,10 @@ struct opscope__torch_stack *OPSCOPE__COLD opscope__torch_stack_make(void)
 {
     const uint64_t start_ns = opscope__cost_setup_start();
     const uint64_t torch_id = opscope__torch.thread_id();
+    const uint64_t our_id = opscope_thread_id(); /* registers the thread */
     if (torch_id < THREAD_LIMIT) {
         /* Partner: the load in opscope__torch_our_thread_id. */
-        opscope__store_relaxed(&thread_ids[torch_id], opscope_thread_id());
+        opscope__store_relaxed(&thread_ids[torch_id], our_id);
     }
     struct opscope__torch_stack *stack =
         malloc(sizeof *stack); /* large: only the pages in use are touched */
