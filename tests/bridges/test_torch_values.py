@@ -68,7 +68,12 @@ def test_sequence_numbers_and_forward_threads_are_those_of_the_profiler() -> Non
     assert {number for _, number, _ in found} != {-1}
 
 
-def test_a_backward_node_names_the_thread_of_its_forward() -> None:
+@pytest.mark.parametrize("threads_before", [0, 5000])
+def test_a_backward_node_names_the_thread_of_its_forward(threads_before: int) -> None:
+    for _ in range(threads_before):
+        with_range = threading.Thread(target=torch.negative, args=(torch.ones(3),))
+        with_range.start()
+        with_range.join()
     opscope.add_global_callback(lambda fn: None)
     losses: list[torch.Tensor] = []
 

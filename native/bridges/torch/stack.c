@@ -20,7 +20,7 @@
 #include "recorder/recorder.h"
 #include "segment/sandbox.h"
 
-enum { THREAD_LIMIT = 4096, THREAD_NAME_BYTES = 16 };
+enum { THREAD_LIMIT = 2048, THREAD_NAME_BYTES = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct opscope__torch_stack *stacks; /* lock */
@@ -30,9 +30,21 @@ _Thread_local struct opscope__torch_block_call opscope__torch_block_call;
 
 bool opscope__torch_is_sampled;
 
-/* Maps PyTorch's id of a thread to ours. Each entry is written once, by the thread; relaxed. 0:
- * unknown. */
-static uint64_t thread_ids[THREAD_LIMIT];
+/* Maps PyTorch's id of a thread to ours, both of which count the threads of the process: for the
+ * first threads, among them the main one, and for the latest. An entry has PyTorch's id in its
+ * upper half and ours in its lower one, so that it is read and written as a whole; relaxed. 0:
+ * none. */
+static uint64_t thread_ids[2 * THREAD_LIMIT];
+
+static uint64_t *place_of(uint64_t torch_id)
+{
+    return &thread_ids[torch_id < THREAD_LIMIT ? torch_id : THREAD_LIMIT + torch_id % THREAD_LIMIT];
+}
+
+static uint64_t upper_half(uint64_t torch_id)
+{
+    return torch_id << 32;
+}
 
 /* ---- phases ----------------------------------------------------------------------------------- */
 
@@ -69,10 +81,8 @@ struct opscope__torch_stack *OPSCOPE__COLD opscope__torch_stack_make(void)
     const uint64_t start_ns = opscope__cost_setup_start();
     const uint64_t torch_id = opscope__torch.thread_id();
     const uint64_t our_id = opscope_thread_id(); /* registers the thread */
-    if (torch_id < THREAD_LIMIT) {
-        /* Partner: the load in opscope__torch_our_thread_id. */
-        opscope__store_relaxed(&thread_ids[torch_id], our_id);
-    }
+    /* Partner: the load in opscope__torch_our_thread_id. */
+    opscope__store_relaxed(place_of(torch_id), upper_half(torch_id) | (uint32_t)our_id);
     struct opscope__torch_stack *stack =
         malloc(sizeof *stack); /* large: only the pages in use are touched */
     if (stack == NULL) {
@@ -95,7 +105,8 @@ struct opscope__torch_stack *OPSCOPE__COLD opscope__torch_stack_make(void)
 
 uint64_t opscope__torch_our_thread_id(uint64_t torch_id)
 {
-    return torch_id < THREAD_LIMIT ? opscope__load_relaxed(&thread_ids[torch_id]) : 0;
+    const uint64_t entry = opscope__load_relaxed(place_of(torch_id));
+    return entry - (uint32_t)entry == upper_half(torch_id) ? (uint32_t)entry : 0;
 }
 
 void opscope__torch_stack_thread_ends(void)

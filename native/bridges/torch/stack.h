@@ -61,7 +61,8 @@ bool opscope__torch_stack_make_room(struct opscope__torch_stack *stack);
  * it is lost there. */
 void opscope__torch_stack_ended_elsewhere(const struct opscope__torch_function *fn);
 
-/* Maps PyTorch's id of a thread to ours; rarely called; 0 if the thread has had no range. */
+/* Maps PyTorch's id of a thread to ours; 0 if the thread has had no range, or is neither one of the
+ * first nor of the latest. */
 uint64_t opscope__torch_our_thread_id(uint64_t torch_id);
 
 /* The calling thread's first range in a segment is about to be recorded: sets the phase of
