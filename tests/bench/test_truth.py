@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import nullcontext
@@ -24,7 +25,7 @@ from opscope.bench import Effort
 from opscope.bench.truth import cases, judge, loads
 from opscope.bench.truth.judge import Estimate
 from opscope.bench.truth.observed import EVERY_RANGE, Observed, run
-from opscope.bench.truth.programs import PROGRAMS, Done, in_turn
+from opscope.bench.truth.programs import PROGRAMS, Done, in_turn, with_threads
 from opscope.bench.truth.segments import Key, Sums
 from opscope.errors import OpscopeError
 
@@ -320,7 +321,23 @@ def test_steps_are_counted_and_timed_without_the_pauses(monkeypatch: pytest.Monk
     # Each step was stopped for a quarter of its time.
     assert drive(12.0) == Done(3, 6.0, 3 * 0.5**2)
     assert drive(0.0) == Done(1, 2.0, 0.5**2)
-    assert in_turn(lambda: move(2.0), waits=True)(0.0) == Done(1, 2.0)
+
+
+def test_the_time_of_steps_with_threads_is_the_cpu_time_of_the_process() -> None:
+    def work() -> None:
+        start = time.thread_time()
+        while time.thread_time() < start + 0.05:
+            pass
+
+    def step() -> None:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        time.sleep(0.2)
+
+    steps, active_s, stopped_s2 = with_threads(step)(0.0)
+    assert (steps, stopped_s2) == (1, 0.0)
+    assert 0.05 <= active_s < 0.2
 
 
 def test_short_steps_read_the_cpu_time_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,7 +204,18 @@ static void follow(PyObject *block, PyObject *name, uint64_t start_ticks)
 /* A hash of the name, which no switch to another greenlet leaves without its object; 0: unknown. */
 static uint64_t hash_of(PyObject *name)
 {
-    return name != NULL && PyUnicode_Check(name) ? (uint64_t)PyObject_Hash(name) : 0;
+    if (name == NULL || !PyUnicode_Check(name)) {
+        return 0;
+    }
+    /* The hash of a subclass is the program's code; so this is of the name as an exact str. */
+    PyObject *text = PyUnicode_FromObject(name);
+    if (text == NULL) {
+        PyErr_Clear();
+        return 0;
+    }
+    const uint64_t hash = (uint64_t)PyObject_Hash(text);
+    Py_DECREF(text);
+    return hash;
 }
 
 /* PyTorch begins a block's range inside the operator: after it has parsed the call, and before it

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opscope.bench.truth.programs import Done, Drive, in_turn
+from opscope.bench.truth.programs import Done, Drive, in_turn, with_threads
 
 _LONGEST = 3_000_000_000
 """Number of elements that one operator adds up, in about two seconds."""
@@ -98,7 +98,7 @@ def short_threads() -> Drive:
             np.sqrt(fifty)
         thread.join()
 
-    return in_turn(step, waits=True)
+    return with_threads(step)
 
 
 def blas() -> Drive:

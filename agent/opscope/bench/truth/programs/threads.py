@@ -10,7 +10,7 @@ from statistics import median
 import torch
 from torch import nn
 
-from opscope.bench.truth.programs import Done, Drive, in_turn
+from opscope.bench.truth.programs import Done, Drive, with_threads
 
 _CLIENTS = 2
 _REQUESTS_ALONE = 51
@@ -36,7 +36,7 @@ def thread_per_request() -> Drive:
         thread.start()
         thread.join()
 
-    return in_turn(step, waits=True)
+    return with_threads(step)
 
 
 def _seconds_alone(work: Callable[[], None]) -> float:
