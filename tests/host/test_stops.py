@@ -427,14 +427,14 @@ def test_what_may_be_an_operators_own_waiting_stays(
     assert found["a"][1] >= 4.0 + 3.0**2
 
 
-def test_a_self_time_never_falls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_time_falls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A window meets a stop, which the process states a moment later."""
     tmp_path.chmod(0o700)
     had: dict[int, ProcessorTime] = {}
     monkeypatch.setattr(processor_time, "of_threads", lambda pid, _: had)
     monkeypatch.setattr(processor_time, "since_boot_ns", lambda: 0)
     host = Host([str(tmp_path)], consume=False)
-    process, shown = Process(pid=os.getpid()), []
+    process, shown, totals = Process(pid=os.getpid()), [], []
     for waited_s, (met_s, stated_s) in enumerate(((0, 0), (0, 0), (4, 0), (4, 4), (4, 4))):
         had[os.getpid()] = ProcessorTime(8 * S, waited_s * S)
         windows = {"window_ns": 3_000_000, "main_table": 1}
@@ -443,6 +443,10 @@ def test_a_self_time_never_falls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         writer.variance("a", 1.0, 1.0)
         writer.off_cpu("a", stated_s, stated_s, 0.25)
         writer.write(tmp_path)
-        shown.append(float(host.collect().self_s.sum()))
+        found = host.collect()
+        shown.append(float(found.self_s.sum()))
+        totals.append(float(found.total_s.sum()))
     assert shown == sorted(shown)
+    assert totals == sorted(totals)
+    assert totals[-1] >= shown[-1]
     assert shown[1] == approx(4.0 * (1 + 1 / 8))

@@ -12,14 +12,14 @@ import pytest
 
 from opscope.host import processor_time
 from opscope.host.host import Host
-from opscope.host.snapshot import Snapshot
+from opscope.host.snapshot import SeriesKey, Snapshot
 from opscope.host.state import Held, State, decode, encode
 from opscope.host.state_file import StateFile
 from opscope.segments import layout
 from opscope.segments.dictionary import Dictionary
 from opscope.segments.segment import Segment, read_header, read_segment
 from opscope.segments.segment_file import SegmentError
-from opscope.segments.variance import PhaseVariance
+from opscope.segments.variance import COLUMNS, PhaseVariance
 from tests.segments.segment_writer import Process, Range, SegmentWriter, start_of
 from tests.waiting import until
 
@@ -231,15 +231,15 @@ def test_an_agent_that_is_started_again_goes_on_with_them(tmp_path: Path) -> Non
 
 
 def old_state(raw: bytes) -> bytes:
-    """As written by agents without variances."""
+    """As written by agents without variances, and without exported total times."""
     head = struct.Struct("<16sIIQQ")
     magic, version, _, _, text_size = head.unpack_from(raw)
     body = raw[head.size :]
     facts = json.loads(body[:text_size])
-    sizes = facts.pop("variances")
+    later = 16 * sum(facts.pop("variances")) + 8 * facts.pop("total")
     for name in ("services", "overhead_ns", "phase_variances", "window_calls2"):
         del facts[name]
-    arrays = body[text_size : len(body) - 16 * sum(sizes)]
+    arrays = body[text_size : len(body) - later]
     text = json.dumps(facts).encode()
     body = text + arrays
     return head.pack(magic, version, zlib.crc32(body), len(body), len(text)) + body
@@ -260,10 +260,21 @@ def test_an_older_agents_state_is_read(tmp_path: Path) -> None:
     assert not after.variances.any()
 
 
+def test_a_state_has_the_exported_times_and_variances() -> None:
+    state = State.none(bytes(16), 10)
+    for op in ("add", "sin"):
+        state.tables.series.add(SeriesKey("service", op, "", (), None, ""), 0, 0)
+    held = Held(np.array([[5, 9], [2, 3]], np.uint64), np.full((2, COLUMNS), 7.0), 0)
+    state.held = held
+    found = decode(encode(state)).held
+    assert found.times_ns.tolist() == held.times_ns.tolist()
+    assert found.variances.tolist() == held.variances.tolist()
+
+
 def test_a_states_variances_are_not_trusted() -> None:
     state = State.none(bytes(16), 10)
     phases = {("a", "data"): PhaseVariance(1.0, 2.0, 3.0), ("a", "other"): PhaseVariance(1.0, 0.0)}
-    state.held = Held(np.zeros(0, np.uint64), np.zeros((0, 2)), 7)
+    state.held = Held(np.zeros((0, 2), np.uint64), np.zeros((0, 2)), 7)
     state.dead.phase_variances = phases
     assert decode(encode(state)).dead.phase_variances == phases
     assert decode(encode(state)).held.overhead_ns == 7

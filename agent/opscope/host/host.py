@@ -28,7 +28,7 @@ from opscope.host.removal import remove
 from opscope.host.retirement import IDLE_S, Retirement, unexported
 from opscope.host.segment_directory import PassResult, Reading, SegmentDirectory
 from opscope.host.self_metrics import SelfMetrics
-from opscope.host.snapshot import SELF_NS, Exemplar, Snapshot
+from opscope.host.snapshot import SELF_NS, TOTAL_NS, Exemplar, Snapshot
 from opscope.host.state import Held, State, StateError, decode, encode
 from opscope.host.state_file import StateFile
 from opscope.host.take_back import TakeBack
@@ -370,18 +370,18 @@ class Host:
         return self._state.dead.plus(live, len(self._state.tables.series.keys))
 
     def _hold_estimates(self, sums: Sums) -> None:
-        """Keeps exported estimates (self time, variances, cost of recording, processor time) from
+        """Keeps exported estimates (times, variances, cost of recording, processor time) from
         decreasing: each may fall a little, a counter must not."""
         held, counters = self._state.held, sums.counters
-        n = len(held.self_ns)
-        counters[:n, SELF_NS] = np.maximum(counters[:n, SELF_NS], held.self_ns)
+        n, times = len(held.times_ns), [SELF_NS, TOTAL_NS]
+        counters[:n, times] = np.maximum(counters[:n, times], held.times_ns)
         n = len(held.variances)
         sums.variances[:n] = np.maximum(sums.variances[:n], held.variances)
         overhead_ns = max(sums.health.overhead_ns, held.overhead_ns)
         sums.health = sums.health._replace(overhead_ns=overhead_ns)
         processor_ns = self._processor.hold(sums.measured, held.processor_ns)
-        self_ns, variances = counters[:, SELF_NS].copy(), sums.variances.copy()
-        self._state.held = Held(self_ns, variances, overhead_ns, processor_ns)
+        variances = sums.variances.copy()
+        self._state.held = Held(counters[:, times], variances, overhead_ns, processor_ns)
 
     def _snapshot(self, sums: Sums, now_ns: int, started: float) -> Snapshot:
         series = self._state.tables.series

@@ -24,7 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opscope.host.series_table import SeriesTable, other_of
-from opscope.host.snapshot import OTHER, RETIRED, SELF_NS, SELF_UNKNOWN, SeriesKey
+from opscope.host.snapshot import (
+    OTHER,
+    RETIRED,
+    SELF_NS,
+    SELF_UNKNOWN,
+    TOTAL_NS,
+    SeriesKey,
+)
 from opscope.host.state import State
 from opscope.host.totals import Sums
 from opscope.segments import bounds
@@ -182,14 +189,14 @@ def _merge(state: State, numbers: list[int], key: SeriesKey) -> list[int]:
     """Merges these series into one with this key; frees their numbers and reuses one."""
     table, dead = state.tables.series, state.dead
     held = state.held
-    counters, self_ns = _sum(dead, held.self_ns, numbers)
+    counters, times_ns = _sum(dead, held.times_ns, numbers)
     buckets = bounds.total(dead.buckets[numbers])
     variances = dead.variances[numbers].sum(axis=0)
     held_variances = np.maximum(dead.variances[numbers], held.variances[numbers]).sum(axis=0)
     created = min(table.created_unix_ns[number] for number in numbers)
     for number in numbers:
         table.remove(number)
-    for array in (dead.counters, dead.buckets, dead.variances, held.self_ns, held.variances):
+    for array in (dead.counters, dead.buckets, dead.variances, held.times_ns, held.variances):
         array[numbers] = 0
     if counters.any():
         number = table.add(key, created)
@@ -197,18 +204,19 @@ def _merge(state: State, numbers: list[int], key: SeriesKey) -> list[int]:
         table.created_unix_ns[number] = created
         dead.counters[number], dead.buckets[number] = counters, buckets
         dead.variances[number] = variances
-        held.self_ns[number], held.variances[number] = self_ns, held_variances
+        held.times_ns[number], held.variances[number] = times_ns, held_variances
     return numbers
 
 
 def _sum(dead: Sums, held_ns: U64, numbers: list[int]) -> tuple[U64, U64]:
-    """The sum of the counters, and the exported part of its self time."""
+    """The sum of the counters, and what was exported of its self and total time."""
     counters = dead.counters[numbers]
     total = bounds.total(counters)
     known = counters[:, SELF_UNKNOWN] == 0
-    self_ns = bounds.total(np.maximum(counters[:, SELF_NS], held_ns[numbers])[known])
+    times_ns = np.maximum(counters[:, [SELF_NS, TOTAL_NS]], held_ns[numbers])
+    times_ns[~known, 0] = 0
     if (counters[known] > 0).any():
         # The rest of the self time was not exported, and is not exported now.
         total[SELF_NS] = bounds.total(counters[known, SELF_NS])
         total[SELF_UNKNOWN] = 0
-    return total, self_ns
+    return total, bounds.total(times_ns)

@@ -62,8 +62,8 @@ class StateError(OpscopeError):
 class Held:
     """Exported values of estimates that may fall a little; exports must not fall below them."""
 
-    self_ns: U64
-    """(n,) one for each series."""
+    times_ns: U64
+    """(n, 2) self and total time, one row for each series."""
     variances: F64
     """(m, variance.COLUMNS) one row for each series."""
     overhead_ns: int
@@ -72,18 +72,18 @@ class Held:
 
     @classmethod
     def none(cls) -> Held:
-        return cls(np.zeros(0, np.uint64), np.zeros((0, variance.COLUMNS)), 0)
+        return cls(np.zeros((0, 2), np.uint64), np.zeros((0, variance.COLUMNS)), 0)
 
     def make_room(self, count: int) -> None:
         """Extends the arrays to `count` series; new ones start at zero."""
-        self_ns = np.zeros(count, np.uint64)
-        self_ns[: len(self.self_ns)] = self.self_ns
-        self.self_ns, self.variances = self_ns, variance.rows_of(count, self.variances)
+        times_ns = np.zeros((count, 2), np.uint64)
+        times_ns[: len(self.times_ns)] = self.times_ns
+        self.times_ns, self.variances = times_ns, variance.rows_of(count, self.variances)
 
     def marks(self) -> object:
         """A value that changes whenever the contents change, but for the waiting: every process
         waits a little in each pass, and a crash may lose that."""
-        return self.self_ns.tobytes(), self.variances.tobytes(), self.overhead_ns
+        return self.times_ns.tobytes(), self.variances.tobytes(), self.overhead_ns
 
 
 @dataclass
@@ -111,7 +111,7 @@ def encode(state: State) -> bytes:
     # Series numbers are private to this agent; the state numbers them without gaps.
     rows = tables.series.rows
     of_dead = rows[rows < len(dead.counters)]
-    counters, self_ns = dead.counters[of_dead], held.self_ns[rows[rows < len(held.self_ns)]]
+    counters, times_ns = dead.counters[of_dead], held.times_ns[rows[rows < len(held.times_ns)]]
     variances = dead.variances[of_dead]
     held_variances = held.variances[rows[rows < len(held.variances)]]
     row_of = {number: row for row, number in enumerate(rows.tolist())}
@@ -143,7 +143,7 @@ def encode(state: State) -> bytes:
             "bad": _items(state.bad),
             "taken": {path: sorted(names) for path, names in state.taken.items() if names},
             "counters": len(counters),
-            "self": len(self_ns),
+            "self": len(times_ns),
             "buckets": len(buckets),
             # Earlier states lack the following facts.
             "health_since": dead.health[_HEALTH_AT_FIRST:],
@@ -151,6 +151,7 @@ def encode(state: State) -> bytes:
             "name_users": {name: table.users() for name, table in _users_of(tables).items()},
             "overhead_ns": held.overhead_ns,
             "variances": [len(variances), len(held_variances)],
+            "total": len(times_ns),
             "leaving": sorted(row_of[number] for number in tables.series.leaving),
             "targets": _items(tables.series.targets),
             "moved": {
@@ -173,10 +174,11 @@ def encode(state: State) -> bytes:
         (
             text,
             counters.astype("<u8").tobytes(),
-            self_ns.astype("<u8").tobytes(),
+            times_ns[:, 0].astype("<u8").tobytes(),
             buckets.tobytes(),
             variances.astype("<f8").tobytes(),
             held_variances.astype("<f8").tobytes(),
+            times_ns[:, 1].astype("<u8").tobytes(),
         )
     )
     return _HEAD.pack(_MAGIC, _VERSION, zlib.crc32(body), len(body), len(text)) + body
@@ -267,6 +269,7 @@ def _decode(facts: dict[str, Any], arrays: memoryview) -> State:
 
     rows, held, octaves = (_count(facts[name]) for name in ("counters", "self", "buckets"))
     off_rows, off_held = map(_count, facts.get("variances", (0, 0)))
+    totals = _count(facts.get("total", 0))
     row_bytes = 8 * variance.COLUMNS
     sizes = (
         rows * COUNTER_COLUMNS * 8,
@@ -274,15 +277,18 @@ def _decode(facts: dict[str, Any], arrays: memoryview) -> State:
         octaves * _BUCKET.itemsize,
         off_rows * row_bytes,
         off_held * row_bytes,
+        totals * 8,
     )
-    if max(rows, held, off_held) > len(series.keys) or off_rows > rows:
+    if max(rows, held, off_held) > len(series.keys) or off_rows > rows or totals > held:
         raise ValueError("rows")
     # A later agent of the same version may have appended arrays and facts.
     if sum(sizes) > len(arrays):
         raise ValueError("sizes")
     parts = [arrays[end - size : end] for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
     counters = np.frombuffer(parts[0], "<u8").reshape(rows, COUNTER_COLUMNS)
-    self_ns = np.frombuffer(parts[1], "<u8")
+    times_ns = np.zeros((held, 2), np.uint64)
+    times_ns[:, 0] = np.frombuffer(parts[1], "<u8")
+    times_ns[:totals, 1] = np.frombuffer(parts[5], "<u8")
     dense, first_octave = _dense(np.frombuffer(parts[2], _BUCKET), rows)
     phases = _phase_variances(
         facts.get("phase_variances", ((), ()))[0], facts.get("window_calls2", ())
@@ -307,7 +313,7 @@ def _decode(facts: dict[str, Any], arrays: memoryview) -> State:
         tables=tables,
         dead=dead,
         held=Held(
-            self_ns.astype(np.uint64),
+            times_ns,
             _variances(parts[4]),
             _count(facts.get("overhead_ns", 0)),
             {
