@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "recorder/count.h"
+#include "recorder/range_clock.h"
 
 /* Ranges, and gaps between two, that are longer than this part of a second may contain a stop. */
 enum { KEYS = 256, LONG_PER_SECOND = 2000, NS_PER_SECOND = 1000000000 };
@@ -75,15 +76,18 @@ void opscope__off_cpu_measure(struct opscope__recorder *recorder)
 /* ---- on the main thread ----------------------------------------------------------------------- */
 
 /* What passed since the last reading and was not CPU time, in ticks; 0 if there was none, or if it
- * is so little that it is no stop. */
-static uint64_t read_clock(const opscope_segment_header *header, uint64_t now)
+ * is so little that it is no stop. Sets `now`, of the processor's counter, to the end of the
+ * reading: the kernel counts the thread's CPU time for it, and if that is used up, stops it there.
+ */
+static uint64_t read_clock(const opscope_segment_header *header, uint64_t *now)
 {
     const uint64_t cpu_ns = opscope__thread_cpu_ns();
+    *now = opscope__ticks();
     const uint64_t cpu_ticks = (uint64_t)((unsigned __int128)(cpu_ns - last.cpu_ns) *
                                           header->ticks_per_second / NS_PER_SECOND);
-    const uint64_t passed = now - last.ticks;
+    const uint64_t passed = *now - last.ticks;
     const bool is_known = last.ticks != 0;
-    last.ticks = now;
+    last.ticks = *now;
     last.cpu_ns = cpu_ns;
     const uint64_t ticks = is_known && passed > cpu_ticks ? passed - cpu_ticks : 0;
     return ticks > opscope__load_relaxed(&opscope__recorder.long_ticks) / 2 ? ticks : 0;
@@ -127,29 +131,40 @@ static void add(struct opscope__recorder_thread *state, uint64_t key, uint64_t s
 }
 
 int OPSCOPE__COLD opscope__off_cpu_begin(struct opscope__recorder_thread *state,
-                                         struct opscope__frame *around, uint64_t now)
+                                         struct opscope__frame *frame)
 {
-    const uint64_t ticks = is_main() ? read_clock(state->header, now) : 0;
+    if (!is_main()) {
+        return OPSCOPE_OK;
+    }
+    uint64_t now;
+    const uint64_t ticks = read_clock(state->header, &now);
+    const struct opscope__frame *around = frame - 1;
+    frame->start_ticks = opscope__range_clock_begin(state, now);
     /* Outside of all ranges, or in an outer one, it is in no estimate. */
     if (ticks != 0 && around > &state->frames[0] && around->serial != OPSCOPE__OUTER) {
-        note(around, now - state->cost_ticks, ticks, false);
+        note(around, frame->start_ticks, ticks, false);
     }
     return OPSCOPE_OK;
 }
 
-void OPSCOPE__COLD opscope__off_cpu_end(struct opscope__recorder_thread *state,
-                                        const struct opscope__frame *frame, uint64_t ticks,
-                                        uint64_t now)
+uint64_t OPSCOPE__COLD opscope__off_cpu_end(const struct opscope__recorder_thread *state,
+                                            uint64_t *now)
+{
+    return is_main() ? read_clock(state->header, now) : 0;
+}
+
+void OPSCOPE__COLD opscope__off_cpu_ended(struct opscope__recorder_thread *state,
+                                          const struct opscope__frame *frame, uint64_t ticks,
+                                          uint64_t found_now)
 {
     if (!is_main()) {
         return;
     }
     const uint64_t own = ticks > frame->child_ticks ? ticks - frame->child_ticks : 0;
-    const uint64_t found_now = read_clock(state->header, now);
     uint64_t self = found_now, inside = found_now;
     for (size_t i = 0; i < STOPS; i++) {
         struct stop *stop = &last.stops[i];
-        if (stop->ticks != 0 && (int64_t)(stop->clock - frame->start_ticks) >= 0) {
+        if (stop->ticks != 0 && (int64_t)(stop->clock - frame->start_ticks) > 0) {
             inside += stop->ticks;
             if (stop->frame == frame && !stop->is_counted) {
                 self += stop->ticks;

@@ -9,8 +9,11 @@
  *
  * A stop makes a range long, or the time between two ranges. Only after half a millisecond of
  * either does the thread read its CPU clock, which takes 0.2 us. What passed since the last reading
- * and was not CPU time is the off-CPU time of the range that ends, or of the one around the gap. At
- * other times, outside of windows, and with every range recorded, the clock is never read.
+ * and was not CPU time is the off-CPU time of the range that ends, or of the one around the gap. So
+ * is the reading itself, because the kernel likes to stop the thread there: it counts the thread's
+ * CPU time, and finds it used up. Beside other programs, when a range began before its reading,
+ * operators of a microsecond that follow a long gap had a quarter of all self time. At other times,
+ * outside of windows, and with every range recorded, the clock is never read.
  *
  * An operator may also wait by itself, for a disk, a lock or other threads. Neither this thread nor
  * the window's can tell that from a stop without another system call, which a sandboxed program may
@@ -33,13 +36,15 @@ bool opscope__off_cpu_begin_segment(void);
 /* A window opens: from now on the main thread measures. */
 void opscope__off_cpu_measure(struct opscope__recorder *recorder);
 
-/* Cold: a range begins after a long gap, `now` by the processor's counter. `around`: the frame that
- * encloses it, or the sentinel. Returns OPSCOPE_OK, as the beginning does. */
-int opscope__off_cpu_begin(struct opscope__recorder_thread *state, struct opscope__frame *around,
-                           uint64_t now);
-/* Cold: a range of a window has ended that took so many ticks. */
-void opscope__off_cpu_end(struct opscope__recorder_thread *state,
-                          const struct opscope__frame *frame, uint64_t ticks, uint64_t now);
+/* Cold: a range begins after a long gap; its frame then begins after the reading. Returns
+ * OPSCOPE_OK, as the beginning does. */
+int opscope__off_cpu_begin(struct opscope__recorder_thread *state, struct opscope__frame *frame);
+/* Cold: a long range of a window ends. Returns the off-CPU time since the last reading, in ticks,
+ * and moves `now`, by the processor's counter, to after this one. */
+uint64_t opscope__off_cpu_end(const struct opscope__recorder_thread *state, uint64_t *now);
+/* Cold: it took so many ticks, and `off_ticks` is what the former returned. */
+void opscope__off_cpu_ended(struct opscope__recorder_thread *state,
+                            const struct opscope__frame *frame, uint64_t ticks, uint64_t off_ticks);
 
 /* The part of a key's estimates: multiplied by the windows' weights, in ticks. Of an outer range:
  * `total_ticks`, of the estimates for the ranges directly inside. */

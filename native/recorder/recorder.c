@@ -117,7 +117,7 @@ int OPSCOPE__HOT opscope__recorder_range_start(const opscope_range *fn, void *us
     const uint64_t start_ticks = opscope__range_clock_begin(state, now);
     frame->start_ticks = start_ticks;
     if (opscope__range_clock_is_long(start_ticks - last_ticks)) {
-        return opscope__off_cpu_begin(state, frame - 1, now);
+        return opscope__off_cpu_begin(state, frame);
     }
     return OPSCOPE_OK;
 }
@@ -181,6 +181,10 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
     }
     state->top = frame;
     const bool is_outer = frame->serial == OPSCOPE__OUTER;
+    const bool is_long =
+        !is_outer &&
+        opscope__range_clock_is_long(opscope__range_clock_read(state, now) - frame->start_ticks);
+    const uint64_t off_ticks = is_long ? opscope__off_cpu_end(state, &now) : 0;
     const uint64_t ticks =
         is_outer ? ticks_since(frame, now)
                  : opscope__range_clock_leave(
@@ -189,8 +193,8 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
                            state, opscope__table_find(state->table, frame->key), frame->key),
                        now);
     opscope__count_in_parent(frame, ticks);
-    if (!is_outer && opscope__range_clock_is_long(ticks)) {
-        opscope__off_cpu_end(state, frame, ticks, now);
+    if (is_long) {
+        opscope__off_cpu_ended(state, frame, ticks, off_ticks);
     }
     const bool failed = (fn->failed & OPSCOPE__FAILED) != 0;
     if (frame->weight == 0) {
