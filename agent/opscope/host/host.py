@@ -18,7 +18,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from opscope.host import exemplars, ledgers, process_metrics, refusals, self_metrics, take_back
+from opscope.host import (
+    exemplars,
+    held_estimates,
+    ledgers,
+    process_metrics,
+    refusals,
+    self_metrics,
+    take_back,
+)
 from opscope.host.budgets import Budgets, Turns
 from opscope.host.ended_processes import EndedProcesses
 from opscope.host.moved_rows import MovedRows
@@ -28,8 +36,8 @@ from opscope.host.removal import remove
 from opscope.host.retirement import IDLE_S, Retirement, unexported
 from opscope.host.segment_directory import PassResult, Reading, SegmentDirectory
 from opscope.host.self_metrics import SelfMetrics
-from opscope.host.snapshot import SELF_NS, TOTAL_NS, Exemplar, Snapshot
-from opscope.host.state import Held, State, StateError, decode, encode
+from opscope.host.snapshot import Exemplar, Snapshot
+from opscope.host.state import State, StateError, decode, encode
 from opscope.host.state_file import StateFile
 from opscope.host.take_back import TakeBack
 from opscope.host.totals import Contribution, Sums
@@ -170,7 +178,7 @@ class Host:
         self._make_room(now_ns)
         self._divide(now_ns)
         sums = self._sums()
-        self._hold_estimates(sums)
+        held_estimates.hold(self._state, sums, self._processor)
         self._take_back.note(sums.counters)
         if self._save():
             self._removed += remove(self._state.taken)
@@ -368,20 +376,6 @@ class Host:
     def _sums(self) -> Sums:
         live = [file.contribution for file in self._files() if file.contribution is not None]
         return self._state.dead.plus(live, len(self._state.tables.series.keys))
-
-    def _hold_estimates(self, sums: Sums) -> None:
-        """Keeps exported estimates (times, variances, cost of recording, processor time) from
-        decreasing: each may fall a little, a counter must not."""
-        held, counters = self._state.held, sums.counters
-        n, times = len(held.times_ns), [SELF_NS, TOTAL_NS]
-        counters[:n, times] = np.maximum(counters[:n, times], held.times_ns)
-        n = len(held.variances)
-        sums.variances[:n] = np.maximum(sums.variances[:n], held.variances)
-        overhead_ns = max(sums.health.overhead_ns, held.overhead_ns)
-        sums.health = sums.health._replace(overhead_ns=overhead_ns)
-        processor_ns = self._processor.hold(sums.measured, held.processor_ns)
-        variances = sums.variances.copy()
-        self._state.held = Held(counters[:, times], variances, overhead_ns, processor_ns)
 
     def _snapshot(self, sums: Sums, now_ns: int, started: float) -> Snapshot:
         series = self._state.tables.series

@@ -217,6 +217,11 @@ class SeriesTable:
             return np.arange(len(self.keys))
         return np.array([n for n, key in enumerate(self.keys) if key is not None], np.intp)
 
+    def services(self) -> NDArray[np.intp]:
+        """(n,) by number of a series, a number for its service."""
+        names = ["" if key is None else key.service for key in self.keys]
+        return np.unique(names, return_inverse=True)[1]
+
     def others(self, service: str, process: int | None) -> list[int]:
         """The numbers of this service's series for keys without a place of their own."""
         keys = (other_of(SeriesKey(service, "", "", (), process)), OTHER)
