@@ -230,6 +230,14 @@ def test_a_full_buffer_is_reported_with_a_remedy(directory: Path, tmp_path: Path
     assert ranges(found)["step"] + lost == 60_000
 
 
+def test_a_glob_selects_services(directory: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    with program(directory):
+        result = trace(directory, path, "--service", "s[uv]*", "--seconds", "60")
+    assert result.exit_code == 0, result.output
+    assert ranges(chrome_checker.load(path))
+
+
 def test_shapes_are_recorded_on_request(directory: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     with program(directory, NUMPY, steps=1) as process:
@@ -253,7 +261,7 @@ def test_missing_processes_are_named(directory: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     nobody = CliRunner().invoke(command, ["-o", str(path)])
     assert nobody.exit_code == 2
-    assert "PIDs or --service NAME" in nobody.output
+    assert "PIDs or --service GLOB" in nobody.output
     with program(directory):
         for arguments, text in (
             (["1"], "pid 1: no such observed process; `opscope ps` lists them"),

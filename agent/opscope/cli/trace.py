@@ -34,7 +34,11 @@ _MOST_SPANS = 10_000
 @click.command("trace", short_help="Record a timeline of running processes.")
 @click.argument("pids", type=PID, nargs=-1, metavar="[PID]...")
 @click.option(
-    "--service", "services", multiple=True, help="All processes of this service; repeatable."
+    "--service",
+    "services",
+    multiple=True,
+    metavar="GLOB",
+    help="All processes of services that match; repeatable.",
 )
 @click.option(
     "--seconds",
@@ -107,7 +111,7 @@ def command(
     from opscope.timeline import layout
 
     if not pids and not services:
-        raise click.UsageError("select processes: PIDs or --service NAME; `opscope ps` lists them")
+        raise click.UsageError("select processes: PIDs or --service GLOB; `opscope ps` lists them")
     if path is None and not with_spans:
         raise click.UsageError("select an output: -o FILE, --spans, or both")
     least_ns = _least_ns(slower, with_spans)
@@ -245,7 +249,8 @@ _HOW_TO = "; start the program with OTEL_PYTHON_CONTEXT=opscope to make its acti
 def _chosen(
     live: list[FoundProcess], pids: tuple[int, ...], services: tuple[str, ...]
 ) -> list[FoundProcess]:
-    """The live processes selected; AgentError for a name without one."""
+    """The live processes selected; AgentError for a pid or glob without one."""
+    from opscope.attachment.settings_file import matches
     from opscope.control import control_block
 
     for pid in pids:
@@ -255,11 +260,15 @@ def _chosen(
                 "not observed"
             )
     for service in services:
-        if not any(found.service == service for found in live):
+        if not any(matches(found.service, service) for found in live):
             names = sorted({found.service for found in live})
             known = f"known: {', '.join(names)}" if names else "no process is observed here"
             raise AgentError(f"no live process of the service {service!r}; {known}")
-    chosen = [found for found in live if found.pid in pids or found.service in services]
+    chosen = [
+        found
+        for found in live
+        if found.pid in pids or any(matches(found.service, service) for service in services)
+    ]
     if len(chosen) > _MOST_PROCESSES:
         raise AgentError(
             f"{len(chosen)} processes are too many for one file (at most {_MOST_PROCESSES}); "
