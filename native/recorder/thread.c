@@ -60,7 +60,7 @@ static opscope__table *take_table(struct opscope__recorder *recorder, bool is_ma
         recorder->free_tables = table->next_free;
         return table;
     }
-    if (recorder->segment.base == NULL || recorder->segment.is_full) {
+    if (recorder->segment.base == NULL) {
         return NULL;
     }
     table = opscope__table_create(&recorder->segment, recorder->table_count);

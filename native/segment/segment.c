@@ -26,6 +26,9 @@ enum {
     MAPPED_BYTES =
         OPSCOPE_SEGMENT_HEADER_BYTES + OPSCOPE_SEGMENT_CHUNK_LIMIT * OPSCOPE_SEGMENT_CHUNK_BYTES,
     RESERVE_BYTES = 8 * OPSCOPE_SEGMENT_CHUNK_BYTES, /* the file grows in steps of this size */
+    /* Chunks that only new tables may take, two each. When names and cells have filled all others,
+     * threads that come later still have their ranges counted under `other`. */
+    FOR_TABLES = OPSCOPE_SEGMENT_CHUNK_LIMIT / 8,
     PAGE_BYTES = 4096,
     ENTRY_ALIGN = 8,
     ADDRESS_SPACE_LEAST = 1 << 30
@@ -361,13 +364,15 @@ static int grow(opscope__segment *segment)
 opscope_chunk *opscope__segment_add_chunk(opscope__segment *segment, uint32_t kind, uint32_t table,
                                           uint32_t first)
 {
-    if (segment->base == NULL || segment->is_full) {
+    const bool begins_table =
+        first == 0 && (kind == OPSCOPE_CHUNK_CELLS || kind == OPSCOPE_CHUNK_LINES);
+    if (segment->base == NULL || (segment->is_full && !begins_table)) {
         return NULL;
     }
     opscope_segment_header *header = opscope__segment_header(segment);
     uint32_t index = header->chunk_count;
     uint64_t offset = OPSCOPE_SEGMENT_HEADER_BYTES + (uint64_t)index * OPSCOPE_SEGMENT_CHUNK_BYTES;
-    bool fits = index < OPSCOPE_SEGMENT_CHUNK_LIMIT;
+    bool fits = index < OPSCOPE_SEGMENT_CHUNK_LIMIT - (begins_table ? 0 : FOR_TABLES);
     while (fits && offset + OPSCOPE_SEGMENT_CHUNK_BYTES > segment->reserved_bytes) {
         fits = grow(segment) == OPSCOPE_OK;
     }

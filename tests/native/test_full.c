@@ -106,6 +106,36 @@ static void a_full_segment_stays_below_16_mib_and_what_has_no_table_is_dropped(v
     segment_free(segment);
 }
 
+static void *run_known_and_new(void *unused)
+{
+    run_ranges(op_named("key::0"), 3);
+    run_ranges(op_named("of_a_late_thread"), 4);
+    return unused;
+}
+
+static void threads_that_come_when_the_segment_is_full_count_under_other(void)
+{
+    enum { THREADS = 50 };
+    static pthread_t threads[THREADS];
+    start_recorder("model_id");
+    uint64_t calls = run_many_keys();
+    opscope_recorder_status status;
+    opscope_recorder_read_status(&status);
+    CHECK(status.folded_count > 0);
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, run_known_and_new, NULL), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    }
+    struct segment *segment = stop_and_read();
+    calls += (uint64_t)THREADS * 7;
+    CHECK_EQUAL(segment->header->dropped_count, 0);
+    CHECK_EQUAL(segment->header->folded_count, status.folded_count + (uint64_t)THREADS * 7);
+    CHECK_EQUAL(segment_sum(segment, 0, ANY, ANY).samples, calls);
+    segment_free(segment);
+}
+
 static void *hold_a_table(void *barrier)
 {
     run_ranges(op_named("held"), 1);
@@ -177,6 +207,7 @@ int main(void)
     RUN(a_file_size_limit_reached_while_recording_only_folds);
     RUN(a_full_table_folds_what_is_new_into_other_and_sums_stay_exact);
     RUN(a_full_segment_stays_below_16_mib_and_what_has_no_table_is_dropped);
+    RUN(threads_that_come_when_the_segment_is_full_count_under_other);
     RUN(threads_beyond_the_tables_are_dropped_and_counted);
     RUN(a_file_removed_while_recording_only_folds);
     remove_directory();
