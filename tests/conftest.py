@@ -121,8 +121,8 @@ LONG = (
     "detaches[import onnx",
     "attachment/test_stamps.py::test_files_are_stamped_whatever_is_imported_first_until_the_program_"
     "detaches[import safetensors",
-    "bench/test_truth.py::test_children_are_counted_by_the_range_around_them",
-    "bench/test_truth.py::test_a_run_that_records_every_range_is_exact[threaded_server]",
+    "bench/test_truth_programs.py::test_children_are_counted_by_the_range_around_them",
+    "bench/test_truth_programs.py::test_a_run_that_records_every_range_is_exact[threaded_server]",
     "bridges/test_numpy_suites.py",
     "bridges/test_own_suites.py",
     "bridges/test_packages.py::test_known_calls_are_counted_and_give_their_results[lightgbm]",
