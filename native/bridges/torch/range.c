@@ -155,9 +155,19 @@ start_probed(struct opscope__torch_context **context, const struct opscope__torc
  */
 static bool OPSCOPE__COLD is_left_out(void)
 {
-    const bool is_again = opscope__torch_block_call.is_again;
-    opscope__torch_block_call.has_left |= is_again;
-    return is_again;
+    struct opscope__torch_block_call *call = &opscope__torch_block_call;
+    const struct opscope__torch_stack *stack = opscope__torch_stack;
+    if (call->is_again) {
+        call->has_left = true;
+        return true;
+    }
+    const bool is_inside = call->name != 0 && stack != NULL &&
+                           stack->top > (call->top != NULL ? call->top : stack->ranges);
+    if (is_inside) { /* of a range that ends within the call */
+        call->has_left = true;
+        call->began_ticks = opscope__cost_probe_clock();
+    }
+    return is_inside;
 }
 
 static inline __attribute__((always_inline)) struct opscope__torch_context **start_range(

@@ -37,14 +37,15 @@ extern bool opscope__torch_is_sampled;
 extern _Thread_local struct opscope__torch_stack *opscope__torch_stack;
 
 /* What the calling thread's innermost call of the operator that begins blocks is about. A mode
- * calls the operator again, within the call, for the same block. PyTorch then begins and ends
- * ranges around the inner call, in which it begins the block's range. So that one is left out, and
- * the block followed here, from the outer call on. */
+ * calls the operator again, within the call, for the same block, or its kernel directly. PyTorch
+ * then begins and ends ranges within the call, and the block's range in one of them. So that one is
+ * left out, and the block followed here, from the outer call on. */
 struct opscope__torch_block_call {
     uint64_t name;        /* of the block, as a hash; 0: no such call runs now */
-    uint64_t began_ticks; /* when the block began in an inner call; 0: there was none */
-    bool is_again;        /* the call is such an inner one */
-    bool has_left;        /* a callback has left out the range */
+    uint64_t began_ticks; /* when the block's range, which is left out, began; 0: not known */
+    const struct opscope__torch_open *top; /* the stack's, as the call began; NULL: no stack */
+    bool is_again;                         /* the call is such an inner one */
+    bool has_left;                         /* a callback has left out the range */
 };
 extern _Thread_local struct opscope__torch_block_call opscope__torch_block_call;
 

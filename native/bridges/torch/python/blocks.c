@@ -236,7 +236,9 @@ static PyObject *begin_block(const struct hook *hook, PyObject *args, PyObject *
     const uint64_t hash = hash_of(name);
     /* A mode may also begin blocks of its own, with other names. */
     opscope__torch_block_call = (struct opscope__torch_block_call){
-        .name = hash, .is_again = hash != 0 && hash == around.name};
+        .name = hash,
+        .top = opscope__torch_stack != NULL ? opscope__torch_stack->top : NULL,
+        .is_again = hash != 0 && hash == around.name};
     PyObject *block = PyObject_Call(hook->original, args, names);
     const struct opscope__torch_block_call call = opscope__torch_block_call;
     const uint64_t now = opscope__cost_probe_clock();

@@ -5,6 +5,7 @@
 
 #include "attached.h"
 #include "base/clock.h"
+#include "bridges/torch/stack.h"
 #include "ranges.h"
 #include "read_segment.h"
 
@@ -276,6 +277,35 @@ static void callbacks_see_the_overload_of_an_operator_that_is_counted_as_one(voi
     (void)opscope_remove_callback(handle, true);
 }
 
+/* PyTorch 2.10 begins a range of its own in the call that begins a block under a dispatch mode. */
+static void a_block_that_begins_inside_a_range_of_its_call_is_left_out(void)
+{
+    struct calls calls = {0};
+    opscope_handle handle = add_global(counting(&calls));
+    struct fake_function around, within, block;
+    run_op("aten::add", "Tensor"); /* makes the stack */
+    fake_open(&around, "around", NULL, OPSCOPE_FUNCTION);
+    struct opscope__torch_block_call *call = &opscope__torch_block_call;
+    *call = (struct opscope__torch_block_call){.name = 1, .top = opscope__torch_stack->top};
+    fake_open(&within, "within", NULL, OPSCOPE_FUNCTION);
+    CHECK_EQUAL(calls.starts, 3);
+    fake_open(&block, "block", NULL, OPSCOPE_USER_SCOPE);
+    CHECK_EQUAL(calls.starts, 3);
+    CHECK(call->has_left && call->began_ticks != 0);
+    fake_close(&within);
+    fake_close(&block);
+    CHECK_EQUAL(calls.ends, 2);
+    *call = (struct opscope__torch_block_call){.name = 1, .top = opscope__torch_stack->top};
+    fake_open(&block, "block", NULL, OPSCOPE_USER_SCOPE);
+    CHECK_EQUAL(calls.starts, 4);
+    CHECK(!call->has_left);
+    fake_close(&block);
+    fake_close(&around);
+    CHECK_EQUAL(calls.ends, 4);
+    *call = (struct opscope__torch_block_call){0};
+    (void)opscope_remove_callback(handle, true);
+}
+
 int main(void)
 {
     make_directory();
@@ -288,6 +318,7 @@ int main(void)
     RUN(phases_and_self_times_are_told_apart);
     RUN(an_operator_that_throws_counts_as_an_error);
     RUN(ranges_that_may_move_end_on_any_thread);
+    RUN(a_block_that_begins_inside_a_range_of_its_call_is_left_out);
     RUN(callbacks_see_the_overload_of_an_operator_that_is_counted_as_one);
     remove_directory();
     return 0;
