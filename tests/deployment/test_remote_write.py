@@ -100,13 +100,15 @@ def check_answers(source: Store, store: Store, rel: float, left_out: tuple[str, 
     count = f'count(count_over_time(opscope_service_info{{service_name="{SERVICE}"}}[1m]) >= 5)'
     source.wait_until(count, {"": FLEET.hosts})
     time_s = time.time()
-    true = answers(source.url, time_s)
-    assert [true[key] for key in true if key[-1] == "is_straggler0"].count(True) == 1
-    assert {key[0] for key in true} == {"top", "stragglers", "diff", "usage"}
-    wanted = {key: value for key, value in true.items() if key[-1] not in left_out}
-    last = {}
+    wanted: dict[tuple[str, ...], float] = {}
+    last: dict[tuple[str, ...], float] = {}
 
     def is_same() -> bool:
+        # Anew each time: a scrape that began before that moment may have been stored after it.
+        true = answers(source.url, time_s)
+        assert [true[key] for key in true if key[-1] == "is_straggler0"].count(True) == 1
+        assert {key[0] for key in true} == {"top", "stragglers", "diff", "usage"}
+        wanted.update({key: value for key, value in true.items() if key[-1] not in left_out})
         found = answers(store.url, time_s)
         last.update({key: found.get(key, math.nan) for key in wanted})
         return last == pytest.approx(wanted, rel=rel)
