@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 import time
 from importlib import import_module
 from typing import Any
@@ -47,21 +46,22 @@ def test_steps_are_counted_and_timed_without_the_pauses(monkeypatch: pytest.Monk
     assert drive(0.0) == Done(1, 2.0, 0.5**2)
 
 
-def test_the_time_of_steps_with_threads_is_the_cpu_time_of_the_process() -> None:
-    def work() -> None:
-        start = time.thread_time()
-        while time.thread_time() < start + 0.05:
-            pass
+def test_the_time_of_steps_with_threads_is_the_cpu_time_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, cpu_clock = [0.0], [0.0]
 
     def step() -> None:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        time.sleep(0.2)
+        clock[0] += 2.0
+        cpu_clock[0] += 0.5
 
-    steps, active_s, stopped_s2 = with_threads(step)(0.0)
-    assert (steps, stopped_s2) == (1, 0.0)
-    assert 0.05 <= active_s < 0.2
+    programs = import_module("opscope.bench.truth.programs")
+    monkeypatch.setattr(programs.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(programs.time, "process_time", lambda: cpu_clock[0])
+    drive = with_threads(step)
+    assert clock == [6.0]  # three to warm up
+    assert drive(5.0) == Done(3, 1.5)
+    assert drive(0.0) == Done(1, 0.5)
 
 
 def test_short_steps_read_the_cpu_time_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
