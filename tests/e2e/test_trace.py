@@ -230,10 +230,13 @@ def test_a_full_buffer_is_reported_with_a_remedy(directory: Path, tmp_path: Path
     assert ranges(found)["step"] + lost == 60_000
 
 
-def test_a_glob_selects_services(directory: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("service", "asked"), [("svc", "s[uv]*"), ("svc[1]", "svc[1]")])
+def test_a_glob_or_a_whole_name_selects_services(
+    directory: Path, tmp_path: Path, service: str, asked: str
+) -> None:
     path = tmp_path / "out.json"
-    with program(directory):
-        result = trace(directory, path, "--service", "s[uv]*", "--seconds", "60")
+    with program(directory, service=service):
+        result = trace(directory, path, "--service", asked, "--seconds", "60")
     assert result.exit_code == 0, result.output
     assert ranges(chrome_checker.load(path))
 

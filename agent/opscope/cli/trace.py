@@ -253,6 +253,10 @@ def _chosen(
     from opscope.attachment.settings_file import matches
     from opscope.control import control_block
 
+    def is_of(found: FoundProcess, service: str) -> bool:
+        """A name may have brackets, which a glob reads otherwise."""
+        return found.service == service or matches(found.service, service)
+
     for pid in pids:
         if not control_block.by_pid(live, pid):
             raise AgentError(
@@ -260,14 +264,14 @@ def _chosen(
                 "not observed"
             )
     for service in services:
-        if not any(matches(found.service, service) for found in live):
+        if not any(is_of(found, service) for found in live):
             names = sorted({found.service for found in live})
             known = f"known: {', '.join(names)}" if names else "no process is observed here"
             raise AgentError(f"no live process of the service {service!r}; {known}")
     chosen = [
         found
         for found in live
-        if found.pid in pids or any(matches(found.service, service) for service in services)
+        if found.pid in pids or any(is_of(found, service) for service in services)
     ]
     if len(chosen) > _MOST_PROCESSES:
         raise AgentError(
