@@ -51,7 +51,7 @@ static void pass_a_millisecond(void)
 
 /* The window ends: what an operator had in it, in stops. */
 struct stops {
-    double self, off_self;
+    double self, off_self, total, off_total;
 };
 
 static struct segment *segment;
@@ -72,13 +72,16 @@ static double in_stops(double weighted_ticks)
 
 static struct stops of(const char *name)
 {
-    struct stops stops = {.self = in_stops((double)segment_sum_of(segment, name).self_ticks)};
+    const struct totals totals = segment_sum_of(segment, name);
+    struct stops stops = {.self = in_stops((double)totals.self_ticks),
+                          .total = in_stops((double)totals.total_ticks)};
     for (uint32_t i = 0; i < segment->header->chunk_count; i++) {
         const opscope_chunk *chunk = segment_chunk(segment, i);
         const opscope_off_cpu *entries = segment_items(chunk);
         for (uint32_t k = 0; chunk->kind == OPSCOPE_CHUNK_OFF_CPU && k < chunk->used; k++) {
             if ((uint32_t)entries[k].key == op_named(name)->id) {
                 stops.off_self += in_stops(entries[k].self_ticks);
+                stops.off_total += in_stops(entries[k].total_ticks);
             }
         }
     }
@@ -125,11 +128,31 @@ static void a_stop_as_a_long_range_ends_is_its_own(void)
     segment_free(segment);
 }
 
+static void a_stop_before_a_long_range_is_no_part_of_its_time(void)
+{
+    start();
+    opscope_range around, range;
+    opscope_range_open(&around, op_named("around"), NULL);
+    pass_a_millisecond();
+    stops_next = true;
+    opscope_range_open(&range, op_named("after"), NULL);
+    const uint64_t cpu_end = opscope__thread_cpu_ns() + MS;
+    while (opscope__thread_cpu_ns() < cpu_end) {
+    }
+    opscope_range_close(&range);
+    opscope_range_close(&around);
+    end();
+    /* Of its time, a millisecond was CPU time, whatever else stopped it. */
+    CHECK(of("after").total - of("after").off_total > 0.9 * MS / (double)STOP_NS);
+    segment_free(segment);
+}
+
 int main(void)
 {
     make_directory();
     RUN(a_stop_as_a_range_begins_is_of_the_time_before_it);
     RUN(a_stop_as_a_long_range_ends_is_its_own);
+    RUN(a_stop_before_a_long_range_is_no_part_of_its_time);
     remove_directory();
     return 0;
 }
