@@ -1,9 +1,9 @@
 """Exported estimates only grow, though estimates may fall a little: a counter must not.
 
-Self times of a service together are no more than it is estimated, too. While one that has fallen
-keeps what was exported of it, the others of its service grow by so much less, each by the same part
-of its growth. Otherwise the exported sum would be that of every estimate's highest value, which is
-more time than the threads had.
+While a self time that has fallen keeps what was exported of it, the other estimates of its service
+grow by so much less, each by the same part of its growth. So the exported sum is that of the
+estimates, as soon as these have grown by what has fallen. Otherwise it would be that of every
+estimate's highest value, which is more time than the threads had.
 """
 
 from __future__ import annotations

@@ -219,8 +219,9 @@ class SeriesTable:
 
     def services(self) -> NDArray[np.intp]:
         """(n,) by number of a series, a number for its service."""
-        names = ["" if key is None else key.service for key in self.keys]
-        return np.unique(names, return_inverse=True)[1]
+        numbers: dict[str, int] = {}
+        names = ("" if key is None else key.service for key in self.keys)
+        return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.intp)
 
     def others(self, service: str, process: int | None) -> list[int]:
         """The numbers of this service's series for keys without a place of their own."""
