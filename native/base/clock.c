@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include "base/real_time.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -13,8 +15,16 @@
  * apart: this makes the rate accurate to 0.01 %. The first is taken when the library is loaded. A
  * process usually takes longer than that until its first segment, so the second reading rarely
  * waits. An old first reading is not used, because the counter may run during a suspend while the
- * clock stops. */
-enum { MEASURE_NS = 500000, FIRST_READING_LASTS_NS = 100000000, READ_TRIES = 5 };
+ * clock stops.
+ * Where base/real_time.h cannot help, the clock may be one that stops or runs backwards: then the
+ * rate stays a guess. */
+enum {
+    MEASURE_NS = 500000,
+    FIRST_READING_LASTS_NS = 100000000,
+    READ_TRIES = 5,
+    TICKS_LIMIT = 200000000, /* of a measurement: 40 ms or more, on a counter of 5 GHz or less */
+    GUESSED_RATE = 1000000000
+};
 
 bool opscope__clock_is_counter = false;
 
@@ -25,21 +35,14 @@ static uint64_t rate_measured;
 static uint64_t first_ticks, first_ns; /* begin() writes them, then measure() within the once */
 #endif
 
-static uint64_t read_clock_ns(clockid_t id)
-{
-    struct timespec now;
-    clock_gettime(id, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 uint64_t opscope__monotonic_ns(void)
 {
-    return read_clock_ns(CLOCK_MONOTONIC);
+    return opscope__clock_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t opscope__thread_cpu_ns(void)
 {
-    return read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    return opscope__clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Reads the counter and a clock at the same moment: of several tries, uses the one with the fewest
@@ -49,7 +52,7 @@ static void read_together(clockid_t id, uint64_t *ticks, uint64_t *ns)
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < READ_TRIES; i++) {
         uint64_t before = opscope__ticks();
-        uint64_t clock = read_clock_ns(id);
+        uint64_t clock = opscope__clock_ns(id);
         uint64_t after = opscope__ticks();
         if (after - before < best) {
             best = after - before;
@@ -87,7 +90,7 @@ static __attribute__((constructor)) void begin(void)
 
 static void measure(void)
 {
-    rate_measured = 1000000000u;
+    rate_measured = GUESSED_RATE;
     if (source_measured == OPSCOPE__CLOCK_MONOTONIC) {
         return;
     }
@@ -96,15 +99,17 @@ static void measure(void)
 #elif defined(__x86_64__)
     uint64_t last_ticks = 0, last_ns = 0;
     read_together(CLOCK_MONOTONIC_RAW, &last_ticks, &last_ns);
-    if (last_ns - first_ns > FIRST_READING_LASTS_NS) {
+    if (last_ns - first_ns > FIRST_READING_LASTS_NS) { /* also if the clock runs backwards */
         first_ticks = last_ticks;
         first_ns = last_ns;
     }
-    while (last_ns - first_ns < MEASURE_NS) {
+    while (last_ns - first_ns < MEASURE_NS && last_ticks - first_ticks < TICKS_LIMIT) {
         read_together(CLOCK_MONOTONIC_RAW, &last_ticks, &last_ns);
     }
-    rate_measured =
-        (uint64_t)((double)(last_ticks - first_ticks) * 1e9 / (double)(last_ns - first_ns));
+    if (last_ns - first_ns >= MEASURE_NS && last_ns > first_ns) {
+        rate_measured =
+            (uint64_t)((double)(last_ticks - first_ticks) * 1e9 / (double)(last_ns - first_ns));
+    }
 #endif
 }
 

@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/atomics.h"
 #include "base/fence.h"
+#include "base/real_time.h"
 #include "record/demand.h"
 #include "record/observer.h"
 
@@ -308,7 +308,7 @@ static int wait_until_left(const struct opscope__thread *self,
         if (open == 0) {
             return OPSCOPE_OK;
         }
-        nanosleep(&(struct timespec){.tv_nsec = WAIT_STEP_NS}, NULL);
+        opscope__sleep(WAIT_STEP_NS);
     }
 }
 

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/atomics.h"
 #include "base/clock.h"
@@ -25,9 +24,7 @@ static uint64_t draw(void)
 {
     uint64_t drawn;
     if (getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != (ssize_t)sizeof drawn) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        drawn = mix((uint64_t)now.tv_nsec ^ mix((uint64_t)now.tv_sec));
+        drawn = mix(opscope__monotonic_ns());
     }
     return drawn | 1;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/atomics.h"
+#include "base/real_time.h"
 #include "record/observer.h"
 
 OPSCOPE__THREAD_LOCAL struct opscope__hot opscope__hot OPSCOPE__TLS_MODEL;
@@ -50,31 +51,24 @@ void opscope__version_bump(void)
 
 /* ---- CPU time -------------------------------------------------------------------------------- */
 
-static uint64_t cpu_clock_ns(clockid_t clock)
-{
-    struct timespec now = {0};
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Called by the thread itself. */
 static void start_cpu_clock(struct opscope__thread *thread)
 {
     pthread_getcpuclockid(pthread_self(), &thread->cpu_clock);
-    thread->cpu_start_ns = cpu_clock_ns(thread->cpu_clock);
+    thread->cpu_start_ns = opscope__clock_ns(thread->cpu_clock);
 }
 
 /* With the lock held: CPU time since start_cpu_clock. */
 static uint64_t cpu_ns(const struct opscope__thread *thread)
 {
-    const uint64_t now = cpu_clock_ns(thread->cpu_clock);
+    const uint64_t now = opscope__clock_ns(thread->cpu_clock);
     return now > thread->cpu_start_ns ? now - thread->cpu_start_ns : 0;
 }
 
 /* With the lock held. */
 static uint64_t drivers_cpu_ns(void)
 {
-    return ended_driver_ns + (is_driver ? cpu_clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0);
+    return ended_driver_ns + (is_driver ? opscope__clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0);
 }
 
 void opscope__registry_read_cpu(struct opscope__cpu_times *out)
@@ -88,7 +82,7 @@ void opscope__registry_read_cpu(struct opscope__cpu_times *out)
         out->known_ns += thread->is_new == 0 ? own : 0;
     }
     const uint64_t drivers_ns = drivers_cpu_ns();
-    const uint64_t all_ns = cpu_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    const uint64_t all_ns = opscope__clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     const uint64_t not_rest_ns = out->known_ns + drivers_ns;
     out->rest_ns = all_ns > not_rest_ns ? all_ns - not_rest_ns : 0;
     opscope__registry_unlock();
@@ -174,7 +168,7 @@ void opscope__registry_window_opens(void)
     has_new = false;
     for (struct opscope__thread *thread = threads; thread != NULL; thread = thread->next) {
         if (thread->is_new == OPSCOPE__HAS_MET_WINDOW) {
-            thread->cpu_start_ns = cpu_clock_ns(thread->cpu_clock);
+            thread->cpu_start_ns = opscope__clock_ns(thread->cpu_clock);
             /* Partner of both: the load in recorder/recorder.c, by the thread. */
             opscope__store_relaxed(&thread->is_new, 0);
         } else if (thread->is_new != 0) {

@@ -7,6 +7,7 @@
 
 #include "base/atomics.h"
 #include "base/clock.h"
+#include "base/real_time.h"
 #include "opscope/recorder.h"
 #include "recorder/cost.h"
 #include "recorder/sampling.h"
@@ -88,13 +89,6 @@ static void answer_trace(struct opscope__recorder *recorder, uint64_t serial, in
 
 /* ---- the governor ------------------------------------------------------------------------------ */
 
-static uint64_t cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* With the segment lock held. */
 static struct opscope__governor_reading read_costs(const struct opscope__recorder *recorder)
 {
@@ -102,7 +96,7 @@ static struct opscope__governor_reading read_costs(const struct opscope__recorde
     opscope__cost_read(&recorder->segment, &cost);
     return (struct opscope__governor_reading){
         .wall_ns = opscope__monotonic_ns(),
-        .cpu_ns = cpu_ns(),
+        .cpu_ns = opscope__clock_ns(CLOCK_PROCESS_CPUTIME_ID),
         .sampled_ns = cost.sampled_ns,
         .whole_ns = cost.outer_ns,
         .sampled_factor = cost.factor,

@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/real_time.h"
 #include "opscope/status.h"
 #include "record/thread.h"
 #include "recorder/state.h"
@@ -80,10 +81,8 @@ void opscope__window_unlock(void)
 /* With the lock held: sleeps until end_ns, or until the plan changes. */
 static void sleep_until(uint64_t serial, uint64_t end_ns)
 {
-    const struct timespec until = {.tv_sec = (time_t)(end_ns / 1000000000u),
-                                   .tv_nsec = (long)(end_ns % 1000000000u)};
     while (plan_serial == serial && !is_ending && opscope__monotonic_ns() < end_ns) {
-        pthread_cond_timedwait(&changed, &lock, &until);
+        opscope__cond_timedwait(&changed, &lock, end_ns);
     }
 }
 
@@ -274,7 +273,7 @@ static void wait_until_gone(clockid_t cpu_clock)
     struct timespec now;
     /* The clock of a thread that the kernel no longer counts cannot be read. A sandbox allows this
      * call, because each window makes it. */
-    while (clock_gettime(cpu_clock, &now) == 0 && opscope__monotonic_ns() < end_ns) {
+    while (opscope__clock_gettime(cpu_clock, &now) == 0 && opscope__monotonic_ns() < end_ns) {
     }
 }
 

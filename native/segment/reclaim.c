@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/real_time.h"
 #include "opscope/segment.h"
 #include "segment/identity.h"
 #include "segment/own_files.h"
@@ -99,13 +100,6 @@ static bool has_ended(int directory_fd, const struct opscope__room_file *file,
     return found;
 }
 
-static int64_t wall_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Chooses the oldest files of ended processes that together free so many bytes. Returns their
  * number; 0 if all of them free less. */
 static uint32_t choose(int directory_fd, const struct files *files, uint64_t bytes,
@@ -113,7 +107,7 @@ static uint32_t choose(int directory_fd, const struct files *files, uint64_t byt
 {
     opscope__identity self;
     opscope__identity_read(&self);
-    const int64_t now_ns = wall_clock_ns();
+    const int64_t now_ns = (int64_t)opscope__clock_ns(CLOCK_REALTIME);
     uint64_t freed = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < files->count && i < CHOICE_LIMIT && freed < bytes; i++) {

@@ -28,6 +28,7 @@ _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
 _Kind = RecordScope | tuple[RecordScope, int]
 
 _COST_ROUNDS, _COST_CALLS = range(5), range(8)
+_MOST_PS = 10**9
 _extra_ps = 0
 
 # Phase by prefix of a range's name. These are the names in torch.optim and torch.utils.data.
@@ -71,7 +72,8 @@ def _extra_cost_ps(name: str, kind: _Kind) -> int:
     """The extra cost in ps of a recorded range from Python over one from C.
 
     Measured once in a process, when the first range is about to be recorded, on an operator that is
-    already known; takes about 40 µs. No callback sees these ranges.
+    already known; takes about 40 µs. No callback sees these ranges. The clock may be one that a
+    library fakes: it may stop, or run backwards.
     """
     global _extra_ps
     if _extra_ps == 0:
@@ -86,7 +88,7 @@ def _extra_cost_ps(name: str, kind: _Kind) -> int:
                 least = min(least, perf_counter_ns() - start)
         finally:
             lib.opscope_recording_set(before)
-        _extra_ps = 1000 * least // len(_COST_CALLS)
+        _extra_ps = min(max(1, 1000 * least // len(_COST_CALLS)), _MOST_PS)
     return _extra_ps
 
 

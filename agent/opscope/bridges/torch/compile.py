@@ -120,7 +120,7 @@ def _ended(args: Any = None) -> None:
         reason = _reason(args)
         Metric(_COMPILATIONS, reason).add()
         if _start_ns is not None:
-            Metric(_TIME, reason).add(perf_counter_ns() - _start_ns)
+            Metric(_TIME, reason).add(max(0, perf_counter_ns() - _start_ns))
         _start_ns = None
         before = dict(_seen)
         for (name, label), count in _take_counts().items():
