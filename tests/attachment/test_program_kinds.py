@@ -26,6 +26,15 @@ def test_a_zipped_program_is_observed(bench: Bench) -> None:
     assert b"\0program\0app.pyz\0" in segment.read_bytes()
 
 
+def test_a_program_whose_lines_python_counts_is_observed(bench: Bench) -> None:
+    """`python -m trace` opens the file of each line that it has counted."""
+    program = bench.script("work.py", "import numpy\nprint(numpy.__version__)\n")
+    counted = ("-m", "trace", "--count", "--missing", "-C", str(bench.directory / "counted"))
+    assert same(bench, *counted, program).returncode == 0
+    assert len(bench.segment_files()) == 1
+    assert (bench.directory / "counted" / "work.cover").read_text().startswith("    1: import")
+
+
 @pytest.fixture(scope="module")
 def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program frozen by PyInstaller, with its own interpreter."""

@@ -175,11 +175,11 @@ def _bring_cffi() -> None:
 
 
 class _Loader(SourceFileLoader):
-    """Gives a module's code a file name like `<opscope>/record/ranges.py`.
+    """Gives a module's code a file name like `<opscope/record/ranges.py>`.
 
-    Tools that trace a program skip names that are no files; coverage.py would otherwise count
-    opscope's code as the program's if it lies outside of installed packages. This loader still
-    finds the source, and `__file__` is unchanged.
+    Tools that trace a program skip names in these brackets, which are no files: coverage.py would
+    otherwise count opscope's code as the program's if it lies outside of installed packages, and
+    `python -m trace` would open the file. `__file__` is unchanged.
     """
 
     def get_code(self, fullname: str) -> "CodeType | None":
@@ -189,7 +189,7 @@ class _Loader(SourceFileLoader):
             from _imp import _fix_co_filename  # type: ignore[attr-defined]
         except ImportError:
             return code
-        _fix_co_filename(code, f"<opscope>{self.path.removeprefix(_PACKAGE)}")
+        _fix_co_filename(code, f"<opscope{self.path.removeprefix(_PACKAGE)}>")
         return code
 
 

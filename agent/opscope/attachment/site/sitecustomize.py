@@ -237,7 +237,7 @@ def _hide(code, name):
         from _imp import _fix_co_filename  # type: ignore[attr-defined]
     except ImportError:
         return
-    _fix_co_filename(code, "<opscope>/" + name)
+    _fix_co_filename(code, "<opscope/" + name + ">")
 
 
 def _start(by_program):
