@@ -166,3 +166,21 @@ until(lambda: window() > met, "a later window that is open", lambda: x.add_(1))
     done = WITH_TORCH.run(script, tmp_path, environ, TIMEOUT_S)
     assert done.returncode == (-9 if "kill" in way_out else 0), done.stderr
     assert counts(tmp_path / "segments").calls["aten::add_"] > 0
+
+
+def test_a_program_may_clear_all_callbacks_of_pytorch(tmp_path: Path) -> None:
+    """PyTorch writes a line for each callback that is removed after that."""
+    program = """
+import torch
+from opscope.record import recorder
+x = torch.ones(3)
+for _ in range(20):
+    met = recorder.status().window_count
+    while recorder.status().window_count < met + 3:
+        x.add_(1)
+        torch._C._autograd._clear_callbacks()
+"""
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    done = WITH_TORCH.run(script, tmp_path, observing(tmp_path, windows(0.5, 2.0)), TIMEOUT_S)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -80,7 +80,10 @@ static void register_now(int which, const struct opscope__torch_callback *wanted
         return;
     }
     if (*handle != 0) {
-        opscope__torch.remove_callback(*handle);
+        /* PyTorch writes a line to stderr for a handle that it does not have. */
+        if (opscope__torch_registry_has(*handle)) {
+            opscope__torch.remove_callback(*handle);
+        }
         *handle = 0;
     }
     if (wanted != NULL) {

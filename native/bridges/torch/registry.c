@@ -16,6 +16,7 @@
 
 #include <link.h>
 #include <sched.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -41,6 +42,9 @@ struct registry {
     struct entry *capacity; /* past the room */
     pthread_mutex_t mutex;
 };
+
+static bool knows_handles; /* written while attaching: entries have theirs where they are known to
+                              be */
 
 /* ---- the lock ------------------------------------------------------------------------------- */
 
@@ -87,9 +91,10 @@ struct search {
     struct opscope__pages pages;
     struct registry *found;
     unsigned count;
+    uint64_t handle; /* of `found`'s entry */
 };
 
-static RAW bool is_registry(const struct search *search, const volatile uintptr_t *words)
+static RAW bool is_registry(struct search *search, const volatile uintptr_t *words)
 {
     const uintptr_t first = words[0], last = words[1], capacity = words[2];
     if (first == 0 || first % _Alignof(struct entry) != 0 || last <= first || capacity < last ||
@@ -105,6 +110,7 @@ static RAW bool is_registry(const struct search *search, const volatile uintptr_
     for (size_t i = 0; i < (last - first) / sizeof *entries; i++) {
         if (entries[i].callback.start == search->callback.start &&
             entries[i].callback.end == search->callback.end) {
+            search->handle = entries[i].handle;
             return has_form_of_mutex(&((const struct registry *)(uintptr_t)words)->mutex);
         }
     }
@@ -182,6 +188,24 @@ pthread_mutex_t *opscope__torch_find_registry(void)
         opscope__pages_release(&search.pages);
     }
     opscope__torch.remove_callback(handle);
+    knows_handles = search.count == 1 && search.handle == handle;
     return search.count == 1 && keeps_threads_out(&search.found->mutex) ? &search.found->mutex
                                                                         : NULL;
+}
+
+RAW bool opscope__torch_registry_has(uint64_t handle)
+{
+    pthread_mutex_t *mutex = opscope__torch.registry;
+    if (mutex == NULL || !knows_handles) {
+        return opscope__torch.has_global_callbacks();
+    }
+    const struct registry *registry =
+        (const struct registry *)((const char *)mutex - offsetof(struct registry, mutex));
+    bool has = false;
+    pthread_mutex_lock(mutex);
+    for (const struct entry *entry = registry->first; entry != registry->last && !has; entry++) {
+        has = entry->handle == handle;
+    }
+    pthread_mutex_unlock(mutex);
+    return has;
 }
