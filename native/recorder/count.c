@@ -77,8 +77,8 @@ static uint64_t seen_ticks(const struct opscope__recorder_thread *state,
     return is_last_window ? (uint64_t)seen : least;
 }
 
-void OPSCOPE__COLD opscope__count_outlasting(opscope_cell *cell, const struct opscope__frame *frame,
-                                             uint64_t ticks)
+static bool knows_outlasting(const opscope_cell *cell, const struct opscope__frame *frame,
+                             uint64_t ticks)
 {
     const struct opscope__recorder_thread *state = opscope__hot.thread->recorder;
     /* Else what lies between two windows would count as inside nothing. */
@@ -90,11 +90,29 @@ void OPSCOPE__COLD opscope__count_outlasting(opscope_cell *cell, const struct op
     const bool works_itself =
         frame->child_ticks < seen_ticks(state, frame, is_last_window) >> LITTLE_LOG2 &&
         frame->child_ticks <= ticks >> NEGLIGIBLE_LOG2 && cell->self_ticks >= cell->whole_ticks / 2;
-    if (calls_another || works_itself) {
+    return calls_another || works_itself;
+}
+
+void OPSCOPE__COLD opscope__count_outlasting(opscope_cell *cell, const struct opscope__frame *frame,
+                                             uint64_t ticks)
+{
+    if (knows_outlasting(cell, frame, ticks)) {
         const uint64_t self_ticks = ticks > frame->child_ticks ? ticks - frame->child_ticks : 0;
         opscope__count_add(&cell->whole_ticks, opscope__count_weighted(ticks, frame->weight));
         opscope__count_add(&cell->self_ticks, opscope__count_weighted(self_ticks, frame->weight));
     }
+}
+
+bool OPSCOPE__COLD opscope__count_knows_self(const struct opscope__recorder_thread *state,
+                                             const struct opscope__frame *frame, uint64_t ticks)
+{
+    static const opscope_cell none;
+    if (frame->serial == opscope__load_relaxed(&opscope__recorder.whole_serial)) {
+        return true;
+    }
+    const struct opscope__slot *slot = opscope__table_find(state->table, frame->key);
+    return (frame->serial & 1) != 0 &&
+           knows_outlasting(slot != NULL ? slot->cell : &none, frame, ticks);
 }
 
 /* ---- outer ranges ----------------------------------------------------------------------------- */

@@ -79,6 +79,9 @@ static inline void opscope__count_in_line(opscope_line *line, uint64_t bucket, u
  * self time if that is known all the same. */
 void opscope__count_outlasting(opscope_cell *cell, const struct opscope__frame *frame,
                                uint64_t ticks);
+/* A range of this thread ends, and will be counted: whether its self time will be. */
+bool opscope__count_knows_self(const struct opscope__recorder_thread *state,
+                               const struct opscope__frame *frame, uint64_t ticks);
 
 static inline void opscope__count_in(opscope_cell *cell, opscope_line *line, uint64_t bucket,
                                      const struct opscope__frame *frame, uint64_t ticks)

@@ -155,7 +155,7 @@ uint64_t OPSCOPE__COLD opscope__off_cpu_end(const struct opscope__recorder_threa
 
 void OPSCOPE__COLD opscope__off_cpu_ended(struct opscope__recorder_thread *state,
                                           const struct opscope__frame *frame, uint64_t ticks,
-                                          uint64_t found_now)
+                                          uint64_t found_now, bool knows_self)
 {
     if (!is_main()) {
         return;
@@ -175,7 +175,7 @@ void OPSCOPE__COLD opscope__off_cpu_ended(struct opscope__recorder_thread *state
     if (found_now != 0) {
         note(frame, state->last_ticks, found_now, true);
     }
-    self = self < own ? self : own;
+    self = !knows_self ? 0 : self < own ? self : own;
     inside = inside < ticks ? inside : ticks;
     if (frame->weight != 0 && inside != 0) {
         const uint64_t total = opscope__count_weighted(inside, frame->weight);

@@ -42,9 +42,12 @@ int opscope__off_cpu_begin(struct opscope__recorder_thread *state, struct opscop
 /* Cold: a long range of a window ends. Returns the off-CPU time since the last reading, in ticks,
  * and moves `now`, by the processor's counter, to after this one. */
 uint64_t opscope__off_cpu_end(const struct opscope__recorder_thread *state, uint64_t *now);
-/* Cold: it took so many ticks, and `off_ticks` is what the former returned. */
+/* Cold: it took so many ticks, and `off_ticks` is what the former returned. What is inside a range
+ * that outlasts its window may be in no range, and then its self time is unknown: so is what that
+ * would contain of off-CPU time. */
 void opscope__off_cpu_ended(struct opscope__recorder_thread *state,
-                            const struct opscope__frame *frame, uint64_t ticks, uint64_t off_ticks);
+                            const struct opscope__frame *frame, uint64_t ticks, uint64_t off_ticks,
+                            bool knows_self);
 
 /* The part of a key's estimates: multiplied by the windows' weights, in ticks. Of an outer range:
  * `total_ticks`, of the estimates for the ranges directly inside. */

@@ -139,6 +139,37 @@ static void time_between_ranges_is_of_the_one_around_them(void)
     CHECK_EQUAL(opscope_recorder_stop(true), OPSCOPE_OK);
 }
 
+/* Works for a millisecond and more in a range inside, outlasts its window, and sleeps. */
+static void outlast_the_window(const char *name, uint64_t inside_ms)
+{
+    begin_window();
+    opscope_range range, inside;
+    opscope_range_open(&range, op_named(name), NULL);
+    if (inside_ms != 0) {
+        opscope_range_open(&inside, op_named("inside"), NULL);
+        spin_ms(inside_ms);
+        opscope_range_close(&inside);
+    }
+    spin_ms(2);
+    end_window();
+    sleep_ms(5);
+    opscope_range_close(&range);
+}
+
+static void where_a_self_time_is_unknown_its_part_is_unknown_too(void)
+{
+    start(10 * MS);
+    outlast_the_window("calls others", 3);
+    outlast_the_window("works itself", 0);
+    CHECK(of("calls others").self_ns == 0.0);
+    CHECK(of("calls others").total_ns >= WEIGHT * 5 * MS);
+    CHECK(of("works itself").self_ns >= WEIGHT * 5 * MS);
+    struct segment *segment = stop_and_read();
+    CHECK_EQUAL(segment_sum_of(segment, "calls others").self_ticks, 0);
+    CHECK(segment_sum_of(segment, "works itself").self_ticks > 0);
+    segment_free(segment);
+}
+
 static void time_outside_of_all_ranges_is_of_none(void)
 {
     start(10 * MS);
@@ -337,6 +368,7 @@ int main(void)
     make_directory();
     RUN(time_in_which_a_range_sleeps_is_its_own);
     RUN(time_between_ranges_is_of_the_one_around_them);
+    RUN(where_a_self_time_is_unknown_its_part_is_unknown_too);
     RUN(time_outside_of_all_ranges_is_of_none);
     RUN(the_file_has_it_for_all_keys_and_for_outer_ranges_what_is_inside);
     RUN(ranges_of_a_warm_up_are_not_counted);
