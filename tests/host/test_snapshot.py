@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opscope.host.host import Host
+from opscope.host.processor_time import USED, WAITED
 from opscope.host.snapshot import SAMPLES, SeriesKey, Snapshot
 from opscope.reports.breakdown import breakdown
-from opscope.reports.view import by_operator, view
+from opscope.reports.view import Base, by_operator, view
 from tests.segments.segment_writer import Range, SegmentWriter
 
 DURATIONS = st.lists(st.floats(1e-8, 100.0), min_size=1, max_size=60)
@@ -128,7 +129,7 @@ def test_nested_calls_of_an_exact_operator_are_no_more_time(tmp_path: Path) -> N
 def test_a_few_unknown_self_times_leave_the_shares_as_they_are(tmp_path: Path) -> None:
     ranges = [Range("a", 1.0, self_s=1.0), Range("b", 0.5, phase=2)]
     ranges.append(Range("b", 0.5, 6, self_s=0.5))
-    snapshot = snapshot_of(tmp_path, ranges)
+    snapshot = replace(snapshot_of(tmp_path, ranges), measures={})
     shown = view(snapshot, None, by_operator, "self")
     assert (shown.base_is_self, shown.base_is_least, shown.base_s) == (True, True, 4.0)
     assert [(row.key.op, row.self_share) for row in shown.rows] == [("a", 0.25), ("b", None)]
@@ -140,9 +141,40 @@ def snapshot_before(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, counters=np.zeros_like(snapshot.counters))
 
 
+def test_with_unknown_self_times_shares_are_of_the_time_in_which_threads_ran(
+    tmp_path: Path,
+) -> None:
+    """Of an integrator that calls the program's operators back, windows meet parts."""
+    snapshot = snapshot_of(tmp_path, [Range("a", 1.0, self_s=1.0), Range("b", 3.0)])
+    service = snapshot.keys[0].service
+    ran = {USED: {(service, ""): 4 * 10**9}, WAITED: {(service, ""): 10**9}}
+    shown = view(replace(snapshot, measures=ran), None, by_operator, "self")
+    assert (shown.base_of, shown.base_s) == (Base.RUNNING, 5.0)
+    assert [(row.key.op, row.total_share, row.self_share) for row in shown.rows] == [
+        ("a", 0.2, 0.2),
+        ("b", 0.6, None),
+    ]
+    # The same while the unknown self time is less than the known one, but not if it is a tenth.
+    for unknown_s, base in (0.5, Base.RUNNING), (0.05, Base.SELF):
+        known, other = Range("a", 1.0, self_s=1.0), Range("b", unknown_s)
+        few = replace(snapshot_of(tmp_path, [known, other]), measures=ran)
+        assert view(few, None, by_operator).base_of is base
+    earlier = replace(snapshot_before(snapshot), measures={USED: {(service, ""): 10**9}})
+    assert view(replace(snapshot, measures=ran), earlier, by_operator).base_s == 4.0
+
+
+def test_an_operator_that_waits_for_longer_than_threads_ran_has_no_share_of_that(
+    tmp_path: Path,
+) -> None:
+    snapshot = snapshot_of(tmp_path, [Range("a", 1.0, self_s=1.0), Range("b", 3.0)])
+    ran = {USED: {(snapshot.keys[0].service, ""): 2 * 10**9}}
+    shown = view(replace(snapshot, measures=ran), None, by_operator)
+    assert (shown.base_of, shown.base_s) == (Base.TOTAL, 4.0)
+
+
 def test_without_self_times_shares_are_of_all_total_times(tmp_path: Path) -> None:
     snapshot = snapshot_of(tmp_path, [Range("a", 1.0, self_s=1.0), Range("b", 3.0)])
-    shown = view(snapshot, None, by_operator, "self")
+    shown = view(replace(snapshot, measures={}), None, by_operator, "self")
     assert not shown.base_is_self
     assert shown.base_s == 4.0
     assert [(row.key.op, row.self_share) for row in shown.rows] == [("a", 0.25), ("b", None)]

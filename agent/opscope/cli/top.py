@@ -238,7 +238,7 @@ def _for_scripts(shown: View) -> dict[str, Any]:
         "cpu_s": shown.cpu_s,
         "shares_of": {
             "seconds": shown.base_s,
-            "time": "self" if shown.base_is_self else "total",
+            "time": shown.base_of.value,
             "is_least": shown.base_is_least,
         },
         "operators": [

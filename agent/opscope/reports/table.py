@@ -13,7 +13,7 @@ from opscope.host.snapshot import Snapshot
 from opscope.reports import certainty
 from opscope.reports.numbers import rate, seconds
 from opscope.reports.shortened import shortened
-from opscope.reports.view import Row, View, overhead, sampling
+from opscope.reports.view import Base, Row, View, overhead, sampling
 
 _WIDTHS = {"service": 16, "labels": 28}
 """The most columns of the terminal that these columns of the table have."""
@@ -219,6 +219,11 @@ def _footer(snapshot: Snapshot, shown: View, rows: Sequence[Row], more: str) -> 
         used = "" if shown.cpu_s is None else f"; CPU time: {seconds(shown.cpu_s)}"
         lines.append(
             f"% of {about} {seconds(shown.base_s)} spent in operators, over all threads{used}"
+        )
+    elif shown.base_of is Base.RUNNING:
+        lines.append(
+            f"% of {seconds(shown.base_s)} in which threads ran or waited for a processor, because "
+            "some self times are unknown"
         )
     else:
         lines.append(

@@ -3,8 +3,11 @@
 Shares are of the time spent inside operators by all threads: the sum of all self times. Windows
 may meet none of the operators in an outer range, whose time is known exactly: then the shares are
 of that time, which is the least that was spent. The known self times are the least, too, if those
-of a few calls are unknown. If most are, shares are of the sum of all total times, in which nested
-time counts at each level. A view says which of these applies.
+of a few calls are unknown. If those of many are, such as of an integrator that calls the program
+back for longer than a window, shares are of the time in which the programs' threads had a processor
+or waited for one. Where operators took longer than that, because they wait for something else,
+shares are of the known self times if these are most of the time, else of the sum of all total
+times, in which nested time counts at each level. A view says which of these applies.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +37,8 @@ from opscope.reports.choices import GROUPED_BY, SORT_FIELDS
 
 _ROUNDED = 1e-6
 """What roundings change."""
+_FEW = 0.1
+"""Of the known self times: so much more may have been spent where shares are of these."""
 _WORTH_TELLING = 0.01
 """Of all CPU time: a service with less has hardly any operators that windows could meet."""
 
@@ -83,6 +89,17 @@ class Row(NamedTuple):
         }
 
 
+class Base(Enum):
+    """What shares are of."""
+
+    SELF = "self"
+    """The sum of all self times."""
+    RUNNING = "running"
+    """What the programs' threads used of the processors, and waited for one."""
+    TOTAL = "total"
+    """The sum of all total times."""
+
+
 @dataclass(frozen=True)
 class View:
     rows: tuple[Row, ...]
@@ -93,7 +110,7 @@ class View:
     """Whether the period begins at the start, not at an earlier snapshot."""
     base_s: float
     """The total that shares are of, in seconds."""
-    base_is_self: bool
+    base_of: Base
     base_is_least: bool
     """Whether more was spent than the known self times, or than the exact time of outer ranges."""
     samples: int
@@ -105,6 +122,15 @@ class View:
     largest first. Those with little of all CPU time are left out."""
     cpu_s: float | None
     """What the programs used of the processors, in seconds; None if it is unknown."""
+
+    @property
+    def base_is_self(self) -> bool:
+        return self.base_of is Base.SELF
+
+    @property
+    def self_base_s(self) -> float | None:
+        """`base_s`; None if self times are too little known to be shown for themselves."""
+        return None if self.base_of is Base.TOTAL else self.base_s
 
 
 def by_operator(key: SeriesKey) -> SeriesKey:
@@ -147,7 +173,8 @@ def view(
     """The view of the increase since an earlier snapshot of the same host, or of everything.
 
     `services`: the increase by service, if `snapshot` has sums over services."""
-    used_s = _used_s(snapshot, before)
+    used_s = _increase(snapshot.cpu_time_s, before.cpu_time_s if before is not None else {})
+    waited_s = _increase(snapshot.cpu_wait_s, before.cpu_wait_s if before is not None else {})
     cpu_s = sum(used_s.values())
     if before is None:
         created = snapshot.created_unix_ns[snapshot.samples > 0]
@@ -165,17 +192,21 @@ def view(
         unseen,
         unmet,
         cpu_s if cpu_s > 0 else None,
+        cpu_s + sum(waited_s.values()),
         _least_s(services),
     )
 
 
 def is_self_known(snapshot: Snapshot) -> bool:
     """Whether the known self times are more than what the others can be: their total times."""
-    unknown = snapshot.counters[:, SELF_UNKNOWN]
-    if not unknown.any():
-        return True
-    at_most_s = snapshot.total_s * unknown / np.maximum(snapshot.counters[:, WEIGHT], 1)
-    return float(known_self_s(snapshot).sum()) > float(at_most_s.sum())
+    unknown_s = _unknown_self_s(snapshot)
+    return unknown_s == 0 or float(known_self_s(snapshot).sum()) > unknown_s
+
+
+def _unknown_self_s(snapshot: Snapshot) -> float:
+    """What the unknown self times are at most: the total times of their calls."""
+    share = snapshot.counters[:, SELF_UNKNOWN] / np.maximum(snapshot.counters[:, WEIGHT], 1)
+    return float((snapshot.total_s * share).sum())
 
 
 def known_self_s(snapshot: Snapshot) -> NDArray[np.float64]:
@@ -183,10 +214,11 @@ def known_self_s(snapshot: Snapshot) -> NDArray[np.float64]:
     return snapshot.counters[:, SELF_NS] / 1e9
 
 
-def _used_s(snapshot: Snapshot, before: Snapshot | None) -> dict[str, float]:
-    """The CPU time of each service in the period, in seconds. That of a process which has changed
-    its service moves: the service it left may have lost some."""
-    now, earlier = snapshot.cpu_time_s, before.cpu_time_s if before is not None else {}
+def _increase(
+    now: Mapping[tuple[str], float], earlier: Mapping[tuple[str], float]
+) -> dict[str, float]:
+    """By service. What a process had which has changed its service moves: the service it left may
+    have lost some."""
     return {
         key[0]: now.get(key, 0.0) - earlier.get(key, 0.0) for key in dict.fromkeys((*now, *earlier))
     }
@@ -253,16 +285,16 @@ def _view(
     unseen: Unseen,
     unmet: Mapping[str, float],
     cpu_s: float | None,
+    running_s: float,
     least_s: float,
 ) -> View:
     self_s, total_s = snapshot.self_s, snapshot.total_s
     # Time that was kept back counts later, without a new call: native/SAMPLING.md.
     ran = (snapshot.samples > 0) | (snapshot.counters[:, SELF_NS] > 0)
-    base_is_self = is_self_known(snapshot)
-    base_s = float((known_self_s(snapshot) if base_is_self else total_s)[ran].sum())
-    base_is_least = base_is_self and least_s > base_s * (1 + _ROUNDED)
+    base_of, base_s = _base(snapshot, ran, running_s)
+    base_is_least = base_of is Base.SELF and least_s > base_s * (1 + _ROUNDED)
     base_s = least_s if base_is_least else base_s
-    base_is_least |= base_is_self and bool(np.isnan(self_s[ran]).any())
+    base_is_least |= base_of is Base.SELF and bool(np.isnan(self_s[ran]).any())
     p50, p95, p99 = (certainty.quantile(snapshot, p).tolist() for p in certainty.LEAST_SAMPLES)
     calls_errors = np.sqrt(certainty.calls_variance(snapshot)).tolist()
     self_errors = [certainty.error_of(one) for one in certainty.self_variance(snapshot).tolist()]
@@ -291,13 +323,25 @@ def _view(
         seconds,
         is_since_start,
         base_s,
-        base_is_self,
+        base_of,
         base_is_least,
         int(snapshot.samples.sum()),
         unseen,
         unmet,
         cpu_s,
     )
+
+
+def _base(snapshot: Snapshot, ran: NDArray[np.bool_], running_s: float) -> tuple[Base, float]:
+    """`ran`: (n,) the rows to count; `running_s`: as of Base.RUNNING; 0 if it is unknown."""
+    self_s, total_s = known_self_s(snapshot)[ran], snapshot.total_s[ran]
+    known_s = float(self_s.sum())
+    is_running_more = known_s <= running_s >= float(total_s.max(initial=0.0))
+    if is_running_more and _unknown_self_s(snapshot) > _FEW * known_s:
+        return Base.RUNNING, running_s
+    if is_self_known(snapshot):
+        return Base.SELF, known_s
+    return Base.TOTAL, float(total_s.sum())
 
 
 def _order(row: Row, sort: str) -> tuple[float, str, int]:

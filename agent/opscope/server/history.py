@@ -116,8 +116,7 @@ def _point(now: Sample, before: Sample) -> dict[str, Any]:
     """A part of what live.py answers."""
     shown = view(now.operators, before.operators, by_operator, "self")
     alive = [one for one in now.operators.processes if one.is_alive]
-    base_s = shown.base_s if shown.base_is_self else None
-    of_rows = [_operator(row, base_s, shown.seconds) for row in shown.rows]
+    of_rows = [_operator(row, shown.self_base_s, shown.seconds) for row in shown.rows]
     rest = [row["threads"] for row in of_rows[_OPERATORS:] if row["threads"] is not None]
     others = [{"operator": _OTHERS, "threads": sum(rest), "calls_per_s": None}] if rest else []
     budgets = [one.overhead_budget for one in alive if one.overhead_budget]

@@ -26,7 +26,7 @@ from opscope.processes import python_processes
 from opscope.processes.inventory import Unobserved
 from opscope.reports import certainty
 from opscope.reports.breakdown import breakdown
-from opscope.reports.view import Row, View, by_operator, sampling, view
+from opscope.reports.view import Base, Row, View, by_operator, sampling, view
 from opscope.segments import layout
 from opscope.server.history import History, Sample, threads
 from opscope.server.http_server import Answer, Route
@@ -160,7 +160,7 @@ def _answer(
         "overhead_budget": min(budgets, default=None),
         "first_octave": now.first_octave - layout.SECOND_LOG2,
         "operators": [
-            _operator(row, rows[row.key], shown.base_s if is_busy_known else None, shown.seconds)
+            _operator(row, rows[row.key], shown.self_base_s, shown.seconds)
             | {"parts": parts.get(row.key.op, [])[:_PARTS_SHOWN]}
             for row in shown.rows[:_OPERATORS_SHOWN]
         ],
@@ -178,7 +178,7 @@ def _parts(sample: Sample, earlier: Sample | None) -> dict[str, list[dict[str, A
     """By operator, what each service and phase had of it: the most calls first."""
     before = earlier.parts if earlier else None
     shown = view(sample.parts, before, lambda key: key, "calls")
-    base_s = shown.base_s if earlier and shown.base_is_self else None
+    base_s = shown.self_base_s if earlier else None
     found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in shown.rows:
         made = {"service": row.key.service, "phase": row.key.phase, "calls_per_s": row.calls_per_s}
@@ -191,7 +191,12 @@ def _about(shown: View) -> str:
     base = "shares are of the time spent in operators, over all threads"
     if shown.base_is_least:
         base = f"{base}: {shown.base_s:.1f} s or more"
-    if not shown.base_is_self:
+    if shown.base_of is Base.RUNNING:
+        base = (
+            f"shares are of the {shown.base_s:.1f} s in which threads ran or waited for a "
+            "processor, because some self times are unknown"
+        )
+    if shown.base_of is Base.TOTAL:
         base = "shares are of the sum of all total times, because some self times are unknown"
     used = "" if shown.cpu_s is None else f"; CPU time: {shown.cpu_s:.1f} s"
     more = len(shown.rows) - _OPERATORS_SHOWN
