@@ -56,6 +56,13 @@ void opscope__observers_thread_freed(struct opscope__thread *thread)
     CALL_ALL(thread_freed, thread);
 }
 
+bool opscope__observers_range_taken(struct opscope__thread *thread, opscope_range *range)
+{
+    bool is_kept = false;
+    CALL_ALL(range_taken, thread, range, &is_kept);
+    return is_kept;
+}
+
 void opscope__observers_api_used(void)
 {
     CALL_ALL(api_used, );

@@ -15,6 +15,8 @@
 
 #include <stdbool.h>
 
+#include "opscope/record.h"
+
 struct opscope__thread;
 
 enum opscope__place {
@@ -45,6 +47,10 @@ struct opscope__observer {
     /* The thread is in no list any more; its memory is about to be freed. */
     void (*thread_freed)(struct opscope__thread *thread);
 
+    /* In the order of the places, without locks: another thread has ended a range of this one. Sets
+     * *is_kept if the part cannot forget the range yet; it is then asked again. */
+    void (*range_taken)(struct opscope__thread *thread, opscope_range *range, bool *is_kept);
+
     /* Without locks: an API was used for the first time; a callback reported a failure. */
     void (*api_used)(void);
     void (*callback_failed)(void);
@@ -71,6 +77,7 @@ void opscope__observers_thread_begins(struct opscope__thread *thread);
 void opscope__observers_thread_refreshed(const struct opscope__thread *thread);
 void opscope__observers_thread_ends(struct opscope__thread *thread);
 void opscope__observers_thread_freed(struct opscope__thread *thread);
+bool opscope__observers_range_taken(struct opscope__thread *thread, opscope_range *range);
 void opscope__observers_api_used(void);
 void opscope__observers_callback_failed(void);
 

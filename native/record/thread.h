@@ -52,10 +52,12 @@ struct opscope__thread {
     struct opscope__recorder_thread *recorder; /* owner; NULL until the recorder sees a range */
     struct opscope__trace_thread *trace;       /* owner; NULL until a trace sees a range */
     bool is_private; /* owner: only leaves that ask for it see this thread */
-    struct opscope__heap_range *heap_ranges; /* owner: free list of opscope_range_begin */
-    struct opscope__values inputs;           /* of the range in inputs_of */
-    const opscope_range *inputs_of;          /* the range whose starts run now */
-    struct opscope__values outputs;          /* of the range in outputs_of */
+    struct opscope__heap_range *heap_ranges;  /* owner: free list of opscope_range_begin */
+    struct opscope__heap_range *taken_ranges; /* registry lock; relaxed by the owner: those that
+                                                 other threads have ended */
+    struct opscope__values inputs;            /* of the range in inputs_of */
+    const opscope_range *inputs_of;           /* the range whose starts run now */
+    struct opscope__values outputs;           /* of the range in outputs_of */
     const opscope_range *outputs_of;
 };
 

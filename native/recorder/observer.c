@@ -1,7 +1,9 @@
 /* recorder/observer.c -- connects the recorder with the layers below: the record layer's observers,
  * and the hooks for the recorder's own parts. */
+#include "base/clock.h"
 #include "record/debug_info.h"
 #include "record/observer.h"
+#include "record/range.h"
 #include "recorder/control.h"
 #include "recorder/metric.h"
 #include "recorder/off_cpu.h"
@@ -20,6 +22,28 @@ static void thread_refreshed(const struct opscope__thread *thread)
 {
     opscope__recorder_labels_follow(thread);
     opscope__outer_refresh(thread);
+}
+
+/* Leaves the range out, as soon as no other one is inside. */
+static void range_taken(struct opscope__thread *thread, opscope_range *range, bool *is_kept)
+{
+    struct opscope__recorder_thread *state = thread->recorder;
+    if (state == NULL) {
+        return;
+    }
+    struct opscope__frame *frame = state->top - 1;
+    while (frame > &state->frames[0] && frame->range != range) {
+        frame--;
+    }
+    if (frame == &state->frames[0]) {
+        return;
+    }
+    if (frame != state->top - 1) {
+        *is_kept = true;
+        return;
+    }
+    range->failed |= OPSCOPE__LOST;
+    (void)opscope__recorder_end_slow(range, frame, opscope__ticks());
 }
 
 static void labels_changed(const opscope_debug_info *chain)
@@ -69,6 +93,7 @@ static void fork_done(bool is_child)
 static const struct opscope__observer observer = {
     .thread_begins = thread_begins,
     .thread_refreshed = thread_refreshed,
+    .range_taken = range_taken,
     .thread_ends = opscope__recorder_thread_end,
     .thread_freed = opscope__recorder_thread_free,
     .api_used = opscope__recorder_usage,

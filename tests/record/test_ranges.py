@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import opscope
 from opscope import RecordScope, record_function, recording
 from opscope._native import lib
+from opscope.host.host import Host
 
 
 @pytest.fixture
@@ -305,6 +307,25 @@ def test_a_range_may_be_closed_on_another_thread(calls: list[str]) -> None:
     assert calls == ["+x", "-x"]
     handle = opscope.add_global_callback()
     opscope.remove_callback(handle, wait=True)
+
+
+def test_blocks_that_another_thread_ends_leave_room_for_later_ranges(tmp_path: Path) -> None:
+    """A generator that a pool's threads resume in turn begins such a block on one of them."""
+    from opscope.record import recorder
+
+    recorder.start(str(tmp_path))
+    with ThreadPoolExecutor(1) as other:
+        for _ in range(600):
+            generator = in_a_range("resumed elsewhere")
+            next(generator)
+            other.submit(next, generator, None).result()
+    for _ in range(10):
+        with opscope.record_function("later"):
+            pass
+    snapshot = Host([str(tmp_path)], consume=False).collect()
+    recorder.stop(discard=True)
+    calls = {key.op: count for key, count in zip(snapshot.keys, snapshot.calls, strict=True)}
+    assert calls == {"later": 10}
 
 
 def test_the_recorder_survives_ranges_ended_out_of_order(tmp_path: Path) -> None:

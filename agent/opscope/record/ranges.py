@@ -152,7 +152,8 @@ class record_function:  # noqa: N801 - PyTorch's name
     including waits; an async generator function cannot be decorated (TypeError). Ranges of one
     thread are expected to end in the reverse order of their starts. If blocks in generators or
     coroutines end otherwise, callbacks see all ends, but the recorder drops ranges that outlast
-    their outer range. An instance may be entered again while it is open, on the same thread.
+    their outer range, or that another thread ends. An instance may be entered again while it is
+    open, on the same thread.
     """
 
     __slots__ = ("_args", "_kind", "_name", "_open", "_scope")
