@@ -155,7 +155,7 @@ uint64_t OPSCOPE__COLD opscope__off_cpu_end(const struct opscope__recorder_threa
 
 void OPSCOPE__COLD opscope__off_cpu_ended(struct opscope__recorder_thread *state,
                                           const struct opscope__frame *frame, uint64_t ticks,
-                                          uint64_t found_now, bool knows_self)
+                                          uint64_t found_now)
 {
     if (!is_main()) {
         return;
@@ -175,10 +175,11 @@ void OPSCOPE__COLD opscope__off_cpu_ended(struct opscope__recorder_thread *state
     if (found_now != 0) {
         note(frame, state->last_ticks, found_now, true);
     }
-    self = !knows_self ? 0 : self < own ? self : own;
+    self = self < own ? self : own;
     inside = inside < ticks ? inside : ticks;
     if (frame->weight != 0 && inside != 0) {
         const uint64_t total = opscope__count_weighted(inside, frame->weight);
+        self = opscope__count_knows_self(state, frame, ticks) ? self : 0;
         add(state, frame->key, opscope__count_weighted(self, frame->weight), total);
         if (frame[-1].serial == OPSCOPE__OUTER) {
             add(state, frame[-1].key, 0, total);

@@ -46,8 +46,7 @@ uint64_t opscope__off_cpu_end(const struct opscope__recorder_thread *state, uint
  * that outlasts its window may be in no range, and then its self time is unknown: so is what that
  * would contain of off-CPU time. */
 void opscope__off_cpu_ended(struct opscope__recorder_thread *state,
-                            const struct opscope__frame *frame, uint64_t ticks, uint64_t off_ticks,
-                            bool knows_self);
+                            const struct opscope__frame *frame, uint64_t ticks, uint64_t off_ticks);
 
 /* The part of a key's estimates: multiplied by the windows' weights, in ticks. Of an outer range:
  * `total_ticks`, of the estimates for the ranges directly inside. */

@@ -194,8 +194,7 @@ static int end_any(const opscope_range *fn, struct opscope__frame *frame, uint64
                        now);
     opscope__count_in_parent(frame, ticks);
     if (is_long) {
-        opscope__off_cpu_ended(state, frame, ticks, off_ticks,
-                               opscope__count_knows_self(state, frame, ticks));
+        opscope__off_cpu_ended(state, frame, ticks, off_ticks);
     }
     const bool failed = (fn->failed & OPSCOPE__FAILED) != 0;
     if (frame->weight == 0) {
