@@ -187,7 +187,8 @@ METRICS = (
         "opscope.recorder.dropped",
         Kind.COUNTER,
         "{range}",
-        "Ranges lost for lack of space; no other metric includes them.",
+        "Ranges lost, for lack of space or because they outlasted the range around them or ended "
+        "on another thread; no other metric includes them.",
         "health.dropped",
     ),
     Metric(

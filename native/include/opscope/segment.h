@@ -77,7 +77,8 @@ typedef struct opscope_segment_header {
     uint64_t period_ns;
     uint64_t sampling_prob_ppt; /* 1e12 times the probability */
     /* health; atomic, relaxed; these only grow */
-    uint64_t dropped_count; /* ranges that are in no cell, because there was no room */
+    uint64_t dropped_count; /* ranges that are in no cell: there was no room, or they did not
+                               end inside the range around them on their thread */
     uint64_t window_count;
     uint64_t window_on_ns; /* time inside windows, and time since windows were turned on */
     uint64_t window_wall_ns;
