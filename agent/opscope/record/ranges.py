@@ -28,7 +28,7 @@ _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
 _Kind = RecordScope | tuple[RecordScope, int]
 
 _COST_ROUNDS, _COST_CALLS = range(5), range(8)
-_MOST_PS = 10**9
+_MOST_PS = 10**9  # a millisecond
 _extra_ps = 0
 
 # Phase by prefix of a range's name. These are the names in torch.optim and torch.utils.data.
